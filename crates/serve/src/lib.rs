@@ -1,0 +1,1 @@
+//! The operating-system side: NBD connections, real files, wall clock.

@@ -1,0 +1,1 @@
+//! Simulated disks: mechanics, contents and the drive files that describe them.

@@ -1,0 +1,1 @@
+//! Experiments: TOML to stack, sweeps and runs.

@@ -1,0 +1,1 @@
+//! Reports: what happened, as a table, JSON, CSV and HTML.

@@ -1,0 +1,1 @@
+//! Block traces: readers, writers, characterisation and synthesis.
