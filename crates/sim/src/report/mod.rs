@@ -1,1 +1,18 @@
-//! Reports: what happened, as a table, JSON, CSV and HTML.
+//! Reports: what happened, as JSON, a table, CSV files and one HTML page.
+//!
+//! A simulation and a served device fill the same [`Run`]; everything else in this module only
+//! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
+
+mod histogram;
+mod recorder;
+#[allow(clippy::module_inception)]
+mod report;
+mod series;
+
+pub use histogram::LatencyHistogram;
+pub use recorder::Recorder;
+pub use report::{
+    ByCause, DiskUse, Figures, HeatMap, IoTime, LatencyCdf, ReplayMode, Report, ResponseTimes, Run,
+    SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
+};
+pub use series::{GaugeSeries, HeatMapRecorder, SumSeries};

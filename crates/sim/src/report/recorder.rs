@@ -1,0 +1,142 @@
+//! What a run must remember while it lasts, in constant memory.
+
+use super::histogram::LatencyHistogram;
+use super::report::{Figures, Run};
+use super::series::{GaugeSeries, HeatMapRecorder, SumSeries};
+
+/// Buckets of a time series at most.
+const SERIES_BUCKETS: usize = 512;
+
+/// Address bins of the heat map of band writes.
+const HEAT_MAP_LBA_BINS: usize = 96;
+
+/// Time bins of the heat map of band writes at most.
+const HEAT_MAP_TIME_BINS: usize = 160;
+
+/// The fill of the persistent cache is kept in millionths.
+const FILL_SCALE: u64 = 1_000_000;
+
+const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
+
+/// Collects latencies and series of one run, in simulation and in service alike.
+///
+/// Call [`read_completed`](Recorder::read_completed) or
+/// [`write_completed`](Recorder::write_completed) for each host request,
+/// [`band_written`](Recorder::band_written) for each home write,
+/// [`persistent_cache_used`](Recorder::persistent_cache_used) when the fill changes, and
+/// [`finish`](Recorder::finish) once. Instants are nanoseconds from the start of the run. Nothing
+/// allocates between creation and `finish`.
+pub struct Recorder {
+    reads: LatencyHistogram,
+    writes: LatencyHistogram,
+    all: LatencyHistogram,
+    read_bytes: SumSeries,
+    written_bytes: SumSeries,
+    requests: SumSeries,
+    fill: GaugeSeries,
+    has_fill: bool,
+    band_writes: HeatMapRecorder,
+}
+
+impl Recorder {
+    /// A recorder for a device of `device_blocks` blocks of 4 KiB.
+    pub fn new(device_blocks: u64) -> Recorder {
+        Recorder {
+            reads: LatencyHistogram::new(),
+            writes: LatencyHistogram::new(),
+            all: LatencyHistogram::new(),
+            read_bytes: SumSeries::new(SERIES_BUCKETS),
+            written_bytes: SumSeries::new(SERIES_BUCKETS),
+            requests: SumSeries::new(SERIES_BUCKETS),
+            fill: GaugeSeries::new(SERIES_BUCKETS),
+            has_fill: false,
+            band_writes: HeatMapRecorder::new(device_blocks, HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS),
+        }
+    }
+
+    /// A host read of `bytes` bytes took `latency_ns` and completed at `now_ns`.
+    pub fn read_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
+        self.reads.record(latency_ns);
+        self.read_bytes.add(now_ns, bytes);
+        self.completed(now_ns, latency_ns);
+    }
+
+    /// A host write, zero or trim of `bytes` bytes took `latency_ns` and completed at `now_ns`.
+    pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
+        self.writes.record(latency_ns);
+        self.written_bytes.add(now_ns, bytes);
+        self.completed(now_ns, latency_ns);
+    }
+
+    /// `blocks` blocks from block `start` were written to their home band at `now_ns`.
+    pub fn band_written(&mut self, now_ns: u64, start: u64, blocks: u64) {
+        self.band_writes.add(now_ns, start, blocks);
+    }
+
+    /// From `now_ns` on, `used` of `capacity` of the persistent cache (bytes or entries, whichever
+    /// is nearer its limit) is in use; instants must not decrease.
+    pub fn persistent_cache_used(&mut self, now_ns: u64, used: u64, capacity: u64) {
+        let millionths = u128::from(used) * u128::from(FILL_SCALE) / u128::from(capacity.max(1));
+        self.fill
+            .set(now_ns, u64::try_from(millionths).unwrap_or(u64::MAX));
+        self.has_fill = true;
+    }
+
+    /// Ends the run at `end_ns` and fills in its response times, finish time and figures.
+    pub fn finish(mut self, end_ns: u64, run: &mut Run) {
+        run.response_ms = self.all.response_times();
+        run.read_response_ms = self.reads.response_times();
+        run.write_response_ms = self.writes.response_times();
+        run.finish_s = end_ns as f64 / 1e9;
+        run.figures = Figures {
+            read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
+            write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
+            requests_per_s: self.requests.rates(end_ns, 1.0),
+            persistent_cache_fill: if self.has_fill {
+                self.fill.means(end_ns, 1.0 / FILL_SCALE as f64)
+            } else {
+                Default::default()
+            },
+            latency_cdf: self.all.cdf(),
+            band_writes: self.band_writes.heat_map(end_ns),
+        };
+    }
+
+    fn completed(&mut self, now_ns: u64, latency_ns: u64) {
+        self.all.record(latency_ns);
+        self.requests.add(now_ns, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::ReplayMode;
+    use super::*;
+
+    #[test]
+    fn a_recorder_fills_the_run() {
+        let mut recorder = Recorder::new(960);
+        recorder.write_completed(1_000_000_000, 2_000_000, 1 << 20);
+        recorder.read_completed(2_000_000_000, 4_000_000, 1 << 20);
+        recorder.band_written(2_000_000_000, 0, 20);
+        recorder.persistent_cache_used(0, 1, 2);
+        let mut run = Run::new("lru", ReplayMode::Live);
+        recorder.finish(2_000_000_000, &mut run);
+        assert_eq!(run.finish_s, 2.0);
+        assert_eq!(run.response_ms.mean, Some(3.0));
+        assert_eq!(run.read_response_ms.max, Some(4.0));
+        assert_eq!(run.write_response_ms.max, Some(2.0));
+        let figures = run.figures;
+        let mib: f64 =
+            figures.write_mib_per_s.values.iter().sum::<f64>() * figures.write_mib_per_s.bucket_s;
+        assert!((mib - 1.0).abs() < 1e-3, "{mib}");
+        assert!(
+            figures
+                .persistent_cache_fill
+                .values
+                .iter()
+                .all(|fill| *fill == 0.5)
+        );
+        assert_eq!(figures.band_writes.blocks.iter().sum::<u32>(), 20);
+    }
+}

@@ -1,0 +1,517 @@
+//! The report: the document that scripts read and that the table, CSV and HTML are made from.
+//!
+//! Keys are a contract (`docs/schema/report.schema.json`): more may be added, none renamed. The
+//! order of fields is the order in the JSON, and maps are ordered, so equal runs give equal bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The schema identifier every report starts with.
+pub const SCHEMA: &str = "imbrex.report/1";
+
+/// Bytes of one block, the unit in which hits and sizes are counted.
+const BLOCK_BYTES: u64 = 4096;
+
+/// One workload and what each system did with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Commit the program was built from, `unknown` without git.
+    pub commit: String,
+    /// The root seed of every random stream.
+    pub seed: u64,
+    /// What was replayed or served.
+    pub workload: Workload,
+    /// One entry a system (and swept setting), in the order asked for.
+    pub runs: Vec<Run>,
+}
+
+/// Where the requests came from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Trace file, recipe, or the address a device was served on.
+    pub path: String,
+    /// How the requests came to be.
+    pub kind: WorkloadKind,
+    /// Requests in the workload after `--limit`, skipped reads included.
+    pub requests: u64,
+    /// SHA-256 of the trace file as stored; null when the requests came over a socket or a pipe.
+    pub sha256: Option<String>,
+    /// Trace format, such as `msr`; null when nothing was parsed.
+    pub format: Option<String>,
+    /// Lines of the trace that were not used, counted by reason.
+    pub skipped_lines: BTreeMap<String, u64>,
+}
+
+/// How a workload came to be. A reader must never mistake a synthetic load for a captured one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadKind {
+    /// A trace captured by others from a system in use.
+    Captured,
+    /// Recorded by Imbrex itself from real software.
+    Recorded,
+    /// Generated from a recipe.
+    Synthetic,
+    /// Requests of the clients of a served device.
+    Live,
+}
+
+/// How requests were issued.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// The next request is issued as soon as fewer than `depth` are outstanding.
+    ClosedLoop {
+        /// Requests outstanding at most.
+        depth: u32,
+    },
+    /// Each request is issued at its timestamp divided by `speed`.
+    OpenLoop {
+        /// 2 replays twice as fast as recorded.
+        speed: f64,
+    },
+    /// Each of `streams` streams issues at the later of a timestamp and the previous completion.
+    Streams {
+        /// Number of streams.
+        streams: u32,
+    },
+    /// Clients issued as they pleased.
+    Live,
+}
+
+/// What one system did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the stack.
+    pub system: String,
+    /// Swept settings of this run (`node.key` to value); empty outside a sweep.
+    pub parameters: BTreeMap<String, Value>,
+    /// Requests replayed or served; a skipped read is not one.
+    pub requests: u64,
+    /// Reads left out of the replay because the cache mode is write-only.
+    pub skipped_reads: u64,
+    /// Blocks of 4 KiB the host read.
+    pub read_blocks: u64,
+    /// Blocks of 4 KiB the host wrote.
+    pub write_blocks: u64,
+    /// Read blocks found in the cache.
+    pub read_hits: u64,
+    /// Written blocks found in the cache.
+    pub write_hits: u64,
+    /// `read_hits / read_blocks`; null without reads.
+    pub read_hit_ratio: Option<f64>,
+    /// `write_hits / write_blocks`; null without writes.
+    pub write_hit_ratio: Option<f64>,
+    /// Bytes read from home bands to rewrite them.
+    pub band_bytes_read: u64,
+    /// Bytes written to home bands; scratch copies are counted apart.
+    pub band_bytes_written: u64,
+    /// Band rewrites completed.
+    pub bands_rewritten: u64,
+    /// Band bytes written, over three denominators.
+    pub write_amplification: WriteAmplification,
+    /// Device bytes written by each cause over the bytes the host wrote, all disks together.
+    pub write_amplification_by_cause: ByCause<Option<f64>>,
+    /// Time the disks were busy.
+    pub io_time_s: IoTime,
+    /// Time the heads of all disks spent seeking.
+    pub seek_time_s: f64,
+    /// Response time of all host requests.
+    pub response_ms: ResponseTimes,
+    /// Response time of host reads.
+    pub read_response_ms: ResponseTimes,
+    /// Response time of host writes.
+    pub write_response_ms: ResponseTimes,
+    /// Instant of the last host completion, from the first arrival.
+    pub finish_s: f64,
+    /// What the run cost; the only part that may differ between two runs.
+    pub simulation: SimulationCost,
+    /// How requests were issued.
+    pub replay: ReplayMode,
+    /// Bytes of the bands touched by any request (read-write) or by writes (write-only); null when
+    /// nothing asked for it, as in serving.
+    pub footprint_bytes: Option<u64>,
+    /// Capacity of the cache in blocks, shares resolved; null without a cache or without a bound.
+    pub capacity_blocks: Option<u64>,
+    /// Blocks still dirty in the cache at the end; nothing is drained.
+    pub dirty_blocks_left: u64,
+    /// Evictions outside the open region because nothing in it was evictable.
+    pub forced_evictions: u64,
+    /// Bands of the translation layer; null for a stack without bands.
+    pub bands: Option<u64>,
+    /// Seed of the band layout; null when the layout is not random or there are no bands.
+    pub band_seed: Option<u64>,
+    /// Capacity of the persistent cache; null without one.
+    pub persistent_cache_bytes: Option<u64>,
+    /// Bytes of host data appended to the persistent cache.
+    pub persistent_cache_bytes_appended: u64,
+    /// Bytes of live blocks merged out of the persistent cache by band rewrites.
+    pub persistent_cache_bytes_merged: u64,
+    /// Time the persistent cache had no room for the next write.
+    pub persistent_cache_full_s: f64,
+    /// Bytes written to scratch bands before the copy home.
+    pub scratch_bytes_written: u64,
+    /// Time spent in band rewrites, from the first read to the release of the entries.
+    pub band_rewrite_time_s: f64,
+    /// Each disk of the stack, in the order of the stack file.
+    pub disks: Vec<DiskUse>,
+    /// The configuration with every default filled in.
+    pub configuration: Value,
+    /// What the figures are drawn from.
+    pub figures: Figures,
+}
+
+/// Band bytes written over three denominators; null for a zero denominator or without bands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WriteAmplification {
+    /// Over the bytes of live blocks merged out of the persistent cache.
+    pub evicted: Option<f64>,
+    /// Over the bytes appended to the persistent cache.
+    pub cache_in: Option<f64>,
+    /// Over the bytes the host wrote.
+    pub host: Option<f64>,
+}
+
+/// Busy time: the sum, then each disk under its own name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IoTime {
+    /// Sum over the disks, in seconds.
+    pub total: f64,
+    /// Seconds by disk name.
+    #[serde(flatten)]
+    pub disks: BTreeMap<String, f64>,
+}
+
+/// Response times in milliseconds; all null when nothing completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTimes {
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Median, to 3 significant digits as the other percentiles.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+/// What a run cost the machine it ran on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimulationCost {
+    /// Wall-clock time in seconds.
+    pub wall_s: f64,
+    /// Host requests per second of wall-clock time.
+    pub requests_per_s: f64,
+    /// Peak resident set of the process in bytes.
+    pub peak_rss_bytes: u64,
+}
+
+/// One value for each cause of an operation, in the order of the layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByCause<T> {
+    /// Asked for by the host.
+    pub host: T,
+    /// Moving dirty blocks out of a cache.
+    pub destage: T,
+    /// Band rewrites and zone cleaning.
+    pub cleaning: T,
+    /// Restoring a failed member.
+    pub rebuild: T,
+    /// Checking data at rest.
+    pub scrub: T,
+    /// Journals, checkpoints and superblocks.
+    pub metadata: T,
+}
+
+impl<T: Copy> ByCause<T> {
+    /// Names of the causes, in the order of [`ByCause::values`].
+    pub const NAMES: [&'static str; 6] = [
+        "host", "destage", "cleaning", "rebuild", "scrub", "metadata",
+    ];
+
+    /// The values in the order of [`ByCause::NAMES`].
+    pub fn values(&self) -> [T; 6] {
+        [
+            self.host,
+            self.destage,
+            self.cleaning,
+            self.rebuild,
+            self.scrub,
+            self.metadata,
+        ]
+    }
+
+    /// The same causes with `convert` applied to each value.
+    pub fn map<U>(&self, mut convert: impl FnMut(T) -> U) -> ByCause<U> {
+        ByCause {
+            host: convert(self.host),
+            destage: convert(self.destage),
+            cleaning: convert(self.cleaning),
+            rebuild: convert(self.rebuild),
+            scrub: convert(self.scrub),
+            metadata: convert(self.metadata),
+        }
+    }
+}
+
+/// What one disk did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// Name of the node in the stack.
+    pub name: String,
+    /// Name of the drive model or backing.
+    pub drive: String,
+    /// SHA-256 of the drive file; null for a disk without a model.
+    pub drive_sha256: Option<String>,
+    /// Whether the write cache of the drive was on.
+    pub write_cache: bool,
+    /// Operations that read.
+    pub reads: u64,
+    /// Operations that wrote.
+    pub writes: u64,
+    /// Bytes read, by cause.
+    pub read_bytes: ByCause<u64>,
+    /// Bytes written, by cause.
+    pub written_bytes: ByCause<u64>,
+    /// Bytes written by each cause over the bytes the host wrote; null without host writes.
+    pub write_amplification: ByCause<Option<f64>>,
+    /// Time spent seeking; zero for a disk without heads.
+    pub seek_time_s: f64,
+    /// Time busy.
+    pub busy_time_s: f64,
+    /// Time busy, by cause.
+    pub busy_time_by_cause_s: ByCause<f64>,
+}
+
+/// What the figures are drawn from; every array is bounded whatever the length of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Host reads completed, MiB/s, mean of each bucket.
+    pub read_mib_per_s: Series,
+    /// Host writes completed, MiB/s, mean of each bucket.
+    pub write_mib_per_s: Series,
+    /// Host requests completed per second, mean of each bucket.
+    pub requests_per_s: Series,
+    /// Share of the persistent cache in use (0 to 1), time-weighted mean of each bucket.
+    pub persistent_cache_fill: Series,
+    /// Distribution of response times.
+    pub latency_cdf: LatencyCdf,
+    /// Writes to home bands over address and time.
+    pub band_writes: HeatMap,
+}
+
+/// Values at equal steps of time, the first bucket starting at 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Width of a bucket in seconds; the last bucket ends at the end of the run.
+    pub bucket_s: f64,
+    /// One value a bucket.
+    pub values: Vec<f64>,
+}
+
+/// Points of the latency distribution, ascending: `tail[i]` of the requests took longer than `ms[i]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyCdf {
+    /// Response time in milliseconds.
+    pub ms: Vec<f64>,
+    /// Share of requests that took longer; the last is 0.
+    pub tail: Vec<f64>,
+}
+
+/// Blocks written to home bands, by address and time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// Number of address bins (rows).
+    pub lba_bins: u32,
+    /// Number of time bins (columns).
+    pub time_bins: u32,
+    /// Blocks of 4 KiB an address bin spans.
+    pub lba_bin_blocks: u64,
+    /// Seconds a time bin spans.
+    pub time_bin_s: f64,
+    /// Blocks written, row by row, lowest address first; a full counter stays at 4294967295.
+    pub blocks: Vec<u32>,
+}
+
+impl Report {
+    /// A report without runs.
+    pub fn new(commit: String, seed: u64, workload: Workload) -> Report {
+        Report {
+            schema: SCHEMA.to_string(),
+            commit,
+            seed,
+            workload,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The JSON document, one line with its newline; undefined numbers are null.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string(self).expect("a report has only string keys");
+        text.push('\n');
+        text
+    }
+
+    /// The report without the cost of its runs: equal for equal experiment, seed and commit.
+    pub fn without_simulation(&self) -> Report {
+        let mut report = self.clone();
+        for run in &mut report.runs {
+            run.simulation = SimulationCost::default();
+        }
+        report
+    }
+}
+
+impl Run {
+    /// An empty run of `system`: all counts zero, all ratios null.
+    pub fn new(system: &str, replay: ReplayMode) -> Run {
+        Run {
+            system: system.to_string(),
+            parameters: BTreeMap::new(),
+            requests: 0,
+            skipped_reads: 0,
+            read_blocks: 0,
+            write_blocks: 0,
+            read_hits: 0,
+            write_hits: 0,
+            read_hit_ratio: None,
+            write_hit_ratio: None,
+            band_bytes_read: 0,
+            band_bytes_written: 0,
+            bands_rewritten: 0,
+            write_amplification: WriteAmplification::default(),
+            write_amplification_by_cause: ByCause::default(),
+            io_time_s: IoTime::default(),
+            seek_time_s: 0.0,
+            response_ms: ResponseTimes::default(),
+            read_response_ms: ResponseTimes::default(),
+            write_response_ms: ResponseTimes::default(),
+            finish_s: 0.0,
+            simulation: SimulationCost::default(),
+            replay,
+            footprint_bytes: None,
+            capacity_blocks: None,
+            dirty_blocks_left: 0,
+            forced_evictions: 0,
+            bands: None,
+            band_seed: None,
+            persistent_cache_bytes: None,
+            persistent_cache_bytes_appended: 0,
+            persistent_cache_bytes_merged: 0,
+            persistent_cache_full_s: 0.0,
+            scratch_bytes_written: 0,
+            band_rewrite_time_s: 0.0,
+            disks: Vec::new(),
+            configuration: Value::Null,
+            figures: Figures::default(),
+        }
+    }
+
+    /// Computes what follows from the counts: hit ratios, write amplification, sums over disks.
+    /// Call it once, after the counts and `disks` are set.
+    pub fn derive_ratios(&mut self) {
+        let host_bytes = self.write_blocks * BLOCK_BYTES;
+        self.read_hit_ratio = ratio(self.read_hits, self.read_blocks);
+        self.write_hit_ratio = ratio(self.write_hits, self.write_blocks);
+        self.write_amplification = match self.bands {
+            None => WriteAmplification::default(),
+            Some(_) => WriteAmplification {
+                evicted: ratio(self.band_bytes_written, self.persistent_cache_bytes_merged),
+                cache_in: ratio(
+                    self.band_bytes_written,
+                    self.persistent_cache_bytes_appended,
+                ),
+                host: ratio(self.band_bytes_written, host_bytes),
+            },
+        };
+        let mut written = ByCause::<u64>::default();
+        for disk in &mut self.disks {
+            disk.write_amplification = disk.written_bytes.map(|bytes| ratio(bytes, host_bytes));
+            written.host += disk.written_bytes.host;
+            written.destage += disk.written_bytes.destage;
+            written.cleaning += disk.written_bytes.cleaning;
+            written.rebuild += disk.written_bytes.rebuild;
+            written.scrub += disk.written_bytes.scrub;
+            written.metadata += disk.written_bytes.metadata;
+        }
+        self.write_amplification_by_cause = written.map(|bytes| ratio(bytes, host_bytes));
+        self.io_time_s = IoTime {
+            total: self.disks.iter().map(|disk| disk.busy_time_s).sum(),
+            disks: self
+                .disks
+                .iter()
+                .map(|disk| (disk.name.clone(), disk.busy_time_s))
+                .collect(),
+        };
+        self.seek_time_s = self.disks.iter().map(|disk| disk.seek_time_s).sum();
+    }
+
+    /// The system, with the swept settings of this run if it has any.
+    pub fn label(&self) -> String {
+        let mut label = self.system.clone();
+        for (name, value) in &self.parameters {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            // The system is in the label already.
+            if value != self.system {
+                let name = name.rsplit('.').next().unwrap_or(name);
+                label.push_str(&format!(" {name}={value}"));
+            }
+        }
+        label
+    }
+}
+
+/// `numerator / denominator`, or nothing when the denominator is zero.
+pub fn ratio(numerator: u64, denominator: u64) -> Option<f64> {
+    (denominator > 0).then(|| numerator as f64 / denominator as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_follow_the_definitions() {
+        let mut run = Run::new("lru", ReplayMode::ClosedLoop { depth: 1 });
+        run.write_blocks = 10;
+        run.write_hits = 4;
+        run.bands = Some(3);
+        run.band_bytes_written = 20 * BLOCK_BYTES;
+        run.persistent_cache_bytes_merged = 5 * BLOCK_BYTES;
+        run.derive_ratios();
+        assert_eq!(run.read_hit_ratio, None, "no reads");
+        assert_eq!(run.write_hit_ratio, Some(0.4));
+        assert_eq!(run.write_amplification.evicted, Some(4.0));
+        assert_eq!(
+            run.write_amplification.cache_in, None,
+            "nothing was appended"
+        );
+        assert_eq!(run.write_amplification.host, Some(2.0));
+        run.bands = None;
+        run.derive_ratios();
+        assert_eq!(
+            run.write_amplification,
+            WriteAmplification::default(),
+            "no bands"
+        );
+    }
+
+    #[test]
+    fn a_label_names_the_swept_settings_once() {
+        let mut run = Run::new("pore", ReplayMode::Live);
+        assert_eq!(run.label(), "pore");
+        run.parameters.insert("system".into(), Value::from("pore"));
+        run.parameters
+            .insert("cache.capacity".into(), Value::from("2 %"));
+        assert_eq!(run.label(), "pore capacity=2 %");
+    }
+}

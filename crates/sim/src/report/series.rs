@@ -1,0 +1,310 @@
+//! Time series in constant memory.
+//!
+//! A series has a fixed number of buckets. When time runs past the last one, neighbours are merged
+//! and the width doubles, so a run of any length fits and equal inputs give equal outputs.
+
+use super::report::{HeatMap, Series};
+
+/// Width of a bucket at the start: 1 ms in nanoseconds.
+const BUCKET_NS_START: u64 = 1_000_000;
+
+const NS_PER_S: f64 = 1e9;
+
+/// Bucket boundaries shared by the kinds of series.
+#[derive(Clone, Copy, Debug)]
+struct Buckets {
+    width_ns: u64,
+    count: usize,
+}
+
+impl Buckets {
+    fn new(count: usize) -> Buckets {
+        assert!(
+            count >= 2 && count.is_multiple_of(2),
+            "neighbours merge in pairs"
+        );
+        Buckets {
+            width_ns: BUCKET_NS_START,
+            count,
+        }
+    }
+
+    /// The bucket of `at_ns` if the present width reaches it.
+    fn index(&self, at_ns: u64) -> Option<usize> {
+        let index = at_ns / self.width_ns;
+        (index < self.count as u64).then_some(index as usize)
+    }
+
+    /// Buckets that begin before `end_ns`, at least one.
+    fn used(&self, end_ns: u64) -> usize {
+        (end_ns.div_ceil(self.width_ns) as usize).clamp(1, self.count)
+    }
+
+    /// Nanoseconds of bucket `index` that lie before `end_ns`.
+    fn covered_ns(&self, index: usize, end_ns: u64) -> u64 {
+        end_ns
+            .saturating_sub(index as u64 * self.width_ns)
+            .min(self.width_ns)
+    }
+}
+
+/// Merges neighbours into the first half and clears the second.
+fn halve<T: Copy + Default>(values: &mut [T], merge: impl Fn(T, T) -> T) {
+    let half = values.len() / 2;
+    for i in 0..half {
+        values[i] = merge(values[2 * i], values[2 * i + 1]);
+    }
+    values[half..].fill(T::default());
+}
+
+/// Amounts that add up, such as bytes completed.
+#[derive(Clone, Debug)]
+pub struct SumSeries {
+    buckets: Buckets,
+    sums: Vec<u64>,
+}
+
+impl SumSeries {
+    /// An empty series of `buckets` buckets, an even number.
+    pub fn new(buckets: usize) -> SumSeries {
+        SumSeries {
+            buckets: Buckets::new(buckets),
+            sums: vec![0; buckets],
+        }
+    }
+
+    /// Adds `amount` at `at_ns`; instants may come in any order.
+    pub fn add(&mut self, at_ns: u64, amount: u64) {
+        let index = loop {
+            if let Some(index) = self.buckets.index(at_ns) {
+                break index;
+            }
+            halve(&mut self.sums, |a, b| a + b);
+            self.buckets.width_ns *= 2;
+        };
+        self.sums[index] += amount;
+    }
+
+    /// Amount per second in each bucket, times `scale`, for a run that ended at `end_ns`. What was
+    /// added at the end or later counts in the last bucket.
+    pub fn rates(&self, end_ns: u64, scale: f64) -> Series {
+        let used = self.buckets.used(end_ns);
+        let sum = |i: usize| match i + 1 == used {
+            true => self.sums[i..].iter().sum::<u64>(),
+            false => self.sums[i],
+        };
+        let values = (0..used)
+            .map(|i| match self.buckets.covered_ns(i, end_ns) {
+                0 => 0.0,
+                ns => round_significant(sum(i) as f64 * scale * NS_PER_S / ns as f64),
+            })
+            .collect();
+        Series {
+            bucket_s: self.buckets.width_ns as f64 / NS_PER_S,
+            values,
+        }
+    }
+}
+
+/// A level that holds until it changes, such as the fill of a cache.
+#[derive(Clone, Debug)]
+pub struct GaugeSeries {
+    buckets: Buckets,
+    /// Level times nanoseconds.
+    areas: Vec<u128>,
+    level: u64,
+    since_ns: u64,
+}
+
+impl GaugeSeries {
+    /// A series of `buckets` buckets, an even number, at level 0 from time 0.
+    pub fn new(buckets: usize) -> GaugeSeries {
+        GaugeSeries {
+            buckets: Buckets::new(buckets),
+            areas: vec![0; buckets],
+            level: 0,
+            since_ns: 0,
+        }
+    }
+
+    /// The level is `level` from `at_ns` on; instants must not decrease.
+    pub fn set(&mut self, at_ns: u64, level: u64) {
+        assert!(at_ns >= self.since_ns, "a gauge cannot go back in time");
+        self.advance(at_ns);
+        self.level = level;
+    }
+
+    /// Time-weighted mean level of each bucket, times `scale`, for a run that ended at `end_ns`.
+    pub fn means(&mut self, end_ns: u64, scale: f64) -> Series {
+        self.advance(end_ns.max(self.since_ns));
+        let values = (0..self.buckets.used(end_ns))
+            .map(|i| match self.buckets.covered_ns(i, end_ns) {
+                0 => 0.0,
+                ns => round_significant(self.areas[i] as f64 * scale / ns as f64),
+            })
+            .collect();
+        Series {
+            bucket_s: self.buckets.width_ns as f64 / NS_PER_S,
+            values,
+        }
+    }
+
+    fn advance(&mut self, to_ns: u64) {
+        while to_ns > self.buckets.width_ns * self.buckets.count as u64 {
+            halve(&mut self.areas, |a, b| a + b);
+            self.buckets.width_ns *= 2;
+        }
+        while self.since_ns < to_ns {
+            let index = (self.since_ns / self.buckets.width_ns) as usize;
+            let bucket_end_ns = (index as u64 + 1) * self.buckets.width_ns;
+            let until_ns = bucket_end_ns.min(to_ns);
+            self.areas[index] += u128::from(self.level) * u128::from(until_ns - self.since_ns);
+            self.since_ns = until_ns;
+        }
+    }
+}
+
+/// Blocks written by address and time.
+#[derive(Clone, Debug)]
+pub struct HeatMapRecorder {
+    buckets: Buckets,
+    lba_bins: usize,
+    lba_bin_blocks: u64,
+    /// Row by row, one row an address bin.
+    blocks: Vec<u32>,
+}
+
+impl HeatMapRecorder {
+    /// An empty map of `lba_bins` x `time_bins` bins (`time_bins` even) over `device_blocks` blocks.
+    pub fn new(device_blocks: u64, lba_bins: usize, time_bins: usize) -> HeatMapRecorder {
+        HeatMapRecorder {
+            buckets: Buckets::new(time_bins),
+            lba_bins,
+            lba_bin_blocks: device_blocks.div_ceil(lba_bins as u64).max(1),
+            blocks: vec![0; lba_bins * time_bins],
+        }
+    }
+
+    /// Counts a write of `blocks` blocks from block `start`, each in its address bin. What lies
+    /// beyond the device counts in the last bin.
+    pub fn add(&mut self, at_ns: u64, start: u64, blocks: u64) {
+        let column = loop {
+            if let Some(index) = self.buckets.index(at_ns) {
+                break index;
+            }
+            for row in self.blocks.chunks_exact_mut(self.buckets.count) {
+                halve(row, u32::saturating_add);
+            }
+            self.buckets.width_ns *= 2;
+        };
+        let end = start + blocks;
+        let mut at = start;
+        while at < end {
+            let row = ((at / self.lba_bin_blocks) as usize).min(self.lba_bins - 1);
+            let row_end = if row + 1 == self.lba_bins {
+                end
+            } else {
+                (row as u64 + 1) * self.lba_bin_blocks
+            };
+            let part = row_end.min(end) - at;
+            let cell = &mut self.blocks[row * self.buckets.count + column];
+            *cell = cell.saturating_add(u32::try_from(part).unwrap_or(u32::MAX));
+            at += part;
+        }
+    }
+
+    /// The map of a run that ended at `end_ns`. What was written at the end or later counts in the
+    /// last column.
+    pub fn heat_map(&self, end_ns: u64) -> HeatMap {
+        let columns = self.buckets.used(end_ns);
+        let mut blocks = Vec::with_capacity(self.lba_bins * columns);
+        for row in self.blocks.chunks_exact(self.buckets.count) {
+            blocks.extend_from_slice(&row[..columns - 1]);
+            blocks.push(
+                row[columns - 1..]
+                    .iter()
+                    .fold(0, |a, b| u32::saturating_add(a, *b)),
+            );
+        }
+        HeatMap {
+            lba_bins: self.lba_bins as u32,
+            time_bins: columns as u32,
+            lba_bin_blocks: self.lba_bin_blocks,
+            time_bin_s: self.buckets.width_ns as f64 / NS_PER_S,
+            blocks,
+        }
+    }
+}
+
+/// `value` to 6 significant digits: as much as a figure shows, in fewer bytes.
+pub(super) fn round_significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    format!("{value:.5e}")
+        .parse()
+        .expect("a formatted number parses")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_sum_series_doubles_its_width_and_keeps_the_total() {
+        let mut series = SumSeries::new(4);
+        for ms in 0..100 {
+            series.add(ms * MS, 3);
+        }
+        let rates = series.rates(100 * MS, 1.0);
+        assert_eq!(rates.bucket_s, 0.032);
+        assert_eq!(
+            rates.values,
+            [3000.0, 3000.0, 3000.0, 3000.0],
+            "the last bucket covers 4 ms"
+        );
+    }
+
+    #[test]
+    fn a_gauge_weighs_levels_by_time() {
+        let mut gauge = GaugeSeries::new(4);
+        gauge.set(0, 10);
+        gauge.set(MS / 2, 20);
+        gauge.set(2 * MS, 0);
+        assert_eq!(gauge.means(4 * MS, 1.0).values, [15.0, 20.0, 0.0, 0.0]);
+        gauge.set(6 * MS, 40);
+        let means = gauge.means(8 * MS, 0.5);
+        assert_eq!(means.bucket_s, 0.002);
+        assert_eq!(means.values, [8.75, 0.0, 0.0, 20.0]);
+    }
+
+    #[test]
+    fn a_heat_map_splits_writes_over_address_bins_and_doubles_in_time() {
+        let mut map = HeatMapRecorder::new(100, 4, 2);
+        map.add(0, 20, 10);
+        map.add(MS, 99, 1);
+        map.add(3 * MS, 0, 1);
+        let map = map.heat_map(4 * MS);
+        assert_eq!(
+            (map.time_bins, map.lba_bin_blocks, map.time_bin_s),
+            (2, 25, 0.002)
+        );
+        assert_eq!(map.blocks, [5, 1, 5, 0, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn nothing_recorded_is_one_empty_bucket() {
+        assert_eq!(SumSeries::new(8).rates(0, 1.0).values, [0.0]);
+        assert_eq!(GaugeSeries::new(8).means(0, 1.0).values, [0.0]);
+        assert_eq!(HeatMapRecorder::new(0, 2, 2).heat_map(0).blocks, [0, 0]);
+    }
+
+    #[test]
+    fn rounding_keeps_six_digits() {
+        assert_eq!(round_significant(123_456_789.0), 123_457_000.0);
+        assert_eq!(round_significant(0.000_123_456_78), 0.000_123_457);
+        assert_eq!(round_significant(-1.5), -1.5);
+    }
+}
