@@ -1,0 +1,57 @@
+# The two commands to know are `make demo` and `make test`; `make help` lists the rest.
+
+CARGO ?= $(shell command -v cargo 2>/dev/null || ls "$$HOME/.cargo/bin/cargo" 2>/dev/null)
+PYTHON ?= python3
+IMBREX := target/release/imbrex
+
+# A contiguous window of a recording that ships with the repository (workloads/README.md).
+DEMO_TRACE ?= workloads/pgbench.imbrex.zst
+DEMO_OUT ?= results/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fmt lint bench soak build clean rust
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+# Every target that compiles depends on this one, so that a missing Rust is one clear sentence.
+rust:
+	@[ -n "$(CARGO)" ] && "$(CARGO)" --version >/dev/null 2>&1 || { \
+	  echo "Imbrex needs Rust 1.88 or newer, and no working cargo was found."; \
+	  echo "Install it as https://rustup.rs describes, open a new shell, and repeat the command."; \
+	  exit 1; } >&2
+
+build: rust ## compile the release binary, target/release/imbrex
+	"$(CARGO)" build --release --locked
+
+demo: build ## replay a recorded workload through the seven stacks; writes results/demo/report.html
+	$(IMBREX) compare --trace $(DEMO_TRACE) --out $(DEMO_OUT)
+	@echo
+	@echo "The same results as pictures: open $(DEMO_OUT)/report.html in a browser."
+	@echo "To try next:"
+	@echo "  $(IMBREX) compare --trace $(DEMO_TRACE) --set cache.capacity=5% --set cache.mode=write-only"
+	@echo "  $(IMBREX) systems --show pore       the TOML of a stack, to start your own from"
+	@echo "  $(IMBREX) reproduce pore            the figures of the PORE paper beside ours"
+	@echo "  $(IMBREX) create pore --data disk --size 64GiB"
+	@echo "  $(IMBREX) serve pore --data disk --socket disk.sock     the same stack as an NBD device"
+
+test: rust ## install the tools the tests use (when root), then run every test
+	@./scripts/setup-test-tools.sh
+	@CARGO="$(CARGO)" $(PYTHON) tests/run.py
+
+fmt: rust ## format the Rust sources
+	"$(CARGO)" fmt --all
+
+lint: rust ## check formatting and lints, warnings are errors
+	"$(CARGO)" fmt --all --check
+	"$(CARGO)" clippy --release --locked --workspace --all-targets -- -D warnings
+
+bench: rust ## run the benchmarks; docs/performance.md says what each figure means
+	"$(CARGO)" bench --locked --workspace --bench '*'
+
+soak: rust ## the long tests that `make test` leaves out
+	@CARGO="$(CARGO)" $(PYTHON) tests/run.py --soak
+
+clean: rust ## remove everything built or measured
+	"$(CARGO)" clean
+	rm -rf results

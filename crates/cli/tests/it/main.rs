@@ -1,0 +1,3 @@
+//! Integration tests of the command and of the repository as a whole: one binary, one module a topic.
+
+mod tidy;
