@@ -1,4 +1,25 @@
-//! Layers, policies and the engine of Imbrex: pure state machines without clock, files, threads or bytes.
+//! Layers, policies and the engine of Imbrex: pure state machines without clock, files, threads
+//! or bytes of user data.
+//!
+//! Start with [`layer::Layer`], the one trait; then [`stack::Stack`], which routes requests
+//! between layers; then [`engine::Engine`], the loop that runs a stack in virtual time over
+//! simulated disks and in wall time over real ones.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
 extern crate alloc;
+
+pub mod buffer;
+pub mod counters;
+pub mod disk;
+pub mod engine;
+pub mod error;
+pub mod extent;
+pub mod layer;
+pub mod map;
+pub mod operation;
+pub mod rng;
+mod router;
+pub mod stack;
+pub mod state;
+pub mod units;

@@ -1,0 +1,392 @@
+//! The data plane: layers move handles, the engine owns what they name.
+//!
+//! Three kinds of content share one implementation. *Counted* holds sizes only, for performance
+//! simulation. *Stamped* holds one [`Stamp`] per block, so that a test can tell lost, stale and
+//! misplaced data apart. *Bytes* holds the data itself, for serving.
+
+use crate::units::{BLOCK_BYTES, Lba};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Names a buffer of an engine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BufferId(u32);
+
+/// A run of blocks in a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BufferSlice {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// First block of the run in the buffer.
+    pub first_block: u32,
+    /// Blocks in the run.
+    pub blocks: u32,
+}
+
+impl BufferSlice {
+    /// No data, for operations that move none.
+    pub const EMPTY: BufferSlice = BufferSlice {
+        buffer: BufferId(u32::MAX),
+        first_block: 0,
+        blocks: 0,
+    };
+
+    /// The `blocks` blocks from `first` of this slice. Panics when they are not all inside.
+    #[inline]
+    pub fn part(self, first: u64, blocks: u64) -> BufferSlice {
+        assert!(
+            first + blocks <= u64::from(self.blocks),
+            "a part outside its slice"
+        );
+        BufferSlice {
+            buffer: self.buffer,
+            first_block: self.first_block + first as u32,
+            blocks: blocks as u32,
+        }
+    }
+}
+
+/// What a block of a stamped buffer or medium holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Stamp {
+    /// Where the writer meant it to go.
+    pub lba: Lba,
+    /// Which write of that address it was; 0 is a block of zeroes.
+    pub version: u64,
+}
+
+impl Stamp {
+    /// A block of zeroes, as an unwritten or zeroed block reads.
+    pub const ZERO: Stamp = Stamp {
+        lba: Lba(0),
+        version: 0,
+    };
+    /// What is left of a block that an overlapping track was written over.
+    pub const DESTROYED: Stamp = Stamp {
+        lba: Lba(u64::MAX),
+        version: u64::MAX,
+    };
+}
+
+/// What the buffers of an engine hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContentKind {
+    /// Sizes only.
+    Counted,
+    /// A stamp per block.
+    Stamped,
+    /// The data.
+    Bytes,
+}
+
+enum Content {
+    Counted,
+    Stamps(Vec<Stamp>),
+    /// Starts at the first multiple of the block size inside the allocation, for direct I/O.
+    Bytes(Box<[u8]>, usize),
+}
+
+struct Buffer {
+    blocks: u32,
+    /// Issued operations that still hold a part of it.
+    lent: u32,
+    allocated: bool,
+    content: Content,
+}
+
+/// The buffers of one engine.
+pub struct Buffers {
+    kind: ContentKind,
+    slab: Vec<Buffer>,
+    /// Free buffers by the power of two of their capacity.
+    free: [Vec<u32>; SIZE_CLASSES],
+}
+
+/// Capacities are powers of two up to 2^30 blocks.
+const SIZE_CLASSES: usize = 31;
+
+impl Buffers {
+    /// Buffers of the given kind, none allocated yet.
+    pub fn new(kind: ContentKind) -> Buffers {
+        Buffers {
+            kind,
+            slab: Vec::new(),
+            free: core::array::from_fn(|_| Vec::new()),
+        }
+    }
+
+    /// What the buffers hold.
+    pub fn kind(&self) -> ContentKind {
+        self.kind
+    }
+
+    /// A buffer of `blocks` blocks, its content unspecified. Returns [`BufferSlice::EMPTY`] for
+    /// none. Reuses released buffers, so a steady state allocates nothing.
+    pub fn allocate(&mut self, blocks: u64) -> BufferSlice {
+        if blocks == 0 {
+            return BufferSlice::EMPTY;
+        }
+        assert!(
+            blocks <= 1 << (SIZE_CLASSES - 1),
+            "a buffer of {blocks} blocks"
+        );
+        let class = blocks.next_power_of_two().trailing_zeros() as usize;
+        let index = match self.free[class].pop() {
+            Some(index) => index,
+            None => {
+                let content = self.new_content(1 << class);
+                self.slab.push(Buffer {
+                    blocks: 0,
+                    lent: 0,
+                    allocated: false,
+                    content,
+                });
+                (self.slab.len() - 1) as u32
+            }
+        };
+        let buffer = &mut self.slab[index as usize];
+        assert!(
+            !buffer.allocated && buffer.lent == 0,
+            "a free buffer is in use"
+        );
+        buffer.allocated = true;
+        buffer.blocks = blocks as u32;
+        BufferSlice {
+            buffer: BufferId(index),
+            first_block: 0,
+            blocks: blocks as u32,
+        }
+    }
+
+    fn new_content(&self, blocks: usize) -> Content {
+        match self.kind {
+            ContentKind::Counted => Content::Counted,
+            ContentKind::Stamped => Content::Stamps(vec![Stamp::ZERO; blocks]),
+            ContentKind::Bytes => {
+                let align = BLOCK_BYTES as usize;
+                let storage = vec![0u8; (blocks + 1) * align].into_boxed_slice();
+                let start = storage.as_ptr().align_offset(align);
+                Content::Bytes(storage, start)
+            }
+        }
+    }
+
+    /// Gives a buffer back. Takes the whole slice that [`allocate`](Self::allocate) returned;
+    /// panics while an issued operation holds a part of it.
+    pub fn release(&mut self, slice: BufferSlice) {
+        if slice.blocks == 0 {
+            return;
+        }
+        let buffer = &mut self.slab[slice.buffer.0 as usize];
+        assert!(buffer.allocated, "a buffer was released twice");
+        assert_eq!(
+            buffer.lent, 0,
+            "a buffer was released while an operation held it"
+        );
+        assert!(
+            slice.first_block == 0 && slice.blocks == buffer.blocks,
+            "a part was released"
+        );
+        buffer.allocated = false;
+        let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
+        self.free[class].push(slice.buffer.0);
+    }
+
+    /// How many buffers are allocated: none when a stack is quiet.
+    pub fn allocated(&self) -> usize {
+        self.slab.iter().filter(|buffer| buffer.allocated).count()
+    }
+
+    #[inline]
+    pub(crate) fn lend(&mut self, slice: BufferSlice) {
+        if slice.blocks > 0 {
+            let buffer = &mut self.slab[slice.buffer.0 as usize];
+            assert!(
+                buffer.allocated,
+                "an operation was issued with a released buffer"
+            );
+            assert!(
+                slice.first_block + slice.blocks <= buffer.blocks,
+                "a slice past its buffer"
+            );
+            buffer.lent += 1;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn give_back(&mut self, slice: BufferSlice) {
+        if slice.blocks > 0 {
+            self.slab[slice.buffer.0 as usize].lent -= 1;
+        }
+    }
+
+    fn assert_free(&self, slice: BufferSlice) {
+        let buffer = &self.slab[slice.buffer.0 as usize];
+        assert_eq!(
+            buffer.lent, 0,
+            "a layer touched a buffer that an operation holds"
+        );
+    }
+
+    /// The data of a slice; `None` unless the buffers hold bytes.
+    pub fn bytes(&self, slice: BufferSlice) -> Option<&[u8]> {
+        if slice.blocks == 0 {
+            return (self.kind == ContentKind::Bytes).then_some(&[]);
+        }
+        match &self.slab[slice.buffer.0 as usize].content {
+            Content::Bytes(storage, start) => {
+                let (from, length) = byte_range(slice);
+                Some(&storage[start + from..start + from + length])
+            }
+            _ => None,
+        }
+    }
+
+    /// The data of a slice, to be written; `None` unless the buffers hold bytes.
+    pub fn bytes_mut(&mut self, slice: BufferSlice) -> Option<&mut [u8]> {
+        if slice.blocks == 0 {
+            return (self.kind == ContentKind::Bytes).then_some(&mut []);
+        }
+        match &mut self.slab[slice.buffer.0 as usize].content {
+            Content::Bytes(storage, start) => {
+                let (from, length) = byte_range(slice);
+                Some(&mut storage[*start + from..*start + from + length])
+            }
+            _ => None,
+        }
+    }
+
+    /// The stamps of a slice; `None` unless the buffers hold stamps.
+    pub fn stamps(&self, slice: BufferSlice) -> Option<&[Stamp]> {
+        if slice.blocks == 0 {
+            return (self.kind == ContentKind::Stamped).then_some(&[]);
+        }
+        match &self.slab[slice.buffer.0 as usize].content {
+            Content::Stamps(stamps) => {
+                let from = slice.first_block as usize;
+                Some(&stamps[from..from + slice.blocks as usize])
+            }
+            _ => None,
+        }
+    }
+
+    /// The stamps of a slice, to be written; `None` unless the buffers hold stamps.
+    pub fn stamps_mut(&mut self, slice: BufferSlice) -> Option<&mut [Stamp]> {
+        if slice.blocks == 0 {
+            return (self.kind == ContentKind::Stamped).then_some(&mut []);
+        }
+        match &mut self.slab[slice.buffer.0 as usize].content {
+            Content::Stamps(stamps) => {
+                let from = slice.first_block as usize;
+                Some(&mut stamps[from..from + slice.blocks as usize])
+            }
+            _ => None,
+        }
+    }
+
+    /// Copies `from` into `to`, which is as long and in another buffer.
+    pub(crate) fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
+        self.combine(
+            from,
+            to,
+            |_, source| source,
+            |target, source| target.copy_from_slice(source),
+        );
+    }
+
+    /// Adds `from` into `to` without carry: the parity of the two.
+    pub(crate) fn xor(&mut self, from: BufferSlice, to: BufferSlice) {
+        self.combine(
+            from,
+            to,
+            |a, b| Stamp {
+                lba: Lba(a.lba.0 ^ b.lba.0),
+                version: a.version ^ b.version,
+            },
+            |target, source| target.iter_mut().zip(source).for_each(|(t, s)| *t ^= s),
+        );
+    }
+
+    fn combine(
+        &mut self,
+        from: BufferSlice,
+        to: BufferSlice,
+        stamp: impl Fn(Stamp, Stamp) -> Stamp,
+        bytes: impl Fn(&mut [u8], &[u8]),
+    ) {
+        assert_eq!(from.blocks, to.blocks, "source and target differ in length");
+        if from.blocks == 0 {
+            return;
+        }
+        assert_ne!(
+            from.buffer, to.buffer,
+            "source and target are in one buffer"
+        );
+        self.assert_free(from);
+        self.assert_free(to);
+        let indices = [from.buffer.0 as usize, to.buffer.0 as usize];
+        let [source, target] = self
+            .slab
+            .get_disjoint_mut(indices)
+            .expect("two buffers of the slab");
+        match (&source.content, &mut target.content) {
+            (Content::Counted, Content::Counted) => {}
+            (Content::Stamps(source), Content::Stamps(target)) => {
+                let (a, b) = (from.first_block as usize, to.first_block as usize);
+                for i in 0..from.blocks as usize {
+                    target[b + i] = stamp(target[b + i], source[a + i]);
+                }
+            }
+            (Content::Bytes(source, source_start), Content::Bytes(target, target_start)) => {
+                let ((a, length), (b, _)) = (byte_range(from), byte_range(to));
+                let source = &source[source_start + a..source_start + a + length];
+                bytes(
+                    &mut target[*target_start + b..*target_start + b + length],
+                    source,
+                );
+            }
+            _ => unreachable!("buffers of one engine are of one kind"),
+        }
+    }
+
+    /// Fills a slice with zeroes.
+    pub(crate) fn zero(&mut self, slice: BufferSlice) {
+        if slice.blocks == 0 {
+            return;
+        }
+        self.assert_free(slice);
+        if let Some(stamps) = self.stamps_mut(slice) {
+            stamps.fill(Stamp::ZERO);
+        } else if let Some(bytes) = self.bytes_mut(slice) {
+            bytes.fill(0);
+        }
+    }
+
+    /// One checksum per block of the slice, appended to `out`: CRC-32C of the bytes, a hash of the
+    /// stamp, or a constant where nothing is held.
+    pub(crate) fn checksum(&self, slice: BufferSlice, out: &mut Vec<u32>) {
+        match self.kind {
+            ContentKind::Counted => out.extend((0..slice.blocks).map(|_| 0)),
+            ContentKind::Stamped => {
+                let stamps = self.stamps(slice).unwrap_or(&[]);
+                out.extend(stamps.iter().map(|stamp| {
+                    let word = crc32c::crc32c(&stamp.lba.0.to_le_bytes());
+                    crc32c::crc32c_append(word, &stamp.version.to_le_bytes())
+                }));
+            }
+            ContentKind::Bytes => {
+                let bytes = self.bytes(slice).unwrap_or(&[]);
+                out.extend(bytes.chunks_exact(BLOCK_BYTES as usize).map(crc32c::crc32c));
+            }
+        }
+    }
+}
+
+fn byte_range(slice: BufferSlice) -> (usize, usize) {
+    let block = BLOCK_BYTES as usize;
+    (
+        slice.first_block as usize * block,
+        slice.blocks as usize * block,
+    )
+}

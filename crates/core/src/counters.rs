@@ -1,0 +1,108 @@
+//! What layers count. Counts are kept by the router, one row per node, and read by reports; a
+//! layer never reads them back.
+
+/// A quantity that only grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Counter {
+    /// Blocks of reads found in the cache.
+    ReadHits,
+    /// Blocks of writes found in the cache.
+    WriteHits,
+    /// Blocks of reads looked up in the cache.
+    ReadLookups,
+    /// Blocks of writes looked up in the cache.
+    WriteLookups,
+    /// Dirty blocks evicted, each written below.
+    DirtyEvictions,
+    /// Clean blocks evicted.
+    CleanEvictions,
+    /// Victims taken outside the region a policy allows, because it allowed none.
+    ForcedEvictions,
+    /// Blocks of requests that went around the cache.
+    CacheBypassedBlocks,
+    /// Times a partially-open-region policy chose a new region.
+    RegionDivisions,
+    /// Blocks appended to the persistent cache.
+    PersistentCacheAppendedBlocks,
+    /// Live blocks merged out of the persistent cache into their bands.
+    PersistentCacheMergedBlocks,
+    /// Blocks overwritten in place in the persistent cache.
+    PersistentCacheUpdatedBlocks,
+    /// Blocks written straight to their band by the sequential bypass.
+    BypassedBlocks,
+    /// Bands rewritten.
+    BandsRewritten,
+    /// Blocks read from bands by rewrites.
+    BandBlocksRead,
+    /// Blocks written home to bands, by rewrites and by the bypass.
+    BandBlocksWritten,
+    /// Blocks written to the scratch band by rewrites.
+    ScratchBlocksWritten,
+    /// Nanoseconds in which a write waited for room in the persistent cache.
+    PersistentCacheFullNs,
+}
+
+impl Counter {
+    /// How many counters there are.
+    pub const COUNT: usize = Counter::PersistentCacheFullNs as usize + 1;
+}
+
+/// A quantity that goes up and down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Gauge {
+    /// Dirty blocks in a write-back cache.
+    DirtyBlocks,
+    /// Blocks in a cache.
+    CachedBlocks,
+    /// Log blocks in use in the persistent cache, superseded ones included.
+    PersistentCacheUsedBlocks,
+    /// Live entries in the persistent cache's map.
+    PersistentCacheEntries,
+}
+
+impl Gauge {
+    /// How many gauges there are.
+    pub const COUNT: usize = Gauge::PersistentCacheEntries as usize + 1;
+}
+
+/// The counters and gauges of one node.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    counters: [u64; Counter::COUNT],
+    gauges: [u64; Gauge::COUNT],
+}
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts {
+            counters: [0; Counter::COUNT],
+            gauges: [0; Gauge::COUNT],
+        }
+    }
+}
+
+impl Counts {
+    /// The value of a counter.
+    #[inline]
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// The present value of a gauge.
+    #[inline]
+    pub fn gauge(&self, gauge: Gauge) -> u64 {
+        self.gauges[gauge as usize]
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, counter: Counter, amount: u64) {
+        self.counters[counter as usize] += amount;
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, gauge: Gauge, value: u64) {
+        self.gauges[gauge as usize] = value;
+    }
+}

@@ -1,0 +1,108 @@
+//! The one loop that runs a stack in every world; only its three plugs differ.
+
+use crate::buffer::Buffers;
+use crate::disk::Disk;
+use crate::operation::Completion;
+use crate::stack::{Arrival, DiskId, Stack};
+use crate::units::Instant;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Rounds of arrivals, completions and wakeups at one instant before the loop is declared stuck.
+const STEPS_PER_INSTANT_MAX: u32 = 1 << 24;
+
+/// Where time comes from.
+pub trait Clock {
+    /// Waits until `until` at the latest, earlier only if something outside has happened, and
+    /// returns the time. `None` waits for something outside alone. Time never goes back.
+    fn wait(&mut self, until: Option<Instant>) -> Instant;
+}
+
+/// Where requests come from and answers go to.
+pub trait Frontend {
+    /// When the next request arrives as far as is known; `None` when that depends on an answer or
+    /// on something outside.
+    fn next_arrival(&self) -> Option<Instant>;
+    /// A request that has arrived by `now`, its buffer allocated from `buffers`.
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival>;
+    /// The answer to a request. The buffer is the frontend's again.
+    fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers);
+    /// True when no further request will come.
+    fn finished(&self) -> bool;
+}
+
+/// A stack with its disks and buffers.
+pub struct Engine {
+    /// The layers.
+    pub stack: Stack,
+    /// The leaves, in the order of [`DiskId`].
+    pub disks: Vec<Box<dyn Disk>>,
+    /// The data.
+    pub buffers: Buffers,
+    /// Host requests let into the stack at once; the frontend is not polled beyond it.
+    pub in_flight_max: u32,
+}
+
+impl Engine {
+    /// Runs until the frontend has finished and all that was begun below is done. Dirty data
+    /// stays where it is.
+    pub fn run(&mut self, clock: &mut dyn Clock, frontend: &mut dyn Frontend) {
+        while !(frontend.finished() && self.stack.is_quiet()) {
+            let now = clock.wait(self.next_event(frontend));
+            self.run_instant(now, frontend);
+        }
+    }
+
+    fn next_event(&self, frontend: &dyn Frontend) -> Option<Instant> {
+        let arrival = if self.accepts() {
+            frontend.next_arrival()
+        } else {
+            None
+        };
+        let disks = self.disks.iter().filter_map(|disk| disk.next_event());
+        disks.chain(arrival).chain(self.stack.next_wakeup()).min()
+    }
+
+    fn accepts(&self) -> bool {
+        self.stack.host_in_flight() < self.in_flight_max
+    }
+
+    /// Everything that is due at `now`: arrivals, disk completions, wakeups, then what they cause.
+    fn run_instant(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+        let Engine {
+            stack,
+            disks,
+            buffers,
+            in_flight_max,
+        } = self;
+        for _ in 0..STEPS_PER_INSTANT_MAX {
+            let mut progressed = false;
+            while stack.host_in_flight() < *in_flight_max
+                && let Some(arrival) = frontend.poll(now, buffers)
+            {
+                stack.handle_request(now, arrival, buffers);
+                progressed = true;
+            }
+            for (index, disk) in disks.iter_mut().enumerate() {
+                while let Some(completion) = disk.poll(now, buffers) {
+                    let disk = DiskId(index as u16);
+                    stack.handle_disk_completion(now, disk, completion, buffers);
+                    progressed = true;
+                }
+            }
+            progressed |= stack.handle_wakeups(now, buffers);
+            while let Some((disk, op)) = stack.poll_disk_op() {
+                disks[usize::from(disk.0)].submit(now, op, buffers);
+                progressed = true;
+            }
+            while let Some(completion) = stack.poll_reply() {
+                frontend.reply(now, completion, buffers);
+                progressed = true;
+            }
+            if !progressed {
+                return;
+            }
+        }
+        panic!("the loop made {STEPS_PER_INSTANT_MAX} rounds at {now:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The one trait of the stack, and the only door a layer has to the world.
+
+use crate::buffer::{BufferSlice, Buffers};
+use crate::counters::{Counter, Gauge};
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
+use crate::rng::Rng;
+use crate::router::{Issuer, Router};
+use crate::stack::NodeId;
+use crate::state::{StateError, StateReader, StateWriter};
+use crate::units::{BlockCount, Instant};
+use alloc::vec::Vec;
+
+/// One layer of a device stack: turns requests from above into requests below.
+///
+/// A layer is a deterministic state machine. It is told what happened and answers through the
+/// [`Context`] with what should be done. It sees no clock, no file and no byte of data, and it is
+/// never called while it is already being called.
+pub trait Layer {
+    /// A request arrived from above. It must be answered with [`Context::finish`], exactly once,
+    /// now or later.
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>);
+
+    /// An operation this layer issued has finished.
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>);
+
+    /// The deadline set with [`Context::wake_at`] has passed.
+    fn wake(&mut self, _ctx: &mut Context<'_>) {}
+
+    /// Writes down all that the layer must know again after a clean shutdown. Called only when
+    /// nothing is in flight.
+    fn save(&self, state: &mut StateWriter);
+
+    /// Takes back what [`save`](Self::save) wrote, in a layer built with the same settings.
+    /// Called before the first request.
+    ///
+    /// # Errors
+    /// When the state is damaged or belongs to other settings.
+    fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError>;
+}
+
+/// An edge from a layer to a node below it. Each layer names its ports as constants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Port(pub u8);
+
+/// An operation a layer wants done below.
+#[derive(Clone, Copy, Debug)]
+pub struct Issue {
+    /// Where it goes.
+    pub port: Port,
+    /// What to do.
+    pub operation: Operation,
+    /// Where to do it; empty for a flush.
+    pub extent: Extent,
+    /// The data, as long as the extent, lent until the completion; empty when none is moved.
+    pub buffer: BufferSlice,
+    /// Who wanted it.
+    pub cause: Cause,
+    /// What the layer gets back with the completion.
+    pub tag: Tag,
+}
+
+/// What a layer may ask and order while it handles one event.
+pub struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) node: NodeId,
+    pub(crate) router: &'a mut Router,
+    pub(crate) buffers: &'a mut Buffers,
+}
+
+impl Context<'_> {
+    /// The time of the event.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Sends an operation to the node behind a port. Panics when it does not fit that node.
+    #[inline]
+    pub fn issue(&mut self, issue: Issue) {
+        self.buffers.lend(issue.buffer);
+        self.router
+            .issue(Issuer::Node(self.node, issue.port), issue);
+    }
+
+    /// Answers a request from above. Panics when it was answered before.
+    #[inline]
+    pub fn finish(&mut self, request: RequestId, result: Result<(), IoError>) {
+        self.router.finish(request, self.node, result);
+    }
+
+    /// Asks to be woken at `instant`, instead of at any instant asked for before.
+    #[inline]
+    pub fn wake_at(&mut self, instant: Instant) {
+        self.router.node_mut(self.node).wake = Some(instant);
+    }
+
+    /// Asks not to be woken.
+    #[inline]
+    pub fn cancel_wake(&mut self) {
+        self.router.node_mut(self.node).wake = None;
+    }
+
+    /// Operations of this layer that are in flight behind a port.
+    #[inline]
+    pub fn in_flight(&self, port: Port) -> u32 {
+        self.router.node(self.node).ports[usize::from(port.0)].in_flight
+    }
+
+    /// Since when no host request has been in flight at the top of the stack; `None` while one is.
+    #[inline]
+    pub fn host_idle_since(&self) -> Option<Instant> {
+        self.router.host_idle_since()
+    }
+
+    /// This layer's stream of random numbers.
+    #[inline]
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.router.node_mut(self.node).rng
+    }
+
+    /// Adds to a counter of this layer.
+    #[inline]
+    pub fn count(&mut self, counter: Counter, amount: u64) {
+        self.router.node_mut(self.node).counts.add(counter, amount);
+    }
+
+    /// Sets a gauge of this layer.
+    #[inline]
+    pub fn gauge(&mut self, gauge: Gauge, value: u64) {
+        self.router.node_mut(self.node).counts.set(gauge, value);
+    }
+
+    /// A buffer of its own, its content unspecified.
+    #[inline]
+    pub fn allocate(&mut self, blocks: BlockCount) -> BufferSlice {
+        self.buffers.allocate(blocks.0)
+    }
+
+    /// Gives back a buffer from [`allocate`](Self::allocate). Panics while an operation holds it.
+    #[inline]
+    pub fn release(&mut self, buffer: BufferSlice) {
+        self.buffers.release(buffer);
+    }
+
+    /// Copies the data of one buffer to another. Panics while an operation holds either.
+    pub fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
+        self.buffers.copy(from, to);
+    }
+
+    /// Adds the data of one buffer into another without carry. Panics while an operation holds
+    /// either.
+    pub fn xor(&mut self, from: BufferSlice, to: BufferSlice) {
+        self.buffers.xor(from, to);
+    }
+
+    /// Fills a buffer with zeroes. Panics while an operation holds it.
+    pub fn zero(&mut self, slice: BufferSlice) {
+        self.buffers.zero(slice);
+    }
+
+    /// One checksum per block of a slice, appended to `out`.
+    pub fn checksum(&self, slice: BufferSlice, out: &mut Vec<u32>) {
+        self.buffers.checksum(slice, out);
+    }
+}

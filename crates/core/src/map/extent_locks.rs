@@ -1,0 +1,116 @@
+//! First come, first served locks over block ranges.
+
+use crate::extent::Extent;
+use alloc::vec::Vec;
+
+/// Locks over extents, granted in the order of asking: a request waits for every earlier one that
+/// shares a block with it, held or waiting, and for nothing else.
+///
+/// Kept as a list in the order of arrival. The list is as long as the queue is deep, which is
+/// short enough that scanning it is faster than any tree.
+#[derive(Debug)]
+pub struct ExtentLocks<K> {
+    entries: Vec<Entry<K>>,
+}
+
+#[derive(Debug)]
+struct Entry<K> {
+    key: K,
+    extent: Extent,
+    /// Earlier entries that overlap it.
+    blockers: u32,
+}
+
+impl<K> Default for ExtentLocks<K> {
+    fn default() -> ExtentLocks<K> {
+        ExtentLocks {
+            entries: Vec::new(),
+        }
+    }
+}
+
+impl<K: Copy + PartialEq> ExtentLocks<K> {
+    /// Asks for `extent` in the name of `key`. True when it is granted at once; otherwise
+    /// [`unlock`](Self::unlock) will say when.
+    #[inline]
+    pub fn lock(&mut self, key: K, extent: Extent) -> bool {
+        let blockers = self
+            .entries
+            .iter()
+            .filter(|entry| entry.extent.overlaps(extent))
+            .count() as u32;
+        self.entries.push(Entry {
+            key,
+            extent,
+            blockers,
+        });
+        blockers == 0
+    }
+
+    /// Gives up the lock of `key` and calls `granted` for each that was waiting for nothing else,
+    /// in the order of asking. False when `key` held none.
+    #[inline]
+    pub fn unlock(&mut self, key: K, mut granted: impl FnMut(K)) -> bool {
+        let Some(index) = self.entries.iter().position(|entry| entry.key == key) else {
+            return false;
+        };
+        let entry = self.entries.remove(index);
+        assert_eq!(
+            entry.blockers, 0,
+            "a lock was given up before it was granted"
+        );
+        for waiting in &mut self.entries[index..] {
+            if waiting.extent.overlaps(entry.extent) {
+                waiting.blockers -= 1;
+                if waiting.blockers == 0 {
+                    granted(waiting.key);
+                }
+            }
+        }
+        true
+    }
+
+    /// True when some lock, held or waited for, shares a block with `extent`.
+    #[inline]
+    pub fn overlaps(&self, extent: Extent) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| entry.extent.overlaps(extent))
+    }
+
+    /// True when nothing is held or waited for.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_requests_are_granted_in_the_order_of_asking() {
+        let mut locks = ExtentLocks::default();
+        assert!(locks.lock('a', Extent::new(0, 4)));
+        assert!(!locks.lock('b', Extent::new(3, 4)));
+        assert!(
+            !locks.lock('c', Extent::new(6, 2)),
+            "waits for b, which waits for a"
+        );
+        assert!(locks.lock('d', Extent::new(20, 1)));
+        let mut granted = Vec::new();
+        assert!(locks.unlock('a', |key| granted.push(key)));
+        assert_eq!(granted, ['b']);
+        assert!(locks.unlock('b', |key| granted.push(key)));
+        assert_eq!(granted, ['b', 'c']);
+        assert!(locks.unlock('d', |key| granted.push(key)));
+        assert!(locks.unlock('c', |key| granted.push(key)));
+        assert!(
+            !locks.unlock('c', |key| granted.push(key)),
+            "given up twice"
+        );
+        assert_eq!(granted, ['b', 'c']);
+        assert!(locks.is_empty());
+    }
+}

@@ -1,0 +1,11 @@
+//! Maps over block addresses: extents, bands and locks.
+
+mod band_table;
+mod extent_locks;
+mod extent_map;
+mod extent_set;
+
+pub use band_table::{BandId, BandTable};
+pub use extent_locks::ExtentLocks;
+pub use extent_map::{ExtentMap, Piece};
+pub use extent_set::ExtentSet;

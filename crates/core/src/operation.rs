@@ -1,0 +1,148 @@
+//! Operations, and the messages that carry them down and their results up.
+
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+
+/// When a write may be answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durability {
+    /// As soon as a later flush would make it durable.
+    Cached,
+    /// Only when it is durable itself: forced unit access.
+    Durable,
+}
+
+/// What a device can be asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Fill the buffer from the extent.
+    Read,
+    /// Store the buffer in the extent.
+    Write {
+        /// When it may be answered.
+        durability: Durability,
+    },
+    /// Make the extent read as zeroes, never again as older data.
+    Zero {
+        /// When it may be answered.
+        durability: Durability,
+        /// The space may be given up: a trim.
+        may_unmap: bool,
+    },
+    /// Make every write completed before it arrived durable.
+    Flush,
+    /// Set the write pointer of the zone back to its start.
+    ZoneReset,
+    /// Move the write pointer of the zone to its end.
+    ZoneFinish,
+}
+
+impl Operation {
+    /// A write that a later flush makes durable.
+    pub const WRITE: Operation = Operation::Write {
+        durability: Durability::Cached,
+    };
+    /// A write that is durable when it completes.
+    pub const WRITE_DURABLE: Operation = Operation::Write {
+        durability: Durability::Durable,
+    };
+
+    /// True when the operation must be durable at its completion.
+    #[inline]
+    pub fn is_durable(self) -> bool {
+        matches!(
+            self,
+            Operation::Write {
+                durability: Durability::Durable
+            } | Operation::Zero {
+                durability: Durability::Durable,
+                ..
+            }
+        )
+    }
+
+    /// True when the operation moves the data of a buffer.
+    #[inline]
+    pub fn has_data(self) -> bool {
+        matches!(self, Operation::Read | Operation::Write { .. })
+    }
+}
+
+/// Who wanted an operation. Write amplification and cleaning cost are sums over causes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Cause {
+    /// A client of the device.
+    Host,
+    /// A write-back cache that makes room.
+    Destage,
+    /// A translation layer that rewrites a band.
+    Cleaning,
+    /// An array that restores a lost member.
+    Rebuild,
+    /// A background check of stored data.
+    Scrub,
+    /// A layer's own journal, map or superblock.
+    Metadata,
+}
+
+impl Cause {
+    /// Every cause, in the order of their discriminants.
+    pub const ALL: [Cause; 6] = [
+        Cause::Host,
+        Cause::Destage,
+        Cause::Cleaning,
+        Cause::Rebuild,
+        Cause::Scrub,
+        Cause::Metadata,
+    ];
+
+    /// The word used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Host => "host",
+            Cause::Destage => "destage",
+            Cause::Cleaning => "cleaning",
+            Cause::Rebuild => "rebuild",
+            Cause::Scrub => "scrub",
+            Cause::Metadata => "metadata",
+        }
+    }
+}
+
+/// A word the issuer chooses and gets back with the completion; what it means is the issuer's own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tag(pub u64);
+
+/// Names one request while it is in flight. The router never gives the same id to two requests
+/// that are, or were, confused with one another: a stale id panics.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RequestId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// An operation going down.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// To be given to [`Context::finish`](crate::layer::Context::finish), exactly once.
+    pub id: RequestId,
+    /// What to do.
+    pub operation: Operation,
+    /// Where; empty for a flush.
+    pub extent: Extent,
+    /// The data, as long as the extent; empty when the operation moves none.
+    pub buffer: BufferSlice,
+    /// Who wanted it.
+    pub cause: Cause,
+}
+
+/// The result of an operation coming up.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// As chosen when the operation was issued.
+    pub tag: Tag,
+    /// What happened.
+    pub result: Result<(), IoError>,
+}

@@ -1,0 +1,306 @@
+//! Moves requests and completions across the edges of the stack, one at a time.
+
+use crate::buffer::BufferSlice;
+use crate::counters::Counts;
+use crate::disk::DiskOp;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::{Issue, Port};
+use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
+use crate::rng::Rng;
+use crate::stack::{DiskId, NodeId};
+use crate::units::{BlockCount, Instant};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Who issued a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Issuer {
+    Host,
+    Node(NodeId, Port),
+}
+
+pub(crate) struct PortState {
+    pub below: NodeId,
+    pub in_flight: u32,
+}
+
+pub(crate) struct NodeState {
+    pub ports: Vec<PortState>,
+    pub blocks: BlockCount,
+    /// Set for a leaf.
+    pub disk: Option<DiskId>,
+    pub wake: Option<Instant>,
+    pub rng: Rng,
+    pub counts: Counts,
+}
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    generation: u32,
+    active: bool,
+    issuer: Issuer,
+    target: NodeId,
+    tag: Tag,
+    buffer: BufferSlice,
+}
+
+/// What the stack must deliver next.
+pub(crate) enum Message {
+    Submit {
+        to: NodeId,
+        request: Request,
+    },
+    Complete {
+        to: NodeId,
+        completion: Completion,
+        buffer: BufferSlice,
+    },
+    Reply {
+        request: RequestId,
+        completion: Completion,
+        buffer: BufferSlice,
+    },
+}
+
+/// The queues between the nodes and the table of requests in flight.
+pub(crate) struct Router {
+    nodes: Vec<NodeState>,
+    in_flight: Vec<InFlight>,
+    free: Vec<u32>,
+    pub messages: VecDeque<Message>,
+    pub disk_ops: VecDeque<(DiskId, DiskOp)>,
+    pub host_in_flight: u32,
+    idle_since: Instant,
+    requests_active: u32,
+}
+
+impl Router {
+    pub fn new(nodes: Vec<NodeState>) -> Router {
+        Router {
+            nodes,
+            in_flight: Vec::new(),
+            free: Vec::new(),
+            messages: VecDeque::new(),
+            disk_ops: VecDeque::new(),
+            host_in_flight: 0,
+            idle_since: Instant::ZERO,
+            requests_active: 0,
+        }
+    }
+
+    #[inline]
+    pub fn node(&self, node: NodeId) -> &NodeState {
+        &self.nodes[node.0 as usize]
+    }
+
+    #[inline]
+    pub fn node_mut(&mut self, node: NodeId) -> &mut NodeState {
+        &mut self.nodes[node.0 as usize]
+    }
+
+    pub fn nodes(&self) -> &[NodeState] {
+        &self.nodes
+    }
+
+    pub fn host_idle_since(&self) -> Option<Instant> {
+        (self.host_in_flight == 0).then_some(self.idle_since)
+    }
+
+    pub fn host_arrived(&mut self) {
+        self.host_in_flight += 1;
+    }
+
+    pub fn host_answered(&mut self, now: Instant) {
+        self.host_in_flight -= 1;
+        if self.host_in_flight == 0 {
+            self.idle_since = now;
+        }
+    }
+
+    /// True when no request is anywhere in the stack.
+    pub fn is_quiet(&self) -> bool {
+        self.requests_active == 0 && self.messages.is_empty() && self.disk_ops.is_empty()
+    }
+
+    /// Registers a request of the host without sending it on: it may have to wait for a lock.
+    #[inline]
+    pub fn register_host(&mut self, top: NodeId, tag: Tag, request: HostOperation) -> Request {
+        self.check_fits(top, request.operation, request.extent, request.buffer);
+        let id = self.register(Issuer::Host, top, tag, request.buffer);
+        let HostOperation {
+            operation,
+            extent,
+            buffer,
+        } = request;
+        Request {
+            id,
+            operation,
+            extent,
+            buffer,
+            cause: Cause::Host,
+        }
+    }
+
+    #[inline]
+    pub fn issue(&mut self, issuer: Issuer, issue: Issue) {
+        let Issuer::Node(node, port) = issuer else {
+            unreachable!("the host does not issue")
+        };
+        let port = &mut self.nodes[node.0 as usize].ports[usize::from(port.0)];
+        port.in_flight += 1;
+        let below = port.below;
+        self.check_fits(below, issue.operation, issue.extent, issue.buffer);
+        let id = self.register(issuer, below, issue.tag, issue.buffer);
+        let Issue {
+            operation,
+            extent,
+            buffer,
+            cause,
+            ..
+        } = issue;
+        self.send(
+            below,
+            Request {
+                id,
+                operation,
+                extent,
+                buffer,
+                cause,
+            },
+        );
+    }
+
+    /// Hands a registered request to its node.
+    #[inline]
+    pub fn send(&mut self, to: NodeId, request: Request) {
+        match self.nodes[to.0 as usize].disk {
+            Some(disk) => {
+                let Request {
+                    id,
+                    operation,
+                    extent,
+                    buffer,
+                    cause,
+                } = request;
+                self.disk_ops.push_back((
+                    disk,
+                    DiskOp {
+                        id,
+                        operation,
+                        extent,
+                        buffer,
+                        cause,
+                    },
+                ));
+            }
+            None => self.messages.push_back(Message::Submit { to, request }),
+        }
+    }
+
+    #[inline]
+    pub fn finish(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) {
+        let entry = &mut self.in_flight[id.index as usize];
+        assert!(
+            entry.active && entry.generation == id.generation,
+            "a request was answered twice"
+        );
+        assert_eq!(
+            entry.target, by,
+            "a request was answered by a node it was not sent to"
+        );
+        entry.active = false;
+        entry.generation = entry.generation.wrapping_add(1);
+        let InFlight {
+            issuer,
+            tag,
+            buffer,
+            ..
+        } = *entry;
+        self.free.push(id.index);
+        self.requests_active -= 1;
+        let completion = Completion { tag, result };
+        self.messages.push_back(match issuer {
+            Issuer::Host => Message::Reply {
+                request: id,
+                completion,
+                buffer,
+            },
+            Issuer::Node(to, port) => {
+                self.nodes[to.0 as usize].ports[usize::from(port.0)].in_flight -= 1;
+                Message::Complete {
+                    to,
+                    completion,
+                    buffer,
+                }
+            }
+        });
+    }
+
+    #[inline]
+    fn register(
+        &mut self,
+        issuer: Issuer,
+        target: NodeId,
+        tag: Tag,
+        buffer: BufferSlice,
+    ) -> RequestId {
+        self.requests_active += 1;
+        match self.free.pop() {
+            Some(index) => {
+                let entry = &mut self.in_flight[index as usize];
+                let generation = entry.generation;
+                *entry = InFlight {
+                    generation,
+                    active: true,
+                    issuer,
+                    target,
+                    tag,
+                    buffer,
+                };
+                RequestId { index, generation }
+            }
+            None => {
+                let index = self.in_flight.len() as u32;
+                let generation = 0;
+                let entry = InFlight {
+                    generation,
+                    active: true,
+                    issuer,
+                    target,
+                    tag,
+                    buffer,
+                };
+                self.in_flight.push(entry);
+                RequestId { index, generation }
+            }
+        }
+    }
+
+    #[inline]
+    fn check_fits(&self, to: NodeId, op: Operation, extent: Extent, buffer: BufferSlice) {
+        let blocks = self.nodes[to.0 as usize].blocks;
+        assert!(
+            extent.end().0 <= blocks.0,
+            "{op:?} of {extent:?} past the end of {blocks:?}"
+        );
+        let data = if op.has_data() { extent.blocks.0 } else { 0 };
+        assert_eq!(
+            u64::from(buffer.blocks),
+            data,
+            "the buffer of {op:?} does not fit {extent:?}"
+        );
+        assert!(
+            extent.is_empty() == matches!(op, Operation::Flush),
+            "{op:?} with an extent of {extent:?}"
+        );
+    }
+}
+
+/// A request as the host states it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostOperation {
+    pub operation: Operation,
+    pub extent: Extent,
+    pub buffer: BufferSlice,
+}

@@ -1,0 +1,373 @@
+//! The tree of layers over disks, and the order in which its events are handled.
+
+use crate::buffer::{BufferSlice, Buffers};
+use crate::counters::Counts;
+use crate::disk::{DiskCompletion, DiskOp, Geometry};
+use crate::extent::Extent;
+use crate::layer::{Context, Layer};
+use crate::map::ExtentLocks;
+use crate::operation::{Completion, Operation, Request, RequestId, Tag};
+use crate::rng::Rng;
+use crate::router::{HostOperation, Message, NodeState, PortState, Router};
+use crate::state::{StateError, StateReader, StateWriter};
+use crate::units::Instant;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Messages delivered for one event before the stack is declared to be going in circles.
+const MESSAGES_PER_EVENT_MAX: u64 = 1 << 26;
+
+/// Names a node of a stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NodeId(pub(crate) u16);
+
+/// Names a leaf of a stack; disks are numbered from 0 in the order they were added.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DiskId(pub u16);
+
+/// A request of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Comes back with the reply.
+    pub tag: Tag,
+    /// What to do.
+    pub operation: Operation,
+    /// Where; empty for a flush.
+    pub extent: Extent,
+    /// The data; the frontend's until it is answered, then the frontend's again.
+    pub buffer: BufferSlice,
+}
+
+/// A tree of layers over disks.
+///
+/// The driver calls, for every instant at which something is due: [`handle_request`] for each
+/// arrival, [`handle_disk_completion`] for each finished disk operation and [`handle_wakeups`];
+/// then it takes out all of [`poll_disk_op`] and [`poll_reply`]; then it waits until the earliest
+/// of an arrival, a disk event and [`next_wakeup`]. Each `handle_*` delivers messages between the
+/// layers until none is left.
+///
+/// [`handle_request`]: Stack::handle_request
+/// [`handle_disk_completion`]: Stack::handle_disk_completion
+/// [`handle_wakeups`]: Stack::handle_wakeups
+/// [`poll_disk_op`]: Stack::poll_disk_op
+/// [`poll_reply`]: Stack::poll_reply
+/// [`next_wakeup`]: Stack::next_wakeup
+pub struct Stack {
+    /// Indexed by node; `None` for a disk.
+    layers: Vec<Option<Box<dyn Layer>>>,
+    router: Router,
+    top: NodeId,
+    geometry: Geometry,
+    locks: ExtentLocks<RequestId>,
+    /// Registered requests that wait for a lock.
+    waiting: Vec<Request>,
+    granted: Vec<RequestId>,
+    replies: VecDeque<Completion>,
+}
+
+impl Stack {
+    /// What the stack as a whole looks like.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Takes a request of the host. Panics when it does not fit the device: frontends check.
+    pub fn handle_request(&mut self, now: Instant, arrival: Arrival, buffers: &mut Buffers) {
+        let Arrival {
+            tag,
+            operation,
+            extent,
+            buffer,
+        } = arrival;
+        buffers.lend(buffer);
+        let host = HostOperation {
+            operation,
+            extent,
+            buffer,
+        };
+        let request = self.router.register_host(self.top, tag, host);
+        self.router.host_arrived();
+        // A flush touches no block and covers only what has completed, so it waits for nothing.
+        if operation == Operation::Flush || self.locks.lock(request.id, extent) {
+            self.router.send(self.top, request);
+        } else {
+            self.waiting.push(request);
+        }
+        self.deliver(now, buffers);
+    }
+
+    /// Takes the result of a disk operation.
+    pub fn handle_disk_completion(
+        &mut self,
+        now: Instant,
+        disk: DiskId,
+        completion: DiskCompletion,
+        buffers: &mut Buffers,
+    ) {
+        let node = self
+            .router
+            .nodes()
+            .iter()
+            .position(|node| node.disk == Some(disk))
+            .expect("a completion from a disk of the stack");
+        self.router
+            .finish(completion.id, NodeId(node as u16), completion.result);
+        self.deliver(now, buffers);
+    }
+
+    /// Wakes every layer whose deadline has passed. True when there was one.
+    pub fn handle_wakeups(&mut self, now: Instant, buffers: &mut Buffers) -> bool {
+        let mut woken = false;
+        for index in 0..self.layers.len() {
+            let node = NodeId(index as u16);
+            if self.router.node(node).wake.is_some_and(|wake| wake <= now) {
+                self.router.node_mut(node).wake = None;
+                woken = true;
+                if let Some(layer) = &mut self.layers[index] {
+                    layer.wake(&mut Context {
+                        now,
+                        node,
+                        router: &mut self.router,
+                        buffers,
+                    });
+                }
+                self.deliver(now, buffers);
+            }
+        }
+        woken
+    }
+
+    /// The next operation for a disk.
+    #[inline]
+    pub fn poll_disk_op(&mut self) -> Option<(DiskId, DiskOp)> {
+        self.router.disk_ops.pop_front()
+    }
+
+    /// The next answer for the host.
+    #[inline]
+    pub fn poll_reply(&mut self) -> Option<Completion> {
+        self.replies.pop_front()
+    }
+
+    /// When a layer next wants to be woken.
+    #[inline]
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.router
+            .nodes()
+            .iter()
+            .filter_map(|node| node.wake)
+            .min()
+    }
+
+    /// Host requests that are not yet answered.
+    #[inline]
+    pub fn host_in_flight(&self) -> u32 {
+        self.router.host_in_flight
+    }
+
+    /// True when nothing is in flight anywhere, background work included.
+    pub fn is_quiet(&self) -> bool {
+        self.router.is_quiet() && self.replies.is_empty()
+    }
+
+    /// What a node has counted.
+    pub fn counts(&self, node: NodeId) -> &Counts {
+        &self.router.node(node).counts
+    }
+
+    /// The state of every layer, bottom up, for a clean shutdown. Panics unless the stack is quiet.
+    pub fn save(&self) -> Vec<Vec<u8>> {
+        assert!(self.is_quiet(), "the state of a busy stack was asked for");
+        self.layers
+            .iter()
+            .map(|layer| {
+                let mut writer = StateWriter::default();
+                if let Some(layer) = layer {
+                    layer.save(&mut writer);
+                }
+                writer.into_bytes()
+            })
+            .collect()
+    }
+
+    /// Takes back what [`save`](Self::save) returned, in a stack built from the same settings.
+    ///
+    /// # Errors
+    /// When the states are damaged or belong to another stack.
+    pub fn restore(&mut self, states: &[Vec<u8>]) -> Result<(), StateError> {
+        if states.len() != self.layers.len() {
+            return Err(StateError::new(
+                "the saved state is of a stack with other nodes",
+            ));
+        }
+        for (layer, state) in self.layers.iter_mut().zip(states) {
+            let mut reader = StateReader::new(state);
+            if let Some(layer) = layer {
+                layer.restore(&mut reader)?;
+            }
+            if !reader.is_at_end() {
+                return Err(StateError::new(
+                    "the saved state is longer than its layer expects",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, now: Instant, buffers: &mut Buffers) {
+        let mut delivered = 0;
+        while let Some(message) = self.router.messages.pop_front() {
+            delivered += 1;
+            assert!(
+                delivered < MESSAGES_PER_EVENT_MAX,
+                "the layers send messages in circles"
+            );
+            match message {
+                Message::Submit { to, request } => {
+                    let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
+                    let router = &mut self.router;
+                    layer.submit(
+                        request,
+                        &mut Context {
+                            now,
+                            node: to,
+                            router,
+                            buffers,
+                        },
+                    );
+                }
+                Message::Complete {
+                    to,
+                    completion,
+                    buffer,
+                } => {
+                    buffers.give_back(buffer);
+                    let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
+                    let router = &mut self.router;
+                    layer.complete(
+                        completion,
+                        &mut Context {
+                            now,
+                            node: to,
+                            router,
+                            buffers,
+                        },
+                    );
+                }
+                Message::Reply {
+                    request,
+                    completion,
+                    buffer,
+                } => {
+                    buffers.give_back(buffer);
+                    self.router.host_answered(now);
+                    self.replies.push_back(completion);
+                    self.unlock(request);
+                }
+            }
+        }
+    }
+
+    fn unlock(&mut self, request: RequestId) {
+        let granted = &mut self.granted;
+        self.locks.unlock(request, |id| granted.push(id));
+        for id in self.granted.drain(..) {
+            let index = self.waiting.iter().position(|waiting| waiting.id == id);
+            let request = self
+                .waiting
+                .remove(index.expect("a granted request was waiting"));
+            self.router.send(self.top, request);
+        }
+    }
+}
+
+/// Puts a stack together from the bottom up.
+pub struct StackBuilder {
+    seed: u64,
+    layers: Vec<Option<Box<dyn Layer>>>,
+    nodes: Vec<NodeState>,
+    geometries: Vec<Geometry>,
+    disks: u16,
+}
+
+impl StackBuilder {
+    /// A builder whose layers draw their random numbers from `seed`.
+    pub fn new(seed: u64) -> StackBuilder {
+        StackBuilder {
+            seed,
+            layers: Vec::new(),
+            nodes: Vec::new(),
+            geometries: Vec::new(),
+            disks: 0,
+        }
+    }
+
+    /// Adds a leaf.
+    pub fn disk(&mut self, geometry: Geometry) -> NodeId {
+        let disk = DiskId(self.disks);
+        self.disks += 1;
+        self.push(None, geometry, Vec::new(), Some(disk))
+    }
+
+    /// Adds a layer over `below`, one node per port in the order of the ports. `geometry` is what
+    /// the layer tells the node above. Panics when a node below has another parent already.
+    pub fn layer(&mut self, layer: Box<dyn Layer>, geometry: Geometry, below: &[NodeId]) -> NodeId {
+        for node in below {
+            let taken = self
+                .nodes
+                .iter()
+                .flat_map(|n| &n.ports)
+                .any(|port| port.below == *node);
+            assert!(!taken, "a node has two parents");
+        }
+        let ports = below
+            .iter()
+            .map(|below| PortState {
+                below: *below,
+                in_flight: 0,
+            })
+            .collect();
+        self.push(Some(layer), geometry, ports, None)
+    }
+
+    /// What a node tells the node above.
+    pub fn geometry(&self, node: NodeId) -> &Geometry {
+        &self.geometries[usize::from(node.0)]
+    }
+
+    /// The stack under `top`.
+    pub fn build(self, top: NodeId) -> Stack {
+        Stack {
+            layers: self.layers,
+            geometry: self.geometries[usize::from(top.0)].clone(),
+            router: Router::new(self.nodes),
+            top,
+            locks: ExtentLocks::default(),
+            waiting: Vec::new(),
+            granted: Vec::new(),
+            replies: VecDeque::new(),
+        }
+    }
+
+    fn push(
+        &mut self,
+        layer: Option<Box<dyn Layer>>,
+        geometry: Geometry,
+        ports: Vec<PortState>,
+        disk: Option<DiskId>,
+    ) -> NodeId {
+        let node = NodeId(self.nodes.len() as u16);
+        self.nodes.push(NodeState {
+            ports,
+            blocks: geometry.blocks,
+            disk,
+            wake: None,
+            rng: Rng::new(self.seed, u64::from(node.0)),
+            counts: Counts::default(),
+        });
+        self.layers.push(layer);
+        self.geometries.push(geometry);
+        node
+    }
+}
