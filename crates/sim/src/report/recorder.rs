@@ -24,8 +24,8 @@ const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 /// [`write_completed`](Recorder::write_completed) for each host request,
 /// [`band_written`](Recorder::band_written) for each home write,
 /// [`persistent_cache_used`](Recorder::persistent_cache_used) when the fill changes, and
-/// [`finish`](Recorder::finish) once. Instants are nanoseconds from the start of the run. Nothing
-/// allocates between creation and `finish`.
+/// [`finish`](Recorder::finish) once. Instants are nanoseconds from the start of the run. A request
+/// allocates nothing.
 pub struct Recorder {
     reads: LatencyHistogram,
     writes: LatencyHistogram,
@@ -39,8 +39,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for a device of `device_blocks` blocks of 4 KiB.
-    pub fn new(device_blocks: u64) -> Recorder {
+    /// A recorder in which nothing has happened, about 1.2 MB.
+    pub fn new() -> Recorder {
         Recorder {
             reads: LatencyHistogram::new(),
             writes: LatencyHistogram::new(),
@@ -108,6 +108,12 @@ impl Recorder {
     }
 }
 
+impl Default for Recorder {
+    fn default() -> Recorder {
+        Recorder::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::report::ReplayMode;
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_recorder_fills_the_run() {
-        let mut recorder = Recorder::new(960);
+        let mut recorder = Recorder::new();
         recorder.write_completed(1_000_000_000, 2_000_000, 1 << 20);
         recorder.read_completed(2_000_000_000, 4_000_000, 1 << 20);
         recorder.band_written(2_000_000_000, 0, 20);

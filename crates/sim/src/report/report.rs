@@ -324,13 +324,15 @@ pub struct LatencyCdf {
     pub tail: Vec<f64>,
 }
 
-/// Blocks written to home bands, by address and time.
+/// Blocks written to home bands, by address and time; the rows span the addresses written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeatMap {
     /// Number of address bins (rows).
     pub lba_bins: u32,
     /// Number of time bins (columns).
     pub time_bins: u32,
+    /// First block of the lowest address bin.
+    pub lba_first_block: u64,
     /// Blocks of 4 KiB an address bin spans.
     pub lba_bin_blocks: u64,
     /// Seconds a time bin spans.
