@@ -50,7 +50,7 @@ impl Recorder {
             requests: SumSeries::new(SERIES_BUCKETS),
             fill: GaugeSeries::new(SERIES_BUCKETS),
             has_fill: false,
-            band_writes: HeatMapRecorder::new(device_blocks, HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS),
+            band_writes: HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS),
         }
     }
 
