@@ -1,0 +1,245 @@
+//! Synthetic workloads from recipes.
+//!
+//! A recipe is a TOML file with a name, a seed and one table that says what to generate. The shipped ones are in
+//! `workloads/synthetic/` and embedded here. A recipe and a seed give the same requests on every platform. Nothing
+//! generated here is a real trace: readers label it [`SourceKind::Synthetic`](super::SourceKind::Synthetic).
+
+mod layout;
+mod plain;
+mod sampling;
+mod volume;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use plain::{OneBlock, PlainLoad, Sequential, UniformRandom};
+pub use volume::{Locality, PublishedVolume, Volume};
+
+use super::{TraceError, TraceRecord};
+use plain::PlainRecords;
+use volume::VolumeRecords;
+
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../../workloads/synthetic/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and text of every shipped recipe.
+const SHIPPED: &[(&str, &str)] = shipped![
+    "hm-like",
+    "mds-like",
+    "one-block",
+    "prn-like",
+    "sequential-write",
+    "src-like",
+    "stg-like",
+    "ts-like",
+    "uniform-random-write",
+    "usr-like",
+    "wdev-like",
+    "web-like",
+];
+
+/// A workload to generate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// Name, equal to the file name without `.toml` for the shipped ones.
+    pub name: String,
+    /// One sentence on what it stands for.
+    pub description: String,
+    /// Seed of the generator.
+    pub seed: u64,
+    /// What to generate.
+    pub model: Model,
+    /// By how much requests and footprint were divided; 1 for the recipe as written.
+    pub scale: f64,
+    text: String,
+}
+
+/// The kinds of synthetic workload.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Model {
+    /// Table `[volume]`: published counts and footprint of a real volume.
+    Volume(Volume),
+    /// One of the plain loads for benchmarks.
+    Plain(PlainLoad),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RecipeFile {
+    name: String,
+    description: String,
+    seed: u64,
+    volume: Option<Volume>,
+    uniform_random: Option<UniformRandom>,
+    sequential: Option<Sequential>,
+    one_block: Option<OneBlock>,
+}
+
+impl Recipe {
+    /// Names of the shipped recipes, ascending.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SHIPPED.iter().map(|(name, _)| *name)
+    }
+
+    /// Loads a shipped recipe by name, or a recipe file by path (anything with a `/` or that ends in `.toml`).
+    ///
+    /// # Errors
+    /// The name is not known, the file cannot be read, or its text is not a possible recipe.
+    pub fn load(name_or_path: &str) -> Result<Self, TraceError> {
+        if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+            return Self::parse(name_or_path, text);
+        }
+        if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
+            return Err(TraceError::UnknownRecipe {
+                name: name_or_path.to_owned(),
+                accepted: Self::names().collect::<Vec<_>>().join(", "),
+            });
+        }
+        let text = std::fs::read_to_string(Path::new(name_or_path)).map_err(|source| {
+            TraceError::Open {
+                path: name_or_path.to_owned(),
+                source,
+            }
+        })?;
+        Self::parse(name_or_path, &text)
+    }
+
+    /// Reads a recipe from its text; `path` names it in errors.
+    ///
+    /// # Errors
+    /// The text is not TOML, has unknown or missing keys, has not exactly one model, or has impossible values.
+    pub fn parse(path: &str, text: &str) -> Result<Self, TraceError> {
+        let problem = |reason: String| TraceError::Recipe {
+            path: path.to_owned(),
+            reason,
+        };
+        let file: RecipeFile = toml::from_str(text).map_err(|error| problem(error.to_string()))?;
+        let mut models: Vec<Model> = [
+            file.volume.map(Model::Volume),
+            file.uniform_random
+                .map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
+            file.sequential
+                .map(|load| Model::Plain(PlainLoad::Sequential(load))),
+            file.one_block
+                .map(|load| Model::Plain(PlainLoad::OneBlock(load))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if models.len() != 1 {
+            return Err(problem(format!(
+                "{} model tables; accepted: exactly one of [volume], [uniform-random], [sequential], [one-block]",
+                models.len()
+            )));
+        }
+        let model = models.remove(0);
+        if let Some(reason) = model.problem() {
+            return Err(problem(reason));
+        }
+        Ok(Self {
+            name: file.name,
+            description: file.description,
+            seed: file.seed,
+            model,
+            scale: 1.0,
+            text: text.to_owned(),
+        })
+    }
+
+    /// The recipe with requests and footprint divided by `factor`.
+    ///
+    /// # Errors
+    /// `factor` is not a number of at least 1, or so large that nothing is left.
+    pub fn scaled(&self, factor: f64) -> Result<Self, TraceError> {
+        let problem = |reason: String| TraceError::Recipe {
+            path: self.name.clone(),
+            reason,
+        };
+        if !(1.0..=1e9).contains(&factor) {
+            return Err(problem(format!("scale {factor}; accepted: 1 to 1e9")));
+        }
+        let model = match &self.model {
+            Model::Volume(volume) => Model::Volume(volume.scaled(factor)),
+            Model::Plain(load) => Model::Plain(load.scaled(factor)),
+        };
+        if let Some(reason) = model.problem() {
+            return Err(problem(format!(
+                "scale {factor} leaves too little: {reason}"
+            )));
+        }
+        Ok(Self {
+            model,
+            scale: self.scale * factor,
+            ..self.clone()
+        })
+    }
+
+    /// The text the recipe was read from, assumed parameters included; print it with every result.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The label reports carry: always says that the workload is synthetic, and the scale unless it is 1.
+    pub fn label(&self) -> String {
+        let scale = if self.scale == 1.0 {
+            String::new()
+        } else {
+            format!(" at 1/{}", self.scale)
+        };
+        format!("synthetic {}{scale}: {}", self.name, self.description)
+    }
+
+    /// The requests, in order of time.
+    pub fn records(&self) -> SyntheticRecords {
+        SyntheticRecords(match &self.model {
+            Model::Volume(volume) => {
+                Generator::Volume(Box::new(VolumeRecords::new(volume, self.seed)))
+            }
+            Model::Plain(load) => Generator::Plain(PlainRecords::new(load.clone(), self.seed)),
+        })
+    }
+}
+
+impl Model {
+    fn problem(&self) -> Option<String> {
+        match self {
+            Self::Volume(volume) => volume.problem(),
+            Self::Plain(load) => load.problem(),
+        }
+    }
+}
+
+/// The requests of a recipe; see [`Recipe::records`].
+#[derive(Debug, Clone)]
+pub struct SyntheticRecords(Generator);
+
+#[derive(Debug, Clone)]
+enum Generator {
+    Volume(Box<VolumeRecords>),
+    Plain(PlainRecords),
+}
+
+impl SyntheticRecords {
+    /// Size of the smallest device the requests fit on, bytes.
+    pub fn device_bytes(&self) -> u64 {
+        match &self.0 {
+            Generator::Volume(records) => records.device_bytes(),
+            Generator::Plain(records) => records.device_bytes(),
+        }
+    }
+}
+
+impl Iterator for SyntheticRecords {
+    type Item = TraceRecord;
+
+    fn next(&mut self) -> Option<TraceRecord> {
+        match &mut self.0 {
+            Generator::Volume(records) => records.next(),
+            Generator::Plain(records) => records.next(),
+        }
+    }
+}

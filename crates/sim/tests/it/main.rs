@@ -1,0 +1,3 @@
+//! The integration tests of `imbrex-sim`, one binary.
+
+mod traces;

@@ -1,0 +1,3 @@
+//! Trace readers, writers, characteristics and synthetic workloads.
+
+mod synthetic;
