@@ -363,6 +363,24 @@ impl Buffers {
         }
     }
 
+    /// Puts `record` at the start of a slice and zeroes after it.
+    pub(crate) fn fill_metadata(&mut self, slice: BufferSlice, record: &[u8]) {
+        assert!(
+            record.len() as u64 <= u64::from(slice.blocks) * BLOCK_BYTES,
+            "a record too long"
+        );
+        self.zero(slice);
+        if let Some(bytes) = self.bytes_mut(slice) {
+            bytes[..record.len()].copy_from_slice(record);
+        } else if let Some(stamps) = self.stamps_mut(slice) {
+            let sum = u64::from(crc32c::crc32c(record));
+            stamps[0] = Stamp {
+                lba: Stamp::DESTROYED.lba,
+                version: sum,
+            };
+        }
+    }
+
     /// One checksum per block of the slice, appended to `out`: CRC-32C of the bytes, a hash of the
     /// stamp, or a constant where nothing is held.
     pub(crate) fn checksum(&self, slice: BufferSlice, out: &mut Vec<u32>) {

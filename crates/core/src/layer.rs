@@ -5,6 +5,7 @@ use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
+use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::router::{Issuer, Router};
 use crate::stack::NodeId;
@@ -158,6 +159,19 @@ impl Context<'_> {
     /// Fills a buffer with zeroes. Panics while an operation holds it.
     pub fn zero(&mut self, slice: BufferSlice) {
         self.buffers.zero(slice);
+    }
+
+    /// Puts a metadata record at the start of a slice and zeroes after it. Records are bytes in
+    /// every kind of buffer but a counted one; a stamped buffer keeps their checksum. Panics while
+    /// an operation holds the buffer or when the record does not fit.
+    pub fn fill_metadata(&mut self, slice: BufferSlice, record: &[u8]) {
+        self.buffers.fill_metadata(slice, record);
+    }
+
+    /// True when a test has planted this bug; never outside tests.
+    #[inline]
+    pub fn is_planted(&self, bug: PlantedBug) -> bool {
+        self.router.is_planted(bug)
     }
 
     /// One checksum per block of a slice, appended to `out`.

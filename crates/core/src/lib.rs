@@ -18,6 +18,7 @@ pub mod extent;
 pub mod layer;
 pub mod map;
 pub mod operation;
+pub mod planted;
 pub mod rng;
 mod router;
 pub mod stack;

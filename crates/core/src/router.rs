@@ -7,6 +7,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Issue, Port};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
+use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::stack::{DiskId, NodeId};
 use crate::units::{BlockCount, Instant};
@@ -73,6 +74,8 @@ pub(crate) struct Router {
     pub host_in_flight: u32,
     idle_since: Instant,
     requests_active: u32,
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<PlantedBug>,
 }
 
 impl Router {
@@ -86,7 +89,21 @@ impl Router {
             host_in_flight: 0,
             idle_since: Instant::ZERO,
             requests_active: 0,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
+    }
+
+    #[inline]
+    #[cfg(feature = "planted-bugs")]
+    pub fn is_planted(&self, bug: PlantedBug) -> bool {
+        self.planted == Some(bug)
+    }
+
+    #[inline]
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn is_planted(&self, _bug: PlantedBug) -> bool {
+        false
     }
 
     #[inline]

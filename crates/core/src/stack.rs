@@ -67,6 +67,12 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Plants a bug in every layer that has it.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant(&mut self, bug: crate::planted::PlantedBug) {
+        self.router.planted = Some(bug);
+    }
+
     /// What the stack as a whole looks like.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

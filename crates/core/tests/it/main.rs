@@ -1,0 +1,4 @@
+//! Tests of whole stacks over memory disks.
+
+mod conformance;
+mod harness;
