@@ -45,11 +45,18 @@ pub struct Engine {
 
 impl Engine {
     /// Runs until the frontend has finished and all that was begun below is done. Dirty data
-    /// stays where it is.
-    pub fn run(&mut self, clock: &mut dyn Clock, frontend: &mut dyn Frontend) {
+    /// stays where it is. `observe` sees the stack after every instant at which something
+    /// happened.
+    pub fn run(
+        &mut self,
+        clock: &mut dyn Clock,
+        frontend: &mut dyn Frontend,
+        observe: &mut dyn FnMut(Instant, &Stack),
+    ) {
         while !(frontend.finished() && self.stack.is_quiet()) {
             let now = clock.wait(self.next_event(frontend));
             self.run_instant(now, frontend);
+            observe(now, &self.stack);
         }
     }
 

@@ -437,7 +437,7 @@ pub fn play(
             .map(|b| Step::Read(Extent::new(b, 16.min(blocks - b)))),
     );
     let mut host = CheckingHost::new(all, queue_depth, media);
-    engine.run(&mut JumpingClock::default(), &mut host);
+    engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
     match host.failure {
         Some(failure) => Err(failure),
         None => Ok(engine),
