@@ -2,5 +2,7 @@
 
 pub mod disk;
 pub mod experiment;
+pub mod quantity;
 pub mod report;
+pub mod toml_error;
 pub mod trace;
