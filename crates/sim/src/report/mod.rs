@@ -3,11 +3,16 @@
 //! A simulation and a served device fill the same [`Run`]; everything else in this module only
 //! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
 
+mod csv;
+mod format;
+mod headline;
 mod histogram;
+mod html;
 mod recorder;
 #[allow(clippy::module_inception)]
 mod report;
 mod series;
+mod table;
 
 pub use histogram::LatencyHistogram;
 pub use recorder::Recorder;
@@ -16,3 +21,4 @@ pub use report::{
     SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
 };
 pub use series::{GaugeSeries, HeatMapRecorder, SumSeries};
+pub use table::TableStyle;

@@ -4,7 +4,9 @@
 //! order of fields is the order in the JSON, and maps are ordered, so equal runs give equal bytes.
 
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 
+use imbrex_core::operation::Cause;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -229,6 +231,48 @@ pub struct ByCause<T> {
     pub metadata: T,
 }
 
+impl<T> From<[T; 6]> for ByCause<T> {
+    /// From values in the order of [`Cause::ALL`].
+    fn from([host, destage, cleaning, rebuild, scrub, metadata]: [T; 6]) -> ByCause<T> {
+        ByCause {
+            host,
+            destage,
+            cleaning,
+            rebuild,
+            scrub,
+            metadata,
+        }
+    }
+}
+
+impl<T> Index<Cause> for ByCause<T> {
+    type Output = T;
+
+    fn index(&self, cause: Cause) -> &T {
+        match cause {
+            Cause::Host => &self.host,
+            Cause::Destage => &self.destage,
+            Cause::Cleaning => &self.cleaning,
+            Cause::Rebuild => &self.rebuild,
+            Cause::Scrub => &self.scrub,
+            Cause::Metadata => &self.metadata,
+        }
+    }
+}
+
+impl<T> IndexMut<Cause> for ByCause<T> {
+    fn index_mut(&mut self, cause: Cause) -> &mut T {
+        match cause {
+            Cause::Host => &mut self.host,
+            Cause::Destage => &mut self.destage,
+            Cause::Cleaning => &mut self.cleaning,
+            Cause::Rebuild => &mut self.rebuild,
+            Cause::Scrub => &mut self.scrub,
+            Cause::Metadata => &mut self.metadata,
+        }
+    }
+}
+
 impl<T: Copy> ByCause<T> {
     /// Names of the causes, in the order of [`ByCause::values`].
     pub const NAMES: [&'static str; 6] = [
@@ -248,15 +292,8 @@ impl<T: Copy> ByCause<T> {
     }
 
     /// The same causes with `convert` applied to each value.
-    pub fn map<U>(&self, mut convert: impl FnMut(T) -> U) -> ByCause<U> {
-        ByCause {
-            host: convert(self.host),
-            destage: convert(self.destage),
-            cleaning: convert(self.cleaning),
-            rebuild: convert(self.rebuild),
-            scrub: convert(self.scrub),
-            metadata: convert(self.metadata),
-        }
+    pub fn map<U>(&self, convert: impl FnMut(T) -> U) -> ByCause<U> {
+        self.values().map(convert).into()
     }
 }
 
@@ -435,12 +472,9 @@ impl Run {
         let mut written = ByCause::<u64>::default();
         for disk in &mut self.disks {
             disk.write_amplification = disk.written_bytes.map(|bytes| ratio(bytes, host_bytes));
-            written.host += disk.written_bytes.host;
-            written.destage += disk.written_bytes.destage;
-            written.cleaning += disk.written_bytes.cleaning;
-            written.rebuild += disk.written_bytes.rebuild;
-            written.scrub += disk.written_bytes.scrub;
-            written.metadata += disk.written_bytes.metadata;
+            for cause in Cause::ALL {
+                written[cause] += disk.written_bytes[cause];
+            }
         }
         self.write_amplification_by_cause = written.map(|bytes| ratio(bytes, host_bytes));
         self.io_time_s = IoTime {

@@ -1,0 +1,223 @@
+//! One CSV file beside each figure, for gnuplot, pandas and the like.
+//!
+//! Every file has a header line and starts its rows with the run; undefined numbers are empty.
+
+use std::fmt::Write as _;
+
+use super::report::{ByCause, Report, Run, Series};
+
+impl Report {
+    /// File names and contents: a summary of the runs, then one file a figure.
+    pub fn to_csv(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("summary.csv", self.summary()),
+            ("io.csv", self.io()),
+            ("latency.csv", self.latency()),
+            ("throughput.csv", self.throughput()),
+            ("persistent_cache_fill.csv", self.persistent_cache_fill()),
+            ("band_writes.csv", self.band_writes()),
+        ]
+    }
+
+    fn summary(&self) -> String {
+        let mut csv = Csv::new(
+            "run,system,requests,skipped_reads,read_blocks,write_blocks,read_hits,write_hits,\
+             read_hit_ratio,write_hit_ratio,capacity_blocks,footprint_bytes,band_bytes_read,\
+             band_bytes_written,bands_rewritten,scratch_bytes_written,\
+             persistent_cache_bytes_appended,persistent_cache_bytes_merged,\
+             persistent_cache_full_s,wa_evicted,wa_cache_in,wa_host,io_time_s,seek_time_s,\
+             response_mean_ms,response_p50_ms,response_p99_ms,response_p99_9_ms,response_max_ms,\
+             finish_s,dirty_blocks_left,forced_evictions",
+        );
+        for run in &self.runs {
+            csv.text(&run.label()).text(&run.system);
+            for count in [
+                run.requests,
+                run.skipped_reads,
+                run.read_blocks,
+                run.write_blocks,
+                run.read_hits,
+                run.write_hits,
+            ] {
+                csv.integer(Some(count));
+            }
+            csv.number(run.read_hit_ratio).number(run.write_hit_ratio);
+            csv.integer(run.capacity_blocks)
+                .integer(run.footprint_bytes);
+            for count in [
+                run.band_bytes_read,
+                run.band_bytes_written,
+                run.bands_rewritten,
+                run.scratch_bytes_written,
+                run.persistent_cache_bytes_appended,
+                run.persistent_cache_bytes_merged,
+            ] {
+                csv.integer(Some(count));
+            }
+            let (amplification, response) = (run.write_amplification, run.response_ms);
+            for value in [
+                Some(run.persistent_cache_full_s),
+                amplification.evicted,
+                amplification.cache_in,
+                amplification.host,
+                Some(run.io_time_s.total),
+                Some(run.seek_time_s),
+                response.mean,
+                response.p50,
+                response.p99,
+                response.p99_9,
+                response.max,
+                Some(run.finish_s),
+            ] {
+                csv.number(value);
+            }
+            csv.integer(Some(run.dirty_blocks_left))
+                .integer(Some(run.forced_evictions))
+                .end();
+        }
+        csv.text
+    }
+
+    fn io(&self) -> String {
+        let mut csv =
+            Csv::new("run,disk,cause,busy_s,read_bytes,written_bytes,write_amplification");
+        for run in &self.runs {
+            for disk in &run.disks {
+                for (i, cause) in ByCause::<u64>::NAMES.iter().enumerate() {
+                    csv.text(&run.label()).text(&disk.name).text(cause);
+                    csv.number(Some(disk.busy_time_by_cause_s.values()[i]));
+                    csv.integer(Some(disk.read_bytes.values()[i]));
+                    csv.integer(Some(disk.written_bytes.values()[i]));
+                    csv.number(disk.write_amplification.values()[i]).end();
+                }
+            }
+        }
+        csv.text
+    }
+
+    fn latency(&self) -> String {
+        let mut csv = Csv::new("run,response_ms,tail");
+        for run in &self.runs {
+            let cdf = &run.figures.latency_cdf;
+            for (ms, tail) in cdf.ms.iter().zip(&cdf.tail) {
+                csv.text(&run.label())
+                    .number(Some(*ms))
+                    .number(Some(*tail))
+                    .end();
+            }
+        }
+        csv.text
+    }
+
+    fn throughput(&self) -> String {
+        self.series(
+            "run,time_s,read_mib_per_s,write_mib_per_s,requests_per_s",
+            |run| {
+                let figures = &run.figures;
+                vec![
+                    &figures.read_mib_per_s,
+                    &figures.write_mib_per_s,
+                    &figures.requests_per_s,
+                ]
+            },
+        )
+    }
+
+    fn persistent_cache_fill(&self) -> String {
+        self.series("run,time_s,fill", |run| {
+            vec![&run.figures.persistent_cache_fill]
+        })
+    }
+
+    /// Series of one run share their buckets.
+    fn series(&self, header: &str, columns: impl Fn(&Run) -> Vec<&Series>) -> String {
+        let mut csv = Csv::new(header);
+        for run in &self.runs {
+            let columns = columns(run);
+            for i in 0..columns[0].values.len() {
+                csv.text(&run.label())
+                    .number(Some(i as f64 * columns[0].bucket_s));
+                for column in &columns {
+                    csv.number(column.values.get(i).copied());
+                }
+                csv.end();
+            }
+        }
+        csv.text
+    }
+
+    fn band_writes(&self) -> String {
+        let mut csv = Csv::new("run,first_block,bin_blocks,time_s,bin_s,blocks_written");
+        for run in &self.runs {
+            let map = &run.figures.band_writes;
+            let columns = map.time_bins.max(1) as usize;
+            for (i, blocks) in map
+                .blocks
+                .iter()
+                .enumerate()
+                .filter(|(_, blocks)| **blocks > 0)
+            {
+                let (row, column) = ((i / columns) as u64, i % columns);
+                csv.text(&run.label());
+                csv.integer(Some(map.lba_first_block + row * map.lba_bin_blocks));
+                csv.integer(Some(map.lba_bin_blocks));
+                csv.number(Some(column as f64 * map.time_bin_s))
+                    .number(Some(map.time_bin_s));
+                csv.integer(Some(u64::from(*blocks))).end();
+            }
+        }
+        csv.text
+    }
+}
+
+struct Csv {
+    text: String,
+    line_is_empty: bool,
+}
+
+impl Csv {
+    fn new(header: &str) -> Csv {
+        Csv {
+            text: format!("{header}\n"),
+            line_is_empty: true,
+        }
+    }
+
+    fn separate(&mut self) {
+        if !self.line_is_empty {
+            self.text.push(',');
+        }
+        self.line_is_empty = false;
+    }
+
+    fn text(&mut self, value: &str) -> &mut Csv {
+        self.separate();
+        if value.contains([',', '"', '\n', '\r']) {
+            let _ = write!(self.text, "\"{}\"", value.replace('"', "\"\""));
+        } else {
+            self.text.push_str(value);
+        }
+        self
+    }
+
+    fn number(&mut self, value: Option<f64>) -> &mut Csv {
+        self.separate();
+        if let Some(value) = value {
+            let _ = write!(self.text, "{value}");
+        }
+        self
+    }
+
+    fn integer(&mut self, value: Option<u64>) -> &mut Csv {
+        self.separate();
+        if let Some(value) = value {
+            let _ = write!(self.text, "{value}");
+        }
+        self
+    }
+
+    fn end(&mut self) {
+        self.text.push('\n');
+        self.line_is_empty = true;
+    }
+}

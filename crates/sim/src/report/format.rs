@@ -1,0 +1,91 @@
+//! Numbers as people read them.
+
+/// `value` with 3 significant digits and thousands separators: `0.0123`, `4.56`, `78.9`, `12,345`.
+pub(super) fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    let decimals = match magnitude {
+        m if m == 0.0 || m >= 99.95 => 0,
+        m if m >= 9.995 => 1,
+        m if m >= 0.9995 => 2,
+        m if m >= 0.09995 => 3,
+        _ => 4,
+    };
+    separated(&format!("{value:.decimals$}"))
+}
+
+/// [`number`], or a dash for what is undefined.
+pub(super) fn optional(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_string(), number)
+}
+
+/// A share as a percentage with one decimal: `12.3`.
+pub(super) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_string(), |share| format!("{:.1}", share * 100.0))
+}
+
+/// A count with thousands separators.
+pub(super) fn count(value: u64) -> String {
+    separated(&value.to_string())
+}
+
+/// Bytes in the largest binary unit that leaves at least 1: `1.50 GiB`.
+pub(super) fn bytes(value: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut scaled = value as f64;
+    let mut unit = 0;
+    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{value} B")
+    } else {
+        format!("{} {}", number(scaled), UNITS[unit])
+    }
+}
+
+fn separated(digits: &str) -> String {
+    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
+    let mut text = sign.to_string();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        let shown = [
+            0.0, 0.01234, 0.1234, 1.234, 9.996, 12.34, 123.4, 1234567.0, -1234.5,
+        ];
+        let expected = [
+            "0",
+            "0.0123",
+            "0.123",
+            "1.23",
+            "10.0",
+            "12.3",
+            "123",
+            "1,234,567",
+            "-1,234",
+        ];
+        assert_eq!(shown.map(number), expected);
+    }
+
+    #[test]
+    fn bytes_and_counts_carry_units_and_separators() {
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1536), "1.50 KiB");
+        assert_eq!(bytes(20 << 30), "20.0 GiB");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(percent(Some(0.1234)), "12.3");
+    }
+}

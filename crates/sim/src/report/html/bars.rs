@@ -1,0 +1,101 @@
+//! Stacked horizontal bars: one row a disk, one colour a cause.
+
+use super::super::format::{number, optional};
+use super::super::report::{ByCause, DiskUse, Report};
+use super::{CHART_RUNS_MAX, chip, escape, open_section};
+
+/// Busy time of each disk, by cause.
+pub(super) fn io_time(report: &Report, body: &mut String) {
+    open_section(
+        "I/O time by device and cause",
+        "Seconds each disk was busy, and for whom. Cleaning is the price of shingling.",
+        body,
+    );
+    stacked(report, |disk| Some(disk.busy_time_by_cause_s), "s", body);
+    body.push_str("</section>\n");
+}
+
+/// Bytes written to each disk per byte the host wrote, by cause.
+pub(super) fn write_amplification(report: &Report, body: &mut String) {
+    open_section(
+        "Write amplification by cause",
+        "Bytes written to each disk for each byte the host wrote; scratch copies of bands count as \
+         cleaning.",
+        body,
+    );
+    let values = |disk: &DiskUse| {
+        disk.write_amplification
+            .host
+            .map(|_| disk.write_amplification.map(|v| v.unwrap_or(0.0)))
+    };
+    stacked(report, values, "bytes per host byte", body);
+    body.push_str("</section>\n");
+}
+
+/// The bars of every disk of every run on one scale, with the legend of the causes that occur.
+fn stacked(
+    report: &Report,
+    values: impl Fn(&DiskUse) -> Option<ByCause<f64>>,
+    unit: &str,
+    body: &mut String,
+) {
+    let runs = || report.runs.iter().take(CHART_RUNS_MAX).enumerate();
+    let mut longest = 0.0f64;
+    let mut occurs = [false; 6];
+    for by_cause in runs().flat_map(|(_, run)| run.disks.iter().filter_map(&values)) {
+        longest = longest.max(by_cause.values().iter().sum());
+        for (occurs, value) in occurs.iter_mut().zip(by_cause.values()) {
+            *occurs |= value > 0.0;
+        }
+    }
+    body.push_str("<ul class=\"legend\" aria-label=\"causes\">");
+    for (i, name) in ByCause::<f64>::NAMES
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| occurs[*i])
+    {
+        body.push_str(&format!(
+            "<li><i class=\"chip\" style=\"background:var(--c{i})\"></i>{name}</li>"
+        ));
+    }
+    body.push_str("</ul>\n<div class=\"bars\">\n");
+    for (index, run) in runs() {
+        if index > 0 {
+            body.push_str("<span class=\"gap\"></span>\n");
+        }
+        for (i, disk) in run.disks.iter().enumerate() {
+            let label = match i {
+                0 => format!("{}{}", chip(index), escape(&run.label())),
+                _ => String::new(),
+            };
+            let by_cause = values(disk);
+            let sum = by_cause.map(|by_cause| by_cause.values().iter().sum::<f64>());
+            body.push_str(&format!(
+                "<span>{label}</span><span class=\"disk\">{}</span><span class=\"bar\" role=\"img\" \
+                 aria-label=\"{}\">",
+                escape(&disk.name),
+                escape(&format!("{} {}: {} {unit}", run.label(), disk.name, optional(sum)))
+            ));
+            for (cause, value) in by_cause
+                .iter()
+                .flat_map(|by_cause| by_cause.values())
+                .enumerate()
+            {
+                if value > 0.0 {
+                    body.push_str(&format!(
+                        "<span style=\"width:{:.3}%;background:var(--c{cause})\" \
+                         title=\"{}: {} {unit}\"></span>",
+                        100.0 * value / longest,
+                        ByCause::<f64>::NAMES[cause],
+                        number(value)
+                    ));
+                }
+            }
+            body.push_str(&format!(
+                "</span><span class=\"sum\">{}</span>\n",
+                optional(sum)
+            ));
+        }
+    }
+    body.push_str("</div>\n");
+}

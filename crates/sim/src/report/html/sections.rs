@@ -1,0 +1,441 @@
+//! Everything that is text: the header, the cards, the tables and the configuration.
+
+use std::fmt::Write as _;
+
+use super::super::format::{bytes, count, number, optional, percent};
+use super::super::headline::{Contest, contest};
+use super::super::report::{ReplayMode, Report, Run, WorkloadKind};
+use super::{CHART_RUNS_MAX, chip, escape, open_section};
+
+/// The sentence, and right under it what was replayed and whether it was real.
+pub(super) fn header(report: &Report, body: &mut String) {
+    let workload = &report.workload;
+    let class = match workload.kind {
+        WorkloadKind::Captured => "captured",
+        WorkloadKind::Recorded => "recorded",
+        WorkloadKind::Synthetic => "synthetic",
+        WorkloadKind::Live => "live",
+    };
+    let _ = writeln!(
+        body,
+        "<header>\n<p class=\"eyebrow\">Imbrex report</p>\n<h1>{}</h1>\n<p class=\"workload\">\
+         <span class=\"kind {class}\">{class}</span><code>{}</code><span>{} requests, {}</span></p>\n\
+         </header>",
+        escape(&report.headline()),
+        escape(&workload.path),
+        count(workload.requests),
+        workload.kind.describe(),
+    );
+}
+
+/// Four numbers that matter, each with what it is compared with.
+pub(super) fn cards(report: &Report, body: &mut String) {
+    let contest = contest(report);
+    let Some(run) = contest.map(|contest| contest.best).or(report.runs.first()) else {
+        return;
+    };
+    let metrics: [(&str, &str, Metric); 4] = [
+        ("Write amplification", "home bytes per host byte", |run| {
+            run.write_amplification.host
+        }),
+        ("I/O time", "s", |run| Some(run.io_time_s.total)),
+        ("99.9th percentile response", "ms", |run| {
+            run.response_ms.p99_9
+        }),
+        ("Write hit ratio", "%", |run| {
+            let ratio = run.capacity_blocks.and(run.write_hit_ratio)?;
+            Some(100.0 * ratio)
+        }),
+    ];
+    body.push_str("<div class=\"cards\">\n");
+    for (name, unit, metric) in metrics {
+        let small = if unit.len() <= 2 {
+            format!("<small>{unit}</small>")
+        } else {
+            String::new()
+        };
+        let note = match contest {
+            Some(Contest { reference, .. }) => {
+                format!(
+                    "{}, against {} of {}",
+                    run.label(),
+                    optional(metric(reference)),
+                    reference.label()
+                )
+            }
+            None => run.label(),
+        };
+        let note = if unit.len() > 2 {
+            format!("{unit}; {note}")
+        } else {
+            note
+        };
+        let _ = writeln!(
+            body,
+            "<div class=\"card\"><div class=\"name\">{name}</div><div class=\"value\">{}{small}</div>\
+             <div class=\"note\">{}</div></div>",
+            optional(metric(run)),
+            escape(&note),
+        );
+    }
+    body.push_str("</div>\n");
+}
+
+type Metric = fn(&Run) -> Option<f64>;
+
+/// A column of the comparison: header, unit, value, how to show it, and which extreme is best.
+struct Column {
+    name: &'static str,
+    unit: &'static str,
+    value: Metric,
+    show: fn(Option<f64>) -> String,
+    best: Best,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Best {
+    Least,
+    Most,
+    None,
+}
+
+fn columns() -> Vec<Column> {
+    let whole: fn(Option<f64>) -> String =
+        |value| value.map_or_else(|| "-".to_string(), |value| count(value as u64));
+    let column = |name, unit, show, best, value| Column {
+        name,
+        unit,
+        value,
+        show,
+        best,
+    };
+    vec![
+        column("read hits", "%", percent, Best::Most, |run| {
+            run.capacity_blocks.and(run.read_hit_ratio)
+        }),
+        column("write hits", "%", percent, Best::Most, |run| {
+            run.capacity_blocks.and(run.write_hit_ratio)
+        }),
+        column("WA host", "x", optional, Best::Least, |run| {
+            run.write_amplification.host
+        }),
+        column("WA evicted", "x", optional, Best::Least, |run| {
+            run.write_amplification.evicted
+        }),
+        column("bands rewritten", "count", whole, Best::Least, |run| {
+            run.bands.map(|_| run.bands_rewritten as f64)
+        }),
+        column("home writes", "GiB", optional, Best::Least, |run| {
+            run.bands
+                .map(|_| run.band_bytes_written as f64 / f64::from(1 << 30))
+        }),
+        column("I/O time", "s", optional, Best::Least, |run| {
+            Some(run.io_time_s.total)
+        }),
+        column("seek time", "s", optional, Best::Least, |run| {
+            Some(run.seek_time_s)
+        }),
+        column("mean", "ms", optional, Best::Least, |run| {
+            run.response_ms.mean
+        }),
+        column("p50", "ms", optional, Best::Least, |run| {
+            run.response_ms.p50
+        }),
+        column("p99", "ms", optional, Best::Least, |run| {
+            run.response_ms.p99
+        }),
+        column("p99.9", "ms", optional, Best::Least, |run| {
+            run.response_ms.p99_9
+        }),
+        column("finish", "s", optional, Best::None, |run| {
+            Some(run.finish_s)
+        }),
+    ]
+}
+
+/// All runs side by side, sortable.
+pub(super) fn comparison(report: &Report, body: &mut String) {
+    body.push_str(
+        "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
+         data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
+         <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
+         bytes the host wrote; WA evicted: over live bytes merged. Response times from issue to \
+         completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
+         <th scope=\"col\"><button type=\"button\">system</button></th>",
+    );
+    let columns = columns();
+    for Column { name, unit, .. } in &columns {
+        let _ = write!(
+            body,
+            "<th scope=\"col\" data-value=\"{name} {unit}\"><button type=\"button\">{name}</button>\
+             <small>{unit}</small></th>"
+        );
+    }
+    body.push_str("</tr></thead>\n<tbody>\n");
+    for (index, run) in report.runs.iter().enumerate() {
+        let label = escape(&run.label());
+        let _ = write!(
+            body,
+            "<tr><td data-value=\"{label}\">{}{label}</td>",
+            chip(index)
+        );
+        for column in &columns {
+            let value = (column.value)(run);
+            let others = report.runs.iter().filter_map(column.value);
+            let best = match column.best {
+                Best::Least => others.reduce(f64::min),
+                Best::Most => others.reduce(f64::max),
+                Best::None => None,
+            };
+            let class = match value.is_some() && value == best && report.runs.len() > 1 {
+                true => " class=\"best\"",
+                false => "",
+            };
+            let raw = value.map_or_else(String::new, |value| value.to_string());
+            let _ = write!(
+                body,
+                "<td{class} data-value=\"{raw}\">{}</td>",
+                (column.show)(value)
+            );
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</tbody></table></div>\n");
+    if report.runs.len() > CHART_RUNS_MAX {
+        let _ = writeln!(
+            body,
+            "<p class=\"why\">The charts below show the first {CHART_RUNS_MAX} of {} runs.</p>",
+            report.runs.len()
+        );
+    }
+    body.push_str("</section>\n");
+}
+
+/// Two maps side by side, to be painted by the script.
+pub(super) fn heat_map(report: &Report, body: &mut String) {
+    let mapped: Vec<usize> = (0..report.runs.len().min(CHART_RUNS_MAX))
+        .filter(|index| !report.runs[*index].figures.band_writes.blocks.is_empty())
+        .collect();
+    if mapped.is_empty() {
+        return;
+    }
+    let position = |run: &Run| {
+        report
+            .runs
+            .iter()
+            .position(|other| std::ptr::eq(run, other))
+    };
+    let shown = match contest(report) {
+        Some(Contest { reference, best }) => vec![position(reference), position(best)],
+        None => vec![mapped.first().copied()],
+    };
+    let shown: Vec<usize> = shown
+        .into_iter()
+        .flatten()
+        .filter(|i| mapped.contains(i))
+        .collect();
+    let shown = if shown.is_empty() {
+        vec![mapped[0]]
+    } else {
+        shown
+    };
+    open_section(
+        "Writes to home bands, by address and time",
+        "Each dot is a range of addresses in a span of time; the stronger the colour, the more was \
+         written home there. Both maps share one scale.",
+        body,
+    );
+    body.push_str("<div class=\"maps\">\n");
+    for selected in shown {
+        body.push_str(
+            "<div class=\"map\"><div class=\"head\"><span>address</span>\
+             <select aria-label=\"system shown in this map\">",
+        );
+        for index in &mapped {
+            let _ = write!(
+                body,
+                "<option value=\"{index}\"{}>{}</option>",
+                if *index == selected { " selected" } else { "" },
+                escape(&report.runs[*index].label())
+            );
+        }
+        body.push_str(
+            "</select></div><div class=\"y\"><span class=\"high\"></span><span class=\"low\"></span>\
+             </div><canvas width=\"480\" height=\"250\" role=\"img\" \
+             aria-label=\"heat map of writes to home bands\"></canvas>\
+             <div class=\"x\"><span>0 s</span><span>time</span><span class=\"end\"></span></div></div>\n",
+        );
+    }
+    body.push_str(
+        "</div>\n<div class=\"ramp\"><span>nothing</span><canvas width=\"220\" height=\"10\" \
+         role=\"img\" aria-label=\"colour scale, logarithmic\"></canvas><span class=\"most\"></span>\
+         <span>(logarithmic)</span></div>\n</section>\n",
+    );
+}
+
+/// What is needed to judge and to repeat the runs.
+pub(super) fn details(report: &Report, body: &mut String) {
+    open_section(
+        "Configuration",
+        "Everything needed to judge these runs and to repeat them.",
+        body,
+    );
+    let workload = &report.workload;
+    let skipped: Vec<String> = workload
+        .skipped_lines
+        .iter()
+        .map(|(reason, lines)| format!("{} {reason}", count(*lines)))
+        .collect();
+    let facts = [
+        (
+            "workload",
+            format!("{} ({})", workload.path, workload.kind.describe()),
+        ),
+        (
+            "format",
+            workload.format.clone().unwrap_or_else(|| "-".to_string()),
+        ),
+        (
+            "sha256",
+            workload.sha256.clone().unwrap_or_else(|| "-".to_string()),
+        ),
+        (
+            "skipped lines",
+            if skipped.is_empty() {
+                "none".to_string()
+            } else {
+                skipped.join(", ")
+            },
+        ),
+        ("seed", report.seed.to_string()),
+        ("commit", report.commit.clone()),
+        ("schema", report.schema.clone()),
+    ];
+    body.push_str("<dl>\n");
+    for (name, value) in facts {
+        let _ = writeln!(body, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
+    }
+    body.push_str("</dl>\n");
+    runs(report, body);
+    disks(report, body);
+    for run in &report.runs {
+        if run.configuration.is_null() {
+            continue;
+        }
+        let text = serde_json::to_string_pretty(&run.configuration)
+            .expect("a JSON value can be written as JSON");
+        let _ = writeln!(
+            body,
+            "<details><summary>Resolved configuration of {}</summary><pre>{}</pre></details>",
+            escape(&run.label()),
+            escape(&text)
+        );
+    }
+    body.push_str("</section>\n<footer>Written by Imbrex. This page holds all of its data and loads nothing.</footer>\n");
+}
+
+fn runs(report: &Report, body: &mut String) {
+    table(
+        "Runs",
+        &[
+            "system",
+            "replay",
+            "requests",
+            "skipped reads",
+            "cache",
+            "footprint",
+            "persistent cache",
+            "full s",
+            "scratch",
+            "dirty left",
+            "forced evictions",
+            "band seed",
+        ],
+        report.runs.iter().map(|run| {
+            let size = |value: Option<u64>| value.map_or_else(|| "-".to_string(), bytes);
+            vec![
+                run.label(),
+                replay(&run.replay),
+                count(run.requests),
+                count(run.skipped_reads),
+                size(run.capacity_blocks.map(|blocks| blocks * 4096)),
+                size(run.footprint_bytes),
+                size(run.persistent_cache_bytes),
+                number(run.persistent_cache_full_s),
+                bytes(run.scratch_bytes_written),
+                bytes(run.dirty_blocks_left * 4096),
+                count(run.forced_evictions),
+                run.band_seed
+                    .map_or_else(|| "-".to_string(), |seed| seed.to_string()),
+            ]
+        }),
+        body,
+    );
+}
+
+fn disks(report: &Report, body: &mut String) {
+    table(
+        "Disks",
+        &[
+            "system",
+            "disk",
+            "drive",
+            "sha256",
+            "write cache",
+            "reads",
+            "writes",
+            "read",
+            "written",
+        ],
+        report.runs.iter().flat_map(|run| {
+            run.disks.iter().map(|disk| {
+                let hash = disk
+                    .drive_sha256
+                    .as_deref()
+                    .map_or("-", |hash| hash.get(..12).unwrap_or(hash));
+                vec![
+                    run.label(),
+                    disk.name.clone(),
+                    disk.drive.clone(),
+                    hash.to_string(),
+                    if disk.write_cache { "on" } else { "off" }.to_string(),
+                    count(disk.reads),
+                    count(disk.writes),
+                    bytes(disk.read_bytes.values().iter().sum()),
+                    bytes(disk.written_bytes.values().iter().sum()),
+                ]
+            })
+        }),
+        body,
+    );
+}
+
+fn table(title: &str, header: &[&str], rows: impl Iterator<Item = Vec<String>>, body: &mut String) {
+    let _ = write!(
+        body,
+        "<h3>{title}</h3>\n<div class=\"scroll\"><table><thead><tr>"
+    );
+    for name in header {
+        let _ = write!(body, "<th scope=\"col\">{name}</th>");
+    }
+    body.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        body.push_str("<tr>");
+        for cell in row {
+            let _ = write!(body, "<td>{}</td>", escape(&cell));
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</tbody></table></div>\n");
+}
+
+fn replay(mode: &ReplayMode) -> String {
+    match mode {
+        ReplayMode::ClosedLoop { depth: 1 } => "back to back".to_string(),
+        ReplayMode::ClosedLoop { depth } => format!("back to back, depth {depth}"),
+        ReplayMode::OpenLoop { speed: 1.0 } => "open loop".to_string(),
+        ReplayMode::OpenLoop { speed } => format!("open loop, speed {speed}"),
+        ReplayMode::Streams { streams } => format!("{streams} streams"),
+        ReplayMode::Live => "live".to_string(),
+    }
+}

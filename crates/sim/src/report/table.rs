@@ -1,0 +1,149 @@
+//! The table on the terminal.
+
+use std::io::IsTerminal;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::format::{count, number, optional, percent};
+use super::report::{Report, Run, Workload, WorkloadKind};
+
+/// Names longer than this are cut, so that a row fits 120 columns.
+const LABEL_CHARS_MAX: usize = 26;
+
+const COLUMNS: [&str; 12] = [
+    "system",
+    "read\nhit %",
+    "write\nhit %",
+    "WA\nhost",
+    "bands\nrewritten",
+    "I/O time\ns",
+    "speed-up",
+    "mean\nms",
+    "p50\nms",
+    "p99\nms",
+    "p99.9\nms",
+    "finish\ns",
+];
+
+/// How a table may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableStyle {
+    /// ASCII only, no escape codes: for files, pipes and `NO_COLOR`.
+    Plain,
+    /// Rules and bold headers.
+    Terminal,
+}
+
+impl TableStyle {
+    /// [`TableStyle::Terminal`] when standard output is a terminal and `NO_COLOR` is unset or empty.
+    pub fn detect() -> TableStyle {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if no_color || !std::io::stdout().is_terminal() {
+            TableStyle::Plain
+        } else {
+            TableStyle::Terminal
+        }
+    }
+}
+
+impl Report {
+    /// Workload, one row a run, and the headline. At most 120 columns wide; speed-up is the I/O
+    /// time of the first run over that of the row.
+    pub fn to_table(&self, style: TableStyle) -> String {
+        let mut table = Table::new();
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.load_style(match style {
+            TableStyle::Plain => presets::NOTHING,
+            TableStyle::Terminal => presets::UTF8_HORIZONTAL_ONLY,
+        });
+        table.set_header(COLUMNS);
+        let first_total = self.runs.first().map_or(0.0, |run| run.io_time_s.total);
+        for run in &self.runs {
+            table.add_row(row(run, first_total));
+        }
+        for (i, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((if i == 0 { 0 } else { 1 }, 1));
+            if i > 0 {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let mut text = format!("{}\n\n", self.workload_line());
+        let mut in_header = true;
+        for (i, line) in table.lines().enumerate() {
+            let line = line.trim_end();
+            let rule = line.starts_with(['─', '═']);
+            in_header &= !(rule && i > 0);
+            match style {
+                TableStyle::Terminal if in_header && !rule => {
+                    text.push_str(&format!("\x1b[1m{line}\x1b[0m"));
+                }
+                _ => text.push_str(line),
+            }
+            text.push('\n');
+        }
+        format!("{text}\n{}\n", self.headline())
+    }
+
+    /// The workload in one line, its kind spelt out.
+    pub(super) fn workload_line(&self) -> String {
+        let Workload { path, requests, .. } = &self.workload;
+        format!(
+            "{path}: {} requests, {}",
+            count(*requests),
+            self.workload.kind.describe()
+        )
+    }
+}
+
+impl WorkloadKind {
+    /// What the kind means, in words that cannot be mistaken.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            WorkloadKind::Captured => "captured from a system in use",
+            WorkloadKind::Recorded => "recorded by Imbrex from real software",
+            WorkloadKind::Synthetic => "SYNTHETIC: generated from a recipe",
+            WorkloadKind::Live => "live requests of clients",
+        }
+    }
+}
+
+fn row(run: &Run, first_total: f64) -> Vec<String> {
+    // A stack without a cache has no hits to speak of.
+    let hit = |ratio: Option<f64>| match run.capacity_blocks {
+        Some(_) => percent(ratio),
+        None => "-".to_string(),
+    };
+    let total = run.io_time_s.total;
+    vec![
+        cut(&run.label()),
+        hit(run.read_hit_ratio),
+        hit(run.write_hit_ratio),
+        optional(run.write_amplification.host),
+        if run.bands.is_some() {
+            count(run.bands_rewritten)
+        } else {
+            "-".to_string()
+        },
+        number(total),
+        if total > 0.0 {
+            format!("{}x", number(first_total / total))
+        } else {
+            "-".to_string()
+        },
+        optional(run.response_ms.mean),
+        optional(run.response_ms.p50),
+        optional(run.response_ms.p99),
+        optional(run.response_ms.p99_9),
+        number(run.finish_s),
+    ]
+}
+
+fn cut(label: &str) -> String {
+    match label.char_indices().nth(LABEL_CHARS_MAX) {
+        None => label.to_string(),
+        Some(_) => {
+            let kept: String = label.chars().take(LABEL_CHARS_MAX - 3).collect();
+            kept + "..."
+        }
+    }
+}
