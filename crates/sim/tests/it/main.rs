@@ -1,3 +1,4 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
+mod report;
 mod traces;

@@ -1,0 +1,294 @@
+//! The report in all its forms: JSON against its schema, table, CSV, and the HTML page in a browser.
+
+mod sample;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use imbrex_sim::report::{Report, TableStyle, WorkloadKind};
+use serde_json::{Value, json};
+
+/// Largest page allowed for seven systems.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
+fn page(name: &str, report: &Report) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, report.to_html()).unwrap();
+    path
+}
+
+fn schema_document() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/report.schema.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+#[test]
+fn the_keys_scripts_rely_on_are_there() {
+    let report: Value =
+        serde_json::from_str(&sample::report(WorkloadKind::Recorded).to_json()).unwrap();
+    let contract = json!({
+        "schema": "imbrex.report/1", "commit": "", "seed": 7,
+        "workload": {"path": "", "kind": "", "requests": 0, "sha256": ""},
+        "runs": [{"system": "", "requests": 0, "read_blocks": 0, "write_blocks": 0,
+            "read_hits": 0, "write_hits": 0, "read_hit_ratio": 0.0, "write_hit_ratio": 0.0,
+            "band_bytes_read": 0, "band_bytes_written": 0, "bands_rewritten": 0,
+            "write_amplification": {"evicted": 0.0, "cache_in": 0.0, "host": 0.0},
+            "io_time_s": {"total": 0.0, "smr": 0.0, "ssd": 0.0}, "seek_time_s": 0.0,
+            "response_ms": {"mean": 0.0, "p50": 0.0, "p99": 0.0, "p99_9": 0.0, "max": 0.0},
+            "finish_s": 0.0, "simulation": {"wall_s": 0.0, "requests_per_s": 0.0, "peak_rss_bytes": 0},
+            "footprint_bytes": 0, "capacity_blocks": 0, "scratch_bytes_written": 0,
+            "persistent_cache_bytes_appended": 0, "persistent_cache_bytes_merged": 0,
+            "dirty_blocks_left": 0, "skipped_reads": 0, "forced_evictions": 0, "band_seed": 0,
+            "configuration": {}}],
+    });
+    fn covered(contract: &Value, actual: &Value, path: &str) {
+        match contract {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let actual = actual
+                        .get(name)
+                        .unwrap_or_else(|| panic!("no {path}.{name}"));
+                    covered(member, actual, &format!("{path}.{name}"));
+                }
+            }
+            Value::Array(items) => covered(&items[0], &actual[6], &format!("{path}[6]")),
+            Value::String(_) => assert!(actual.is_string(), "{path} is {actual}"),
+            _ => assert!(actual.is_number(), "{path} is {actual}"),
+        }
+    }
+    covered(&contract, &report, "report");
+    assert_eq!(report["schema"], "imbrex.report/1");
+    assert_eq!(
+        keys(&report["runs"][6]["io_time_s"]),
+        ["smr", "ssd", "total"]
+    );
+    assert_eq!(
+        keys(&report["runs"][6]["response_ms"]),
+        ["max", "mean", "p50", "p99", "p99_9"]
+    );
+    let cmr = &report["runs"][0];
+    let undefined = json!({"evicted": null, "cache_in": null, "host": null});
+    assert_eq!(
+        cmr["write_amplification"], undefined,
+        "no bands, no band write amplification"
+    );
+    assert_eq!(cmr["capacity_blocks"], Value::Null);
+}
+
+#[test]
+fn json_follows_the_schema_and_reads_back() {
+    let document = schema_document();
+    let report = sample::report(WorkloadKind::Synthetic);
+    let json = report.to_json();
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let none: Vec<String> = vec![];
+    assert_eq!(
+        schema::violations(&document, &document, &value, "report"),
+        none
+    );
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    assert_eq!(
+        json,
+        sample::report(WorkloadKind::Synthetic).to_json(),
+        "equal runs, equal bytes"
+    );
+}
+
+#[test]
+fn an_empty_run_follows_the_schema() {
+    let document = schema_document();
+    let mut report = sample::report(WorkloadKind::Live);
+    report.workload.sha256 = None;
+    report.workload.format = None;
+    let mut run = imbrex_sim::report::Run::new("lru", imbrex_sim::report::ReplayMode::Live);
+    run.derive_ratios();
+    report.runs = vec![run];
+    let value: Value = serde_json::from_str(&report.to_json()).unwrap();
+    let none: Vec<String> = vec![];
+    assert_eq!(
+        schema::violations(&document, &document, &value, "report"),
+        none
+    );
+    assert!(report.to_html().contains("lru served 0 requests"));
+    assert!(report.to_table(TableStyle::Plain).contains("lru"));
+}
+
+#[test]
+fn the_schema_finds_what_is_wrong() {
+    let document = schema_document();
+    let good: Value =
+        serde_json::from_str(&sample::report(WorkloadKind::Captured).to_json()).unwrap();
+    let with = |pointer: &str, value: Value| {
+        let mut bad = good.clone();
+        *bad.pointer_mut(pointer).unwrap() = value;
+        schema::violations(&document, &document, &bad, "report")
+    };
+    assert_eq!(with("/schema", json!("imbrex.report/2")).len(), 1);
+    assert_eq!(with("/workload/kind", json!("real")).len(), 1);
+    assert_eq!(with("/runs/3/write_hit_ratio", json!(1.5)).len(), 1);
+    assert_eq!(with("/runs/3/io_time_s/smr", json!("fast")).len(), 1);
+    assert_eq!(
+        with("/runs/3/disks/0/busy_time_by_cause_s/host", Value::Null).len(),
+        1
+    );
+    let mut missing = good.clone();
+    missing["runs"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("bands_rewritten");
+    assert_eq!(
+        schema::violations(&document, &document, &missing, "report").len(),
+        1
+    );
+}
+
+#[test]
+fn the_simulation_block_is_all_that_may_differ() {
+    let report = sample::report(WorkloadKind::Recorded);
+    let mut slower = report.clone();
+    slower.runs[2].simulation.wall_s = 99.0;
+    assert_ne!(slower.to_json(), report.to_json());
+    assert_eq!(
+        slower.without_simulation().to_json(),
+        report.without_simulation().to_json()
+    );
+}
+
+#[test]
+fn the_table_fits_a_terminal_and_is_plain_in_a_pipe() {
+    let mut report = sample::report(WorkloadKind::Synthetic);
+    report.runs[6]
+        .parameters
+        .insert("cache.capacity".into(), json!("a very long value indeed"));
+    let plain = report.to_table(TableStyle::Plain);
+    println!("{plain}");
+    println!("{}", report.to_table(TableStyle::Terminal));
+    assert!(plain.is_ascii(), "{plain}");
+    assert!(plain.lines().all(|line| line.len() <= 120), "{plain}");
+    assert!(!plain.contains('\x1b'));
+    assert!(plain.contains("SYNTHETIC"), "{plain}");
+    assert!(
+        plain.contains("rewrites 4.10x fewer band bytes than lru"),
+        "{plain}"
+    );
+    for run in &report.runs[..6] {
+        assert!(
+            plain.lines().any(|line| line.starts_with(&run.system)),
+            "{plain}"
+        );
+    }
+}
+
+#[test]
+fn csv_files_have_one_width_and_name_every_run() {
+    let mut report = sample::report(WorkloadKind::Captured);
+    report.runs[1]
+        .parameters
+        .insert("node.key".into(), json!("a, \"b\""));
+    for (name, text) in report.to_csv() {
+        let width = text.lines().next().unwrap().split(',').count();
+        let quoted = "\"smr-only key=a, \"\"b\"\"\"";
+        for line in text.replace(quoted, "smr").lines() {
+            assert_eq!(line.split(',').count(), width, "{name}: {line}");
+        }
+        assert!(text.contains(quoted), "{name} lacks a run");
+        assert!(text.contains("\npore,"), "{name} lacks a run");
+    }
+}
+
+#[test]
+fn the_page_needs_nothing_from_anywhere() {
+    let mut report = sample::report(WorkloadKind::Recorded);
+    report.workload.path = "</script><script>alert(1)</script>".to_string();
+    report.runs[0].system = "<img src=x>".to_string();
+    let html = report.to_html();
+    for address in [
+        "http://", "https://", "url(", "@import", "src=\"", "href=\"/",
+    ] {
+        assert!(!html.contains(address), "the page contains {address}");
+    }
+    assert_eq!(
+        html.matches("</script>").count(),
+        2,
+        "data and program, nothing else"
+    );
+    assert!(!html.contains("<img"), "names are escaped");
+    assert!(html.contains("default-src 'none'; script-src 'unsafe-inline'"));
+    assert!(html.contains("<span class=\"kind recorded\">recorded</span>"));
+    assert!(html.len() <= PAGE_BYTES_MAX, "{} bytes", html.len());
+}
+
+#[test]
+fn a_hundred_runs_stay_within_the_bound() {
+    let mut report = sample::report(WorkloadKind::Recorded);
+    let runs = report.runs.clone();
+    report.runs = (0..100)
+        .map(|i| {
+            let mut run = runs[i % 7].clone();
+            run.parameters
+                .insert("cache.capacity".into(), json!(format!("{i} %")));
+            run
+        })
+        .collect();
+    let html = report.to_html();
+    assert!(html.len() <= 6_000_000, "{} bytes", html.len());
+    assert!(html.contains("first 24 of 100 runs"));
+}
+
+#[test]
+fn a_browser_opens_the_page_without_an_error() {
+    let Some(chromium) = [
+        "/usr/bin/chromium",
+        "/usr/bin/chromium-browser",
+        "/usr/bin/google-chrome",
+    ]
+    .into_iter()
+    .find(|path| Path::new(path).exists()) else {
+        eprintln!("SKIPPED a_browser_opens_the_page_without_an_error: chromium is not installed");
+        return;
+    };
+    let path = page("report.html", &sample::report(WorkloadKind::Recorded));
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", path.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        dom.contains("data-ready=\"yes\""),
+        "the script did not finish: {log}"
+    );
+    assert!(!dom.contains("data-error"), "the script failed: {log}");
+    assert!(!log.contains("CONSOLE"), "{log}");
+    assert!(dom.contains("a bin</span>"), "the heat map was not painted");
+}

@@ -1,0 +1,185 @@
+//! A report of seven systems with made-up but plausible numbers, through the public interface.
+
+use std::collections::BTreeMap;
+
+use imbrex_sim::report::{
+    ByCause, DiskUse, Recorder, ReplayMode, Report, Run, SimulationCost, Workload, WorkloadKind,
+};
+use serde_json::json;
+
+/// The ready-made stacks, with the share of host bytes that is rewritten home.
+const SYSTEMS: [(&str, f64); 7] = [
+    ("cmr-only", 0.0),
+    ("smr-only", 31.0),
+    ("lru", 14.2),
+    ("lru-band", 7.9),
+    ("pore-cf", 4.4),
+    ("pore-pf", 4.1),
+    ("pore", 3.46),
+];
+
+/// A report whose workload is of `kind`.
+pub fn report(kind: WorkloadKind) -> Report {
+    let mut report = Report::new(
+        "0123456789abcdef0123456789abcdef01234567".to_string(),
+        7,
+        Workload {
+            path: "workloads/pgbench.imbrex.zst".to_string(),
+            kind,
+            requests: 412_000,
+            sha256: Some("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into()),
+            format: Some("imbrex".to_string()),
+            skipped_lines: BTreeMap::from([("zero length".to_string(), 12)]),
+        },
+    );
+    report.runs = SYSTEMS
+        .iter()
+        .map(|(system, home)| run(system, *home))
+        .collect();
+    report
+}
+
+/// Simulates nothing: random numbers shaped like a run in which each host byte costs `home` bytes.
+pub fn run(system: &str, home: f64) -> Run {
+    let has_cache = !system.ends_with("-only");
+    let has_bands = system != "cmr-only";
+    let mut random = Random(system.bytes().map(u64::from).sum());
+    let mut recorder = Recorder::new();
+    let mut now_ns = 0u64;
+    let mut fill = 0u64;
+    let (capacity, mut bands) = (4_000u64, 0u64);
+    for i in 0..60_000u64 {
+        let write = random.below(10) < 7;
+        let mut latency_ns = match random.below(100) {
+            0..60 if has_cache => 40_000 + random.below(80_000),
+            0..97 => 4_000_000 + random.below(9_000_000),
+            _ => 20_000_000 + random.below(60_000_000),
+        };
+        if write && has_bands && random.below(3) < 2 {
+            fill += 1 + (home / 8.0) as u64;
+            if fill >= capacity {
+                latency_ns += 700_000_000 + random.below(1_500_000_000);
+                fill = fill.saturating_sub(600 + random.below(2_500));
+                let phase = (i / 6_000) * 3_000;
+                for _ in 0..(home as u64).max(1) {
+                    let band = phase + random.below(9_000);
+                    recorder.band_written(now_ns + latency_ns, (1 << 20) + band * 300, 6_400);
+                    bands += 1;
+                }
+            }
+        }
+        now_ns += latency_ns;
+        if has_bands {
+            recorder.persistent_cache_used(now_ns, fill, capacity);
+        }
+        match write {
+            true => recorder.write_completed(now_ns, latency_ns, 16_384),
+            false => recorder.read_completed(now_ns, latency_ns, 8_192),
+        }
+    }
+    let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
+    recorder.finish(now_ns, &mut run);
+    run.requests = 60_000;
+    run.read_blocks = 36_000;
+    run.write_blocks = 168_000;
+    if has_cache {
+        run.read_hits = 19_000 + random.below(3_000);
+        run.write_hits = 119_000 + random.below(9_000);
+        run.capacity_blocks = Some(81_920);
+        run.footprint_bytes = Some(16 << 30);
+    }
+    let host_bytes = (run.write_blocks * 4096) as f64;
+    if has_bands {
+        run.bands = Some(203_000);
+        run.band_seed = Some(7);
+        run.bands_rewritten = bands * 40;
+        run.band_bytes_written = (home * host_bytes) as u64;
+        run.band_bytes_read = run.band_bytes_written;
+        run.scratch_bytes_written = run.band_bytes_written;
+        run.persistent_cache_bytes = Some(64 << 20);
+        run.persistent_cache_bytes_appended = (0.8 * host_bytes) as u64;
+        run.persistent_cache_bytes_merged = (0.7 * host_bytes) as u64;
+        run.persistent_cache_full_s = home * 1.7;
+    }
+    run.disks = disks(has_cache, home, host_bytes);
+    run.configuration = json!({"node": [{"name": "smr", "kind": "disk", "drive": "</script>"}]});
+    run.simulation = SimulationCost {
+        wall_s: 0.2,
+        requests_per_s: 3e5,
+        peak_rss_bytes: 40 << 20,
+    };
+    run.derive_ratios();
+    run
+}
+
+fn disks(has_cache: bool, home: f64, host_bytes: f64) -> Vec<DiskUse> {
+    let mut disks = vec![];
+    let share = |factor: f64| (factor * host_bytes) as u64;
+    let shape = |name: &str, drive: &str| DiskUse {
+        name: name.to_string(),
+        drive: drive.to_string(),
+        drive_sha256: Some(
+            "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752".into(),
+        ),
+        write_cache: !drive.contains("ssd"),
+        reads: 12_000,
+        writes: 34_000,
+        read_bytes: ByCause {
+            host: share(0.2),
+            cleaning: share(home),
+            ..ByCause::default()
+        },
+        written_bytes: ByCause::default(),
+        write_amplification: ByCause::default(),
+        seek_time_s: 0.0,
+        busy_time_s: 0.0,
+        busy_time_by_cause_s: ByCause::default(),
+    };
+    if has_cache {
+        let mut ssd = shape("ssd", "generic-sata-ssd");
+        ssd.written_bytes = ByCause {
+            host: share(1.0),
+            metadata: share(0.01),
+            ..ByCause::default()
+        };
+        ssd.busy_time_by_cause_s = ByCause {
+            host: 21.0,
+            destage: 4.0,
+            ..ByCause::default()
+        };
+        disks.push(ssd);
+    }
+    let mut smr = shape("smr", "st5000as0011");
+    let (host, destage) = if has_cache { (0.0, 0.8) } else { (1.0, 0.0) };
+    smr.written_bytes = ByCause {
+        host: share(host),
+        destage: share(destage),
+        cleaning: share(2.0 * home),
+        metadata: share(0.02),
+        ..ByCause::default()
+    };
+    smr.busy_time_by_cause_s = ByCause {
+        host: 90.0 + 300.0 * host,
+        destage: 200.0 * destage,
+        cleaning: 61.0 * home,
+        ..ByCause::default()
+    };
+    smr.seek_time_s = 80.0 + 12.0 * home;
+    disks.push(smr);
+    for disk in &mut disks {
+        disk.busy_time_s = disk.busy_time_by_cause_s.values().iter().sum();
+    }
+    disks
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.0 >> 33) % bound
+    }
+}
