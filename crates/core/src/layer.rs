@@ -145,26 +145,32 @@ impl Context<'_> {
         self.buffers.release(buffer);
     }
 
-    /// Copies the data of one buffer to another. Panics while an operation holds either.
+    /// Copies the data of one buffer to another. Panics while a disk holds either.
     pub fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
+        self.assert_not_at_disk(from);
+        self.assert_not_at_disk(to);
         self.buffers.copy(from, to);
     }
 
-    /// Adds the data of one buffer into another without carry. Panics while an operation holds
+    /// Adds the data of one buffer into another without carry. Panics while a disk holds
     /// either.
     pub fn xor(&mut self, from: BufferSlice, to: BufferSlice) {
+        self.assert_not_at_disk(from);
+        self.assert_not_at_disk(to);
         self.buffers.xor(from, to);
     }
 
-    /// Fills a buffer with zeroes. Panics while an operation holds it.
+    /// Fills a buffer with zeroes. Panics while a disk holds it.
     pub fn zero(&mut self, slice: BufferSlice) {
+        self.assert_not_at_disk(slice);
         self.buffers.zero(slice);
     }
 
     /// Puts a metadata record at the start of a slice and zeroes after it. Records are bytes in
     /// every kind of buffer but a counted one; a stamped buffer keeps their checksum. Panics while
-    /// an operation holds the buffer or when the record does not fit.
+    /// a disk holds the buffer or when the record does not fit.
     pub fn fill_metadata(&mut self, slice: BufferSlice, record: &[u8]) {
+        self.assert_not_at_disk(slice);
         self.buffers.fill_metadata(slice, record);
     }
 
@@ -177,5 +183,12 @@ impl Context<'_> {
     /// One checksum per block of a slice, appended to `out`.
     pub fn checksum(&self, slice: BufferSlice, out: &mut Vec<u32>) {
         self.buffers.checksum(slice, out);
+    }
+
+    #[inline]
+    fn assert_not_at_disk(&self, slice: BufferSlice) {
+        if self.buffers.is_lent(slice) {
+            self.router.assert_not_at_disk(slice);
+        }
     }
 }

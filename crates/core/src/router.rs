@@ -254,6 +254,22 @@ impl Router {
         });
     }
 
+    /// Panics when a disk holds a part of the slice.
+    ///
+    /// The data of a request from above is lent by every layer above as well, and they left it to
+    /// the layer that has the request now; only a disk may still read or fill it.
+    pub fn assert_not_at_disk(&self, slice: BufferSlice) {
+        let overlaps = |held: BufferSlice| {
+            held.buffer == slice.buffer
+                && held.first_block < slice.first_block + slice.blocks
+                && slice.first_block < held.first_block + held.blocks
+        };
+        let held = self.in_flight.iter().any(|entry| {
+            entry.active && self.node(entry.target).disk.is_some() && overlaps(entry.buffer)
+        });
+        assert!(!held, "a layer touched data that a disk holds");
+    }
+
     #[inline]
     fn register(
         &mut self,

@@ -56,14 +56,28 @@ impl ExtentMap {
     /// Places `extent` at `position`, replacing what was there. Returns how many of its blocks
     /// had a position before.
     pub fn insert(&mut self, extent: Extent, position: u64) -> BlockCount {
+        self.replace(extent, position, |_| {})
+    }
+
+    /// Like [`insert`](Self::insert), calling `removed` for each piece that was there before.
+    pub fn replace(
+        &mut self,
+        extent: Extent,
+        position: u64,
+        mut removed: impl FnMut(Piece),
+    ) -> BlockCount {
         // A rewrite of exactly one entry is the common case and needs no splitting.
         if let Some(run) = self.runs.get_mut(&extent.start.0)
             && run.0 == extent.blocks.0
         {
-            run.1 = position;
+            let old = core::mem::replace(&mut run.1, position);
+            removed(Piece {
+                extent,
+                position: old,
+            });
             return extent.blocks;
         }
-        let replaced = self.remove(extent, |_| {});
+        let replaced = self.remove(extent, removed);
         if !extent.is_empty() {
             self.runs
                 .insert(extent.start.0, (extent.blocks.0, position));
