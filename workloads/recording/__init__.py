@@ -1,0 +1,1 @@
+"""What `workloads/record.py` is made of: a device, a memory limit, a used file system, and the recipes."""
