@@ -162,6 +162,7 @@ class Compile:
 
     def __init__(self, _arguments, root, scratch, limit):
         self.cargo = need("cargo", "cargo")
+        need("git", "git")
         self.root, self.scratch, self.limit = root, scratch, limit
         self.archive = root / "source.tar"
 
@@ -185,6 +186,7 @@ class Compile:
         while time.monotonic() < deadline:
             tree = self.root / f"tree-{builds}"
             self._limited(f"mkdir {tree} && tar -xf {self.archive} -C {tree} --strip-components=1")
+            # One job and no optimisation: two compilers at once do not fit into the memory limit.
             self._limited(f"cd {tree} && CARGO_PROFILE_DEV_OPT_LEVEL=0 {self.cargo} build "
                           "--offline --locked --quiet --jobs 1")
             builds += 1
