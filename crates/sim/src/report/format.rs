@@ -13,6 +13,15 @@ pub(super) fn number(value: f64) -> String {
     separated(&format!("{value:.decimals$}"))
 }
 
+/// How many times more or less, with 2 digits: `1.4x`, `4.1x`, `23x`.
+pub(super) fn factor(value: f64) -> String {
+    match value {
+        v if v >= 9.95 => format!("{}x", separated(&format!("{v:.0}"))),
+        v if v >= 0.995 => format!("{v:.1}x"),
+        v => format!("{v:.2}x"),
+    }
+}
+
 /// [`number`], or a dash for what is undefined.
 pub(super) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_string(), number)
@@ -78,6 +87,14 @@ mod tests {
             "-1,234",
         ];
         assert_eq!(shown.map(number), expected);
+    }
+
+    #[test]
+    fn factors_keep_two_digits() {
+        assert_eq!(
+            [0.171, 0.999, 4.1, 9.96, 1234.0].map(factor),
+            ["0.17x", "1.0x", "4.1x", "10x", "1,234x"]
+        );
     }
 
     #[test]

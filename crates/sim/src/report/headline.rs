@@ -1,6 +1,6 @@
 //! The plain sentence a comparison comes down to.
 
-use super::format::{count, number, optional};
+use super::format::{count, factor, number, optional};
 use super::report::{Report, Run};
 
 /// Fewer band rewrites of the reference than this decide nothing.
@@ -63,8 +63,8 @@ impl Contest<'_> {
             }
             (0, _) => format!("{name} rewrites no band at all"),
             (ours, theirs) => {
-                let factor = number(theirs as f64 / ours as f64);
-                format!("{name} rewrites {factor}x fewer band bytes than {other}")
+                let factor = factor(theirs as f64 / ours as f64);
+                format!("{name} rewrites {factor} fewer band bytes than {other}")
             }
         };
         let speed_up = reference.io_time_s.total / best.io_time_s.total;
@@ -72,9 +72,9 @@ impl Contest<'_> {
             return format!("{bytes}.");
         }
         let time = if speed_up >= 1.05 {
-            format!("and needs {}x less I/O time", number(speed_up))
+            format!("and needs {} less I/O time", factor(speed_up))
         } else if speed_up <= 0.95 {
-            format!("but needs {}x the I/O time", number(1.0 / speed_up))
+            format!("but needs {} the I/O time", factor(1.0 / speed_up))
         } else {
             "in about the same I/O time".to_string()
         };
@@ -139,7 +139,7 @@ mod tests {
         report.runs[0].capacity_blocks = None;
         assert_eq!(
             report.headline(),
-            "pore rewrites 4.10x fewer band bytes than lru and needs 2.30x less I/O time."
+            "pore rewrites 4.1x fewer band bytes than lru and needs 2.3x less I/O time."
         );
         report.runs[3].band_bytes_written = 9999;
         assert_eq!(

@@ -4,6 +4,7 @@
 //! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
 
 mod csv;
+mod files;
 mod format;
 mod headline;
 mod histogram;

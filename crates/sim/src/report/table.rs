@@ -4,11 +4,14 @@ use std::io::IsTerminal;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::format::{count, number, optional, percent};
+use super::format::{count, factor, number, optional, percent};
 use super::report::{Report, Run, Workload, WorkloadKind};
 
 /// Names longer than this are cut, so that a row fits 120 columns.
 const LABEL_CHARS_MAX: usize = 26;
+
+/// Lines of a header: the name and its unit.
+const HEADER_LINES: usize = 2;
 
 const COLUMNS: [&str; 12] = [
     "system",
@@ -52,10 +55,7 @@ impl Report {
     pub fn to_table(&self, style: TableStyle) -> String {
         let mut table = Table::new();
         table.set_content_arrangement(ContentArrangement::Disabled);
-        table.load_style(match style {
-            TableStyle::Plain => presets::NOTHING,
-            TableStyle::Terminal => presets::UTF8_HORIZONTAL_ONLY,
-        });
+        table.load_style(presets::NOTHING);
         table.set_header(COLUMNS);
         let first_total = self.runs.first().map_or(0.0, |run| run.io_time_s.total);
         for run in &self.runs {
@@ -68,18 +68,21 @@ impl Report {
             }
         }
         let mut text = format!("{}\n\n", self.workload_line());
-        let mut in_header = true;
-        for (i, line) in table.lines().enumerate() {
-            let line = line.trim_end();
-            let rule = line.starts_with(['─', '═']);
-            in_header &= !(rule && i > 0);
-            match style {
-                TableStyle::Terminal if in_header && !rule => {
-                    text.push_str(&format!("\x1b[1m{line}\x1b[0m"));
-                }
-                _ => text.push_str(line),
+        let lines: Vec<String> = table.lines().collect();
+        let width = lines
+            .iter()
+            .map(|line| line.trim_end().chars().count())
+            .max()
+            .unwrap_or(0);
+        for (i, line) in lines.iter().map(|line| line.trim_end()).enumerate() {
+            if style == TableStyle::Terminal && i < HEADER_LINES {
+                text.push_str(&format!("\x1b[1m{line}\x1b[0m\n"));
+            } else {
+                text.push_str(&format!("{line}\n"));
             }
-            text.push('\n');
+            if style == TableStyle::Terminal && i + 1 == HEADER_LINES {
+                text.push_str(&format!("{}\n", "\u{2500}".repeat(width)));
+            }
         }
         format!("{text}\n{}\n", self.headline())
     }
@@ -126,7 +129,7 @@ fn row(run: &Run, first_total: f64) -> Vec<String> {
         },
         number(total),
         if total > 0.0 {
-            format!("{}x", number(first_total / total))
+            factor(first_total / total)
         } else {
             "-".to_string()
         },

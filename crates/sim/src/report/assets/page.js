@@ -162,7 +162,7 @@
     }
     return out;
   };
-  // Cividis-like ramp: monotone in lightness, readable with any colour vision. On a light page dark
+  // Ramps monotone in lightness, readable with any colour vision. On a light page dark
   // means much, on a dark page light does.
   const stops = [[232, 236, 240], [196, 208, 222], [142, 171, 201], [84, 130, 178], [44, 88, 146], [22, 48, 98], [10, 22, 54]];
   const darkStops = [[32, 38, 45], [30, 56, 92], [40, 86, 140], [74, 122, 172], [134, 160, 160], [214, 196, 116], [255, 236, 150]];
@@ -185,7 +185,8 @@
     const end = Math.max(...showing.map((h) => h.end_s));
     const first = Math.min(...showing.map((h) => h.first_block));
     const last = Math.max(...showing.map((h) => h.first_block + h.rows * h.row_blocks));
-    const scale = (count) => (count === 0 ? 0 : 0.12 + 0.88 * Math.log1p(count) / Math.log1p(most));
+    // Three decades below the most; what is less still shows.
+    const scale = (count) => (count === 0 ? 0 : 0.15 + 0.85 * Math.max(0, 1 + Math.log10(count / most) / 3));
     for (const map of maps) {
       const canvas = one("canvas", map);
       const h = heat[one("select", map).value];

@@ -408,11 +408,15 @@ fn label_in(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos, colo
 
 /// `10^decade` milliseconds in the unit people use for it.
 fn time_label(decade: i32) -> String {
-    match decade {
-        ..-3 => format!("{} ns", number(10f64.powi(decade + 6))),
-        -3..0 => format!("{} us", number(10f64.powi(decade + 3))),
-        0..3 => format!("{} ms", number(10f64.powi(decade))),
-        _ => format!("{} s", number(10f64.powi(decade - 3))),
+    let (unit, exponent) = match decade {
+        ..-3 => ("ns", decade + 6),
+        -3..0 => ("us", decade + 3),
+        0..3 => ("ms", decade),
+        _ => ("s", decade - 3),
+    };
+    match exponent {
+        0.. => format!("{} {unit}", 10u64.pow(exponent as u32)),
+        _ => format!("{} {unit}", 10f64.powi(exponent)),
     }
 }
 
@@ -451,8 +455,7 @@ mod tests {
     fn times_use_the_nearest_unit() {
         let shown: Vec<String> = (-5..=4).map(time_label).collect();
         let expected = [
-            "10.0 ns", "100 ns", "1.00 us", "10.0 us", "100 us", "1.00 ms", "10.0 ms", "100 ms",
-            "1.00 s", "10.0 s",
+            "10 ns", "100 ns", "1 us", "10 us", "100 us", "1 ms", "10 ms", "100 ms", "1 s", "10 s",
         ];
         assert_eq!(shown, expected);
     }

@@ -187,7 +187,9 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
                 Best::Most => others.reduce(f64::max),
                 Best::None => None,
             };
-            let class = match value.is_some() && value == best && report.runs.len() > 1 {
+            // Equal as shown is equally good.
+            let is_best = best.is_some() && (column.show)(value) == (column.show)(best);
+            let class = match is_best && report.runs.len() > 1 {
                 true => " class=\"best\"",
                 false => "",
             };
@@ -242,7 +244,7 @@ pub(super) fn heat_map(report: &Report, body: &mut String) {
     open_section(
         "Writes to home bands, by address and time",
         "Each dot is a range of addresses in a span of time; the stronger the colour, the more was \
-         written home there. Both maps share one scale.",
+         written home there. Maps side by side share their scales.",
         body,
     );
     body.push_str("<div class=\"maps\">\n");

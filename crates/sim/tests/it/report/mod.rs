@@ -3,7 +3,7 @@
 mod sample;
 mod schema;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use imbrex_sim::report::{Report, TableStyle, WorkloadKind};
@@ -11,12 +11,6 @@ use serde_json::{Value, json};
 
 /// Largest page allowed for seven systems.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-
-fn page(name: &str, report: &Report) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, report.to_html()).unwrap();
-    path
-}
 
 fn schema_document() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/report.schema.json");
@@ -172,14 +166,19 @@ fn the_table_fits_a_terminal_and_is_plain_in_a_pipe() {
         .parameters
         .insert("cache.capacity".into(), json!("a very long value indeed"));
     let plain = report.to_table(TableStyle::Plain);
-    println!("{plain}");
-    println!("{}", report.to_table(TableStyle::Terminal));
+    let terminal = report.to_table(TableStyle::Terminal);
+    let visible = terminal.replace("\x1b[1m", "").replace("\x1b[0m", "");
+    assert_ne!(visible, terminal, "headers are bold on a terminal");
+    assert!(
+        visible.lines().all(|line| line.chars().count() <= 120),
+        "{visible}"
+    );
     assert!(plain.is_ascii(), "{plain}");
     assert!(plain.lines().all(|line| line.len() <= 120), "{plain}");
     assert!(!plain.contains('\x1b'));
     assert!(plain.contains("SYNTHETIC"), "{plain}");
     assert!(
-        plain.contains("rewrites 4.10x fewer band bytes than lru"),
+        plain.contains("rewrites 4.1x fewer band bytes than lru"),
         "{plain}"
     );
     for run in &report.runs[..6] {
@@ -247,6 +246,20 @@ fn a_hundred_runs_stay_within_the_bound() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = sample::report(WorkloadKind::Live)
+        .write_to(&file.path().join("out"))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("{}/out: ", file.path().display())),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_browser_opens_the_page_without_an_error() {
     let Some(chromium) = [
         "/usr/bin/chromium",
@@ -258,7 +271,12 @@ fn a_browser_opens_the_page_without_an_error() {
         eprintln!("SKIPPED a_browser_opens_the_page_without_an_error: chromium is not installed");
         return;
     };
-    let path = page("report.html", &sample::report(WorkloadKind::Recorded));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sample-report");
+    let path = folder.join("report.html");
+    let written = sample::report(WorkloadKind::Recorded)
+        .write_to(&folder)
+        .unwrap();
+    assert!(written.contains(&path) && written.iter().all(|path| path.exists()));
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium)
         .args([

@@ -1,0 +1,29 @@
+//! A report as a folder of files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::report::Report;
+
+impl Report {
+    /// Writes `report.json`, `report.html` and the CSV files into `folder`, which is created if
+    /// missing; gives their paths. Errors name the file.
+    pub fn write_to(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        std::fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+        let mut files = vec![
+            ("report.json", self.to_json()),
+            ("report.html", self.to_html()),
+        ];
+        files.extend(self.to_csv());
+        let write = |(name, text): (&str, String)| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|error| named(&path, &error))?;
+            Ok(path)
+        };
+        files.into_iter().map(write).collect()
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
