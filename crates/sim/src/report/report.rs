@@ -346,7 +346,8 @@ pub struct Figures {
 /// Values at equal steps of time, the first bucket starting at 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Width of a bucket in seconds; the last bucket ends at the end of the run.
+    /// Width of a bucket in seconds; the last one ends at the end of the run and may be half a
+    /// bucket longer or shorter.
     pub bucket_s: f64,
     /// One value a bucket.
     pub values: Vec<f64>,

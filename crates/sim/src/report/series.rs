@@ -86,23 +86,29 @@ impl SumSeries {
         self.sums[self.buckets.index(at_ns)] += amount;
     }
 
-    /// Amount per second in each bucket, times `scale`, for a run that ended at `end_ns`. What was
-    /// added at the end or later counts in the last bucket.
+    /// Amount per second in each bucket, times `scale`, for a run that ended at `end_ns`. The last
+    /// bucket ends there: what was added at the end or later counts in it, and an end in the first
+    /// half of a bucket lengthens the one before, or a single request would look like a burst.
     pub fn rates(&mut self, end_ns: u64, scale: f64) -> Series {
         self.reach(end_ns.saturating_sub(1));
-        let used = self.buckets.used(end_ns);
-        let sum = |i: usize| match i + 1 == used {
-            true => self.sums[i..].iter().sum::<u64>(),
-            false => self.sums[i],
+        let width_ns = self.buckets.width_ns;
+        let mut used = self.buckets.used(end_ns);
+        if used > 1 && self.buckets.covered_ns(used - 1, end_ns) < width_ns / 2 {
+            used -= 1;
+        }
+        let rate = |i: usize| {
+            let (sum, ns) = match i + 1 == used {
+                true => (
+                    self.sums[i..].iter().sum(),
+                    end_ns.saturating_sub(i as u64 * width_ns),
+                ),
+                false => (self.sums[i], width_ns),
+            };
+            round_significant(sum as f64 * scale * NS_PER_S / ns.max(1) as f64)
         };
-        let values = (0..used)
-            .map(|i| match self.buckets.covered_ns(i, end_ns) {
-                0 => 0.0,
-                ns => round_significant(sum(i) as f64 * scale * NS_PER_S / ns as f64),
-            })
-            .collect();
+        let values = (0..used).map(rate).collect();
         Series {
-            bucket_s: self.buckets.width_ns as f64 / NS_PER_S,
+            bucket_s: width_ns as f64 / NS_PER_S,
             values,
         }
     }
@@ -333,8 +339,8 @@ mod tests {
         assert_eq!(rates.bucket_s, 0.032);
         assert_eq!(
             rates.values,
-            [3000.0, 3000.0, 3000.0, 3000.0],
-            "the last bucket covers 4 ms"
+            [3000.0, 3000.0, 3000.0],
+            "the last bucket covers 36 ms"
         );
     }
 

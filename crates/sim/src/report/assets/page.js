@@ -79,21 +79,24 @@
   for (const [name, show] of [["throughput", (v) => number(v) + " MiB/s"], ["fill", (v) => (100 * v).toFixed(1) + " %"]]) {
     readers[name] = (at) => ["At " + number(at) + " s", data.runs.flatMap((run, i) => {
       const { bucket_s: width, values } = run[name];
-      const value = values[Math.floor(at / width)];
+      // The last bucket reaches to the end of the run.
+      const value = at <= run.finish_s ? values[Math.min(Math.floor(at / width), values.length - 1)] : undefined;
       return values.length ? [[run.label, value === undefined ? "finished" : show(value), colour(i)]] : [];
     })];
   }
   for (const plot of all(".plot")) {
     const { reader, left, right, from, to } = plot.dataset;
+    const picture = one("svg", plot);
     const rule = document.createElement("div");
     rule.className = "rule";
     rule.hidden = true;
     plot.append(rule);
     plot.addEventListener("pointermove", (event) => {
-      const box = plot.getBoundingClientRect();
+      const box = picture.getBoundingClientRect();
       const share = ((event.clientX - box.left) / box.width - left) / (right - left);
       if (share < 0 || share > 1) { rule.hidden = true; hideTip(); return; }
       rule.hidden = false;
+      // On a narrow screen the picture is wider than its frame and scrolls.
       rule.style.left = event.clientX - box.left + "px";
       rule.style.top = plot.dataset.top * box.height + "px";
       rule.style.height = (plot.dataset.bottom - plot.dataset.top) * box.height + "px";

@@ -14,6 +14,7 @@ struct Embedded<'a> {
 #[derive(Serialize)]
 struct EmbeddedRun<'a> {
     label: String,
+    finish_s: f64,
     latency: &'a LatencyCdf,
     throughput: Series,
     fill: &'a Series,
@@ -39,6 +40,7 @@ pub(super) fn embedded(report: &Report) -> String {
         .take(CHART_RUNS_MAX)
         .map(|run| EmbeddedRun {
             label: run.label(),
+            finish_s: run.finish_s,
             latency: &run.figures.latency_cdf,
             throughput: total_mib_per_s(&run.figures),
             fill: &run.figures.persistent_cache_fill,

@@ -151,10 +151,17 @@ pub(super) fn latency(report: &Report, body: &mut String) {
 pub(super) fn throughput(report: &Report, body: &mut String) {
     let show = |run: &Run| total_mib_per_s(&run.figures);
     let summary = |run: &Run, series: &Series| {
-        let total: f64 = series.values.iter().sum::<f64>() * series.bucket_s;
+        // The last bucket reaches to the end of the run, whatever the width of the others.
+        let (last, others) = series.values.split_last().expect("strips have values");
+        let others_s = others.len() as f64 * series.bucket_s;
+        let total = others.iter().sum::<f64>() * series.bucket_s + last * (run.finish_s - others_s);
         format!(
             "{} MiB/s",
-            number(total / run.finish_s.max(series.bucket_s))
+            number(if run.finish_s > 0.0 {
+                total / run.finish_s
+            } else {
+                0.0
+            })
         )
     };
     panels(
@@ -296,7 +303,13 @@ fn panels(
             let mut outline = vec![];
             for (i, value) in series.values.iter().enumerate() {
                 let from = frame.x((i as f64 * series.bucket_s).min(run.finish_s));
-                let to = frame.x(((i + 1) as f64 * series.bucket_s).min(run.finish_s));
+                let is_last = i + 1 == series.values.len();
+                let end = (i + 1) as f64 * series.bucket_s;
+                let to = frame.x(if is_last {
+                    run.finish_s
+                } else {
+                    end.min(run.finish_s)
+                });
                 outline.push((from, y(*value)));
                 outline.push((to, y(*value)));
             }
