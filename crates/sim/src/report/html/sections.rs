@@ -1,5 +1,6 @@
 //! Everything that is text: the header, the cards, the tables and the configuration.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::super::format::{bytes, count, number, optional, percent};
@@ -297,10 +298,7 @@ pub(super) fn details(report: &Report, body: &mut String) {
             "format",
             workload.format.clone().unwrap_or_else(|| "-".to_string()),
         ),
-        (
-            "sha256",
-            workload.sha256.clone().unwrap_or_else(|| "-".to_string()),
-        ),
+        (workload.sha256.clone().unwrap_or_else(|| "-".to_string()),),
         (
             "skipped lines",
             if skipped.is_empty() {
@@ -316,6 +314,20 @@ pub(super) fn details(report: &Report, body: &mut String) {
     body.push_str("<dl>\n");
     for (name, value) in facts {
         let _ = writeln!(body, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
+    }
+    let drives: BTreeMap<&str, &str> = report
+        .runs
+        .iter()
+        .flat_map(|run| &run.disks)
+        .filter_map(|disk| Some((disk.drive.as_str(), disk.drive_sha256.as_deref()?)))
+        .collect();
+    for (drive, sha256) in drives {
+        let _ = writeln!(
+            body,
+            "<dt>drive {}</dt><dd>{}</dd>",
+            escape(drive),
+            escape(sha256)
+        );
     }
     body.push_str("</dl>\n");
     runs(report, body);
@@ -347,7 +359,7 @@ fn runs(report: &Report, body: &mut String) {
             "cache",
             "footprint",
             "persistent cache",
-            "full s",
+            "full, s",
             "scratch",
             "dirty left",
             "forced evictions",
@@ -382,7 +394,6 @@ fn disks(report: &Report, body: &mut String) {
             "system",
             "disk",
             "drive",
-            "sha256",
             "write cache",
             "reads",
             "writes",
@@ -391,15 +402,10 @@ fn disks(report: &Report, body: &mut String) {
         ],
         report.runs.iter().flat_map(|run| {
             run.disks.iter().map(|disk| {
-                let hash = disk
-                    .drive_sha256
-                    .as_deref()
-                    .map_or("-", |hash| hash.get(..12).unwrap_or(hash));
                 vec![
                     run.label(),
                     disk.name.clone(),
                     disk.drive.clone(),
-                    hash.to_string(),
                     if disk.write_cache { "on" } else { "off" }.to_string(),
                     count(disk.reads),
                     count(disk.writes),
