@@ -298,7 +298,10 @@ pub(super) fn details(report: &Report, body: &mut String) {
             "format",
             workload.format.clone().unwrap_or_else(|| "-".to_string()),
         ),
-        (workload.sha256.clone().unwrap_or_else(|| "-".to_string()),),
+        (
+            "sha256",
+            workload.sha256.clone().unwrap_or_else(|| "-".to_string()),
+        ),
         (
             "skipped lines",
             if skipped.is_empty() {
