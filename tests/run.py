@@ -91,7 +91,9 @@ def check(counts, name, command, needs_cargo_command):
 class RustBinary:
     """The results of one test binary, read from the lines it prints."""
 
-    def __init__(self):
+    def __init__(self, name=""):
+        self.name = name
+        self.finished = True
         self.results = {}
         self.skip_reasons = {}
         self.section_of = None
@@ -113,6 +115,8 @@ class RustBinary:
         return self.in_failures
 
     def count(self, counts):
+        if not self.finished:
+            counts.fail(self.name, "ended before it had run all its tests")
         for name, result in self.results.items():
             if result == "FAILED":
                 counts.fail(name)
@@ -133,17 +137,23 @@ def rust_tests(counts, soak):
     binary = RustBinary()
     ignored = 0
     for line in process.stdout:
-        if RUST_SUMMARY.match(line) or NEXT_BINARY.match(line):
-            # A binary that crashed prints no summary; what it had finished is counted all the same.
+        if NEXT_BINARY.match(line):
+            binary.count(counts)
+            binary = RustBinary(line.strip())
+            print("         ", line.strip(), flush=True)
+        elif line.startswith("running "):
+            binary.finished = False
+        elif RUST_SUMMARY.match(line):
+            binary.finished = True
             binary.count(counts)
             ignored += sum(result == "ignored" for result in binary.results.values())
             print("         ", line.strip(), flush=True)
             binary = RustBinary()
-        elif not binary.results and not RUST_RESULT.match(line):
-            # Between two binaries cargo itself speaks: what it compiles, and what went wrong.
-            if line.strip() and not line.startswith(("running ", "successes:")):
+        elif binary.results or RUST_RESULT.match(line):
+            if binary.read(line):
                 print(line, end="", flush=True)
-        elif binary.read(line):
+        elif line.strip() and not line.startswith("successes:"):
+            # Between two binaries cargo itself speaks: what it compiles, and what went wrong.
             print(line, end="", flush=True)
     binary.count(counts)
     if process.wait() != 0 and counts.failed == failed_before:

@@ -169,8 +169,7 @@ class Compile:
     def prepare(self):
         tree = self.scratch / "source"
         tree.mkdir()
-        run(["git", "-C", REPOSITORY, "archive", f"--output={self.scratch}/tree.tar", "HEAD",
-             "Cargo.toml", "Cargo.lock", "crates"])
+        run(["git", "-C", REPOSITORY, "archive", f"--output={self.scratch}/tree.tar", "HEAD"])
         run(["tar", "-xf", self.scratch / "tree.tar", "-C", tree])
         vendored = subprocess.run([self.cargo, "vendor", "--locked", "vendor"], cwd=tree,
                                   capture_output=True, text=True, check=False)
