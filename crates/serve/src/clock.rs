@@ -1,0 +1,185 @@
+//! Wall time, and waiting for whichever comes first: a deadline or something outside.
+
+use imbrex_core::engine::Clock;
+use imbrex_core::units::{Duration, Instant};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time;
+
+/// Events taken from the kernel at once.
+const EVENTS_MAX: usize = 128;
+/// The last part of a wait is spent awake, because waking up takes about as long.
+const SPIN: Duration = Duration(50_000);
+
+/// Tells the time since the server started, from the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub struct WallTime {
+    start: time::Instant,
+}
+
+impl WallTime {
+    /// Time that starts now.
+    pub fn start() -> WallTime {
+        WallTime {
+            start: time::Instant::now(),
+        }
+    }
+
+    /// The time since the start.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        Instant(self.start.elapsed().as_nanos() as u64)
+    }
+}
+
+/// Ends the wait of a server's loop from any thread.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    event: Arc<OwnedFd>,
+}
+
+impl Waker {
+    /// Ends the present wait, or the next one.
+    pub fn wake(&self) {
+        // The counter cannot be full: nobody wakes 2^64 times. Nothing else can fail.
+        let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
+    }
+}
+
+/// The kernel's list of what to wait for. Every descriptor is watched edge-triggered, so that one
+/// that is ready but must wait its turn costs nothing.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: RefCell<Vec<Event>>,
+    turn: Cell<u64>,
+}
+
+impl Poller {
+    pub fn new() -> rustix::io::Result<Poller> {
+        Ok(Poller {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: RefCell::new(Vec::with_capacity(EVENTS_MAX)),
+            turn: Cell::new(0),
+        })
+    }
+
+    /// Watches for input.
+    pub fn add(&self, source: impl AsFd, token: u64) -> rustix::io::Result<()> {
+        epoll::add(&self.epoll, source, EventData::new_u64(token), input())
+    }
+
+    /// Watches for input and, with `output`, for room to write.
+    pub fn modify(&self, source: impl AsFd, token: u64, output: bool) -> rustix::io::Result<()> {
+        let flags = if output {
+            input() | EventFlags::OUT
+        } else {
+            input()
+        };
+        epoll::modify(&self.epoll, source, EventData::new_u64(token), flags)
+    }
+
+    /// A waker whose events carry `token`.
+    pub fn waker(&self, token: u64) -> rustix::io::Result<Waker> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        self.add(&event, token)?;
+        Ok(Waker {
+            event: Arc::new(event),
+        })
+    }
+
+    /// Counts the waits, so that work can be limited to a share per wait.
+    pub fn turn(&self) -> u64 {
+        self.turn.get()
+    }
+
+    /// Calls `event` for each event of the last wait, once.
+    pub fn take_events(&self, mut event: impl FnMut(u64, EventFlags)) {
+        for entry in self.events.borrow_mut().drain(..) {
+            event({ entry.data }.u64(), entry.flags);
+        }
+    }
+
+    fn wait(&self, timeout: Option<Duration>) -> bool {
+        self.turn.set(self.turn.get() + 1);
+        let timeout = timeout.map(|span| Timespec {
+            tv_sec: (span.0 / 1_000_000_000) as i64,
+            tv_nsec: (span.0 % 1_000_000_000) as _,
+        });
+        let mut events = self.events.borrow_mut();
+        // Events nobody has taken yet would be lost: edges are told once.
+        events.reserve(EVENTS_MAX);
+        match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => !events.is_empty(),
+            Err(errno) => panic!("epoll_wait failed: {errno}"),
+        }
+    }
+}
+
+fn input() -> EventFlags {
+    EventFlags::IN | EventFlags::RDHUP | EventFlags::ET
+}
+
+/// The clock of a server.
+pub struct WallClock {
+    time: WallTime,
+    poller: Rc<Poller>,
+}
+
+impl WallClock {
+    pub(crate) fn new(time: WallTime, poller: Rc<Poller>) -> WallClock {
+        // The default slack would let every paced completion be up to 50 µs late. A kernel that
+        // refuses leaves us with that.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        WallClock { time, poller }
+    }
+}
+
+impl Clock for WallClock {
+    fn wait(&mut self, until: Option<Instant>) -> Instant {
+        loop {
+            let timeout = until.map(|until| {
+                let left = until.since(self.time.now());
+                if left > SPIN {
+                    left - SPIN
+                } else {
+                    Duration::ZERO
+                }
+            });
+            let happened = self.poller.wait(timeout);
+            let now = self.time.now();
+            if happened || until.is_some_and(|until| until <= now) {
+                return now;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_at_its_deadline_or_when_woken() {
+        let poller = Rc::new(Poller::new().expect("epoll"));
+        let waker = poller.waker(9).expect("eventfd");
+        let time = WallTime::start();
+        let mut clock = WallClock::new(time, poller.clone());
+        let until = time.now() + Duration::from_us(3_300);
+        let woken = clock.wait(Some(until));
+        assert!(woken >= until, "{woken:?} is before {until:?}");
+        waker.wake();
+        clock.wait(None);
+        let mut tokens = Vec::new();
+        poller.take_events(|token, _| tokens.push(token));
+        assert_eq!(tokens, [9]);
+        let until = time.now() + Duration::from_ms(1);
+        assert!(clock.wait(Some(until)) >= until, "an edge is told once");
+    }
+}

@@ -1,0 +1,6 @@
+//! Leaves of the stack that are real.
+
+mod file;
+mod workers;
+
+pub use file::{DiskError, FileDisk};

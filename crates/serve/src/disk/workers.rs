@@ -1,0 +1,190 @@
+//! Threads for the calls that would block.
+
+use crate::clock::Waker;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use std::fs::File;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Reads of one disk that wait for the medium at once, and a synchronisation beside them.
+const THREADS: usize = 4;
+/// Bytes of zeroes written in one call.
+const ZEROES: usize = 1 << 20;
+
+/// What is to be done.
+pub(super) enum Task {
+    /// Fill the bytes from the offset.
+    Read { offset: u64, bytes: Vec<u8> },
+    /// Write zeroes, where the file system has no shorter way.
+    WriteZeroes { offset: u64, length: u64 },
+    /// Make everything written so far durable.
+    Synchronise,
+}
+
+/// A task that is done, and what it was for.
+pub(super) struct Done<K> {
+    pub key: K,
+    /// The bytes of a read; empty for others.
+    pub bytes: Vec<u8>,
+    pub result: Result<(), Errno>,
+}
+
+/// A few threads over one file. They start with the first task: many files never need them.
+pub(super) struct Workers<K> {
+    file: Arc<File>,
+    waker: Waker,
+    tasks: Option<Sender<(K, Task)>>,
+    results: (Sender<Done<K>>, Receiver<Done<K>>),
+    threads: Vec<JoinHandle<()>>,
+    outstanding: usize,
+}
+
+impl<K: Send + 'static> Workers<K> {
+    pub fn new(file: Arc<File>, waker: Waker) -> Workers<K> {
+        Workers {
+            file,
+            waker,
+            tasks: None,
+            results: channel(),
+            threads: Vec::new(),
+            outstanding: 0,
+        }
+    }
+
+    /// Hands out a task.
+    pub fn start(&mut self, key: K, task: Task) {
+        self.outstanding += 1;
+        if self.tasks.is_none() {
+            self.tasks = Some(self.start_threads());
+        }
+        if let Some(tasks) = &self.tasks {
+            tasks.send((key, task)).expect("the threads hold the queue");
+        }
+    }
+
+    /// A task that has ended.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Done<K>> {
+        if self.outstanding == 0 {
+            return None;
+        }
+        let done = self.results.1.try_recv().ok()?;
+        self.outstanding -= 1;
+        Some(done)
+    }
+
+    fn start_threads(&mut self) -> Sender<(K, Task)> {
+        let (tasks, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..THREADS {
+            let (file, waker) = (Arc::clone(&self.file), self.waker.clone());
+            let (queue, results) = (Arc::clone(&queue), self.results.0.clone());
+            self.threads.push(thread::spawn(move || {
+                while let Some((key, task)) = next_task(&queue) {
+                    let done = carry_out(&file, key, task);
+                    if results.send(done).is_err() {
+                        return;
+                    }
+                    waker.wake();
+                }
+            }));
+        }
+        tasks
+    }
+}
+
+impl<K> Drop for Workers<K> {
+    fn drop(&mut self) {
+        self.tasks = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so; there is nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn next_task<K>(queue: &Mutex<Receiver<(K, Task)>>) -> Option<(K, Task)> {
+    queue
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .recv()
+        .ok()
+}
+
+fn carry_out<K>(file: &File, key: K, task: Task) -> Done<K> {
+    let (result, bytes) = match task {
+        Task::Read { offset, mut bytes } => (read_at(file, offset, &mut bytes), bytes),
+        Task::WriteZeroes { offset, length } => (write_zeroes(file, offset, length), Vec::new()),
+        Task::Synchronise => (rustix::fs::fdatasync(file), Vec::new()),
+    };
+    Done { key, bytes, result }
+}
+
+/// Reads until the bytes are full. The file is at least as long as the disk, so its end means
+/// that somebody has cut it.
+pub(super) fn read_at(file: &File, mut offset: u64, mut bytes: &mut [u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::pread(file, &mut *bytes, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(count) => {
+                bytes = &mut bytes[count..];
+                offset += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of the bytes.
+pub(super) fn write_at(file: &File, mut offset: u64, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(file, bytes, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(count) => {
+                bytes = &bytes[count..];
+                offset += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Zeroes a range by the shortest way there is that leaves it allocated, or not, as wanted.
+/// `false`: the file system has none, and the zeroes must be written.
+pub(super) fn zero_at(
+    file: &File,
+    offset: u64,
+    length: u64,
+    may_unmap: bool,
+) -> Result<bool, Errno> {
+    let how = if may_unmap {
+        FallocateFlags::PUNCH_HOLE
+    } else {
+        FallocateFlags::ZERO_RANGE
+    };
+    loop {
+        match rustix::fs::fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => return Ok(false),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn write_zeroes(file: &File, mut offset: u64, length: u64) -> Result<(), Errno> {
+    let zeroes = vec![0; ZEROES.min(length as usize)];
+    let end = offset + length;
+    while offset < end {
+        let count = (end - offset).min(zeroes.len() as u64);
+        write_at(file, offset, &zeroes[..count as usize])?;
+        offset += count;
+    }
+    Ok(())
+}

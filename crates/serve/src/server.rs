@@ -1,0 +1,260 @@
+//! A server: a socket, its clients, and the loop that runs a stack for them.
+
+use crate::clock::{Poller, Waker, WallClock, WallTime};
+use crate::connections::{Connections, LISTENER, Observer, SIGNALS, WAKER};
+use crate::listener::{Listen, ListenError, Listener};
+use crate::nbd::handshake::Export;
+use imbrex_core::buffer::{BufferSlice, Buffers};
+use imbrex_core::engine::{Engine, Frontend};
+use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
+use imbrex_core::operation::{Completion, Operation, Tag};
+use imbrex_core::stack::Arrival;
+use imbrex_core::units::Instant;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitStatus};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// Exit status after a second signal: data may be lost as in a crash.
+const FORCED_EXIT_STATUS: i32 = 130;
+
+/// Why a server cannot run, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Nobody can connect.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The system refused something a server needs.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The command to be run beside the server could not be started.
+    #[error("cannot run `{command}`: {source}")]
+    Run {
+        /// The command.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// At the end, what clients have written could not all be made durable.
+    #[error("the flush at the end failed ({0}): the image must not be taken for clean")]
+    LastFlush(IoError),
+}
+
+/// Stops a server from any thread, as a signal would.
+#[derive(Clone, Debug)]
+pub struct StopHandle {
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl StopHandle {
+    /// The server takes no further request, answers those it has, flushes and returns.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+}
+
+/// A command that runs beside a server and whose end stops it.
+#[derive(Debug)]
+pub struct RunningCommand {
+    thread: JoinHandle<io::Result<ExitStatus>>,
+}
+
+impl RunningCommand {
+    /// Waits for the command and returns how it ended.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn wait(self) -> io::Result<ExitStatus> {
+        self.thread.join().expect("the thread only waits")
+    }
+}
+
+/// A socket that clients can connect to, and everything the loop needs, before it runs.
+pub struct Server {
+    poller: Rc<Poller>,
+    time: WallTime,
+    waker: Waker,
+    stop: Arc<AtomicBool>,
+    listener: Listener,
+    signals: Option<UnixStream>,
+    observer: Option<Observer>,
+}
+
+impl Server {
+    /// Opens the socket. Clients that connect wait until [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When the address is taken or not acceptable.
+    pub fn bind(listen: &Listen) -> Result<Server, ServeError> {
+        let poller = Poller::new().map_err(system("create an epoll instance"))?;
+        let waker = poller.waker(WAKER).map_err(system("create an eventfd"))?;
+        let listener = Listener::bind(listen)?;
+        poller
+            .add(listener.socket(), LISTENER)
+            .map_err(system("watch the socket"))?;
+        Ok(Server {
+            poller: Rc::new(poller),
+            time: WallTime::start(),
+            waker,
+            stop: Arc::new(AtomicBool::new(false)),
+            listener,
+            signals: None,
+            observer: None,
+        })
+    }
+
+    /// The address in the form NBD clients take.
+    pub fn uri(&self) -> String {
+        self.listener.uri()
+    }
+
+    /// For disks whose threads must be able to end the wait of the loop.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Stops the server from another thread.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle {
+            stop: Arc::clone(&self.stop),
+            waker: self.waker.clone(),
+        }
+    }
+
+    /// Has every request told to `observer`.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
+    }
+
+    /// From now on SIGINT and SIGTERM stop the server, and a second one ends the process at once.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn stop_on_signals(&mut self) -> Result<(), ServeError> {
+        let refused = |source| ServeError::System {
+            action: "catch SIGINT and SIGTERM",
+            source,
+        };
+        let (reader, writer) = UnixStream::pair().map_err(refused)?;
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds the flag unset, sets it and wakes the loop.
+            let stop = Arc::clone(&self.stop);
+            let status = FORCED_EXIT_STATUS;
+            signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&stop))
+                .map_err(refused)?;
+            signal_hook::flag::register(signal, stop).map_err(refused)?;
+            let writer = writer.try_clone().map_err(refused)?;
+            signal_hook::low_level::pipe::register(signal, writer).map_err(refused)?;
+        }
+        self.poller
+            .add(&reader, SIGNALS)
+            .map_err(|errno| refused(errno.into()))?;
+        self.signals = Some(reader);
+        Ok(())
+    }
+
+    /// Starts a shell command that finds the server in `$uri` and, on a Unix socket,
+    /// `$unixsocket`. Its end stops the server.
+    ///
+    /// # Errors
+    /// When there is no shell.
+    pub fn run_command(&self, command: &str) -> Result<RunningCommand, ServeError> {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).env("uri", self.uri());
+        match self.listener.unix_path() {
+            Some(path) => shell.env("unixsocket", path),
+            None => shell.env_remove("unixsocket"),
+        };
+        let mut child = shell.spawn().map_err(|source| ServeError::Run {
+            command: command.to_owned(),
+            source,
+        })?;
+        let stop = self.stop_handle();
+        let thread = thread::spawn(move || {
+            let status = child.wait();
+            stop.stop();
+            status
+        });
+        Ok(RunningCommand { thread })
+    }
+
+    /// Serves until the server is stopped, then answers what has arrived, waits until nothing is
+    /// in flight and flushes. The socket is gone when it returns.
+    ///
+    /// The engine's own bound on requests is lifted: the clients' bounds are tighter.
+    ///
+    /// # Errors
+    /// When the last flush fails.
+    pub fn run(mut self, engine: &mut Engine, export: Export) -> Result<(), ServeError> {
+        let mut clock = WallClock::new(self.time, Rc::clone(&self.poller));
+        engine.in_flight_max = u32::MAX;
+        let mut connections = Connections::new(
+            Rc::clone(&self.poller),
+            self.time,
+            self.listener.take_socket(),
+            export,
+            self.stop,
+            self.observer.take(),
+        );
+        engine.run(&mut clock, &mut connections);
+        let mut flush = LastFlush::Pending;
+        engine.run(&mut clock, &mut flush);
+        match flush {
+            LastFlush::Done(Err(error)) => Err(ServeError::LastFlush(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn system(action: &'static str) -> impl Fn(rustix::io::Errno) -> ServeError {
+    move |errno| ServeError::System {
+        action,
+        source: errno.into(),
+    }
+}
+
+/// A source of one request: the flush at the end.
+enum LastFlush {
+    Pending,
+    InFlight,
+    Done(Result<(), IoError>),
+}
+
+impl Frontend for LastFlush {
+    fn next_arrival(&self) -> Option<Instant> {
+        matches!(self, LastFlush::Pending).then_some(Instant::ZERO)
+    }
+
+    fn poll(&mut self, _now: Instant, _buffers: &mut Buffers) -> Option<Arrival> {
+        if !matches!(self, LastFlush::Pending) {
+            return None;
+        }
+        *self = LastFlush::InFlight;
+        Some(Arrival {
+            tag: Tag(0),
+            operation: Operation::Flush,
+            extent: Extent::EMPTY,
+            buffer: BufferSlice::EMPTY,
+        })
+    }
+
+    fn reply(&mut self, _now: Instant, completion: Completion, _buffers: &mut Buffers) {
+        *self = LastFlush::Done(completion.result);
+    }
+
+    fn finished(&self) -> bool {
+        matches!(self, LastFlush::Done(_))
+    }
+}
