@@ -39,5 +39,5 @@ fn main() -> Result<(), Box<dyn Error>> {
         description: "a file".into(),
         bytes: blocks.bytes(),
     };
-    Ok(server.run(&mut engine, export)?)
+    Ok(server.run(&mut engine, export, &mut |_, _| {})?)
 }

@@ -9,7 +9,7 @@ use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Operation, Tag};
-use imbrex_core::stack::Arrival;
+use imbrex_core::stack::{Arrival, Stack};
 use imbrex_core::units::Instant;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -191,13 +191,19 @@ impl Server {
     }
 
     /// Serves until the server is stopped, then answers what has arrived, waits until nothing is
-    /// in flight and flushes. The socket is gone when it returns.
+    /// in flight and flushes. The socket is gone when it returns. `watch` sees the stack after
+    /// every instant at which something happened.
     ///
     /// The engine's own bound on requests is lifted: the clients' bounds are tighter.
     ///
     /// # Errors
     /// When the last flush fails.
-    pub fn run(mut self, engine: &mut Engine, export: Export) -> Result<(), ServeError> {
+    pub fn run(
+        mut self,
+        engine: &mut Engine,
+        export: Export,
+        watch: &mut dyn FnMut(Instant, &Stack),
+    ) -> Result<(), ServeError> {
         let mut clock = WallClock::new(self.time, Rc::clone(&self.poller));
         engine.in_flight_max = u32::MAX;
         let mut connections = Connections::new(
@@ -208,9 +214,9 @@ impl Server {
             self.stop,
             self.observer.take(),
         );
-        engine.run(&mut clock, &mut connections);
+        engine.run(&mut clock, &mut connections, watch);
         let mut flush = LastFlush::Pending;
-        engine.run(&mut clock, &mut flush);
+        engine.run(&mut clock, &mut flush, watch);
         match flush {
             LastFlush::Done(Err(error)) => Err(ServeError::LastFlush(error)),
             _ => Ok(()),
