@@ -23,4 +23,5 @@ pub mod rng;
 mod router;
 pub mod stack;
 pub mod state;
+pub mod translation;
 pub mod units;

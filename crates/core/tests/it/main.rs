@@ -2,3 +2,4 @@
 
 mod conformance;
 mod harness;
+mod persistent_cache;

@@ -1,0 +1,151 @@
+//! The sequential bypass: a long stream goes straight home, at a band's write pointer only.
+//!
+//! Writing a track destroys the next ones, so a write may go home only where nothing above it in
+//! its band is live. The *write pointer* of a band is the number of blocks from its start that
+//! may hold data at home; a fresh band has 0, a rewritten one its length, and zeroing the end of a
+//! band lowers it. What lies above it is unwritten or zeroed, or in the log, which no write home
+//! can harm.
+
+use super::persistent_cache::{Part, PersistentCache};
+use super::write::Progress;
+use crate::counters::Counter;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::units::{BlockCount, Lba};
+
+/// Streams followed at once.
+const STREAMS_MAX: usize = 16;
+
+/// The most recent sequential streams of writes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Streams {
+    streams: [Stream; STREAMS_MAX],
+    clock: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    next: Lba,
+    blocks: u64,
+    used: u64,
+}
+
+impl Streams {
+    /// Takes note of a write and returns by how many blocks its stream had come before it: none
+    /// when it continues no stream.
+    pub fn follow(&mut self, extent: Extent) -> u64 {
+        self.clock += 1;
+        let continued = self
+            .streams
+            .iter_mut()
+            .find(|stream| stream.blocks > 0 && stream.next == extent.start);
+        let (stream, before) = match continued {
+            Some(stream) => {
+                let before = stream.blocks;
+                (stream, before)
+            }
+            None => {
+                let oldest = self.streams.iter_mut().min_by_key(|stream| stream.used);
+                (oldest.expect("there are streams"), 0)
+            }
+        };
+        *stream = Stream {
+            next: extent.end(),
+            blocks: before + extent.blocks.0,
+            used: self.clock,
+        };
+        before
+    }
+}
+
+impl PersistentCache {
+    /// Writes the first blocks of the rest of a job straight home if its stream is long enough and
+    /// the band allows it; `None` when they belong into the log.
+    ///
+    /// One such write is in flight in a band at a time: a disk may execute two in either order,
+    /// and the lower one would destroy the upper.
+    pub(super) fn try_bypass(
+        &mut self,
+        job: u32,
+        rest: Extent,
+        ctx: &mut Context<'_>,
+    ) -> Option<Progress> {
+        if !self.settings.bypass {
+            return None;
+        }
+        let entry = self.jobs[job as usize];
+        if entry.stream_blocks + entry.progress < self.settings.bypass_after_blocks.0 {
+            return None;
+        }
+        let band = self.bands.band_of(rest.start);
+        let whole = self.bands.extent_of(band);
+        let offset = rest.start.offset_from(whole.start);
+        let pointer = u64::from(self.write_pointers[band.0 as usize]);
+        let under_rewrite = self.rewrite.as_ref().is_some_and(|r| r.band == band)
+            || self.salvage.is_some_and(|salvage| salvage.band == band);
+        if offset != pointer || under_rewrite {
+            return None;
+        }
+        // A read of what was never written there must not find it destroyed.
+        if self.bypassing.contains(&band) || self.home_reads.contains(&band) {
+            return Some(Progress::Waits);
+        }
+        let extent = Extent::between(rest.start, rest.end().min(whole.end()));
+        if pointer == 0 {
+            self.zero_all_but_the_log(whole);
+        }
+        self.log.supersede(extent);
+        self.zeroed.remove(extent);
+        self.lost.remove(extent);
+        self.write_pointers[band.0 as usize] += extent.blocks.0 as u32;
+        self.bypassing.push(band);
+        self.writes_in_flight += 1;
+        ctx.count(Counter::BypassedBlocks, extent.blocks.0);
+        ctx.count(Counter::BandBlocksWritten, extent.blocks.0);
+        let home = self.layout.home(band, offset, extent.blocks.0);
+        let first = extent.start.offset_from(entry.request.extent.start);
+        let buffer = entry.request.buffer.part(first, extent.blocks.0);
+        let part = Part::Bypass { job, extent, band };
+        let request = entry.request;
+        self.issue(part, request.operation, home, buffer, request.cause, ctx);
+        Some(Progress::Issued(extent.blocks))
+    }
+
+    /// The first write home in a fresh band destroys what follows, which reads as zeroes from now
+    /// on without being read.
+    fn zero_all_but_the_log(&mut self, band: Extent) {
+        self.zeroed.insert(band);
+        for piece in self.log.map().pieces(band) {
+            self.zeroed.remove(piece.extent);
+        }
+        for lost in self.lost.pieces(band) {
+            self.zeroed.remove(lost);
+        }
+    }
+
+    /// A zeroed range that reaches the end of a band leaves nothing live from its start on.
+    pub(super) fn lower_write_pointers(&mut self, zeroed: Extent) {
+        if self.write_pointers.is_empty() {
+            return;
+        }
+        let busy = self.rewrite.as_ref().map(|rewrite| rewrite.band);
+        let last = Lba(zeroed.end().0 - 1);
+        for band in self.bands.band_of(zeroed.start).0..=self.bands.band_of(last).0 {
+            let band = crate::map::BandId(band);
+            let whole = self.bands.extent_of(band);
+            if zeroed.end() >= whole.end() && Some(band) != busy {
+                let offset = zeroed.start.0.saturating_sub(whole.start.0) as u32;
+                let pointer = &mut self.write_pointers[band.0 as usize];
+                *pointer = offset.min(*pointer);
+            }
+        }
+    }
+
+    /// A band rewritten to its end may hold data everywhere.
+    pub(super) fn raise_write_pointer(&mut self, band: crate::map::BandId) {
+        if let Some(pointer) = self.write_pointers.get_mut(band.0 as usize) {
+            let BlockCount(blocks) = self.bands.extent_of(band).blocks;
+            *pointer = blocks as u32;
+        }
+    }
+}

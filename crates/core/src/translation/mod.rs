@@ -1,0 +1,19 @@
+//! Layers that hide a shingled disk's rules: they take random writes and keep the tracks whole.
+
+mod band_layout;
+mod bypass;
+pub mod layout;
+pub mod log;
+mod persistent_cache;
+mod read;
+mod rewrite;
+mod settings;
+mod state;
+mod write;
+
+pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
+pub use layout::{Areas, Layout};
+pub use persistent_cache::PersistentCache;
+pub use settings::{
+    LayoutError, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+};

@@ -1,0 +1,402 @@
+//! The translation of a drive-managed shingled disk: writes go to a log and later, band by band,
+//! home (Skylight, FAST 2015; PORE, MSST 2017).
+
+use super::bypass::Streams;
+use super::layout::{Areas, Layout};
+use super::log::Log;
+use super::read::ReadPiece;
+use super::rewrite::{Rewrite, Salvage};
+use super::settings::{LayoutError, PersistentCacheSettings};
+use crate::buffer::BufferSlice;
+use crate::disk::Geometry;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::{Context, Issue, Layer, Port};
+use crate::map::{BandId, BandTable, ExtentLocks, ExtentSet, Piece};
+use crate::operation::{Cause, Completion, Operation, Request, Tag};
+use crate::state::{StateError, StateReader, StateWriter};
+use crate::units::Instant;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A log-structured cache of writes on the non-overlapped tracks of a shingled disk, in front of
+/// bands that can only be rewritten as a whole.
+///
+/// The blocks of a write are appended in ascending order. A write without room waits, and with it
+/// every later one, until the band of the oldest block in the log has been rewritten with all its
+/// blocks in the log. Reads are put together from the log, the bands and zeroed ranges. Requests
+/// that share a block are served in the order of arrival.
+///
+/// A block is in one of these states, in this order of precedence: *lost* when its last write
+/// failed (reads fail until it is written again), *mapped* to the log, *zeroed*, or at home.
+#[derive(Debug)]
+pub struct PersistentCache {
+    pub(super) settings: PersistentCacheSettings,
+    pub(super) layout: Layout,
+    pub(super) bands: Arc<BandTable>,
+    pub(super) log: Log,
+    /// Blocks that read as zeroes whatever lies at home; none of them is in the log.
+    pub(super) zeroed: ExtentSet,
+    /// Blocks whose last write failed.
+    pub(super) lost: ExtentSet,
+
+    locks: ExtentLocks<u32>,
+    /// Jobs that were granted their lock and are not begun.
+    granted: VecDeque<u32>,
+    pub(super) jobs: Vec<Job>,
+    free_jobs: Vec<u32>,
+    parts: Vec<Part>,
+    free_parts: Vec<u32>,
+
+    /// Writes that are not issued in full, in the order in which they may proceed.
+    pub(super) queue: VecDeque<u32>,
+    /// Since when the queue has not been empty.
+    pub(super) queued_since: Option<Instant>,
+    /// Writes to the log and of the bypass that are in flight.
+    pub(super) writes_in_flight: u32,
+
+    /// Reads that wait until their band has been rewritten.
+    pub(super) waiting_reads: Vec<u32>,
+    /// The bands whose home blocks are being read for a request, once for each such read.
+    pub(super) home_reads: Vec<BandId>,
+    /// The lowest log position each read in flight needs.
+    pub(super) holds: Vec<u64>,
+    pub(super) read_plan: Vec<ReadPiece>,
+
+    pub(super) rewrite: Option<Rewrite>,
+    /// The log entries that the rewrite merges, in log order.
+    pub(super) gathered: Vec<Piece>,
+    pub(super) salvage: Option<Salvage>,
+    /// Metadata records written so far.
+    pub(super) notes: u64,
+
+    pub(super) streams: Streams,
+    /// For each band how many blocks from its start may hold data at home; kept for the bypass
+    /// alone, empty without it.
+    pub(super) write_pointers: Vec<u32>,
+    /// The bands with a bypass write in flight.
+    pub(super) bypassing: Vec<BandId>,
+}
+
+/// A request from above that is being served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub request: Request,
+    /// Operations below that are in flight for it.
+    pub outstanding: u32,
+    /// No further operation will be issued for it.
+    pub issued: bool,
+    pub result: Result<(), IoError>,
+    /// Blocks of a write that have been issued.
+    pub progress: u64,
+    /// Blocks by which a sequential stream had come before it.
+    pub stream_blocks: u64,
+    /// The log position it holds.
+    pub hold: Option<u64>,
+}
+
+/// What an operation in flight is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Unused,
+    /// Part of a read, from the home blocks of a band where that is given.
+    Read {
+        job: u32,
+        home: Option<BandId>,
+    },
+    /// Part of a write, to the log.
+    Log {
+        job: u32,
+        extent: Extent,
+    },
+    /// Part of a write, straight home.
+    Bypass {
+        job: u32,
+        extent: Extent,
+        band: BandId,
+    },
+    Flush {
+        job: u32,
+    },
+    /// Part of the band rewrite.
+    Rewrite,
+}
+
+impl PersistentCache {
+    /// The shingled disk.
+    pub const DISK: Port = Port(0);
+
+    /// A translation with the given bands over a disk, and what it tells the node above: as many
+    /// blocks as the bands hold, and the bands.
+    ///
+    /// # Errors
+    /// When a setting is out of range or the disk is too small.
+    pub fn new(
+        settings: PersistentCacheSettings,
+        bands: Arc<BandTable>,
+        below: &Geometry,
+    ) -> Result<(PersistentCache, Geometry), LayoutError> {
+        settings.check()?;
+        let layout = Layout::new(&settings, &bands, below)?;
+        let geometry = Geometry {
+            blocks: bands.blocks(),
+            media: below.media,
+            tracks: None,
+            bands: Some(Arc::clone(&bands)),
+        };
+        let log = Log::new(
+            settings.log_blocks,
+            settings.packet_blocks_max,
+            settings.entries_max,
+        );
+        let write_pointers = if settings.bypass {
+            vec![0; bands.bands() as usize]
+        } else {
+            Vec::new()
+        };
+        let cache = PersistentCache {
+            settings,
+            layout,
+            bands,
+            log,
+            zeroed: ExtentSet::new(),
+            lost: ExtentSet::new(),
+            locks: ExtentLocks::default(),
+            granted: VecDeque::new(),
+            jobs: Vec::new(),
+            free_jobs: Vec::new(),
+            parts: Vec::new(),
+            free_parts: Vec::new(),
+            queue: VecDeque::new(),
+            queued_since: None,
+            writes_in_flight: 0,
+            waiting_reads: Vec::new(),
+            home_reads: Vec::new(),
+            holds: Vec::new(),
+            read_plan: Vec::new(),
+            rewrite: None,
+            gathered: Vec::new(),
+            salvage: None,
+            notes: 0,
+            streams: Streams::default(),
+            write_pointers,
+            bypassing: Vec::new(),
+        };
+        Ok((cache, geometry))
+    }
+
+    /// The parts of the disk, in its addresses.
+    pub fn areas(&self) -> Areas {
+        self.layout.areas()
+    }
+
+    /// Begins every job that has its lock and lets the writes proceed, until nothing can.
+    pub(super) fn settle(&mut self, ctx: &mut Context<'_>) {
+        loop {
+            while let Some(job) = self.granted.pop_front() {
+                match self.jobs[job as usize].request.operation {
+                    Operation::Read => self.start_read(job, ctx),
+                    Operation::Write { .. } => self.queue.push_back(job),
+                    Operation::Zero { .. } => self.zero(job, ctx),
+                    _ => unreachable!("only operations with an extent are locked"),
+                }
+            }
+            self.proceed_with_writes(ctx);
+            if self.granted.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Makes the blocks of a job read as zeroes. Moves no data: the map is all that changes.
+    fn zero(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let extent = self.jobs[job as usize].request.extent;
+        self.log.supersede(extent);
+        self.lost.remove(extent);
+        self.zeroed.insert(extent);
+        self.lower_write_pointers(extent);
+        self.finish(job, ctx);
+    }
+
+    fn add_job(&mut self, request: Request) -> u32 {
+        let job = Job {
+            request,
+            outstanding: 0,
+            issued: false,
+            result: Ok(()),
+            progress: 0,
+            stream_blocks: 0,
+            hold: None,
+        };
+        match self.free_jobs.pop() {
+            Some(index) => {
+                self.jobs[index as usize] = job;
+                index
+            }
+            None => {
+                self.jobs.push(job);
+                (self.jobs.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Issues an operation below.
+    pub(super) fn issue(
+        &mut self,
+        part: Part,
+        operation: Operation,
+        extent: Extent,
+        buffer: BufferSlice,
+        cause: Cause,
+        ctx: &mut Context<'_>,
+    ) {
+        let index = match self.free_parts.pop() {
+            Some(index) => index,
+            None => {
+                self.parts.push(Part::Unused);
+                (self.parts.len() - 1) as u32
+            }
+        };
+        self.parts[index as usize] = part;
+        match part {
+            Part::Read { job, .. }
+            | Part::Log { job, .. }
+            | Part::Bypass { job, .. }
+            | Part::Flush { job } => self.jobs[job as usize].outstanding += 1,
+            Part::Rewrite | Part::Unused => {}
+        }
+        ctx.issue(Issue {
+            port: PersistentCache::DISK,
+            operation,
+            extent,
+            buffer,
+            cause,
+            tag: Tag(u64::from(index)),
+        });
+    }
+
+    /// Says that nothing more will be issued for a job; answers it when nothing is in flight.
+    pub(super) fn all_issued(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let entry = &mut self.jobs[job as usize];
+        entry.issued = true;
+        if entry.outstanding == 0 {
+            self.finish(job, ctx);
+        }
+    }
+
+    fn part_done(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        let entry = &mut self.jobs[job as usize];
+        entry.outstanding -= 1;
+        entry.result = entry.result.and(result);
+        if entry.issued && entry.outstanding == 0 {
+            self.finish(job, ctx);
+        }
+    }
+
+    fn finish(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let Job {
+            request,
+            result,
+            hold,
+            ..
+        } = self.jobs[job as usize];
+        if let Some(position) = hold {
+            remove_one(&mut self.holds, position);
+        }
+        let granted = &mut self.granted;
+        self.locks.unlock(job, |job| granted.push_back(job));
+        self.free_jobs.push(job);
+        ctx.finish(request.id, result);
+    }
+
+    /// A write of `extent` failed after the maps were changed: what it overwrote is gone, and what
+    /// is in its place is unknown.
+    fn lose(&mut self, extent: Extent) {
+        self.log.supersede(extent);
+        self.zeroed.remove(extent);
+        self.lost.insert(extent);
+    }
+}
+
+impl Layer for PersistentCache {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        match request.operation {
+            Operation::ZoneReset | Operation::ZoneFinish => {
+                ctx.finish(request.id, Err(IoError::NotPermitted));
+                return;
+            }
+            Operation::Flush => {
+                // Every write that completed before has been handed to the disk.
+                let job = self.add_job(request);
+                let part = Part::Flush { job };
+                let (flush, none) = (Operation::Flush, BufferSlice::EMPTY);
+                self.issue(part, flush, Extent::EMPTY, none, request.cause, ctx);
+                self.all_issued(job, ctx);
+                return;
+            }
+            Operation::Read | Operation::Write { .. } | Operation::Zero { .. } => {}
+        }
+        let job = self.add_job(request);
+        if self.settings.bypass && matches!(request.operation, Operation::Write { .. }) {
+            self.jobs[job as usize].stream_blocks = self.streams.follow(request.extent);
+        }
+        if self.locks.lock(job, request.extent) {
+            self.granted.push_back(job);
+            self.settle(ctx);
+        }
+    }
+
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        let index = completion.tag.0 as u32;
+        let part = core::mem::replace(&mut self.parts[index as usize], Part::Unused);
+        self.free_parts.push(index);
+        let result = completion.result;
+        match part {
+            Part::Read { job, home } => {
+                if let Some(band) = home {
+                    remove_one(&mut self.home_reads, band);
+                }
+                self.part_done(job, result, ctx);
+            }
+            Part::Log { job, extent } => {
+                self.writes_in_flight -= 1;
+                if result.is_err() {
+                    self.lose(extent);
+                }
+                self.part_done(job, result, ctx);
+            }
+            Part::Bypass { job, extent, band } => {
+                self.writes_in_flight -= 1;
+                remove_one(&mut self.bypassing, band);
+                if result.is_err() {
+                    self.lose(extent);
+                }
+                self.part_done(job, result, ctx);
+            }
+            Part::Flush { job } => self.part_done(job, result, ctx),
+            Part::Rewrite => self.rewrite_part_done(result, ctx),
+            Part::Unused => unreachable!("a completion of nothing"),
+        }
+        self.settle(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Context<'_>) {
+        self.end_of_overhead(ctx);
+        self.settle(ctx);
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        self.save_state(state);
+    }
+
+    fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.restore_state(state)
+    }
+}
+
+fn remove_one<T: PartialEq>(list: &mut Vec<T>, value: T) {
+    let index = list.iter().position(|item| *item == value);
+    list.swap_remove(index.expect("it was put into the list before"));
+}

@@ -1,0 +1,175 @@
+//! Reads: put together from the log, the bands and zeroed ranges.
+
+use super::persistent_cache::{Part, PersistentCache};
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::map::BandId;
+use crate::operation::{Cause, Operation};
+use crate::units::Lba;
+
+/// Where a run of blocks is read from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadPiece {
+    extent: Extent,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// The log, from this position.
+    Log(u64),
+    /// The home blocks of a band.
+    Home(BandId),
+    Zeroes,
+}
+
+impl PersistentCache {
+    /// Issues a read, or puts it aside while the band it needs is being rewritten.
+    pub(super) fn start_read(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let request = self.jobs[job as usize].request;
+        if self.lost.pieces(request.extent).next().is_some() {
+            self.jobs[job as usize].result = Err(IoError::Medium);
+            return self.all_issued(job, ctx);
+        }
+        self.plan_read(request.extent);
+        let under_rewrite = self.rewrite.as_ref().map(|rewrite| rewrite.band);
+        let waits = |piece: &ReadPiece| match piece.source {
+            Source::Home(band) => Some(band) == under_rewrite,
+            _ => false,
+        };
+        if self.read_plan.iter().any(waits) {
+            self.waiting_reads.push(job);
+            return;
+        }
+        let plan = core::mem::take(&mut self.read_plan);
+        for piece in &plan {
+            let offset = piece.extent.start.offset_from(request.extent.start);
+            let buffer = request.buffer.part(offset, piece.extent.blocks.0);
+            match piece.source {
+                Source::Zeroes => ctx.zero(buffer),
+                Source::Log(position) => {
+                    let slots = self.log_extent(position, piece.extent.blocks.0);
+                    let part = Part::Read { job, home: None };
+                    self.hold(job, position);
+                    self.issue(part, Operation::Read, slots, buffer, request.cause, ctx);
+                }
+                Source::Home(band) => {
+                    self.read_home(job, band, piece.extent, request.cause, ctx);
+                }
+            }
+        }
+        self.read_plan = plan;
+        self.all_issued(job, ctx);
+    }
+
+    /// Reads home blocks of one band. What a failed rewrite left in the scratch band alone comes
+    /// from there.
+    fn read_home(
+        &mut self,
+        job: u32,
+        band: BandId,
+        extent: Extent,
+        cause: Cause,
+        ctx: &mut Context<'_>,
+    ) {
+        let request = self.jobs[job as usize].request;
+        let band_start = self.bands.extent_of(band).start;
+        let mut next = extent.start;
+        while next < extent.end() {
+            let offset = next.offset_from(band_start);
+            let left = extent.end().0 - next.0;
+            let source = self.home_source(band, offset, left);
+            let first = next.offset_from(request.extent.start);
+            let buffer = request.buffer.part(first, source.blocks.0);
+            let home = Some(band);
+            self.home_reads.push(band);
+            let part = Part::Read { job, home };
+            self.issue(part, Operation::Read, source, buffer, cause, ctx);
+            next = next + source.blocks;
+        }
+    }
+
+    /// Where the first of `blocks` home blocks of a band are read from, as many as adjoin there.
+    fn home_source(&self, band: BandId, offset: u64, blocks: u64) -> Extent {
+        match self.salvage {
+            Some(salvage) if salvage.band == band && offset >= salvage.from => {
+                let scratch = self.layout.areas().scratch.start.0;
+                Extent::new(scratch + offset - salvage.from, blocks)
+            }
+            Some(salvage) if salvage.band == band => {
+                let before = blocks.min(salvage.from - offset);
+                self.layout.home(band, offset, before)
+            }
+            _ => self.layout.home(band, offset, blocks),
+        }
+    }
+
+    fn plan_read(&mut self, extent: Extent) {
+        self.read_plan.clear();
+        let mut plan = core::mem::take(&mut self.read_plan);
+        let mut next = extent.start;
+        for piece in self.log.map().pieces(extent) {
+            self.plan_unmapped(Extent::between(next, piece.extent.start), &mut plan);
+            plan.push(ReadPiece {
+                extent: piece.extent,
+                source: Source::Log(piece.position),
+            });
+            next = piece.extent.end();
+        }
+        self.plan_unmapped(Extent::between(next, extent.end()), &mut plan);
+        self.read_plan = plan;
+    }
+
+    fn plan_unmapped(&self, extent: Extent, plan: &mut alloc::vec::Vec<ReadPiece>) {
+        if extent.is_empty() {
+            return;
+        }
+        let mut next = extent.start;
+        for zeroed in self.zeroed.pieces(extent) {
+            self.plan_home(next, zeroed.start, plan);
+            plan.push(ReadPiece {
+                extent: zeroed,
+                source: Source::Zeroes,
+            });
+            next = zeroed.end();
+        }
+        self.plan_home(next, extent.end(), plan);
+    }
+
+    /// Plans reads of the blocks from `next` to `end` at home, one for each band.
+    fn plan_home(&self, mut next: Lba, end: Lba, plan: &mut alloc::vec::Vec<ReadPiece>) {
+        while next < end {
+            let band = self.bands.band_of(next);
+            let stop = end.min(self.bands.extent_of(band).end());
+            plan.push(ReadPiece {
+                extent: Extent::between(next, stop),
+                source: Source::Home(band),
+            });
+            next = stop;
+        }
+    }
+
+    /// Keeps the slots from `position` on from being used again until the job is answered.
+    fn hold(&mut self, job: u32, position: u64) {
+        let entry = &mut self.jobs[job as usize];
+        match &mut entry.hold {
+            None => {
+                entry.hold = Some(position);
+                self.holds.push(position);
+            }
+            Some(held) if position < *held => {
+                let index = self.holds.iter().position(|hold| hold == held);
+                self.holds[index.expect("a hold that was taken")] = position;
+                *held = position;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Where the slots of positions in the log lie on the disk.
+    pub(super) fn log_extent(&self, position: u64, blocks: u64) -> Extent {
+        let start = self.layout.areas().persistent_cache.start.0;
+        Extent::new(start + self.log.slot(position), blocks)
+    }
+}

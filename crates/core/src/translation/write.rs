@@ -1,0 +1,153 @@
+//! Writes: appended to the log in the order of arrival, as room is made for them.
+
+use super::log::{Holds, Room};
+use super::persistent_cache::{Part, PersistentCache};
+use super::settings::UpdateMethod;
+use crate::counters::{Counter, Gauge};
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::planted::PlantedBug;
+use crate::units::BlockCount;
+
+/// What became of the first blocks of a write that are not issued yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    /// This many were issued.
+    Issued(BlockCount),
+    /// They wait for a rewrite, or for an operation in flight.
+    Waits,
+}
+
+impl PersistentCache {
+    /// Lets the queued writes proceed as far as there is room, and begins the rewrite they need.
+    pub(super) fn proceed_with_writes(&mut self, ctx: &mut Context<'_>) {
+        loop {
+            while let Some(&job) = self.queue.front() {
+                if !self.proceed_with(job, ctx) {
+                    break;
+                }
+                self.queue.pop_front();
+                self.all_issued(job, ctx);
+            }
+            // A rewrite that turns out to be needless may have been what a write waited for.
+            if !self.begin_rewrite_when_drained(ctx) {
+                break;
+            }
+        }
+        match self.queued_since {
+            None if !self.queue.is_empty() => self.queued_since = Some(ctx.now()),
+            Some(since) if self.queue.is_empty() => {
+                let waited = ctx.now().since(since).0;
+                ctx.count(Counter::PersistentCacheFullNs, waited);
+                self.queued_since = None;
+            }
+            _ => {}
+        }
+        ctx.gauge(Gauge::PersistentCacheUsedBlocks, self.log.used());
+        ctx.gauge(Gauge::PersistentCacheEntries, self.log.map().entries());
+    }
+
+    /// Issues what can be issued of a write; true when that is all of it.
+    fn proceed_with(&mut self, job: u32, ctx: &mut Context<'_>) -> bool {
+        loop {
+            let entry = &self.jobs[job as usize];
+            let whole = entry.request.extent;
+            let rest = Extent::between(whole.start + BlockCount(entry.progress), whole.end());
+            if rest.is_empty() {
+                return true;
+            }
+            // The rewrite waits for the writes in flight, so no further one may begin.
+            if self.rewrite.as_ref().is_some_and(|r| r.is_draining()) {
+                return false;
+            }
+            let progress = match self.try_bypass(job, rest, ctx) {
+                Some(progress) => progress,
+                None => self.append_to_log(job, self.up_to_next_band(rest), ctx),
+            };
+            match progress {
+                Progress::Issued(blocks) => self.jobs[job as usize].progress += blocks.0,
+                Progress::Waits => return false,
+            }
+        }
+    }
+
+    /// With the bypass on, the part of a run whose fate is decided together.
+    fn up_to_next_band(&self, rest: Extent) -> Extent {
+        if !self.settings.bypass {
+            return rest;
+        }
+        let band = self.bands.extent_of(self.bands.band_of(rest.start));
+        Extent::between(rest.start, rest.end().min(band.end()))
+    }
+
+    fn append_to_log(&mut self, job: u32, rest: Extent, ctx: &mut Context<'_>) -> Progress {
+        let mut rest = rest;
+        if self.settings.update == UpdateMethod::InPlace {
+            let first = self.log.map().pieces(rest).next();
+            if let Some(first) = first {
+                if first.extent.start == rest.start {
+                    return self.update_in_place(job, first.extent, first.position, ctx);
+                }
+                rest = Extent::between(rest.start, first.extent.start);
+            }
+        }
+        match self.log.make_room(rest, self.holds_now(ctx)) {
+            Room::For(blocks) => {
+                let extent = Extent {
+                    start: rest.start,
+                    blocks,
+                };
+                let position = self.log.append(extent);
+                self.zeroed.remove(extent);
+                self.lost.remove(extent);
+                ctx.count(Counter::PersistentCacheAppendedBlocks, blocks.0);
+                self.write_slots(job, extent, position, ctx);
+                Progress::Issued(blocks)
+            }
+            Room::AfterRewrite(oldest) => {
+                if self.rewrite.is_none() {
+                    self.start_rewrite(self.bands.band_of(oldest), ctx);
+                }
+                Progress::Waits
+            }
+            Room::AfterRead => Progress::Waits,
+        }
+    }
+
+    fn update_in_place(
+        &mut self,
+        job: u32,
+        extent: Extent,
+        position: u64,
+        ctx: &mut Context<'_>,
+    ) -> Progress {
+        // The rewrite is about to drop the slot together with what would be written to it.
+        if self.rewrite.as_ref().is_some_and(|r| r.drops(position))
+            && self.gathered.iter().any(|g| g.extent.overlaps(extent))
+        {
+            return Progress::Waits;
+        }
+        ctx.count(Counter::PersistentCacheUpdatedBlocks, extent.blocks.0);
+        self.write_slots(job, extent, position, ctx);
+        Progress::Issued(extent.blocks)
+    }
+
+    fn write_slots(&mut self, job: u32, extent: Extent, position: u64, ctx: &mut Context<'_>) {
+        let request = self.jobs[job as usize].request;
+        let first = extent.start.offset_from(request.extent.start);
+        let buffer = request.buffer.part(first, extent.blocks.0);
+        let slots = self.log_extent(position, extent.blocks.0);
+        self.writes_in_flight += 1;
+        let part = Part::Log { job, extent };
+        self.issue(part, request.operation, slots, buffer, request.cause, ctx);
+    }
+
+    /// Which slots must not be used again yet.
+    fn holds_now(&self, ctx: &Context<'_>) -> Holds {
+        let gather = self.rewrite.as_ref().and_then(|rewrite| rewrite.hold);
+        Holds {
+            position: self.holds.iter().copied().chain(gather).min(),
+            ignored: self.rewrite.is_some() && ctx.is_planted(PlantedBug::SlotReusedEarly),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The persistent cache over a shingled medium that destroys what a write overlaps.
+
+use crate::conformance::check;
+use crate::harness::{MemoryDisk, Step, play, random_steps};
+use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
+use imbrex_core::extent::Extent;
+use imbrex_core::map::{BandId, BandTable};
+use imbrex_core::planted::PlantedBug;
+use imbrex_core::rng::Rng;
+use imbrex_core::stack::{NodeId, Stack, StackBuilder};
+use imbrex_core::translation::{
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+};
+use imbrex_core::units::{BlockCount, Duration};
+use std::sync::Arc;
+
+const LOG_BLOCKS: u64 = 64;
+
+/// Twelve bands of 4 to 9 tracks of 4 blocks, not all of them full.
+fn bands(seed: u64) -> Arc<BandTable> {
+    let mut rng = Rng::new(seed, 31);
+    let lengths = (0..12).map(|_| BlockCount(4 * (4 + rng.below(6)) - rng.below(4)));
+    Arc::new(BandTable::new(lengths))
+}
+
+fn shingled_disk(seed: u64) -> MemoryDisk {
+    let tracks = TrackTable::new([(12, 6), (140, 4)], BlockCount(72), 1 + seed % 3);
+    let geometry = Geometry {
+        tracks: Some(Arc::new(tracks)),
+        ..Geometry::plain(BlockCount(72 + 140 * 4), Media::Shingled)
+    };
+    MemoryDisk::new(geometry, seed, 1_000).destructive()
+}
+
+fn settings() -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        packet_blocks_max: BlockCount(8),
+        ..PersistentCacheSettings::new(BlockCount(LOG_BLOCKS))
+    }
+}
+
+fn with_bypass() -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        bypass: true,
+        bypass_after_blocks: BlockCount(12),
+        ..settings()
+    }
+}
+
+fn build(seed: u64, settings: &PersistentCacheSettings) -> (Stack, MemoryDisk, NodeId) {
+    let disk = shingled_disk(seed);
+    let mut builder = StackBuilder::new(seed);
+    let below = builder.disk(disk.geometry().clone());
+    let (layer, geometry) =
+        PersistentCache::new(settings.clone(), bands(seed), disk.geometry()).expect("a layout");
+    let node = builder.layer(Box::new(layer), geometry, &[below]);
+    (builder.build(node), disk, node)
+}
+
+fn check_with(name: &str, settings: PersistentCacheSettings) {
+    let build = move |seed| {
+        let (stack, disk, _) = build(seed, &settings);
+        (stack, vec![disk])
+    };
+    check(name, &build, 400, 0);
+}
+
+#[test]
+fn keeps_data_on_a_destructive_medium() {
+    check_with("append, copy then home, whole band", settings());
+}
+
+#[test]
+fn keeps_data_when_rewriting_from_the_first_dirty_track() {
+    let from_first_dirty = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirty,
+        ..settings()
+    };
+    check_with("from the first dirty track", from_first_dirty);
+}
+
+#[test]
+fn keeps_data_when_rewriting_in_place() {
+    let in_place = PersistentCacheSettings {
+        rewrite: RewriteMethod::InPlace,
+        update: UpdateMethod::InPlace,
+        ..settings()
+    };
+    check_with("in place", in_place);
+}
+
+#[test]
+fn keeps_data_under_an_entry_limit_and_slow_firmware() {
+    let limited = PersistentCacheSettings {
+        entries_max: Some(6),
+        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite_overhead: Duration::from_us(2),
+        ..settings()
+    };
+    check_with("six entries", limited);
+}
+
+#[test]
+fn keeps_data_with_a_log_of_one_slot() {
+    let tiny = PersistentCacheSettings {
+        log_blocks: BlockCount(1),
+        ..settings()
+    };
+    check_with("a log of one slot", tiny);
+}
+
+/// Streams, restarted and interrupted at any block, between random requests.
+fn streaming_steps(seed: u64, blocks: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed, 9);
+    let random = random_steps(seed, 200, blocks, 12);
+    let mut random = random.into_iter();
+    let mut steps = Vec::new();
+    for _ in 0..8 {
+        let mut next = rng.below(blocks);
+        for _ in 0..rng.below(25) {
+            let length = (1 + rng.below(9)).min(blocks - next);
+            if length == 0 {
+                break;
+            }
+            steps.push(Step::Write(Extent::new(next, length)));
+            next += length;
+            if rng.below(6) == 0 {
+                steps.extend(random.next());
+            }
+        }
+        if rng.below(3) == 0 {
+            let start = rng.below(blocks);
+            steps.push(Step::Zero(Extent::new(start, blocks - start)));
+        }
+        steps.extend(random.by_ref().take(rng.below(6) as usize));
+    }
+    steps
+}
+
+#[test]
+fn keeps_data_when_streams_go_around_the_log() {
+    let mut bypassed = 0;
+    for seed in 0..600 {
+        let (stack, disk, node) = build(seed, &with_bypass());
+        let steps = streaming_steps(seed, stack.geometry().blocks.0);
+        let depth = [1, 2, 5, 16][(seed % 4) as usize];
+        match play(stack, vec![disk], steps, depth) {
+            Ok(engine) => bypassed += engine.stack.counts(node).counter(Counter::BypassedBlocks),
+            Err(failure) => panic!("seed {seed}, queue depth {depth}: {failure}"),
+        }
+    }
+    assert!(bypassed > 600 * 20, "only {bypassed} blocks were bypassed");
+}
+
+#[test]
+fn a_stream_over_fresh_bands_goes_home_and_one_over_written_bands_does_not() {
+    let (stack, disk, node) = build(1, &with_bypass());
+    let blocks = stack.geometry().blocks.0;
+    let once = (0..blocks)
+        .step_by(4)
+        .map(|start| Extent::new(start, 4.min(blocks - start)));
+    let steps: Vec<Step> = once.clone().map(Step::Write).collect();
+    let engine = play(stack, vec![disk], steps.clone(), 4).expect("correct");
+    let counts = engine.stack.counts(node);
+    let first_band = bands(1).extent_of(BandId(0)).blocks.0;
+    assert_eq!(counts.counter(Counter::BypassedBlocks), blocks - first_band);
+    assert_eq!(counts.counter(Counter::BandsRewritten), 0);
+
+    let (stack, disk, node) = build(1, &with_bypass());
+    let twice = steps.iter().chain(&steps).copied().collect();
+    let engine = play(stack, vec![disk], twice, 4).expect("correct");
+    let bypassed = engine.stack.counts(node).counter(Counter::BypassedBlocks);
+    assert_eq!(bypassed, blocks - first_band, "only the first pass");
+
+    let (stack, disk, node) = build(1, &with_bypass());
+    let trim = [Step::Zero(Extent::new(0, blocks))];
+    let trimmed = steps.iter().chain(&trim).chain(&steps).copied().collect();
+    let engine = play(stack, vec![disk], trimmed, 4).expect("correct");
+    let bypassed = engine.stack.counts(node).counter(Counter::BypassedBlocks);
+    assert!(
+        bypassed > 3 * (blocks - first_band) / 2,
+        "a trimmed band is fresh"
+    );
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for bug in [
+        PlantedBug::RestoringWriteSkipped,
+        PlantedBug::EntryDroppedDuringRewrite,
+        PlantedBug::SlotReusedEarly,
+    ] {
+        let found = (0..200u64).find(|&seed| {
+            let (mut stack, disk, _) = build(seed, &settings());
+            stack.plant(bug);
+            let steps = random_steps(seed, 120, stack.geometry().blocks.0, 12);
+            play(stack, vec![disk], steps, 16).is_err()
+        });
+        assert!(found.is_some(), "{bug:?} was not found in 200 cases");
+    }
+}
+
+/// What the untimed algorithm counts: the drive of PORE, block by block.
+#[derive(Debug, PartialEq, Eq)]
+struct Totals {
+    appended: u64,
+    updated: u64,
+    merged: u64,
+    bands_rewritten: u64,
+    band_blocks: u64,
+    used: u64,
+    entries: u64,
+}
+
+/// An independent statement of the rules, without time, runs or maps: the log is a list of
+/// `(block, entry, live)`, and an entry is counted once for each run of its live blocks.
+fn reference(writes: &[Step], bands: &BandTable, settings: &PersistentCacheSettings) -> Totals {
+    let capacity = settings.log_blocks.0 as usize;
+    let entries_max = settings.entries_max.unwrap_or(u64::MAX);
+    let mut log: Vec<(u64, u64, bool)> = Vec::new();
+    let (mut appended, mut updated, mut merged, mut rewritten, mut band_blocks) = (0, 0, 0, 0, 0);
+    let (mut entry, mut run) = (0u64, 0u64);
+    let entries = |log: &[(u64, u64, bool)]| {
+        let mut live: Vec<_> = log.iter().filter(|s| s.2).map(|s| (s.1, s.0)).collect();
+        live.sort_unstable();
+        let follows = |pair: &[(u64, u64)]| pair[0].0 == pair[1].0 && pair[0].1 + 1 == pair[1].1;
+        live.len() as u64 - live.windows(2).filter(|pair| follows(pair)).count() as u64
+    };
+    for step in writes {
+        let extent = match step {
+            Step::Write(extent) => *extent,
+            Step::Zero(extent) => {
+                let zeroed =
+                    |slot: &(u64, u64, bool)| (extent.start.0..extent.end().0).contains(&slot.0);
+                log.iter_mut()
+                    .filter(|slot| zeroed(slot))
+                    .for_each(|slot| slot.2 = false);
+                continue;
+            }
+            _ => continue,
+        };
+        run = 0;
+        for block in extent.start.0..extent.end().0 {
+            let copy = log.iter().position(|slot| slot.2 && slot.0 == block);
+            if settings.update == UpdateMethod::InPlace && copy.is_some() {
+                (updated, run) = (updated + 1, 0);
+                continue;
+            }
+            if run == settings.packet_blocks_max.0 || appended % capacity as u64 == 0 {
+                run = 0;
+            }
+            while log.len() == capacity || (run == 0 && entries(&log) >= entries_max) {
+                if log[0].2 {
+                    let band = bands.extent_of(bands.band_of(imbrex_core::units::Lba(log[0].0)));
+                    let inside = |slot: &&mut (u64, u64, bool)| {
+                        slot.2 && (band.start.0..band.end().0).contains(&slot.0)
+                    };
+                    for slot in log.iter_mut().filter(|slot| inside(slot)) {
+                        (slot.2, merged) = (false, merged + 1);
+                    }
+                    (rewritten, band_blocks, run) = (rewritten + 1, band_blocks + band.blocks.0, 0);
+                } else {
+                    log.remove(0);
+                }
+            }
+            log.iter_mut()
+                .filter(|slot| slot.0 == block)
+                .for_each(|slot| slot.2 = false);
+            entry += u64::from(run == 0);
+            log.push((block, entry, true));
+            (appended, run) = (appended + 1, run + 1);
+        }
+    }
+    let _ = run;
+    Totals {
+        appended,
+        updated,
+        merged,
+        bands_rewritten: rewritten,
+        band_blocks,
+        used: log.len() as u64,
+        entries: entries(&log),
+    }
+}
+
+#[test]
+fn counts_what_the_untimed_algorithm_counts() {
+    let limited = |entries| PersistentCacheSettings {
+        entries_max: Some(entries),
+        ..settings()
+    };
+    let in_place = PersistentCacheSettings {
+        update: UpdateMethod::InPlace,
+        rewrite: RewriteMethod::InPlace,
+        ..settings()
+    };
+    let limited_in_place = PersistentCacheSettings {
+        entries_max: Some(9),
+        ..in_place.clone()
+    };
+    let variants = [
+        settings(),
+        limited(5),
+        limited(20),
+        in_place,
+        limited_in_place,
+    ];
+    let mut rewritten = 0;
+    for seed in 0..300u64 {
+        let settings = &variants[(seed % variants.len() as u64) as usize];
+        let (stack, disk, node) = build(seed, settings);
+        let longest = [1, 4, 30, 100][(seed / 5 % 4) as usize];
+        let steps = random_steps(seed, 300, stack.geometry().blocks.0, longest);
+        let steps: Vec<Step> = steps
+            .into_iter()
+            .filter(|step| !matches!(step, Step::WriteDurable(_)))
+            .collect();
+        let expected = reference(&steps, &bands(seed), settings);
+        let engine = play(stack, vec![disk], steps, 1).expect("correct");
+        let counts = engine.stack.counts(node);
+        let totals = Totals {
+            appended: counts.counter(Counter::PersistentCacheAppendedBlocks),
+            updated: counts.counter(Counter::PersistentCacheUpdatedBlocks),
+            merged: counts.counter(Counter::PersistentCacheMergedBlocks),
+            bands_rewritten: counts.counter(Counter::BandsRewritten),
+            band_blocks: counts.counter(Counter::BandBlocksWritten),
+            used: counts.gauge(Gauge::PersistentCacheUsedBlocks),
+            entries: counts.gauge(Gauge::PersistentCacheEntries),
+        };
+        assert_eq!(totals, expected, "seed {seed}, {settings:?}");
+        let read = counts.counter(Counter::BandBlocksRead);
+        assert_eq!(read, totals.band_blocks);
+        let copies = settings.rewrite == RewriteMethod::CopyThenHome;
+        let scratch = counts.counter(Counter::ScratchBlocksWritten);
+        assert_eq!(scratch, if copies { read } else { 0 });
+        rewritten += totals.bands_rewritten;
+    }
+    assert!(rewritten > 3_000, "only {rewritten} bands were rewritten");
+}
