@@ -1,8 +1,37 @@
 //! Block traces: readers for the formats of the field, writers, characteristics and synthetic workloads.
+//!
+//! [`open`] recognises format and compression by content and returns a [`TraceReader`], an iterator of [`TraceRecord`]s
+//! that reads in constant memory. Offsets and times are exact: nothing passes through a float. Lines without a request are
+//! counted by reason; a line that is damaged ends the reading with an error that names it.
 
+mod arc;
+mod characterise;
+mod column_map;
+mod csv;
+mod detect;
+mod disksim;
 mod error;
+mod fio;
+mod input;
+mod msr;
+mod options;
+mod reader;
 mod record;
+mod recording;
+mod recording_writer;
+mod spc;
 pub mod synthetic;
+mod tally;
+mod text;
+mod write;
 
+pub use characterise::{BlockRule, Characterise, DirectionInfo, TraceInfo, characterise};
+pub use column_map::TimeUnit;
 pub use error::TraceError;
+pub use options::{Format, ReadOptions};
+pub use reader::{Source, TraceReader, open};
 pub use record::{SourceKind, TraceOperation, TraceRecord};
+pub use recording::{RECORDING_VERSION, RecordingHeader};
+pub use recording_writer::RecordingWriter;
+pub use tally::{ReadCounts, SkipReason, SkippedLines};
+pub use write::{WriteFormat, WriteSummary, write, write_to};

@@ -1,0 +1,226 @@
+//! The column map of the generic CSV reader: which column holds what, in which unit.
+//!
+//! A map is a comma-separated list of `key=column:unit`, for example
+//! `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`. Columns count from 1, as libCacheSim counts them, or are named by the
+//! header line. The names libCacheSim uses for its own parameters (`time-col`, `obj-id-col`, `obj-size-col`, `op-col`)
+//! are accepted as keys.
+
+use super::TraceError;
+
+const KEYS: &str = "time, op, off, len, dev, resp";
+
+/// Unit of a time column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// `s`
+    Seconds,
+    /// `ms`
+    Milliseconds,
+    /// `us`
+    Microseconds,
+    /// `filetime`: 100 ns since 1601
+    Ticks,
+    /// `ns`
+    Nanoseconds,
+}
+
+impl TimeUnit {
+    /// Nanoseconds in one unit.
+    pub fn nanoseconds(self) -> u64 {
+        match self {
+            Self::Seconds => 1_000_000_000,
+            Self::Milliseconds => 1_000_000,
+            Self::Microseconds => 1000,
+            Self::Ticks => 100,
+            Self::Nanoseconds => 1,
+        }
+    }
+}
+
+impl std::str::FromStr for TimeUnit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "s" => Ok(Self::Seconds),
+            "ms" => Ok(Self::Milliseconds),
+            "us" => Ok(Self::Microseconds),
+            "filetime" => Ok(Self::Ticks),
+            "ns" => Ok(Self::Nanoseconds),
+            other => Err(format!(
+                "unknown time unit {other:?}; accepted: s, ms, us, ns, filetime"
+            )),
+        }
+    }
+}
+
+/// How a column tells reads from writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OperationCode {
+    /// Hexadecimal SCSI command codes.
+    Scsi,
+    /// `R`, `W`, `read`, `write`, in any case.
+    Words,
+    /// One word for reads, one for writes, and optionally one for trims.
+    Tokens {
+        read: Vec<u8>,
+        write: Vec<u8>,
+        trim: Option<Vec<u8>>,
+    },
+}
+
+/// A column, from 0.
+pub(super) type Column = usize;
+
+/// Where everything is, with columns resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ColumnMap {
+    pub time: Option<(Column, TimeUnit)>,
+    pub operation: Option<(Column, OperationCode)>,
+    pub offset: (Column, u64),
+    pub length: (Column, u64),
+    pub device: Option<Column>,
+    pub response: Option<(Column, TimeUnit)>,
+    /// One more than the highest column used.
+    pub columns: usize,
+}
+
+impl ColumnMap {
+    /// `version,time,op,size,lbn` of the CloudPhysics traces as libCacheSim prints them.
+    pub(super) const LIBCACHESIM: &'static str = "time=2:us,op=3:scsi,len=4:bytes,off=5:sectors";
+
+    /// Reads a map; `header` holds the names of the file's columns if its first line has them.
+    pub(super) fn parse(map: &str, header: Option<&[&[u8]]>) -> Result<Self, TraceError> {
+        let fail = |reason: String| TraceError::ColumnMap {
+            map: map.to_owned(),
+            reason,
+        };
+        let (mut time, mut operation, mut offset, mut length, mut device, mut response) =
+            (None, None, None, None, None, None);
+        let mut columns = 0;
+        for entry in map.split(',').map(str::trim) {
+            let (key, value) = entry.split_once('=').ok_or_else(|| {
+                fail(format!(
+                    "{entry:?} is not key=column:unit; accepted keys: {KEYS}"
+                ))
+            })?;
+            let (column, unit) = value
+                .split_once(':')
+                .map_or((value, None), |(column, unit)| (column, Some(unit)));
+            let column = resolve(column, header).map_err(&fail)?;
+            columns = columns.max(column + 1);
+            let time_unit = |default| unit.map_or(Ok(default), |unit| unit.parse().map_err(&fail));
+            let size_unit =
+                |default| unit.map_or(Ok(default), |unit| size_unit(unit).map_err(&fail));
+            let repeated = match key {
+                "time" | "time-col" => time
+                    .replace((column, time_unit(TimeUnit::Seconds)?))
+                    .is_some(),
+                "op" | "op-col" => operation
+                    .replace((column, operation_code(unit).map_err(&fail)?))
+                    .is_some(),
+                "off" | "offset" | "obj-id-col" => {
+                    offset.replace((column, size_unit(1)?)).is_some()
+                }
+                "len" | "size" | "obj-size-col" => {
+                    length.replace((column, size_unit(1)?)).is_some()
+                }
+                "dev" if unit.is_none() => device.replace(column).is_some(),
+                "dev" => {
+                    return Err(fail(format!(
+                        "{entry:?}: a device has no unit; accepted: dev=COLUMN"
+                    )));
+                }
+                "resp" => response
+                    .replace((column, time_unit(TimeUnit::Seconds)?))
+                    .is_some(),
+                other => return Err(fail(format!("unknown key {other:?}; accepted: {KEYS}"))),
+            };
+            if repeated {
+                return Err(fail(format!("key {key:?} is given twice")));
+            }
+        }
+        let missing = |key: &str| {
+            fail(format!(
+                "key {key:?} is missing; a map needs at least off and len"
+            ))
+        };
+        Ok(Self {
+            offset: offset.ok_or_else(|| missing("off"))?,
+            length: length.ok_or_else(|| missing("len"))?,
+            time,
+            operation,
+            device,
+            response,
+            columns,
+        })
+    }
+}
+
+fn resolve(column: &str, header: Option<&[&[u8]]>) -> Result<Column, String> {
+    if let Ok(number) = column.parse::<usize>() {
+        return match number {
+            0 => Err("unknown column 0; accepted: columns count from 1".to_owned()),
+            number if header.is_some_and(|names| number > names.len()) => Err(format!(
+                "unknown column {number}; accepted: 1 to {}",
+                header.map_or(0, <[_]>::len)
+            )),
+            1..=4096 => Ok(number - 1),
+            _ => Err(format!("unknown column {number}; accepted: 1 to 4096")),
+        };
+    }
+    let Some(names) = header else {
+        return Err(format!(
+            "unknown column {column:?}; accepted: a number from 1, because the file has no header line"
+        ));
+    };
+    names
+        .iter()
+        .position(|name| name.eq_ignore_ascii_case(column.as_bytes()))
+        .ok_or_else(|| {
+            let names: Vec<_> = names
+                .iter()
+                .map(|name| String::from_utf8_lossy(name))
+                .collect();
+            format!(
+                "unknown column {column:?}; accepted: {} or a number from 1 to {}",
+                names.join(", "),
+                names.len()
+            )
+        })
+}
+
+fn size_unit(unit: &str) -> Result<u64, String> {
+    match unit {
+        "bytes" => Ok(1),
+        "sectors" => Ok(512),
+        "kib" => Ok(1024),
+        "blocks" => Ok(4096),
+        other => Err(format!(
+            "unknown size unit {other:?}; accepted: bytes, sectors (512 B), kib, blocks (4 KiB)"
+        )),
+    }
+}
+
+fn operation_code(unit: Option<&str>) -> Result<OperationCode, String> {
+    let token = |text: &str| text.as_bytes().to_ascii_lowercase();
+    match unit {
+        None | Some("rw") => Ok(OperationCode::Words),
+        Some("scsi") => Ok(OperationCode::Scsi),
+        Some(words) => match words.split('|').collect::<Vec<_>>()[..] {
+            [read, write] => Ok(OperationCode::Tokens {
+                read: token(read),
+                write: token(write),
+                trim: None,
+            }),
+            [read, write, trim] => Ok(OperationCode::Tokens {
+                read: token(read),
+                write: token(write),
+                trim: Some(token(trim)),
+            }),
+            _ => Err(format!(
+                "unknown operation code {words:?}; accepted: scsi, rw, READ|WRITE or READ|WRITE|TRIM words"
+            )),
+        },
+    }
+}

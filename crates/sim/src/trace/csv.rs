@@ -1,0 +1,234 @@
+//! Generic CSV through a [column map](super::column_map), and SCSI operation codes.
+
+use super::column_map::{ColumnMap, OperationCode};
+use super::record::{TraceOperation, TraceRecord};
+use super::tally::SkipReason;
+use super::text::{
+    LineProblem, LineResult, NOT_A_NUMBER, POSSIBLE_RANGE, Parsed, decimal_ns, range_is_possible,
+    trim, whole_number,
+};
+
+/// Columns beyond this one cannot be mapped.
+const COLUMNS_MAX: usize = 64;
+
+/// A reader of delimited columns.
+pub(super) struct Csv {
+    map: ColumnMap,
+    delimiter: u8,
+}
+
+impl Csv {
+    /// `Err` holds what is wrong with the map.
+    pub(super) fn new(map: ColumnMap, delimiter: u8) -> Result<Self, String> {
+        if map.columns > COLUMNS_MAX {
+            return Err(format!(
+                "unknown column {}; accepted: 1 to {COLUMNS_MAX}",
+                map.columns
+            ));
+        }
+        Ok(Self { map, delimiter })
+    }
+
+    pub(super) fn has_time(&self) -> bool {
+        self.map.time.is_some()
+    }
+
+    pub(super) fn parse(&self, line: &[u8]) -> LineResult {
+        let mut fields: [&[u8]; COLUMNS_MAX] = [&[]; COLUMNS_MAX];
+        let found = self.split(line, &mut fields);
+        if found < self.map.columns {
+            let plural = if found == 1 { "" } else { "s" };
+            return Err(Box::new(LineProblem::Line {
+                found: format!("the line ends after {found} field{plural}"),
+                accepted: format!(
+                    "at least {} fields, as the column map says",
+                    self.map.columns
+                ),
+            }));
+        }
+        let field = |column: usize| trim(fields[column]);
+        let problem = |column: usize, name: &str, problem: &'static str, accepted: &str| {
+            Box::new(LineProblem::Field {
+                field: column + 1,
+                name: name.to_owned(),
+                value: field(column).to_vec(),
+                problem,
+                accepted: accepted.to_owned(),
+            })
+        };
+        let time_ns = match self.map.time {
+            Some((column, unit)) => {
+                decimal_ns(field(column), unit.nanoseconds()).ok_or_else(|| {
+                    problem(
+                        column,
+                        "time",
+                        NOT_A_NUMBER,
+                        "an unsigned decimal number that fits 64 bits in ns",
+                    )
+                })?
+            }
+            None => 0,
+        };
+        let (column, unit) = self.map.offset;
+        let offset = whole_number(field(column))
+            .ok_or_else(|| problem(column, "offset", NOT_A_NUMBER, "an unsigned integer"))?
+            .checked_mul(unit);
+        let (column, unit) = self.map.length;
+        let length = whole_number(field(column))
+            .ok_or_else(|| problem(column, "length", NOT_A_NUMBER, "an unsigned integer"))?
+            .checked_mul(unit);
+        let (Some(offset_bytes), Some(length_bytes)) = (offset, length) else {
+            return Err(problem(
+                self.map.offset.0,
+                "offset",
+                "too large",
+                POSSIBLE_RANGE,
+            ));
+        };
+        if !range_is_possible(offset_bytes, length_bytes) {
+            return Err(problem(
+                self.map.offset.0,
+                "offset",
+                "too large",
+                POSSIBLE_RANGE,
+            ));
+        }
+        let device = match self.map.device {
+            Some(column) => whole_number(field(column))
+                .and_then(|device| u16::try_from(device).ok())
+                .ok_or_else(|| {
+                    problem(column, "device", NOT_A_NUMBER, "an integer from 0 to 65535")
+                })?,
+            None => 0,
+        };
+        let response_ns = match self.map.response {
+            Some((column, _)) if field(column).is_empty() => None,
+            Some((column, unit)) => Some(
+                decimal_ns(field(column), unit.nanoseconds()).ok_or_else(|| {
+                    problem(
+                        column,
+                        "response",
+                        NOT_A_NUMBER,
+                        "an unsigned decimal number, or nothing",
+                    )
+                })?,
+            ),
+            None => None,
+        };
+        let operation = match &self.map.operation {
+            None => TraceOperation::Read,
+            Some((column, code)) => match operation(field(*column), code) {
+                Ok(operation) => operation,
+                Err(Refused::Skip(reason)) => return Ok(Parsed::Skip(reason)),
+                Err(Refused::Unknown(accepted)) => {
+                    return Err(problem(*column, "operation", "not an operation", &accepted));
+                }
+            },
+        };
+        if length_bytes == 0 {
+            return Ok(Parsed::Skip(SkipReason::ZeroLength));
+        }
+        let mut record = TraceRecord::new(time_ns, operation, offset_bytes, length_bytes);
+        record.device = device;
+        record.response_ns = response_ns;
+        Ok(Parsed::Record(record))
+    }
+
+    /// Cuts the columns the map needs; returns how many were found, at most those needed.
+    fn split<'a>(&self, line: &'a [u8], fields: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
+        let wanted = self.map.columns;
+        if self.delimiter == b' ' {
+            let parts = line
+                .split(|byte| matches!(byte, b' ' | b'\t'))
+                .filter(|part| !part.is_empty());
+            return parts
+                .take(wanted)
+                .enumerate()
+                .map(|(index, part)| fields[index] = part)
+                .count();
+        }
+        let mut rest = line;
+        for (index, field) in fields.iter_mut().enumerate().take(wanted) {
+            let Some(at) = rest.iter().position(|&byte| byte == self.delimiter) else {
+                *field = rest;
+                return index + 1;
+            };
+            *field = &rest[..at];
+            rest = &rest[at + 1..];
+        }
+        wanted
+    }
+}
+
+enum Refused {
+    Skip(SkipReason),
+    Unknown(String),
+}
+
+#[inline]
+fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOperation, Refused> {
+    match code {
+        OperationCode::Scsi => {
+            let code = scsi_code(field).ok_or_else(|| {
+                Refused::Unknown(
+                    "a SCSI operation code of one or two hexadecimal digits".to_owned(),
+                )
+            })?;
+            scsi_operation(code).ok_or(Refused::Skip(SkipReason::ScsiOpcode(code)))
+        }
+        OperationCode::Words => {
+            let is = |word: &[u8]| field.eq_ignore_ascii_case(word);
+            if is(b"r") || is(b"read") {
+                Ok(TraceOperation::Read)
+            } else if is(b"w") || is(b"write") {
+                Ok(TraceOperation::Write)
+            } else {
+                Err(Refused::Unknown("R, W, read or write".to_owned()))
+            }
+        }
+        OperationCode::Tokens { read, write, trim } => {
+            if field.eq_ignore_ascii_case(read) {
+                Ok(TraceOperation::Read)
+            } else if field.eq_ignore_ascii_case(write) {
+                Ok(TraceOperation::Write)
+            } else if trim
+                .as_ref()
+                .is_some_and(|trim| field.eq_ignore_ascii_case(trim))
+            {
+                Ok(TraceOperation::Trim)
+            } else {
+                let word = |token: &[u8]| String::from_utf8_lossy(token).into_owned();
+                let trim = trim
+                    .as_ref()
+                    .map(|trim| format!(", {} (trim)", word(trim)))
+                    .unwrap_or_default();
+                Err(Refused::Unknown(format!(
+                    "{} (read), {} (write){trim}",
+                    word(read),
+                    word(write)
+                )))
+            }
+        }
+    }
+}
+
+/// One or two hexadecimal digits, with or without `0x`.
+pub(super) fn scsi_code(field: &[u8]) -> Option<u8> {
+    let digits = field.strip_prefix(b"0x").unwrap_or(field);
+    if digits.is_empty() || digits.len() > 2 {
+        return None;
+    }
+    digits.iter().try_fold(0u8, |code, &byte| {
+        let digit = char::from(byte).to_digit(16)?;
+        Some((code << 4) | digit as u8)
+    })
+}
+
+/// Reads and writes of 6, 10, 12 and 16 byte commands, write and verify, write same; everything else moves no host data.
+fn scsi_operation(code: u8) -> Option<TraceOperation> {
+    match code {
+        0x08 | 0x28 | 0xa8 | 0x88 => Some(TraceOperation::Read),
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Some(TraceOperation::Write),
+        _ => None,
+    }
+}

@@ -1,0 +1,175 @@
+//! Which format a trace has, judged by its content.
+
+use super::Format;
+use super::error::TraceError;
+use super::text::{split, whole_number};
+use super::{arc, csv, disksim, msr, recording, spc};
+
+/// Lines looked at.
+const SAMPLE_LINES: usize = 64;
+
+/// A format and what speaks for it.
+#[derive(Debug)]
+pub(super) struct Detected {
+    pub format: Format,
+    pub why: &'static str,
+}
+
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, or any \
+                        delimited columns with --format csv --map";
+
+/// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
+/// that no other format shares, is taken.
+pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
+    let fail = |reason: String| TraceError::Format {
+        path: path.to_owned(),
+        reason,
+    };
+    if recording::looks_like(bytes) {
+        return Ok(Detected {
+            format: Format::Recording,
+            why: "the file starts with the magic of a recording",
+        });
+    }
+    if let Some(known) = unsupported(bytes) {
+        return Err(fail(format!(
+            "this is {known}, which is not read; accepted: {READABLE}"
+        )));
+    }
+    let lines: Vec<&[u8]> = sample_lines(bytes).collect();
+    let share = |looks_like: fn(&[u8]) -> bool| {
+        let fitting = lines.iter().filter(|line| looks_like(line)).count();
+        fitting > 0 && fitting * 2 >= lines.len()
+    };
+    let candidates: Vec<Detected> = [
+        (
+            Format::Msr,
+            msr::looks_like as fn(&[u8]) -> bool,
+            "7 comma-separated fields, a Windows file time, Read or Write fourth",
+        ),
+        (
+            Format::Spc,
+            spc::looks_like,
+            "comma-separated, r or w fourth, decimal seconds fifth",
+        ),
+        (
+            Format::LibCacheSim,
+            looks_like_libcachesim,
+            "5 comma-separated fields, vscsi version first, SCSI opcode third",
+        ),
+        (
+            Format::DiskSim,
+            disksim::looks_like,
+            "5 blank-separated fields, a time with a decimal point first",
+        ),
+        (Format::Arc, arc::looks_like, "4 blank-separated integers"),
+    ]
+    .into_iter()
+    .filter(|(_, looks_like, _)| share(*looks_like))
+    .map(|(format, _, why)| Detected { format, why })
+    .collect();
+    let first = || {
+        let line = lines.first().copied().unwrap_or_default();
+        String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned()
+    };
+    match candidates.len() {
+        0 => Err(fail(unrecognised(&lines, &first()))),
+        1 => {
+            let detected = candidates.into_iter().next().expect("one candidate");
+            if detected.format == Format::DiskSim
+                && !lines.iter().any(|line| disksim::has_fraction(line))
+            {
+                return Err(fail(format!(
+                    "cannot tell the format: five integers such as {:?} may be times in ns, ms or s, and the last may mean \
+                     read or write when 1; accepted: --format disksim --time-unit ns (1 = read, as MQSim and SSDsim), or \
+                     --format csv --map",
+                    first()
+                )));
+            }
+            Ok(detected)
+        }
+        _ => {
+            let names: Vec<_> = candidates
+                .iter()
+                .map(|candidate| candidate.format.name())
+                .collect();
+            Err(fail(format!(
+                "cannot tell the format: {:?} fits {}; accepted: one of them with --format",
+                first(),
+                names.join(" and ")
+            )))
+        }
+    }
+}
+
+/// Lines worth judging: not blank, not comments, and not the last one if the sample may have cut it.
+fn sample_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = match memchr::memrchr(b'\n', bytes) {
+        Some(last) => &bytes[..last],
+        None => bytes,
+    };
+    whole
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .filter(|line| !line.is_empty() && line[0] != b'#')
+        .take(SAMPLE_LINES)
+}
+
+/// `version,time,op,size,lbn`, as a header or as values.
+pub(super) fn is_libcachesim_header(line: &[u8]) -> bool {
+    line.trim_ascii()
+        .eq_ignore_ascii_case(b"version,time,op,size,lbn")
+}
+
+fn looks_like_libcachesim(line: &[u8]) -> bool {
+    if is_libcachesim_header(line) {
+        return true;
+    }
+    let fields = split(line, b',');
+    fields.len() == 5
+        && matches!(fields[0], b"1" | b"2")
+        && [fields[1], fields[3], fields[4]]
+            .iter()
+            .all(|field| whole_number(field).is_some())
+        && csv::scsi_code(fields[2]).is_some()
+}
+
+/// Formats told by magic or first line that are met in the field but not read here.
+fn unsupported(bytes: &[u8]) -> Option<&'static str> {
+    let blktrace = |word: [u8; 4]| word[1..] == [b't', b'a', b'e'] && matches!(word[0], 7 | 8);
+    let word: Option<[u8; 4]> = bytes.get(..4).and_then(|word| word.try_into().ok());
+    Some(match bytes {
+        [b'P', b'K', 3, 4, ..] => "a zip archive",
+        [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
+        _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
+        _ if bytes.starts_with(b"fio version ") => "a fio iolog",
+        _ if word.is_some_and(|word| {
+            blktrace(word) || blktrace([word[3], word[2], word[1], word[0]])
+        }) =>
+        {
+            "a binary blktrace"
+        }
+        _ => return None,
+    })
+}
+
+fn unrecognised(lines: &[&[u8]], first: &str) -> String {
+    let fields: Vec<&[u8]> = lines
+        .first()
+        .map(|line| split(line, b','))
+        .unwrap_or_default();
+    let integer = |index: usize| {
+        fields
+            .get(index)
+            .is_some_and(|field| whole_number(field).is_some())
+    };
+    let hint = if fields.len() == 5 && integer(0) && matches!(fields[1], b"R" | b"W") {
+        "; the line looks like an Alibaba block trace: --format csv --map dev=1,op=2:R|W,off=3:bytes,len=4:bytes,time=5:us"
+    } else if fields.len() == 5 && (0..5).all(integer) {
+        "; the line looks like a Tencent block trace: --format csv --map \
+         time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5"
+    } else {
+        ""
+    };
+    format!("the format is not recognised from {first:?}{hint}; accepted: {READABLE}")
+}

@@ -1,0 +1,133 @@
+//! What a caller may say about a trace before it is read.
+
+use std::ops::RangeInclusive;
+
+use super::column_map::TimeUnit;
+use super::error::TraceError;
+
+/// The formats that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// MSR Cambridge CSV.
+    Msr,
+    /// SPC, as in the UMass traces.
+    Spc,
+    /// The CloudPhysics traces as libCacheSim prints them: `version,time,op,size,lbn`.
+    LibCacheSim,
+    /// Delimited columns with a column map.
+    Csv,
+    /// DiskSim ASCII, also as written by MQSim and SSDsim.
+    DiskSim,
+    /// `.lis` page references of the ARC paper.
+    Arc,
+    /// Imbrex's own recording format.
+    Recording,
+}
+
+impl Format {
+    const ALL: [Self; 7] = [
+        Self::Msr,
+        Self::Spc,
+        Self::LibCacheSim,
+        Self::Csv,
+        Self::DiskSim,
+        Self::Arc,
+        Self::Recording,
+    ];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Msr => "msr",
+            Self::Spc => "spc",
+            Self::LibCacheSim => "libcachesim",
+            Self::Csv => "csv",
+            Self::DiskSim => "disksim",
+            Self::Arc => "arc",
+            Self::Recording => "imbrex",
+        }
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == text)
+            .ok_or_else(|| {
+                format!(
+                    "unknown trace format {text:?}; accepted: {}",
+                    Self::ALL.map(Self::name).join(", ")
+                )
+            })
+    }
+}
+
+/// How to read a trace. The default recognises everything by content; an option the format has no use for is an error.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The format, instead of recognising it.
+    pub format: Option<Format>,
+    /// Column map of [`Format::Csv`], for example `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`; implies that format.
+    pub columns: Option<String>,
+    /// Delimiter of [`Format::Csv`]; a comma by default, a space means any run of blanks.
+    pub delimiter: Option<u8>,
+    /// Unit of the times of [`Format::DiskSim`]; milliseconds by default if they have a decimal point.
+    pub time_unit: Option<TimeUnit>,
+    /// Page size of [`Format::Arc`], bytes; 512 by default.
+    pub page_bytes: Option<u64>,
+    /// Only the requests of these devices; the others are counted as skipped.
+    pub devices: Option<RangeInclusive<u16>>,
+    /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
+    /// overlay each other.
+    pub device_stride_bytes: Option<u64>,
+    /// Takes a recording without a trailer as far as it goes, as a server that was killed leaves it.
+    pub accept_unfinished: bool,
+    /// Computes the SHA-256 of the file while it is read.
+    pub sha256: bool,
+}
+
+impl ReadOptions {
+    /// The options that belong to a format, by their name on the command line, and whether they are given.
+    pub(super) fn specific(&self) -> [(&'static str, bool); 6] {
+        [
+            ("--format", self.format.is_some()),
+            ("--map", self.columns.is_some()),
+            ("--delimiter", self.delimiter.is_some()),
+            ("--time-unit", self.time_unit.is_some()),
+            ("--page-bytes", self.page_bytes.is_some()),
+            ("--accept-unfinished", self.accept_unfinished),
+        ]
+    }
+
+    pub(super) fn check(&self, format: Format) -> Result<(), TraceError> {
+        let home = |option| match option {
+            "--map" | "--delimiter" => Some(Format::Csv),
+            "--time-unit" => Some(Format::DiskSim),
+            "--page-bytes" => Some(Format::Arc),
+            "--accept-unfinished" => Some(Format::Recording),
+            _ => None,
+        };
+        for (option, given) in self.specific() {
+            if given && home(option).is_some_and(|home| home != format) {
+                let reason = format!("the format {} has no use for it", format.name());
+                return Err(TraceError::Option { option, reason });
+            }
+        }
+        if self.page_bytes == Some(0) {
+            return Err(TraceError::Option {
+                option: "--page-bytes",
+                reason: "0; accepted: 1 or more".to_owned(),
+            });
+        }
+        if self.device_stride_bytes == Some(0) {
+            return Err(TraceError::Option {
+                option: "--device-stride",
+                reason: "0; accepted: 1 or more".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,507 @@
+//! Opening a trace and reading its records.
+
+use std::io::Read;
+use std::ops::RangeInclusive;
+
+use super::arc;
+use super::column_map::{ColumnMap, TimeUnit};
+use super::csv::Csv;
+use super::detect::{detect, is_libcachesim_header};
+use super::disksim;
+use super::error::TraceError;
+use super::input::{Input, sha256_hex};
+use super::msr::Msr;
+use super::options::{Format, ReadOptions};
+use super::record::{SourceKind, TraceRecord};
+use super::recording::Recording;
+use super::spc;
+use super::synthetic::{Recipe, SyntheticRecords};
+use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
+use super::text::{LineResult, Lines, Parsed, split};
+
+/// Records read ahead by the iterator.
+const BATCH_RECORDS: usize = 1024;
+
+/// A prefix of a trace path that names a recipe: `synthetic:wdev-like`, or `synthetic:wdev-like/16` at a sixteenth.
+const RECIPE_PREFIX: &str = "synthetic:";
+
+/// Where a workload comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Captured, recorded or synthetic.
+    pub kind: SourceKind,
+    /// What it is, for people.
+    pub label: String,
+    /// Size of the device it was taken from, bytes, where the trace says.
+    pub device_bytes: Option<u64>,
+}
+
+/// Opens a trace: a file in any known format and compression, `-` for standard input, or `synthetic:RECIPE[/SCALE]`.
+///
+/// # Errors
+/// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
+pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
+    let Some(recipe) = path.strip_prefix(RECIPE_PREFIX) else {
+        return TraceReader::new(Input::open(path, options.sha256)?, options);
+    };
+    // A path has slashes too: only what follows the last one and is a number is a scale.
+    let scaled = recipe
+        .rsplit_once('/')
+        .and_then(|(name, scale)| Some((name, scale.parse::<f64>().ok()?)));
+    let recipe = match scaled {
+        Some((name, scale)) => Recipe::load(name)?.scaled(scale)?,
+        None => Recipe::load(recipe)?,
+    };
+    for (option, given) in options.specific() {
+        if given {
+            return Err(TraceError::Option {
+                option,
+                reason: "a synthetic workload has no use for it".to_owned(),
+            });
+        }
+    }
+    Ok(TraceReader::from_recipe(&recipe))
+}
+
+/// The records of a trace, read as they are asked for.
+///
+/// As an iterator it ends after the first error. [`next_batch`](Self::next_batch) is the same without a copy per record.
+pub struct TraceReader {
+    path: String,
+    body: Body,
+    tally: Tally,
+    detected: String,
+    source: Source,
+    has_times: bool,
+    devices: Option<RangeInclusive<u16>>,
+    device_stride_bytes: Option<u64>,
+    batch: Vec<TraceRecord>,
+    taken: usize,
+    pending: Option<TraceError>,
+    finished: bool,
+}
+
+/// Where records come from.
+enum Body {
+    Lines(Lines, LineParser),
+    Recording(Recording),
+    Synthetic(SyntheticRecords, String),
+}
+
+/// The text formats.
+enum LineParser {
+    Msr(Msr),
+    Spc,
+    Csv(Csv),
+    DiskSim(TimeUnit),
+    Arc(u64),
+}
+
+impl LineParser {
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> LineResult {
+        match self {
+            Self::Msr(msr) => msr.parse(line),
+            Self::Spc => spc::parse(line),
+            Self::Csv(csv) => csv.parse(line),
+            Self::DiskSim(unit) => disksim::parse(line, *unit),
+            Self::Arc(page_bytes) => arc::parse(line, *page_bytes),
+        }
+    }
+}
+
+impl TraceReader {
+    /// Reads any byte source, compressed or not; `path` names it in messages.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn from_read(
+        path: &str,
+        bytes: impl Read + Send + 'static,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        Self::new(
+            Input::from_read(path, Box::new(bytes), options.sha256)?,
+            options,
+        )
+    }
+
+    /// Reads the requests a recipe generates.
+    pub fn from_recipe(recipe: &Recipe) -> Self {
+        let records = recipe.records();
+        let source = Source {
+            kind: SourceKind::Synthetic,
+            label: recipe.label(),
+            device_bytes: Some(records.device_bytes()),
+        };
+        let detected = format!("synthetic recipe {}", recipe.name);
+        let body = Body::Synthetic(records, sha256_hex(recipe.text().as_bytes()));
+        Self::with_body(
+            &recipe.name,
+            body,
+            detected,
+            source,
+            true,
+            &ReadOptions::default(),
+        )
+    }
+
+    fn with_body(
+        path: &str,
+        body: Body,
+        detected: String,
+        source: Source,
+        has_times: bool,
+        options: &ReadOptions,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            body,
+            tally: Tally::default(),
+            detected,
+            source,
+            has_times,
+            devices: options.devices.clone(),
+            device_stride_bytes: options.device_stride_bytes,
+            batch: Vec::with_capacity(BATCH_RECORDS),
+            taken: 0,
+            pending: None,
+            finished: false,
+        }
+    }
+
+    fn new(input: Input, options: &ReadOptions) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        let asked = options
+            .format
+            .or(options.columns.is_some().then_some(Format::Csv));
+        let (format, why) = match asked {
+            Some(format) => (format, "as asked"),
+            None => {
+                let detected = detect(&path, input.bytes())?;
+                (detected.format, detected.why)
+            }
+        };
+        options.check(format)?;
+        let compression = input.compression().container();
+        let mut detected = format!("{} in {compression}: {why}", format.name());
+        let captured = Source {
+            kind: SourceKind::Captured,
+            label: path.clone(),
+            device_bytes: None,
+        };
+        if format == Format::Recording {
+            if !super::recording::looks_like(input.bytes()) {
+                let reason = "the file does not start with the magic of a recording; accepted: an Imbrex recording";
+                return Err(TraceError::Format {
+                    path,
+                    reason: reason.to_owned(),
+                });
+            }
+            let recording = Recording::new(input, options.accept_unfinished)?;
+            let header = &recording.header;
+            let source = Source {
+                kind: header.kind,
+                label: format!("{} {}: {}", header.kind, header.name, header.description),
+                device_bytes: (header.device_bytes > 0).then_some(header.device_bytes),
+            };
+            let has_times = header.has_times;
+            return Ok(Self::with_body(
+                &path,
+                Body::Recording(recording),
+                detected,
+                source,
+                has_times,
+                options,
+            ));
+        }
+        let mut source = captured;
+        let (parser, has_times) = match format {
+            Format::Msr => {
+                // Our own writer names synthetic loads in the host column, so that the label survives a conversion.
+                let first = input
+                    .bytes()
+                    .split(|&byte| byte == b'\n')
+                    .next()
+                    .unwrap_or_default();
+                if split(first, b',')
+                    .get(1)
+                    .is_some_and(|host| host.starts_with(b"synthetic"))
+                {
+                    source.kind = SourceKind::Synthetic;
+                }
+                (LineParser::Msr(Msr::default()), true)
+            }
+            Format::Spc => (LineParser::Spc, true),
+            Format::DiskSim => {
+                let unit = match options.time_unit {
+                    Some(unit) => unit,
+                    None => disksim_unit(&path, input.bytes())?,
+                };
+                detected.push_str(&format!(
+                    ", times in units of {} ns, flag bit 0 = read",
+                    unit.nanoseconds()
+                ));
+                (LineParser::DiskSim(unit), true)
+            }
+            Format::Arc => {
+                let page_bytes = options.page_bytes.unwrap_or(arc::PAGE_BYTES);
+                detected.push_str(&format!(
+                    ", pages of {page_bytes} bytes, reads only, no times"
+                ));
+                (LineParser::Arc(page_bytes), false)
+            }
+            Format::LibCacheSim | Format::Csv => {
+                let csv = csv_parser(format, options, input.bytes())?;
+                let has_times = csv.has_time();
+                (LineParser::Csv(csv), has_times)
+            }
+            Format::Recording => unreachable!("returned above"),
+        };
+        Ok(Self::with_body(
+            &path,
+            Body::Lines(Lines::new(input), parser),
+            detected,
+            source,
+            has_times,
+            options,
+        ))
+    }
+
+    /// Replaces the content of `batch` by the next records, at most 1024; false at the end of the trace.
+    ///
+    /// # Errors
+    /// The trace is damaged; the records before the damage were returned by the calls before.
+    pub fn next_batch(&mut self, batch: &mut Vec<TraceRecord>) -> Result<bool, TraceError> {
+        batch.clear();
+        if let Some(error) = self.pending.take() {
+            return Err(error);
+        }
+        if self.finished {
+            return Ok(false);
+        }
+        if let Err(error) = self.read(batch) {
+            self.finished = true;
+            if batch.is_empty() {
+                return Err(error);
+            }
+            self.pending = Some(error);
+            return Ok(true);
+        }
+        if batch.is_empty() {
+            self.finished = true;
+            if self.tally.counts.records == 0 {
+                return Err(TraceError::NoRequest {
+                    path: self.path.clone(),
+                    lines: self.tally.counts.lines,
+                    skipped: self.tally.counts.skipped.to_string(),
+                });
+            }
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// What the trace was taken for, and why.
+    pub fn detected(&self) -> &str {
+        &self.detected
+    }
+
+    /// Where the workload comes from.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// File the trace is read from, or name of its recipe.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// False for formats without times: every record then has time 0.
+    pub fn has_times(&self) -> bool {
+        self.has_times
+    }
+
+    /// Lines skipped so far, by reason.
+    pub fn skipped(&self) -> &SkippedLines {
+        &self.tally.counts.skipped
+    }
+
+    /// Lines, records and oddities so far.
+    pub fn counts(&self) -> &ReadCounts {
+        &self.tally.counts
+    }
+
+    /// SHA-256 of the file as stored (of the text of a recipe), in hex; `None` before the end is reached, or if
+    /// [`ReadOptions::sha256`] was not set.
+    pub fn sha256(&self) -> Option<String> {
+        match &self.body {
+            Body::Lines(lines, _) => lines.input.sha256(),
+            Body::Recording(recording) => recording.sha256(),
+            Body::Synthetic(_, sha256) => Some(sha256.clone()),
+        }
+    }
+
+    /// Fills an empty batch from the body, passing over devices that are not selected.
+    fn read(&mut self, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError> {
+        loop {
+            let end = match &mut self.body {
+                Body::Lines(lines, parser) => read_lines(lines, parser, &mut self.tally, batch),
+                Body::Recording(recording) => recording
+                    .read(BATCH_RECORDS, &mut self.tally, batch)
+                    .map(|()| batch.is_empty()),
+                Body::Synthetic(records, _) => {
+                    batch.extend(
+                        records
+                            .by_ref()
+                            .take(BATCH_RECORDS)
+                            .map(|record| self.tally.accept(record)),
+                    );
+                    Ok(batch.is_empty())
+                }
+            };
+            self.select_devices(batch)?;
+            if end? || !batch.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn select_devices(&mut self, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError> {
+        if let Some(devices) = &self.devices {
+            let counts = &mut self.tally.counts;
+            batch.retain(|record| {
+                let selected = devices.contains(&record.device);
+                if !selected {
+                    counts.skipped.count(SkipReason::DeviceNotSelected);
+                    counts.records -= 1;
+                }
+                selected
+            });
+        }
+        if let Some(stride_bytes) = self.device_stride_bytes {
+            for record in batch {
+                let end_bytes = record.offset_bytes + record.length_bytes;
+                let moved = u64::from(record.device)
+                    .checked_mul(stride_bytes)
+                    .filter(|&start| start < 1 << 62);
+                let (Some(start), true) = (moved, end_bytes <= stride_bytes) else {
+                    return Err(TraceError::Option {
+                        option: "--device-stride",
+                        reason: format!(
+                            "{stride_bytes} bytes; device {} has a request that ends at byte {end_bytes}; accepted: at least \
+                             the size of the largest device",
+                            record.device
+                        ),
+                    });
+                };
+                record.offset_bytes += start;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<TraceRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.taken == self.batch.len() {
+            let mut batch = std::mem::take(&mut self.batch);
+            let more = self.next_batch(&mut batch);
+            self.batch = batch;
+            self.taken = 0;
+            match more {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.taken += 1;
+        Some(Ok(self.batch[self.taken - 1]))
+    }
+}
+
+/// Appends up to a batch of records; true at the end of the file.
+fn read_lines(
+    lines: &mut Lines,
+    parser: &mut LineParser,
+    tally: &mut Tally,
+    batch: &mut Vec<TraceRecord>,
+) -> Result<bool, TraceError> {
+    while batch.len() < BATCH_RECORDS {
+        let Some(line) = lines.next_line(tally.counts.records)? else {
+            return Ok(true);
+        };
+        tally.counts.lines += 1;
+        match parser.parse(line) {
+            Ok(Parsed::Record(record)) => batch.push(tally.accept(record)),
+            Ok(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
+            Err(problem) => match not_a_record(line, tally.counts.lines) {
+                Some(reason) => tally.counts.skipped.count(reason),
+                None => return Err(problem.at(lines.input.path(), lines.number)),
+            },
+        }
+    }
+    Ok(false)
+}
+
+/// Lines that no format counts as a request: blank, comment, and a first line without any digit-led field.
+fn not_a_record(line: &[u8], number: u64) -> Option<SkipReason> {
+    let line = line.trim_ascii();
+    match line.first() {
+        None => Some(SkipReason::Blank),
+        Some(b'#') => Some(SkipReason::Comment),
+        Some(first) if number == 1 && first.is_ascii_alphabetic() => Some(SkipReason::Header),
+        Some(_) => None,
+    }
+}
+
+fn disksim_unit(path: &str, bytes: &[u8]) -> Result<TimeUnit, TraceError> {
+    if bytes
+        .split(|&byte| byte == b'\n')
+        .take(64)
+        .any(disksim::has_fraction)
+    {
+        return Ok(TimeUnit::Milliseconds);
+    }
+    let reason = "the times have no decimal point, so their unit cannot be told; accepted: --time-unit ns, us, ms or s";
+    Err(TraceError::Format {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    })
+}
+
+fn csv_parser(format: Format, options: &ReadOptions, bytes: &[u8]) -> Result<Csv, TraceError> {
+    let map = match (&options.columns, format) {
+        (Some(map), _) => map.as_str(),
+        (None, Format::LibCacheSim) => ColumnMap::LIBCACHESIM,
+        (None, _) => {
+            let reason = "the format csv needs it; accepted: for example time=2:us,op=3:scsi,len=4:bytes,off=5:sectors";
+            return Err(TraceError::Option {
+                option: "--map",
+                reason: reason.to_owned(),
+            });
+        }
+    };
+    let delimiter = options.delimiter.unwrap_or(b',');
+    let first = bytes
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let names = split(first.strip_suffix(b"\r").unwrap_or(first), delimiter);
+    let is_header = is_libcachesim_header(first)
+        || (names
+            .first()
+            .and_then(|name| name.first())
+            .is_some_and(u8::is_ascii_alphabetic)
+            && names
+                .iter()
+                .all(|name| !name.first().is_some_and(u8::is_ascii_digit)));
+    let resolved = ColumnMap::parse(map, is_header.then_some(&names[..]))?;
+    Csv::new(resolved, delimiter).map_err(|reason| TraceError::ColumnMap {
+        map: map.to_owned(),
+        reason,
+    })
+}

@@ -1,0 +1,271 @@
+//! Writing traces: what `imbrex trace convert` and `trace synth` produce.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::error::TraceError;
+use super::reader::TraceReader;
+use super::record::{SourceKind, TraceRecord};
+use super::recording::RecordingHeader;
+use super::recording_writer::RecordingWriter;
+use super::tally::{SkipReason, SkippedLines};
+use super::{fio, msr, spc};
+
+/// The formats that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteFormat {
+    /// Imbrex's own recording format; keeps operation, forced unit access, device and time in microseconds.
+    Recording,
+    /// MSR Cambridge CSV; keeps reads and writes, times to 100 ns, response times. Synthetic loads are named in the host
+    /// column.
+    Msr,
+    /// SPC; keeps reads and writes at 512-byte boundaries, times to the nanosecond.
+    Spc,
+    /// fio iolog version 3; keeps every operation, times in microseconds.
+    Fio,
+}
+
+impl std::str::FromStr for WriteFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "imbrex" => Ok(Self::Recording),
+            "msr" => Ok(Self::Msr),
+            "spc" => Ok(Self::Spc),
+            "fio" => Ok(Self::Fio),
+            other => Err(format!(
+                "unknown output format {other:?}; accepted: imbrex, msr, spc, fio"
+            )),
+        }
+    }
+}
+
+impl WriteFormat {
+    /// The format an output file's name asks for, compression suffix aside: `.imbrex`, `.csv`, `.spc`, `.iolog`.
+    pub fn of_name(path: &str) -> Option<Self> {
+        let (name, _) = split_compression(path);
+        Some(match Path::new(name).extension()?.to_str()? {
+            "imbrex" => Self::Recording,
+            "csv" => Self::Msr,
+            "spc" => Self::Spc,
+            "iolog" | "fio" => Self::Fio,
+            _ => return None,
+        })
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WriteSummary {
+    /// Records written.
+    pub records: u64,
+    /// Records the output format cannot express.
+    pub skipped: SkippedLines,
+}
+
+/// Compressions an output name may ask for.
+#[derive(Debug, Clone, Copy)]
+enum Suffix {
+    None,
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+}
+
+fn split_compression(path: &str) -> (&str, Suffix) {
+    let suffixes = [
+        (".gz", Suffix::Gzip),
+        (".zst", Suffix::Zstd),
+        (".xz", Suffix::Xz),
+        (".bz2", Suffix::Bzip2),
+    ];
+    suffixes
+        .into_iter()
+        .find_map(|(suffix, kind)| Some((path.strip_suffix(suffix)?, kind)))
+        .unwrap_or((path, Suffix::None))
+}
+
+/// Copies every record of `reader` into the file `path` (`-` for standard output), compressed as its name says.
+///
+/// # Errors
+/// The input is damaged, or the output cannot be written.
+pub fn write(
+    reader: TraceReader,
+    path: &str,
+    format: WriteFormat,
+) -> Result<WriteSummary, TraceError> {
+    let fail = |source| TraceError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    let file: Box<dyn Write> = if path == "-" {
+        Box::new(io::stdout())
+    } else {
+        Box::new(File::create(path).map_err(fail)?)
+    };
+    let output = BufWriter::with_capacity(1 << 18, file);
+    let finished = |source| TraceError::Write {
+        path: path.to_owned(),
+        records: 0,
+        source,
+    };
+    match split_compression(path).1 {
+        Suffix::None => {
+            let (mut output, summary) = write_to(reader, output, path, format)?;
+            output.flush().map_err(finished)?;
+            Ok(summary)
+        }
+        Suffix::Gzip => {
+            let encoder = flate2::write::GzEncoder::new(output, flate2::Compression::default());
+            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            encoder
+                .finish()
+                .and_then(|mut output| output.flush())
+                .map_err(finished)?;
+            Ok(summary)
+        }
+        Suffix::Zstd => {
+            let encoder = zstd::stream::write::Encoder::new(output, 9).map_err(fail)?;
+            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            encoder
+                .finish()
+                .and_then(|mut output| output.flush())
+                .map_err(finished)?;
+            Ok(summary)
+        }
+        Suffix::Xz => {
+            let encoder = liblzma::write::XzEncoder::new(output, 6);
+            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            encoder
+                .finish()
+                .and_then(|mut output| output.flush())
+                .map_err(finished)?;
+            Ok(summary)
+        }
+        Suffix::Bzip2 => {
+            let encoder = bzip2::write::BzEncoder::new(output, bzip2::Compression::best());
+            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            encoder
+                .finish()
+                .and_then(|mut output| output.flush())
+                .map_err(finished)?;
+            Ok(summary)
+        }
+    }
+}
+
+/// Copies every record of `reader` to `output`, which `path` names in messages, and gives the output back.
+///
+/// # Errors
+/// The input is damaged, or the output cannot be written.
+pub fn write_to<W: Write>(
+    reader: TraceReader,
+    output: W,
+    path: &str,
+    format: WriteFormat,
+) -> Result<(W, WriteSummary), TraceError> {
+    let source = reader.source().clone();
+    let name = Path::new(reader.path())
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("trace")
+        .to_owned();
+    let header = RecordingHeader {
+        kind: source.kind,
+        name: name.clone(),
+        description: source.label.clone(),
+        device_bytes: source.device_bytes.unwrap_or(0),
+        has_times: reader.has_times(),
+    };
+    let mut summary = WriteSummary::default();
+    let fail = |records, source| TraceError::Write {
+        path: path.to_owned(),
+        records,
+        source,
+    };
+    let mut sink = Sink::new(output, format, &header).map_err(|source| fail(0, source))?;
+    for record in reader {
+        let record = record?;
+        if sink
+            .write(&record)
+            .map_err(|source| fail(summary.records, source))?
+        {
+            summary.records += 1;
+        } else {
+            summary.skipped.count(SkipReason::NotRepresentable);
+        }
+    }
+    let output = sink
+        .finish()
+        .map_err(|source| fail(summary.records, source))?;
+    Ok((output, summary))
+}
+
+/// File name in an iolog; users replace it by their device.
+const FIO_FILE: &str = "imbrex-trace";
+
+enum Sink<W: Write> {
+    Recording(RecordingWriter<W>),
+    Msr { output: W, host: String },
+    Spc(W),
+    Fio { output: W, last_ns: u64 },
+}
+
+impl<W: Write> Sink<W> {
+    fn new(mut output: W, format: WriteFormat, header: &RecordingHeader) -> io::Result<Self> {
+        Ok(match format {
+            WriteFormat::Recording => Self::Recording(RecordingWriter::new(output, header)?),
+            WriteFormat::Msr => {
+                let plain = |byte: char| {
+                    if byte.is_ascii_alphanumeric() || "-._".contains(byte) {
+                        byte
+                    } else {
+                        '-'
+                    }
+                };
+                let name: String = header.name.chars().map(plain).collect();
+                let host = if header.kind == SourceKind::Synthetic {
+                    format!("synthetic-{name}")
+                } else {
+                    name
+                };
+                Self::Msr { output, host }
+            }
+            WriteFormat::Spc => Self::Spc(output),
+            WriteFormat::Fio => {
+                fio::begin(&mut output, FIO_FILE)?;
+                Self::Fio { output, last_ns: 0 }
+            }
+        })
+    }
+
+    /// False if the format cannot express the record.
+    fn write(&mut self, record: &TraceRecord) -> io::Result<bool> {
+        match self {
+            Self::Recording(writer) => writer.write(record).map(|()| true),
+            Self::Msr { output, host } => msr::write(output, host, record),
+            Self::Spc(output) => spc::write(output, record),
+            Self::Fio { output, last_ns } => {
+                *last_ns = record.time_ns;
+                fio::write(output, FIO_FILE, record).map(|()| true)
+            }
+        }
+    }
+
+    fn finish(self) -> io::Result<W> {
+        match self {
+            Self::Recording(writer) => writer.finish(),
+            Self::Msr { output, .. } | Self::Spc(output) => Ok(output),
+            Self::Fio {
+                mut output,
+                last_ns,
+            } => {
+                fio::end(&mut output, FIO_FILE, last_ns)?;
+                Ok(output)
+            }
+        }
+    }
+}
