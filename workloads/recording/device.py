@@ -35,16 +35,16 @@ class Device:
     def prepare(self):
         """Serves without recording, makes the file system and mounts it."""
         self.server.prepare()
-        self._attach()
+        self.attach()
         # Tables are initialised now: done lazily they would be written in the middle of the recording.
         run([self.mkfs, "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", self.loop])
-        self._mount()
+        self.mount()
 
     def record(self, out):
         """Serves with recording and mounts what `prepare` left, with a cold page cache."""
         self.server.record(out)
-        self._attach()
-        self._mount()
+        self.attach()
+        self.mount()
 
     def detach(self):
         """Unmounts, takes the chain apart and ends the server; usable after any failure as well."""
@@ -63,7 +63,8 @@ class Device:
             fuse.wait(timeout=FUSE_TIMEOUT_S)
         self.server.stop()
 
-    def _attach(self):
+    def attach(self):
+        """Puts the FUSE file and the loop device on a server that is running."""
         exported = self.fuse_directory / "nbd"
         self.fuse = subprocess.Popen(
             [self.nbdfuse, "-C", str(NBD_CONNECTIONS), str(exported), "--unix",
@@ -79,6 +80,7 @@ class Device:
             raise RecordingError(
                 f"{self.loop} refused direct I/O: its page cache would hide reads from the recording")
 
-    def _mount(self):
+    def mount(self):
+        """Mounts the file system that is on the loop device."""
         run(["mount", "-o", "noatime", self.loop, self.root])
         self.mounted = True
