@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod buffer;
+pub mod cache;
 pub mod counters;
 pub mod disk;
 pub mod engine;

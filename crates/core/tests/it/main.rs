@@ -1,5 +1,7 @@
 //! Tests of whole stacks over memory disks.
 
+mod cache_conformance;
+mod cache_stacks;
 mod conformance;
 mod harness;
 mod persistent_cache;

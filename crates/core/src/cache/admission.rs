@@ -1,0 +1,311 @@
+//! From a host request to jobs: look-ups, insertions and evictions, block by block.
+
+use super::entries::{Flag, NONE};
+use super::jobs::{Event, JobKind, Waiter};
+use super::{AccessKind, Cache, CacheMode, PolicyEvents};
+use crate::counters::Counter;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::operation::Request;
+use crate::units::{BlockCount, Lba};
+
+/// The job that is being put together from the blocks of a request, and what the next block must
+/// be to join it.
+#[derive(Clone, Copy)]
+struct Run {
+    job: u32,
+    kind: JobKind,
+    /// The slot that adjoins the run in flash.
+    next_slot: u32,
+}
+
+/// A host request on its way through the blocks.
+struct Admission {
+    request: Request,
+    host: u32,
+    run: Option<Run>,
+    hits: u64,
+    events: PolicyEvents,
+}
+
+impl Admission {
+    fn lba(&self, index: u64) -> Lba {
+        Lba(self.request.extent.start.0 + index)
+    }
+}
+
+impl Cache {
+    /// A read that fits the cache.
+    pub(super) fn read(&mut self, request: Request, ctx: &mut Context<'_>) {
+        let allocating = self.settings.mode == CacheMode::ReadWrite;
+        let mut admission = self.admit(request);
+        for index in 0..request.extent.blocks.0 {
+            let found = self.cached_entry(admission.lba(index));
+            admission.hits += u64::from(found.is_some());
+            match found {
+                Some(entry) => {
+                    if allocating {
+                        self.policy
+                            .on_access(entry, AccessKind::Read, &mut admission.events);
+                    }
+                    self.add_hit_read(&mut admission, index, entry, ctx);
+                }
+                None if allocating => {
+                    let entry = self.insert(&mut admission, index, AccessKind::Read, ctx);
+                    self.add_miss(&mut admission, index, Some(entry), ctx);
+                }
+                None => self.add_miss(&mut admission, index, None, ctx),
+            }
+        }
+        ctx.count(Counter::ReadLookups, request.extent.blocks.0);
+        ctx.count(Counter::ReadHits, admission.hits);
+        self.admitted(admission, ctx);
+    }
+
+    /// A read larger than the cache: cached blocks come from flash, the others from below, and
+    /// nothing changes.
+    pub(super) fn read_around(&mut self, request: Request, ctx: &mut Context<'_>) {
+        ctx.count(Counter::CacheBypassedBlocks, request.extent.blocks.0);
+        let mut admission = self.admit(request);
+        for index in 0..request.extent.blocks.0 {
+            match self.cached_entry(admission.lba(index)) {
+                Some(entry) => self.add_hit_read(&mut admission, index, entry, ctx),
+                None => self.add_miss(&mut admission, index, None, ctx),
+            }
+        }
+        self.admitted(admission, ctx);
+    }
+
+    /// A write that fits the cache.
+    pub(super) fn write(&mut self, request: Request, ctx: &mut Context<'_>) {
+        let mut admission = self.admit(request);
+        for index in 0..request.extent.blocks.0 {
+            let entry = match self.cached_entry(admission.lba(index)) {
+                Some(entry) => {
+                    admission.hits += 1;
+                    self.policy
+                        .on_access(entry, AccessKind::Write, &mut admission.events);
+                    entry
+                }
+                None => self.insert(&mut admission, index, AccessKind::Write, ctx),
+            };
+            self.add_write(&mut admission, index, entry, ctx);
+        }
+        ctx.count(Counter::WriteLookups, request.extent.blocks.0);
+        ctx.count(Counter::WriteHits, admission.hits);
+        self.admitted(admission, ctx);
+    }
+
+    /// A zeroing, or a write larger than the cache: cached copies are dropped, then it goes below
+    /// behind every destage that was decided earlier.
+    pub(super) fn write_below(&mut self, request: Request, ctx: &mut Context<'_>) {
+        let host = self.hosts.open(request.id);
+        let job = self.jobs.open(
+            JobKind::BackingWrite,
+            host,
+            request.operation,
+            request.cause,
+        );
+        self.jobs.get_mut(job).extent = request.extent;
+        self.jobs.get_mut(job).buffer = request.buffer;
+        let mut newest = core::mem::take(&mut self.victims);
+        self.entries.newest_within(request.extent, &mut newest);
+        for entry in newest.drain(..) {
+            if self.entries.get(entry).is(Flag::Cached) {
+                self.remove_from_map(entry);
+                self.retire(entry, ctx);
+            }
+            // What is left of it must not come down after this request.
+            if self.entries.get(entry).is(Flag::Leaving) {
+                self.block_on(job, entry, Event::Gone);
+            }
+        }
+        self.victims = newest;
+        self.destages.push(job);
+        self.unblock(job, ctx);
+    }
+
+    /// A flush covers what was answered before it arrived; all of that is on the two ports.
+    pub(super) fn flush(&mut self, request: Request, ctx: &mut Context<'_>) {
+        let host = self.hosts.open(request.id);
+        let job = self
+            .jobs
+            .open(JobKind::Flush, host, request.operation, request.cause);
+        self.unblock(job, ctx);
+    }
+
+    fn admit(&mut self, request: Request) -> Admission {
+        Admission {
+            request,
+            host: self.hosts.open(request.id),
+            run: None,
+            hits: 0,
+            events: PolicyEvents::default(),
+        }
+    }
+
+    fn admitted(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
+        self.end_run(&mut admission, ctx);
+        Cache::count_events(admission.events, ctx);
+        self.end_part(admission.host, None, ctx);
+    }
+
+    #[inline]
+    fn cached_entry(&self, lba: Lba) -> Option<u32> {
+        let entry = self.entries.find(lba)?;
+        self.entries.get(entry).is(Flag::Cached).then_some(entry)
+    }
+
+    /// Makes room for a block and puts it into the map, with a slot or a place in the queue for
+    /// one.
+    fn insert(
+        &mut self,
+        admission: &mut Admission,
+        index: u64,
+        kind: AccessKind,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        self.make_room(&mut admission.events, ctx);
+        let lba = admission.lba(index);
+        let older = self.entries.find(lba);
+        if let Some(older) = older {
+            self.entries.unlink(older);
+        }
+        let id = self.entries.insert(lba);
+        if let Some(older) = older {
+            let older = self.entries.get_mut(older);
+            self.waits.add(older, Event::Gone, Waiter::Successor(id));
+            self.entries.get_mut(id).set(Flag::HasOlder);
+        }
+        let slot = self.slots.take();
+        let entry = self.entries.get_mut(id);
+        match slot {
+            Some(slot) => entry.slot = slot,
+            None => {
+                entry.set(Flag::AwaitsSlot);
+                self.slots.wait(id);
+            }
+        }
+        self.cached_blocks += 1;
+        self.policy.on_insert(id, lba, kind, &mut admission.events);
+        id
+    }
+
+    #[inline]
+    fn add_hit_read(
+        &mut self,
+        admission: &mut Admission,
+        index: u64,
+        id: u32,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = self.entries.get_mut(id);
+        entry.pins += 1;
+        let (slot, busy) = (entry.slot, entry.writes > 0);
+        let job = self.join_run(admission, JobKind::FlashRead, index, slot, busy, ctx);
+        self.jobs.get_mut(job).entries.push(id);
+        if busy {
+            self.block_on(job, id, Event::Written);
+            self.end_run(admission, ctx);
+        }
+    }
+
+    #[inline]
+    fn add_write(&mut self, admission: &mut Admission, index: u64, id: u32, ctx: &mut Context<'_>) {
+        let entry = self.entries.get_mut(id);
+        let (busy, slotless) = (entry.writes > 0, entry.is(Flag::AwaitsSlot));
+        entry.pins += 1;
+        entry.writes += 1;
+        if !entry.is(Flag::Dirty) {
+            entry.set(Flag::Dirty);
+            self.dirty_blocks += 1;
+        }
+        let slot = entry.slot;
+        let alone = busy || slotless;
+        let job = self.join_run(admission, JobKind::FlashWrite, index, slot, alone, ctx);
+        self.jobs.get_mut(job).entries.push(id);
+        if alone {
+            let event = if busy { Event::Written } else { Event::Slotted };
+            self.block_on(job, id, event);
+            self.end_run(admission, ctx);
+        }
+    }
+
+    /// Reads a block below; `newcomer` is its entry, when it is to be kept.
+    fn add_miss(
+        &mut self,
+        admission: &mut Admission,
+        index: u64,
+        newcomer: Option<u32>,
+        ctx: &mut Context<'_>,
+    ) {
+        let job = self.join_run(admission, JobKind::MissRead, index, NONE, false, ctx);
+        let Some(id) = newcomer else {
+            if let Some(leaving) = self.entries.find(admission.lba(index)) {
+                self.block_on(job, leaving, Event::Gone);
+            }
+            return;
+        };
+        self.jobs.get_mut(job).entries.push(id);
+        let entry = self.entries.get_mut(id);
+        entry.pins += 1;
+        entry.writes += 1;
+        entry.set(Flag::AwaitsData);
+        let (slotless, has_older) = (entry.is(Flag::AwaitsSlot), entry.is(Flag::HasOlder));
+        if slotless {
+            self.block_on(job, id, Event::Slotted);
+        }
+        if has_older {
+            self.block_on(job, id, Event::Alone);
+        }
+    }
+
+    /// The job that the block at `index` of the request belongs to: the one being put together
+    /// when the block adjoins it, or else a new one. A run of blocks is one operation.
+    #[inline]
+    fn join_run(
+        &mut self,
+        admission: &mut Admission,
+        kind: JobKind,
+        index: u64,
+        slot: u32,
+        alone: bool,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        if let Some(run) = &mut admission.run
+            && run.kind == kind
+            && !alone
+            && (kind == JobKind::MissRead || run.next_slot == slot)
+        {
+            run.next_slot = slot.wrapping_add(1);
+            let job = self.jobs.get_mut(run.job);
+            job.extent.blocks.0 += 1;
+            job.buffer.blocks += 1;
+            return run.job;
+        }
+        self.end_run(admission, ctx);
+        let request = &admission.request;
+        let job = self
+            .jobs
+            .open(kind, admission.host, request.operation, request.cause);
+        self.hosts.add_part(admission.host);
+        self.jobs.get_mut(job).extent = Extent {
+            start: admission.lba(index),
+            blocks: BlockCount(1),
+        };
+        self.jobs.get_mut(job).buffer = request.buffer.part(index, 1);
+        admission.run = Some(Run {
+            job,
+            kind,
+            next_slot: slot.wrapping_add(1),
+        });
+        job
+    }
+
+    #[inline]
+    fn end_run(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
+        if let Some(run) = admission.run.take() {
+            self.unblock(run.job, ctx);
+        }
+    }
+}

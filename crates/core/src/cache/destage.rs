@@ -1,0 +1,308 @@
+//! Eviction, and how dirty data gets below: read from flash in any order, written in the order of
+//! the decisions.
+
+use super::entries::{Flag, NONE};
+use super::jobs::{Event, JobKind, Waiter};
+use super::{AccessKind, Cache, PolicyEvents};
+use crate::counters::Counter;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::operation::{Cause, Operation};
+use crate::planted::PlantedBug;
+use alloc::collections::VecDeque;
+use core::mem;
+
+/// Destages that hold a buffer at once.
+const DESTAGES_IN_FLIGHT_MAX: u32 = 64;
+/// Blocks written below in one operation (4 MiB), which bounds the buffer.
+const DESTAGE_RUN_BLOCKS_MAX: u64 = 1024;
+
+/// Jobs whose writes below have not been issued, in the order in which they must be.
+#[derive(Debug, Default)]
+pub(super) struct DestageQueue {
+    jobs: VecDeque<u32>,
+    /// The first of them that are being read, or need not be.
+    started: usize,
+    /// Destages being read or written.
+    in_flight: u32,
+    /// Why a destage failed, as long as newcomers wait for a slot that may never come.
+    failure: Option<IoError>,
+}
+
+impl DestageQueue {
+    /// Adds a job behind all others.
+    pub fn push(&mut self, job: u32) {
+        self.jobs.push_back(job);
+    }
+}
+
+impl Cache {
+    /// Evicts until there is room for one block.
+    pub(super) fn make_room(&mut self, events: &mut PolicyEvents, ctx: &mut Context<'_>) {
+        while self.cached_blocks >= self.settings.capacity_blocks {
+            let mut victims = mem::take(&mut self.victims);
+            self.policy.victims(&mut victims, events);
+            assert!(!victims.is_empty(), "a full cache without a victim");
+            self.evict(&victims, ctx);
+            victims.clear();
+            self.victims = victims;
+        }
+    }
+
+    /// Takes the victims out of the map; dirty ones that adjoin below become one destage.
+    fn evict(&mut self, victims: &[u32], ctx: &mut Context<'_>) {
+        let mut open: Option<u32> = None;
+        let mut dirty_evictions = 0;
+        for &id in victims {
+            let dirty = self.entries.get(id).is(Flag::Dirty);
+            self.remove_from_map(id);
+            if !dirty {
+                if self.entries.get(id).is(Flag::AwaitsData) {
+                    self.give_up_slot(id, ctx);
+                }
+                self.retire(id, ctx);
+                continue;
+            }
+            dirty_evictions += 1;
+            let entry = self.entries.get_mut(id);
+            entry.set(Flag::Destaging);
+            entry.pins += 1;
+            let unsettled = entry.writes > 0 || entry.is(Flag::HasOlder);
+            let lba = entry.lba;
+            let adjoins = open.filter(|job| {
+                let extent = self.jobs.get(*job).extent;
+                extent.end() == lba && extent.blocks.0 < DESTAGE_RUN_BLOCKS_MAX
+            });
+            let job = match adjoins {
+                Some(job) => job,
+                None => {
+                    if let Some(job) = open {
+                        self.unblock(job, ctx);
+                    }
+                    let operation = Operation::WRITE_DURABLE;
+                    let job = self
+                        .jobs
+                        .open(JobKind::Destage, NONE, operation, Cause::Destage);
+                    self.jobs.get_mut(job).extent = Extent::new(lba.0, 0);
+                    self.destages.push(job);
+                    open = Some(job);
+                    job
+                }
+            };
+            let run = self.jobs.get_mut(job);
+            run.extent.blocks.0 += 1;
+            run.entries.push(id);
+            if unsettled {
+                self.block_on(job, id, Event::Settled);
+            }
+        }
+        if let Some(job) = open {
+            self.unblock(job, ctx);
+        }
+        ctx.count(Counter::DirtyEvictions, dirty_evictions);
+        ctx.count(
+            Counter::CleanEvictions,
+            victims.len() as u64 - dirty_evictions,
+        );
+    }
+
+    /// Starts reading what may be read, and issues the writes whose turn has come.
+    pub(super) fn pump_destages(&mut self, ctx: &mut Context<'_>) {
+        loop {
+            while let Some(&id) = self.destages.jobs.get(self.destages.started) {
+                if self.jobs.get(id).kind == JobKind::Destage {
+                    let blocked = self.jobs.get(id).blocked > 0;
+                    if blocked || self.destages.in_flight == DESTAGES_IN_FLIGHT_MAX {
+                        break;
+                    }
+                    self.read_evicted(id, ctx);
+                } else {
+                    self.jobs.get_mut(id).ready = true;
+                }
+                self.destages.started += 1;
+            }
+            let in_turn = match self.destages.jobs.front() {
+                Some(&id) if self.destages.started > 0 => id,
+                _ => return,
+            };
+            let job = self.jobs.get(in_turn);
+            if !job.ready || job.blocked > 0 {
+                return;
+            }
+            self.destages.jobs.pop_front();
+            self.destages.started -= 1;
+            self.write_in_turn(in_turn, ctx);
+        }
+    }
+
+    fn read_evicted(&mut self, id: u32, ctx: &mut Context<'_>) {
+        self.destages.in_flight += 1;
+        let blocks = self.jobs.get(id).extent.blocks;
+        self.jobs.get_mut(id).buffer = ctx.allocate(blocks);
+        let issued = self.issue_flash_runs(id, Operation::Read, Flag::HoldsData, ctx);
+        let job = self.jobs.get_mut(id);
+        job.outstanding = issued;
+        job.ready = issued == 0;
+    }
+
+    fn write_in_turn(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        let (operation, buffer) = (job.operation, job.buffer);
+        if job.kind == JobKind::BackingWrite {
+            let place = (job.extent, buffer);
+            self.jobs.get_mut(id).outstanding = 1;
+            self.issue(id, Cache::BACKING, operation, place, ctx);
+            return;
+        }
+        if job.error.is_some() {
+            return self.destage_done(id, ctx);
+        }
+        let entries = self.jobs.take_entries(id);
+        let mut issued = 0;
+        let mut first = 0;
+        while first < entries.len() {
+            let length = self.run_below(&entries[first..], Flag::HoldsData);
+            if length == 0 {
+                first += 1;
+                continue;
+            }
+            let lba = self.entries.get(entries[first]).lba;
+            let place = (
+                Extent::new(lba.0, length as u64),
+                buffer.part(first as u64, length as u64),
+            );
+            self.issue(id, Cache::BACKING, operation, place, ctx);
+            issued += 1;
+            first += length;
+        }
+        self.jobs.get_mut(id).outstanding = issued;
+        if ctx.is_planted(PlantedBug::DestageSlotFreedEarly) {
+            for id in &entries {
+                self.entries.get_mut(*id).clear(Flag::Destaging);
+                self.unpin(*id, ctx);
+            }
+            return;
+        }
+        self.jobs.get_mut(id).entries = entries;
+        if issued == 0 {
+            self.destage_done(id, ctx);
+        }
+    }
+
+    /// The reads or the writes of a destage have finished.
+    pub(super) fn destage_step_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get_mut(id);
+        if job.ready {
+            self.destage_done(id, ctx);
+        } else {
+            job.ready = true;
+        }
+        self.pump_destages(ctx);
+    }
+
+    /// A destage is durable below, or has failed.
+    fn destage_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        self.destages.in_flight -= 1;
+        let job = self.jobs.get(id);
+        let (error, buffer) = (job.error, job.buffer);
+        ctx.release(buffer);
+        let entries = self.jobs.take_entries(id);
+        for id in &entries {
+            match error {
+                Some(error) if self.entries.get(*id).is(Flag::HoldsData) => {
+                    self.keep_after_failure(*id, error, ctx);
+                }
+                _ => self.entries.get_mut(*id).clear(Flag::Destaging),
+            }
+            self.unpin(*id, ctx);
+        }
+        self.jobs.close(id, entries);
+        if let Some(error) = error {
+            self.destages.failure = Some(error);
+            self.set_gauges(ctx);
+        }
+    }
+
+    /// Data that could not be written below stays in the cache, dirty, unless something newer
+    /// takes its place. It is evicted again later, which is the next attempt.
+    fn keep_after_failure(&mut self, id: u32, error: IoError, ctx: &mut Context<'_>) {
+        self.entries.get_mut(id).clear(Flag::Destaging);
+        let waiters = || self.waits.of(self.entries.get(id), Event::Gone);
+        let successor = waiters().find_map(|waiter| match waiter {
+            Waiter::Successor(entry) => Some(entry),
+            Waiter::Job(_) => None,
+        });
+        if let Some(newer) = successor {
+            let entry = self.entries.get(newer);
+            let rewritten = entry.is(Flag::Dirty) || entry.is(Flag::Destaging);
+            if !rewritten {
+                self.hand_over(id, newer, error, ctx);
+            }
+            return;
+        }
+        let overwritten = waiters().any(|waiter| match waiter {
+            Waiter::Job(job) => self.jobs.get(job).kind == JobKind::BackingWrite,
+            Waiter::Successor(_) => false,
+        });
+        if !overwritten {
+            self.put_back(id, ctx);
+            // Reads that came for the copy below would get older data.
+            self.notify(id, Event::Gone, Some(error), ctx);
+        }
+    }
+
+    /// Gives the data of `old` to `newer`, which a read had brought into the map and which waits
+    /// for the copy below; that read fails.
+    fn hand_over(&mut self, old: u32, newer: u32, error: IoError, ctx: &mut Context<'_>) {
+        if self.entries.get(newer).is(Flag::AwaitsData) {
+            self.give_up_slot(newer, ctx);
+        }
+        let slot = mem::replace(&mut self.entries.get_mut(old).slot, NONE);
+        let entry = self.entries.get_mut(newer);
+        entry.slot = slot;
+        entry.set(Flag::HoldsData);
+        if entry.is(Flag::Cached) {
+            entry.set(Flag::Dirty);
+            self.dirty_blocks += 1;
+            let mut events = PolicyEvents::default();
+            self.policy.on_access(newer, AccessKind::Write, &mut events);
+            Cache::count_events(events, ctx);
+        } else {
+            self.put_back(newer, ctx);
+        }
+        self.notify(newer, Event::Alone, Some(error), ctx);
+    }
+
+    /// Makes a leaving entry that holds data a cached dirty one again. The cache may be over its
+    /// capacity afterwards; the next insertion evicts as many more.
+    fn put_back(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let entry = self.entries.get_mut(id);
+        entry.clear(Flag::Leaving);
+        entry.set(Flag::Cached);
+        entry.set(Flag::Dirty);
+        self.cached_blocks += 1;
+        self.dirty_blocks += 1;
+        let (lba, mut events) = (entry.lba, PolicyEvents::default());
+        self.policy
+            .on_insert(id, lba, AccessKind::Write, &mut events);
+        Cache::count_events(events, ctx);
+    }
+
+    /// After a failed destage: when no slot is on its way to freedom any more, those who wait for
+    /// one fail as well, and with them their host requests.
+    pub(super) fn fail_starved(&mut self, ctx: &mut Context<'_>) {
+        let Some(error) = self.destages.failure else {
+            return;
+        };
+        if self.slots.is_awaited() && self.entries.any_slot_leaving() {
+            return;
+        }
+        self.destages.failure = None;
+        while let Some(id) = self.slots.pop_waiting() {
+            self.entries.get_mut(id).clear(Flag::AwaitsSlot);
+            self.notify(id, Event::Slotted, Some(error), ctx);
+        }
+        self.set_gauges(ctx);
+    }
+}

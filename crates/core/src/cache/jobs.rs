@@ -1,0 +1,274 @@
+//! What the cache has in hand: jobs, the host requests they belong to, and who waits for what.
+
+use super::entries::{Entry, NONE};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::operation::{Cause, Operation, RequestId};
+use alloc::vec::Vec;
+
+/// What a job does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum JobKind {
+    /// Reads cached blocks for a host request.
+    FlashRead,
+    /// Writes blocks of a host request into their slots.
+    FlashWrite,
+    /// Reads missing blocks below for a host request.
+    MissRead,
+    /// Writes blocks that were read below into their slots.
+    Fill,
+    /// Reads evicted dirty blocks from their slots and writes them below.
+    Destage,
+    /// A host write around the cache, or a zeroing.
+    BackingWrite,
+    /// Flushes both ports.
+    Flush,
+}
+
+/// A piece of work on a run of blocks, from the decision to its last completion.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub kind: JobKind,
+    /// What is issued for a host request.
+    pub operation: Operation,
+    pub cause: Cause,
+    /// The host request it is a part of, or [`NONE`].
+    pub host: u32,
+    /// The blocks, in addresses below.
+    pub extent: Extent,
+    pub buffer: BufferSlice,
+    /// The entries it names, by address.
+    pub entries: Vec<u32>,
+    /// Things that must happen before it starts.
+    pub blocked: u32,
+    /// Operations in flight.
+    pub outstanding: u32,
+    /// Its data has been read, or it has none to read: its write may be issued in its turn.
+    pub ready: bool,
+    /// The first thing that went wrong.
+    pub error: Option<IoError>,
+}
+
+/// The jobs in hand, by number; the numbers are the tags of their operations.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    jobs: Vec<Job>,
+    free: Vec<u32>,
+}
+
+impl Jobs {
+    /// A new job. It is blocked once, by whoever makes it.
+    pub fn open(&mut self, kind: JobKind, host: u32, operation: Operation, cause: Cause) -> u32 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.jobs.push(Job {
+                kind,
+                operation,
+                cause,
+                host,
+                extent: Extent::EMPTY,
+                buffer: BufferSlice::EMPTY,
+                entries: Vec::new(),
+                blocked: 0,
+                outstanding: 0,
+                ready: false,
+                error: None,
+            });
+            (self.jobs.len() - 1) as u32
+        });
+        let job = &mut self.jobs[id as usize];
+        // The list of entries keeps its memory from job to job.
+        let entries = core::mem::take(&mut job.entries);
+        *job = Job {
+            kind,
+            operation,
+            cause,
+            host,
+            extent: Extent::EMPTY,
+            buffer: BufferSlice::EMPTY,
+            entries,
+            blocked: 1,
+            outstanding: 0,
+            ready: false,
+            error: None,
+        };
+        id
+    }
+
+    #[inline]
+    pub fn get(&self, id: u32) -> &Job {
+        &self.jobs[id as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: u32) -> &mut Job {
+        &mut self.jobs[id as usize]
+    }
+
+    /// Takes the list of a job's entries out for a while.
+    pub fn take_entries(&mut self, id: u32) -> Vec<u32> {
+        core::mem::take(&mut self.jobs[id as usize].entries)
+    }
+
+    /// Ends a job. `entries` is its list, whose memory is kept.
+    pub fn close(&mut self, id: u32, mut entries: Vec<u32>) {
+        entries.clear();
+        self.jobs[id as usize].entries = entries;
+        self.free.push(id);
+    }
+}
+
+/// Host requests that are not answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    requests: Vec<HostRequest>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct HostRequest {
+    id: RequestId,
+    /// Jobs that must end first.
+    parts: u32,
+    error: Option<IoError>,
+}
+
+impl Hosts {
+    /// Takes a request in hand, with one part: the caller's own.
+    pub fn open(&mut self, id: RequestId) -> u32 {
+        let request = HostRequest {
+            id,
+            parts: 1,
+            error: None,
+        };
+        match self.free.pop() {
+            Some(index) => {
+                self.requests[index as usize] = request;
+                index
+            }
+            None => {
+                self.requests.push(request);
+                (self.requests.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Adds a part.
+    #[inline]
+    pub fn add_part(&mut self, index: u32) {
+        self.requests[index as usize].parts += 1;
+    }
+
+    /// Ends a part. After the last one, returns what to answer.
+    #[inline]
+    pub fn end_part(
+        &mut self,
+        index: u32,
+        error: Option<IoError>,
+    ) -> Option<(RequestId, Result<(), IoError>)> {
+        let request = &mut self.requests[index as usize];
+        request.error = request.error.or(error);
+        request.parts -= 1;
+        if request.parts > 0 {
+            return None;
+        }
+        self.free.push(index);
+        Some((request.id, request.error.map_or(Ok(()), Err)))
+    }
+}
+
+/// Something that happens to an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    /// It got a slot, or needs none any more.
+    Slotted,
+    /// A write to its slot has completed.
+    Written,
+    /// No older version of its block is left.
+    Alone,
+    /// It is alone and no write to its slot is outstanding.
+    Settled,
+    /// It has left: its block may be read and written below.
+    Gone,
+}
+
+/// Who waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiter {
+    /// A job, which is blocked once for it.
+    Job(u32),
+    /// The next version of the same block.
+    Successor(u32),
+}
+
+/// Lists of who waits for which event of an entry, in the order of coming.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    nodes: Vec<Wait>,
+    free: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    event: Event,
+    waiter: Waiter,
+    next: u32,
+}
+
+impl Waits {
+    /// Lets `waiter` wait for an event of `entry`.
+    pub fn add(&mut self, entry: &mut Entry, event: Event, waiter: Waiter) {
+        let wait = Wait {
+            event,
+            waiter,
+            next: NONE,
+        };
+        let node = match self.free.pop() {
+            Some(node) => {
+                self.nodes[node as usize] = wait;
+                node
+            }
+            None => {
+                self.nodes.push(wait);
+                (self.nodes.len() - 1) as u32
+            }
+        };
+        if entry.waits == NONE {
+            entry.waits = node;
+            return;
+        }
+        let mut last = entry.waits;
+        while self.nodes[last as usize].next != NONE {
+            last = self.nodes[last as usize].next;
+        }
+        self.nodes[last as usize].next = node;
+    }
+
+    /// Those who wait for an event of `entry`.
+    pub fn of(&self, entry: &Entry, event: Event) -> impl Iterator<Item = Waiter> + '_ {
+        let node = |index: u32| (index != NONE).then(|| &self.nodes[index as usize]);
+        core::iter::successors(node(entry.waits), move |wait| node(wait.next))
+            .filter(move |wait| wait.event == event)
+            .map(|wait| wait.waiter)
+    }
+
+    /// Takes those who wait for an event of `entry` off its list and appends them to `out`.
+    pub fn take(&mut self, entry: &mut Entry, event: Event, out: &mut Vec<Waiter>) {
+        let mut previous = NONE;
+        let mut at = entry.waits;
+        while at != NONE {
+            let wait = self.nodes[at as usize];
+            if wait.event == event {
+                out.push(wait.waiter);
+                self.free.push(at);
+                match previous {
+                    NONE => entry.waits = wait.next,
+                    _ => self.nodes[previous as usize].next = wait.next,
+                }
+            } else {
+                previous = at;
+            }
+            at = wait.next;
+        }
+    }
+}

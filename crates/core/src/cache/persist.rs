@@ -1,0 +1,170 @@
+//! What a cache writes down at a clean shutdown: its settings, the cached blocks with their slots
+//! and what the policy knows of them.
+
+use super::entries::Flag;
+use super::lru_list::LruList;
+use super::{
+    Cache, CacheMode, CachedBlock, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
+};
+use crate::state::{StateError, StateReader, StateWriter};
+use crate::units::Lba;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Writes the blocks of a list down, the oldest first.
+pub(super) fn save_order(list: &LruList, numbers: &[u32], state: &mut StateWriter) {
+    for entry in list.oldest_first() {
+        state.put_u64(u64::from(numbers[entry as usize]));
+    }
+}
+
+/// Takes back what [`save_order`] wrote, calling `add` for each block in that order.
+pub(super) fn restore_order(
+    cached: &[CachedBlock],
+    state: &mut StateReader<'_>,
+    mut add: impl FnMut(u32, CachedBlock),
+) -> Result<(), StateError> {
+    restore_each(cached, state, |entry, block, _| {
+        add(entry, block);
+        Ok(())
+    })
+}
+
+/// Reads a number for every cached block, in any order but each once, and lets `add` read what
+/// follows it.
+pub(super) fn restore_each(
+    cached: &[CachedBlock],
+    state: &mut StateReader<'_>,
+    mut add: impl FnMut(u32, CachedBlock, &mut StateReader<'_>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let mut seen = vec![false; cached.len()];
+    for _ in 0..cached.len() {
+        let number = state.take_u64()?;
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        match (cached.get(index), seen.get(index)) {
+            (Some(block), Some(false)) => {
+                seen[index] = true;
+                add(index as u32, *block, state)?;
+            }
+            _ => {
+                return Err(StateError::new(format!(
+                    "the order of the cache names block number {number} twice or out of range"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Cache {
+    pub(super) fn save_state(&self, state: &mut StateWriter) {
+        for (_, value) in self.identity() {
+            state.put_u64(value);
+        }
+        state.put_u64(self.cached_blocks);
+        let mut numbers = vec![0; self.entries.high_water() as usize];
+        for (number, (id, entry)) in (0..).zip(self.entries.cached()) {
+            numbers[id as usize] = number;
+            state.put_u64(entry.lba.0 << 1 | u64::from(entry.is(Flag::Dirty)));
+            state.put_u64(u64::from(entry.slot));
+        }
+        self.policy.save(&numbers, state);
+    }
+
+    pub(super) fn restore_state(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
+        for (name, expected) in self.identity() {
+            let found = state.take_u64()?;
+            if found != expected {
+                return Err(StateError::new(format!(
+                    "the saved cache has {name} {found}, the cache now has {expected}"
+                )));
+            }
+        }
+        let count = state.take_u64()?;
+        let mut slot_used = vec![false; self.slots.total() as usize];
+        let mut cached = Vec::new();
+        for _ in 0..count {
+            let word = state.take_u64()?;
+            let (lba, dirty) = (Lba(word >> 1), word & 1 != 0);
+            let slot = state.take_u64()?;
+            let free = usize::try_from(slot)
+                .ok()
+                .and_then(|slot| slot_used.get_mut(slot));
+            match free {
+                Some(used @ false) => *used = true,
+                _ => {
+                    return Err(StateError::new(format!(
+                        "slot {slot} of the saved cache is out of range or used twice"
+                    )));
+                }
+            }
+            if lba.0 >= self.backing_blocks || self.entries.find(lba).is_some() {
+                return Err(StateError::new(format!(
+                    "{lba:?} of the saved cache is past the end of the device or there twice"
+                )));
+            }
+            let id = self.entries.insert(lba);
+            let entry = self.entries.get_mut(id);
+            entry.slot = slot as u32;
+            entry.set(Flag::HoldsData);
+            if dirty {
+                entry.set(Flag::Dirty);
+                self.dirty_blocks += 1;
+            }
+            cached.push(CachedBlock { lba, dirty });
+        }
+        self.cached_blocks = count;
+        self.slots.restore(|slot| slot_used[slot as usize]);
+        self.policy.restore(&cached, state)
+    }
+
+    /// The settings that a saved state must share with the cache that takes it back. What a
+    /// clairvoyant policy foresees is not among them: it belongs to the run, not to the cache.
+    fn identity(&self) -> Vec<(&'static str, u64)> {
+        let settings = &self.settings;
+        let mut words = vec![
+            ("capacity_blocks", settings.capacity_blocks),
+            ("destage_slots_max", u64::from(settings.destage_slots_max)),
+            (
+                "write-only mode",
+                u64::from(settings.mode == CacheMode::WriteOnly),
+            ),
+            ("blocks below", self.backing_blocks),
+        ];
+        let policy = |number| ("policy number", number);
+        match &settings.policy {
+            PolicySettings::Lru => words.push(policy(0)),
+            PolicySettings::LruBand { .. } => words.push(policy(1)),
+            PolicySettings::Pore(pore) => {
+                let counter = match pore.period_counter {
+                    PeriodCounter::WriteMiss => 0,
+                    PeriodCounter::DirtyEvict => 1,
+                    PeriodCounter::DirtyInsert => 2,
+                };
+                let window = match pore.popularity_window {
+                    PopularityWindow::Period => 0,
+                    PopularityWindow::Lifetime => 1,
+                };
+                let open_zones = match pore.open_zones {
+                    OpenZones::Cf => 0,
+                    OpenZones::Pf => 1,
+                    OpenZones::Bl => 2,
+                    OpenZones::All => 3,
+                };
+                words.extend([
+                    policy(2),
+                    ("zone_blocks", pore.zone_blocks),
+                    ("period_blocks", pore.period_blocks),
+                    ("period_counter number", counter),
+                    ("popularity_window number", window),
+                    ("access_floor", pore.access_floor),
+                    ("open_zones number", open_zones),
+                ]);
+            }
+            PolicySettings::Unlimited => words.push(policy(3)),
+            PolicySettings::Opt { .. } => words.push(policy(4)),
+        }
+        words
+    }
+}

@@ -1,0 +1,313 @@
+//! PORE: dirty blocks leave only from the *open* zones of the address space, which are chosen anew
+//! once a period, so that the disk below sees random writes in a small range at a time (Wang,
+//! Wang, Chai, Wang, Sun: Partially Open Region for Eviction, MSST 2017). Clean blocks may always
+//! leave. Among the blocks that may, the least recently used one does.
+
+use super::lru_list::LruList;
+use super::persist::restore_each;
+use super::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
+use crate::state::{StateError, StateReader, StateWriter};
+use crate::units::{BlockCount, Lba};
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+/// Partially open region for eviction.
+pub(super) struct Pore {
+    settings: PoreSettings,
+    capacity_blocks: u64,
+    /// False until the cache has filled for the first time: all zones are open.
+    divided: bool,
+    /// What has counted towards the period so far.
+    period_count: u64,
+    cached_blocks: u64,
+    blocks: Vec<Block>,
+    all: LruList,
+    /// The clean blocks and those in open zones, in the order of `all`.
+    evictable: LruList,
+    zones: Vec<Zone>,
+    /// Zones with a cached dirty block at the last division, the ones opened first.
+    candidates: Vec<u32>,
+}
+
+/// What is known of a cached block.
+#[derive(Clone, Copy)]
+struct Block {
+    /// The zone, and two flags above it.
+    zone_and_flags: u32,
+    /// Accesses in the window.
+    accesses: u32,
+}
+
+const DIRTY: u32 = 1 << 31;
+const CACHED: u32 = 1 << 30;
+
+impl Block {
+    #[inline]
+    fn zone(self) -> usize {
+        (self.zone_and_flags & !(DIRTY | CACHED)) as usize
+    }
+
+    #[inline]
+    fn is_dirty(self) -> bool {
+        self.zone_and_flags & DIRTY != 0
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Zone {
+    /// Accesses to its dirty blocks in the window, at the last division.
+    accesses: u64,
+    /// Its dirty blocks, at the last division.
+    dirty: u32,
+    open: bool,
+}
+
+impl Pore {
+    pub fn new(settings: PoreSettings, capacity_blocks: u64, backing: BlockCount) -> Pore {
+        let zones = backing.0.div_ceil(settings.zone_blocks) as usize;
+        Pore {
+            settings,
+            capacity_blocks,
+            divided: false,
+            period_count: 0,
+            cached_blocks: 0,
+            blocks: Vec::new(),
+            all: LruList::new(),
+            evictable: LruList::new(),
+            zones: vec![
+                Zone {
+                    open: true,
+                    ..Zone::default()
+                };
+                zones
+            ],
+            candidates: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn is_evictable(&self, block: Block) -> bool {
+        !block.is_dirty() || self.zones[block.zone()].open
+    }
+
+    fn add(&mut self, entry: u32, lba: Lba, dirty: bool, accesses: u32) {
+        let zone = (lba.0 / self.settings.zone_blocks) as u32;
+        let block = Block {
+            zone_and_flags: zone | CACHED | if dirty { DIRTY } else { 0 },
+            accesses,
+        };
+        if entry as usize >= self.blocks.len() {
+            let free = Block {
+                zone_and_flags: 0,
+                accesses: 0,
+            };
+            self.blocks.resize(entry as usize + 1, free);
+        }
+        self.blocks[entry as usize] = block;
+        self.cached_blocks += 1;
+        self.all.push_newest(entry);
+        if self.is_evictable(block) {
+            self.evictable.push_newest(entry);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, counted: PeriodCounter) {
+        self.period_count += u64::from(self.settings.period_counter == counted);
+    }
+
+    /// Divides when the cache has just filled for the first time, or when the period is over.
+    #[inline]
+    fn divide_if_due(&mut self, events: &mut PolicyEvents) {
+        let due = match self.divided {
+            true => self.period_count >= self.settings.period_blocks,
+            false => self.cached_blocks >= self.capacity_blocks,
+        };
+        if due && self.settings.open_zones != OpenZones::All {
+            self.divide(events);
+        }
+    }
+
+    /// Chooses the zones to be open from now on: as many, the best first, as hold a period's worth
+    /// of dirty blocks.
+    fn divide(&mut self, events: &mut PolicyEvents) {
+        events.region_divisions += 1;
+        self.close_zones();
+        self.divided = true;
+        self.period_count = 0;
+        self.rank_zones();
+        let mut dirty = 0;
+        for candidate in &self.candidates {
+            if dirty >= self.settings.period_blocks {
+                break;
+            }
+            let zone = &mut self.zones[*candidate as usize];
+            zone.open = true;
+            dirty += u64::from(zone.dirty);
+        }
+        self.rebuild_evictable();
+    }
+
+    /// Closes every zone and forgets its sums.
+    fn close_zones(&mut self) {
+        if !self.divided {
+            self.zones.fill(Zone::default());
+        }
+        // Only candidates were opened, and there are far fewer of them than zones.
+        for candidate in self.candidates.drain(..) {
+            self.zones[candidate as usize] = Zone::default();
+        }
+    }
+
+    /// Collects the zones with a dirty block, the one to open first in front.
+    fn rank_zones(&mut self) {
+        // In the order of entry numbers, which is the order of memory: sums need no other.
+        for block in &self.blocks {
+            if block.zone_and_flags & (CACHED | DIRTY) == CACHED | DIRTY {
+                let zone = &mut self.zones[block.zone()];
+                if zone.dirty == 0 {
+                    self.candidates.push(block.zone() as u32);
+                }
+                zone.dirty += 1;
+                zone.accesses += u64::from(block.accesses) + self.settings.access_floor;
+            }
+        }
+        let (zones, open_zones) = (&self.zones, self.settings.open_zones);
+        self.candidates.sort_unstable_by(|a, b| {
+            let key = |zone: u32| &zones[zone as usize];
+            compare(open_zones, key(*a), key(*b)).then(a.cmp(b))
+        });
+    }
+
+    fn rebuild_evictable(&mut self) {
+        self.evictable.clear();
+        let new_period = self.settings.popularity_window == PopularityWindow::Period;
+        let mut at = self.all.oldest();
+        while let Some(entry) = at {
+            let block = &mut self.blocks[entry as usize];
+            if new_period {
+                block.accesses = 0;
+            }
+            if !block.is_dirty() || self.zones[block.zone()].open {
+                self.evictable.push_newest(entry);
+            }
+            at = self.all.next_newer(entry);
+        }
+    }
+}
+
+/// Which zone is opened first. Zones are equally long, so coverage is the number of dirty blocks
+/// `d`, popularity is `a / d` and the balance of both `a / d²`; fractions are compared by
+/// multiplying crosswise.
+fn compare(open_zones: OpenZones, a: &Zone, b: &Zone) -> Ordering {
+    let (a_dirty, b_dirty) = (u128::from(a.dirty), u128::from(b.dirty));
+    let (a_accesses, b_accesses) = (u128::from(a.accesses), u128::from(b.accesses));
+    match open_zones {
+        OpenZones::Cf => b_dirty.cmp(&a_dirty),
+        OpenZones::Pf => (a_accesses * b_dirty).cmp(&(b_accesses * a_dirty)),
+        OpenZones::Bl => (a_accesses * b_dirty * b_dirty).cmp(&(b_accesses * a_dirty * a_dirty)),
+        OpenZones::All => Ordering::Equal,
+    }
+}
+
+impl EvictionPolicy for Pore {
+    fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, events: &mut PolicyEvents) {
+        let dirty = kind == AccessKind::Write;
+        self.add(entry, lba, dirty, 1);
+        if dirty {
+            self.count(PeriodCounter::WriteMiss);
+            self.count(PeriodCounter::DirtyInsert);
+        }
+        self.divide_if_due(events);
+    }
+
+    fn on_access(&mut self, entry: u32, kind: AccessKind, events: &mut PolicyEvents) {
+        let block = &mut self.blocks[entry as usize];
+        block.accesses = block.accesses.saturating_add(1);
+        let before = *block;
+        self.all.touch(entry);
+        if kind == AccessKind::Write && !before.is_dirty() {
+            block.zone_and_flags |= DIRTY;
+            let after = *block;
+            if self.is_evictable(after) {
+                self.evictable.touch(entry);
+            } else {
+                self.evictable.remove(entry);
+            }
+            self.count(PeriodCounter::DirtyInsert);
+            self.divide_if_due(events);
+        } else if self.is_evictable(before) {
+            self.evictable.touch(entry);
+        }
+    }
+
+    fn victims(&mut self, victims: &mut Vec<u32>, events: &mut PolicyEvents) {
+        let oldest = self.evictable.oldest().unwrap_or_else(|| {
+            // Every cached block is dirty and in a forbidden zone. The victim comes from a zone
+            // that was closed, which a division opens: a period is at least one block long.
+            events.forced_evictions += 1;
+            self.divide(events);
+            self.evictable
+                .oldest()
+                .expect("a division opens a zone that holds a dirty block")
+        });
+        if self.blocks[oldest as usize].is_dirty() {
+            self.count(PeriodCounter::DirtyEvict);
+        }
+        victims.push(oldest);
+    }
+
+    fn on_remove(&mut self, entry: u32) {
+        let block = self.blocks[entry as usize];
+        if self.is_evictable(block) {
+            self.evictable.remove(entry);
+        }
+        self.all.remove(entry);
+        self.blocks[entry as usize].zone_and_flags = 0;
+        self.cached_blocks -= 1;
+    }
+
+    fn save(&self, numbers: &[u32], state: &mut StateWriter) {
+        state.put_u64(u64::from(self.divided));
+        state.put_u64(self.period_count);
+        let open = || (0..).zip(&self.zones).filter(|(_, zone)| zone.open);
+        state.put_u64(open().count() as u64);
+        open().for_each(|(zone, _)| state.put_u64(zone));
+        for entry in self.all.oldest_first() {
+            state.put_u64(u64::from(numbers[entry as usize]));
+            state.put_u64(u64::from(self.blocks[entry as usize].accesses));
+        }
+    }
+
+    fn restore(
+        &mut self,
+        cached: &[CachedBlock],
+        state: &mut StateReader<'_>,
+    ) -> Result<(), StateError> {
+        self.divided = state.take_u64()? != 0;
+        self.period_count = state.take_u64()?;
+        for zone in &mut self.zones {
+            zone.open = false;
+        }
+        for _ in 0..state.take_u64()? {
+            let zone = state.take_u64()?;
+            let index = usize::try_from(zone).unwrap_or(usize::MAX);
+            let Some(open) = self.zones.get_mut(index) else {
+                return Err(StateError::new(format!(
+                    "open zone {zone} of the saved cache is past the end of the device"
+                )));
+            };
+            open.open = true;
+            self.candidates.push(index as u32);
+        }
+        restore_each(cached, state, |entry, block, state| {
+            let accesses = u32::try_from(state.take_u64()?)
+                .map_err(|_| StateError::new("a number of accesses is out of range"))?;
+            self.add(entry, block.lba, block.dirty, accesses);
+            Ok(())
+        })
+    }
+}

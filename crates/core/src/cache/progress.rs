@@ -1,0 +1,378 @@
+//! Jobs on their way: what starts them, what their operations bring, and what ends them.
+
+use super::Cache;
+use super::entries::{Flag, NONE};
+use super::jobs::{Event, JobKind, Waiter};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::{Context, Issue, Port};
+use crate::operation::{Completion, Operation, Tag};
+use crate::units::BlockCount;
+
+impl Cache {
+    /// Lets a job wait for an event of an entry.
+    pub(super) fn block_on(&mut self, job: u32, entry: u32, event: Event) {
+        self.jobs.get_mut(job).blocked += 1;
+        let entry = self.entries.get_mut(entry);
+        self.waits.add(entry, event, Waiter::Job(job));
+    }
+
+    /// One thing less for a job to wait for; after the last one it starts.
+    #[inline]
+    pub(super) fn unblock(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get_mut(id);
+        job.blocked -= 1;
+        if job.blocked == 0 {
+            self.start(id, ctx);
+        }
+    }
+
+    /// Tells those who wait for an event of an entry that it has happened, or, with an error,
+    /// that it never will.
+    pub(super) fn notify(
+        &mut self,
+        entry: u32,
+        event: Event,
+        error: Option<IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        if self.entries.get(entry).waits == NONE {
+            return;
+        }
+        let mut woken = core::mem::take(&mut self.woken);
+        self.waits
+            .take(self.entries.get_mut(entry), event, &mut woken);
+        for waiter in woken.drain(..) {
+            match waiter {
+                Waiter::Job(job) => {
+                    let waiting = self.jobs.get_mut(job);
+                    waiting.error = waiting.error.or(error);
+                    self.unblock(job, ctx);
+                }
+                Waiter::Successor(entry) => {
+                    self.entries.get_mut(entry).clear(Flag::HasOlder);
+                    self.notify(entry, Event::Alone, None, ctx);
+                    self.check_settled(entry, ctx);
+                    self.retire(entry, ctx);
+                }
+            }
+        }
+        self.woken = woken;
+    }
+
+    /// Everything a job waited for has happened.
+    fn start(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        match job.kind {
+            JobKind::Destage | JobKind::BackingWrite => return self.pump_destages(ctx),
+            JobKind::Flush => {
+                self.jobs.get_mut(id).outstanding = 2;
+                let nothing = (Extent::EMPTY, BufferSlice::EMPTY);
+                self.issue(id, Cache::FLASH, Operation::Flush, nothing, ctx);
+                self.issue(id, Cache::BACKING, Operation::Flush, nothing, ctx);
+                return;
+            }
+            _ => {}
+        }
+        // Data that never came, or a slot that never will, fails whoever waited for it.
+        let lacks_data = job.kind == JobKind::FlashRead
+            && job
+                .entries
+                .iter()
+                .any(|entry| !self.entries.get(*entry).is(Flag::HoldsData));
+        if job.error.is_some() || lacks_data {
+            let job = self.jobs.get_mut(id);
+            job.error = job.error.or(Some(IoError::Medium));
+            return self.job_done(id, ctx);
+        }
+        let (operation, blocks, buffer) = (job.operation, job.extent.blocks, job.buffer);
+        let (port, start) = match job.kind {
+            JobKind::MissRead => (Cache::BACKING, job.extent.start.0),
+            _ => (
+                Cache::FLASH,
+                u64::from(self.entries.get(job.entries[0]).slot),
+            ),
+        };
+        self.jobs.get_mut(id).outstanding = 1;
+        let place = (Extent::new(start, blocks.0), buffer);
+        self.issue(id, port, operation, place, ctx);
+    }
+
+    /// Issues an operation of a job; the caller counts it as outstanding.
+    pub(super) fn issue(
+        &mut self,
+        id: u32,
+        port: Port,
+        operation: Operation,
+        place: (Extent, BufferSlice),
+        ctx: &mut Context<'_>,
+    ) {
+        ctx.issue(Issue {
+            port,
+            operation,
+            extent: place.0,
+            buffer: place.1,
+            cause: self.jobs.get(id).cause,
+            tag: Tag(u64::from(id)),
+        });
+    }
+
+    /// Issues one operation for each run of adjoining slots under the entries of a job that
+    /// `wanted` holds for, the buffer in the order of the entries. Returns how many.
+    pub(super) fn issue_flash_runs(
+        &mut self,
+        id: u32,
+        operation: Operation,
+        wanted: Flag,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        let entries = self.jobs.take_entries(id);
+        let buffer = self.jobs.get(id).buffer;
+        let mut issued = 0;
+        let mut first = 0;
+        while first < entries.len() {
+            let length = self.run_in_flash(&entries[first..], wanted);
+            if length == 0 {
+                first += 1;
+                continue;
+            }
+            let slot = self.entries.get(entries[first]).slot;
+            let part = buffer.part(first as u64, length as u64);
+            let extent = Extent::new(u64::from(slot), length as u64);
+            self.issue(id, Cache::FLASH, operation, (extent, part), ctx);
+            issued += 1;
+            first += length;
+        }
+        self.jobs.get_mut(id).entries = entries;
+        issued
+    }
+
+    /// How many of the first entries have the property and adjoin in flash.
+    fn run_in_flash(&self, entries: &[u32], wanted: Flag) -> usize {
+        let first = u64::from(self.entries.get(entries[0]).slot);
+        let adjoins = |(at, id): &(u64, &u32)| {
+            let entry = self.entries.get(**id);
+            entry.is(wanted) && u64::from(entry.slot) == first + at
+        };
+        (0..).zip(entries).take_while(adjoins).count()
+    }
+
+    /// How many of the first entries have the property and adjoin below.
+    pub(super) fn run_below(&self, entries: &[u32], wanted: Flag) -> usize {
+        let first = self.entries.get(entries[0]).lba;
+        let adjoins = |(at, id): &(u64, &u32)| {
+            let entry = self.entries.get(**id);
+            entry.is(wanted) && entry.lba == first + BlockCount(*at)
+        };
+        (0..).zip(entries).take_while(adjoins).count()
+    }
+
+    /// An operation has finished; its tag is the job.
+    pub(super) fn operation_done(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        let id = completion.tag.0 as u32;
+        let job = self.jobs.get_mut(id);
+        job.error = job.error.or(completion.result.err());
+        job.outstanding -= 1;
+        if job.outstanding == 0 {
+            self.job_done(id, ctx);
+        }
+        self.fail_starved(ctx);
+    }
+
+    /// The last outstanding operation of a job has finished, or it cannot start.
+    pub(super) fn job_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        match self.jobs.get(id).kind {
+            JobKind::FlashRead => self.flash_read_done(id, ctx),
+            JobKind::FlashWrite => self.flash_write_done(id, ctx),
+            JobKind::MissRead => self.miss_read_done(id, ctx),
+            JobKind::Fill => {
+                let buffer = self.jobs.get(id).buffer;
+                ctx.release(buffer);
+                self.flash_write_done(id, ctx);
+            }
+            JobKind::Destage => self.destage_step_done(id, ctx),
+            JobKind::BackingWrite | JobKind::Flush => {
+                let job = self.jobs.get(id);
+                let (host, error) = (job.host, job.error);
+                let entries = self.jobs.take_entries(id);
+                self.jobs.close(id, entries);
+                self.end_part(host, error, ctx);
+            }
+        }
+    }
+
+    /// A part of a host request has ended; the last one answers it.
+    #[inline]
+    pub(super) fn end_part(&mut self, host: u32, error: Option<IoError>, ctx: &mut Context<'_>) {
+        if host != NONE
+            && let Some((request, result)) = self.hosts.end_part(host, error)
+        {
+            ctx.finish(request, result);
+        }
+    }
+
+    fn flash_read_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        let (host, error) = (job.host, job.error);
+        let entries = self.jobs.take_entries(id);
+        for entry in &entries {
+            self.unpin(*entry, ctx);
+        }
+        self.jobs.close(id, entries);
+        self.end_part(host, error, ctx);
+    }
+
+    /// A host write or a fill has reached flash, or failed to.
+    fn flash_write_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        let (host, error) = (job.host, job.error);
+        let entries = self.jobs.take_entries(id);
+        for id in &entries {
+            let entry = self.entries.get_mut(*id);
+            entry.writes -= 1;
+            if error.is_none() {
+                entry.set(Flag::HoldsData);
+            } else if !entry.is(Flag::HoldsData) && entry.writes == 0 && entry.is(Flag::Cached) {
+                // The slot holds another block's data or none: the copy below is the newest.
+                self.remove_from_map(*id);
+            }
+            self.notify(*id, Event::Written, None, ctx);
+            self.check_settled(*id, ctx);
+            self.unpin(*id, ctx);
+        }
+        if error.is_some() {
+            self.set_gauges(ctx);
+        }
+        self.jobs.close(id, entries);
+        self.end_part(host, error, ctx);
+    }
+
+    /// Missing blocks have come from below. They are copied, so that the host need not wait until
+    /// they are in flash.
+    fn miss_read_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        let (host, error, data, extent) = (job.host, job.error, job.buffer, job.extent);
+        let mut entries = self.jobs.take_entries(id);
+        let mut kept = 0;
+        for at in 0..entries.len() {
+            let id = entries[at];
+            let awaited = self.entries.get(id).is(Flag::AwaitsData);
+            if awaited && error.is_none() {
+                entries[kept] = id;
+                kept += 1;
+                continue;
+            }
+            if awaited {
+                self.remove_from_map(id);
+                self.give_up_slot(id, ctx);
+            }
+            let entry = self.entries.get_mut(id);
+            entry.writes -= u8::from(entry.writes > 0);
+            self.check_settled(id, ctx);
+            self.unpin(id, ctx);
+        }
+        entries.truncate(kept);
+        if entries.is_empty() {
+            self.jobs.close(id, entries);
+        } else {
+            let own = ctx.allocate(BlockCount(entries.len() as u64));
+            let mut first = 0;
+            while first < entries.len() {
+                let length = self.run_below(&entries[first..], Flag::AwaitsData);
+                let lba = self.entries.get(entries[first]).lba;
+                let from = data.part(lba.offset_from(extent.start), length as u64);
+                ctx.copy(from, own.part(first as u64, length as u64));
+                first += length;
+            }
+            for entry in &entries {
+                self.entries.get_mut(*entry).clear(Flag::AwaitsData);
+            }
+            let job = self.jobs.get_mut(id);
+            job.kind = JobKind::Fill;
+            job.host = NONE;
+            job.buffer = own;
+            job.entries = entries;
+            let issued = self.issue_flash_runs(id, Operation::WRITE, Flag::Cached, ctx);
+            self.jobs.get_mut(id).outstanding = issued;
+        }
+        if error.is_some() {
+            self.set_gauges(ctx);
+        }
+        self.end_part(host, error, ctx);
+    }
+
+    /// Takes a cached entry out of the map; it is leaving, and its data is not wanted any more.
+    pub(super) fn remove_from_map(&mut self, id: u32) {
+        self.policy.on_remove(id);
+        let entry = self.entries.get_mut(id);
+        entry.clear(Flag::Cached);
+        entry.set(Flag::Leaving);
+        self.cached_blocks -= 1;
+        if entry.is(Flag::Dirty) {
+            entry.clear(Flag::Dirty);
+            self.dirty_blocks -= 1;
+        }
+    }
+
+    /// Gives up the slot, or the place in the queue for one, of an entry whose data has not come:
+    /// nothing was issued for the slot, and a newcomer may be waiting for it.
+    pub(super) fn give_up_slot(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let entry = self.entries.get_mut(id);
+        entry.clear(Flag::AwaitsData);
+        if entry.is(Flag::AwaitsSlot) {
+            entry.clear(Flag::AwaitsSlot);
+            self.slots.stop_waiting(id);
+            self.notify(id, Event::Slotted, None, ctx);
+        } else {
+            self.release_slot(id, ctx);
+        }
+    }
+
+    /// Frees the slot of an entry, which goes to the newcomer that has waited longest.
+    pub(super) fn release_slot(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let slot = core::mem::replace(&mut self.entries.get_mut(id).slot, NONE);
+        if slot == NONE {
+            return;
+        }
+        if let Some(newcomer) = self.slots.free(slot) {
+            let entry = self.entries.get_mut(newcomer);
+            entry.slot = slot;
+            entry.clear(Flag::AwaitsSlot);
+            self.notify(newcomer, Event::Slotted, None, ctx);
+        }
+    }
+
+    pub(super) fn check_settled(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let entry = self.entries.get(id);
+        if entry.waits != NONE && entry.writes == 0 && !entry.is(Flag::HasOlder) {
+            self.notify(id, Event::Settled, None, ctx);
+        }
+    }
+
+    /// A job no longer names an entry.
+    #[inline]
+    pub(super) fn unpin(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let entry = self.entries.get_mut(id);
+        entry.pins -= 1;
+        if entry.is(Flag::Leaving) {
+            self.retire(id, ctx);
+        }
+    }
+
+    /// Lets a leaving entry go as far as it can: its slot when no job uses it, and the entry when
+    /// no older version of its block is left either.
+    pub(super) fn retire(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let entry = self.entries.get(id);
+        if !entry.is(Flag::Leaving) || entry.pins > 0 || entry.is(Flag::Destaging) {
+            return;
+        }
+        self.release_slot(id, ctx);
+        // A newcomer that got the slot may have set things going, but never for this block.
+        if !self.entries.get(id).is(Flag::HasOlder) {
+            self.entries.unlink(id);
+            self.notify(id, Event::Gone, None, ctx);
+            self.entries.free(id);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What a cache can be told, and whether it makes sense.
+
+use super::EvictionPolicy;
+use super::lru::Lru;
+use super::lru_band::LruBand;
+use super::opt::Opt;
+use super::pore::Pore;
+use super::unlimited::Unlimited;
+use crate::disk::Geometry;
+use crate::map::BandTable;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+/// Entries and slots are numbered in 32 bits, one number kept for "none".
+const SLOTS_MAX: u64 = u32::MAX as u64 - 2;
+
+/// Which requests bring blocks into a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheMode {
+    /// Reads and writes.
+    ReadWrite,
+    /// Writes. A read neither allocates nor counts as a use, but takes cached blocks from the
+    /// cache.
+    WriteOnly,
+}
+
+/// The settings of a cache: plain values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CacheSettings {
+    /// Blocks the cache holds.
+    pub capacity_blocks: u64,
+    /// Flash blocks beyond the capacity, for victims on their way below.
+    pub destage_slots_max: u32,
+    /// Which requests bring blocks in.
+    pub mode: CacheMode,
+    /// Who leaves when the cache is full.
+    pub policy: PolicySettings,
+}
+
+/// The replacement policies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PolicySettings {
+    /// The least recently used block leaves.
+    Lru,
+    /// With the least recently used block leave all cached blocks of its band.
+    LruBand {
+        /// The bands, where the node below publishes none.
+        bands: Option<Arc<BandTable>>,
+    },
+    /// The least recently used block that is clean or lies in an open zone leaves (PORE).
+    Pore(PoreSettings),
+    /// No block leaves: the capacity must be that of the node below. An upper bound.
+    Unlimited,
+    /// The block that is used again last leaves (Belady). An upper bound for hits.
+    Opt {
+        /// For each block looked up, in order, the number of the next look-up of the same block,
+        /// or `u32::MAX`: see [`next_uses`](super::next_uses).
+        next_uses: Arc<[u32]>,
+    },
+}
+
+/// The options of PORE (MSST 2017).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoreSettings {
+    /// Blocks in a zone, the unit that is opened (20 MiB in the paper: 5120).
+    pub zone_blocks: u64,
+    /// Length of a period, and dirty blocks that the open zones must hold together at its start:
+    /// the blocks of the persistent cache below.
+    pub period_blocks: u64,
+    /// What counts towards the length of a period.
+    pub period_counter: PeriodCounter,
+    /// Which accesses make a block popular.
+    pub popularity_window: PopularityWindow,
+    /// Accesses that every dirty block is given on top, 0 or 1.
+    pub access_floor: u64,
+    /// Which zones are opened first.
+    pub open_zones: OpenZones,
+}
+
+/// What counts towards the length of a period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PeriodCounter {
+    /// Writes that missed.
+    WriteMiss,
+    /// Dirty blocks evicted.
+    DirtyEvict,
+    /// Blocks that became dirty in the cache, by insertion or by a write to a clean block.
+    DirtyInsert,
+}
+
+/// Which accesses make a block popular.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PopularityWindow {
+    /// Those since the last division.
+    Period,
+    /// All since the block came in, its insertion included.
+    Lifetime,
+}
+
+/// Which zones are opened first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenZones {
+    /// Coverage first: the largest share of dirty blocks.
+    Cf,
+    /// Popularity first: the fewest accesses a dirty block.
+    Pf,
+    /// Balanced: the fewest accesses a dirty block, divided by the coverage.
+    Bl,
+    /// Every zone, always: plain LRU.
+    All,
+}
+
+/// A setting that cannot be: the words say which, its value and what is accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CacheSettingsError {
+    /// The setting, its value and what is accepted.
+    pub message: String,
+}
+
+impl fmt::Display for CacheSettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+fn error<T>(message: String) -> Result<T, CacheSettingsError> {
+    Err(CacheSettingsError { message })
+}
+
+impl CacheSettings {
+    /// Checks the sizes and returns the number of flash slots.
+    pub(super) fn check(
+        &self,
+        flash: &Geometry,
+        backing: &Geometry,
+    ) -> Result<u32, CacheSettingsError> {
+        let capacity = self.capacity_blocks;
+        if capacity == 0 {
+            return error("capacity_blocks is 0: a cache holds at least 1 block".into());
+        }
+        let slots = capacity.saturating_add(u64::from(self.destage_slots_max));
+        if slots > SLOTS_MAX {
+            return error(format!(
+                "capacity_blocks {capacity} and destage_slots_max {} are together more than \
+                 {SLOTS_MAX} blocks",
+                self.destage_slots_max
+            ));
+        }
+        if slots > flash.blocks.0 {
+            return error(format!(
+                "capacity_blocks {capacity} and destage_slots_max {} do not fit a flash device of \
+                 {} blocks",
+                self.destage_slots_max, flash.blocks.0
+            ));
+        }
+        if self.policy == PolicySettings::Unlimited && capacity < backing.blocks.0 {
+            return error(format!(
+                "capacity_blocks {capacity} with the policy unlimited: it must be at least the {} \
+                 blocks of the device below",
+                backing.blocks.0
+            ));
+        }
+        Ok(slots as u32)
+    }
+
+    /// The policy, empty.
+    pub(super) fn build_policy(
+        &self,
+        backing: &Geometry,
+    ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
+        Ok(match &self.policy {
+            PolicySettings::Lru => Box::new(Lru::new()),
+            PolicySettings::LruBand { bands } => {
+                let Some(bands) = bands.as_ref().or(backing.bands.as_ref()) else {
+                    return error(
+                        "the policy lru-band needs bands, and the device below has none: give a \
+                         band table"
+                            .into(),
+                    );
+                };
+                if bands.blocks() < backing.blocks {
+                    return error(format!(
+                        "the bands of the policy lru-band cover {} blocks, the device below has {}",
+                        bands.blocks().0,
+                        backing.blocks.0
+                    ));
+                }
+                Box::new(LruBand::new(Arc::clone(bands)))
+            }
+            PolicySettings::Pore(settings) => {
+                settings.check(backing)?;
+                Box::new(Pore::new(*settings, self.capacity_blocks, backing.blocks))
+            }
+            PolicySettings::Unlimited => Box::new(Unlimited),
+            PolicySettings::Opt { next_uses } => Box::new(Opt::new(Arc::clone(next_uses))),
+        })
+    }
+}
+
+impl PoreSettings {
+    fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
+        /// Zone numbers share a word with two flags.
+        const ZONES_MAX: u64 = 1 << 30;
+        if self.zone_blocks == 0 {
+            return error("zone_blocks is 0: a zone holds at least 1 block".into());
+        }
+        let zones = backing.blocks.0.div_ceil(self.zone_blocks);
+        if zones > ZONES_MAX {
+            return error(format!(
+                "zone_blocks {} makes {zones} zones of the device below: at most {ZONES_MAX}",
+                self.zone_blocks
+            ));
+        }
+        if self.period_blocks == 0 {
+            return error("period_blocks is 0: a period is at least 1 block long".into());
+        }
+        if self.access_floor > 1 {
+            return error(format!(
+                "access_floor is {}: it is 0 or 1",
+                self.access_floor
+            ));
+        }
+        Ok(())
+    }
+}
