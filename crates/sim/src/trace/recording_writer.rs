@@ -73,7 +73,8 @@ impl<W: Write> RecordingWriter<W> {
             tag |= TAG_DEVICE;
         }
         if !flush {
-            if (record.offset_bytes | record.length_bytes | previous.end_bytes) % 512 == 0 {
+            if (record.offset_bytes | record.length_bytes | previous.end_bytes).is_multiple_of(512)
+            {
                 tag |= TAG_SECTORS;
                 unit = 512;
             }

@@ -94,7 +94,7 @@ pub(super) fn write(output: &mut impl Write, record: &TraceRecord) -> io::Result
         TraceOperation::Write | TraceOperation::WriteZeroes => 'w',
         TraceOperation::Trim | TraceOperation::Flush => return Ok(false),
     };
-    if record.offset_bytes % SECTOR_BYTES != 0 {
+    if !record.offset_bytes.is_multiple_of(SECTOR_BYTES) {
         return Ok(false);
     }
     let (seconds, nanoseconds) = (record.time_ns / SECOND_NS, record.time_ns % SECOND_NS);

@@ -62,7 +62,7 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Model {
     /// Table `[volume]`: published counts and footprint of a real volume.
-    Volume(Volume),
+    Volume(Box<Volume>),
     /// One of the plain loads for benchmarks.
     Plain(PlainLoad),
 }
@@ -119,7 +119,7 @@ impl Recipe {
         };
         let file: RecipeFile = toml::from_str(text).map_err(|error| problem(error.to_string()))?;
         let mut models: Vec<Model> = [
-            file.volume.map(Model::Volume),
+            file.volume.map(|volume| Model::Volume(Box::new(volume))),
             file.uniform_random
                 .map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
             file.sequential
@@ -163,7 +163,7 @@ impl Recipe {
             return Err(problem(format!("scale {factor}; accepted: 1 to 1e9")));
         }
         let model = match &self.model {
-            Model::Volume(volume) => Model::Volume(volume.scaled(factor)),
+            Model::Volume(volume) => Model::Volume(Box::new(volume.scaled(factor))),
             Model::Plain(load) => Model::Plain(load.scaled(factor)),
         };
         if let Some(reason) = model.problem() {

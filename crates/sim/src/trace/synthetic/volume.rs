@@ -194,7 +194,7 @@ impl Volume {
             ("locality.duration_s", locality.duration_s as f64),
         ];
         for (name, value) in at_least_one {
-            if !(value >= 1.0 && value <= 1e15) {
+            if !(1.0..=1e15).contains(&value) {
                 return Some(format!("{name} is {value}; accepted: 1 or more"));
             }
         }
