@@ -153,6 +153,7 @@ impl PersistentCache {
                 self.gathered.extend(self.log.map().pieces(whole));
                 let Some(lowest) = self.gathered.first() else {
                     self.end_rewrite();
+                    self.resume_reads(ctx);
                     return false;
                 };
                 let lowest = lowest.extent.start.offset_from(whole.start);
@@ -162,10 +163,6 @@ impl PersistentCache {
                 };
                 rewrite.blocks = whole.blocks.0 - rewrite.from;
                 self.gathered.sort_unstable_by_key(|piece| piece.position);
-                if ctx.is_planted(PlantedBug::EntryDroppedDuringRewrite) && self.gathered.len() > 1
-                {
-                    self.gathered.pop();
-                }
                 rewrite.gathered_before = self.log.tail();
                 rewrite.hold = self.gathered.first().map(|piece| piece.position);
                 self.layout.home(rewrite.band, rewrite.from, rewrite.blocks)
@@ -343,7 +340,10 @@ impl PersistentCache {
             ctx.count(Counter::PersistentCacheMergedBlocks, merged);
             ctx.count(Counter::BandsRewritten, 1);
             let band = self.bands.extent_of(rewrite.band);
-            let before = rewrite.gathered_before;
+            let mut before = rewrite.gathered_before;
+            if ctx.is_planted(PlantedBug::EntryDroppedDuringRewrite) {
+                before = u64::MAX;
+            }
             self.log.supersede_before(band, before, &mut self.gathered);
         }
         self.release_buffers(&rewrite, ctx);

@@ -4,13 +4,14 @@
 use imbrex_core::buffer::{Buffers, ContentKind, Stamp};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::engine::{Clock, Engine, Frontend};
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, Stack};
 use imbrex_core::units::{Instant, Lba};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// What one memory disk holds, and what of it a power cut would take.
@@ -24,6 +25,8 @@ pub struct Medium {
     pub writes: u64,
     /// Every write in the order of submission, for tests that compare sequences.
     pub write_log: Vec<Extent>,
+    /// Operations that failed so far; see [`MemoryDisk::failing`].
+    pub faults: u64,
     /// True for a shingled medium; see [`MemoryDisk::destructive`].
     overlap: bool,
 }
@@ -37,6 +40,8 @@ pub struct MemoryDisk {
     /// Longest time an operation may take; 0 makes every operation instant and in order.
     latency_max_ns: u64,
     serial: u64,
+    /// One in so many of the first so many operations fails; none when zero.
+    faults: (u64, u64),
 }
 
 struct Pending {
@@ -44,6 +49,7 @@ struct Pending {
     serial: u64,
     op: DiskOp,
     executed: bool,
+    fails: bool,
     volatile_covered: Vec<u64>,
 }
 
@@ -56,6 +62,16 @@ impl MemoryDisk {
             queue: Vec::new(),
             latency_max_ns,
             serial: 0,
+            faults: (0, 0),
+        }
+    }
+
+    /// Makes about one in `one_in` of the first `operations` operations fail. A write that fails
+    /// leaves nothing readable where it was going.
+    pub fn failing(self, one_in: u64, operations: u64) -> MemoryDisk {
+        MemoryDisk {
+            faults: (one_in, operations),
+            ..self
         }
     }
 
@@ -74,8 +90,18 @@ impl MemoryDisk {
         Rc::clone(&self.medium)
     }
 
-    fn execute(&mut self, op: &DiskOp, buffers: &mut Buffers) {
+    fn execute(&mut self, op: &DiskOp, fails: bool, buffers: &mut Buffers) {
         let medium = &mut *self.medium.borrow_mut();
+        let write = matches!(op.operation, Operation::Write { .. });
+        if fails && write {
+            destroy_overlapped(medium, &self.geometry, op.extent);
+            for block in op.extent.start.0..op.extent.end().0 {
+                medium.blocks.insert(block, Stamp::DESTROYED);
+            }
+        }
+        if fails {
+            return;
+        }
         match op.operation {
             Operation::Read => {
                 let target = buffers.stamps_mut(op.buffer).expect("stamped buffers");
@@ -126,8 +152,10 @@ impl Disk for MemoryDisk {
 
     fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         let early = self.latency_max_ns == 0 || self.rng.below(2) == 0;
+        let (one_in, operations) = self.faults;
+        let fails = self.serial < operations && self.rng.below(one_in) == 0;
         if early {
-            self.execute(&op, buffers);
+            self.execute(&op, fails, buffers);
         }
         let wait = if self.latency_max_ns == 0 {
             0
@@ -148,6 +176,7 @@ impl Disk for MemoryDisk {
             serial,
             op,
             executed: early,
+            fails,
             volatile_covered,
         });
     }
@@ -163,9 +192,16 @@ impl Disk for MemoryDisk {
             .0;
         let pending = self.queue.remove(index);
         if !pending.executed {
-            self.execute(&pending.op, buffers);
+            self.execute(&pending.op, pending.fails, buffers);
         }
         let mut medium = self.medium.borrow_mut();
+        if pending.fails {
+            medium.faults += 1;
+            return Some(DiskCompletion {
+                id: pending.op.id,
+                result: Err(IoError::Medium),
+            });
+        }
         match pending.op.operation {
             Operation::Write { durability } | Operation::Zero { durability, .. } => {
                 medium.writes += 1;
@@ -255,7 +291,10 @@ pub struct CheckingHost {
     queue_depth: usize,
     version: u64,
     model: BTreeMap<u64, Stamp>,
-    in_flight: BTreeMap<u64, Expectation>,
+    /// Blocks whose last write failed: each holds an older or the newer version, or fails to read.
+    tainted: BTreeSet<u64>,
+    /// With the number of faults before the request was sent.
+    in_flight: BTreeMap<u64, (Expectation, u64)>,
     media: Vec<Rc<RefCell<Medium>>>,
     /// What went wrong first.
     pub failure: Option<String>,
@@ -273,10 +312,30 @@ impl CheckingHost {
             queue_depth,
             version: 0,
             model: BTreeMap::new(),
+            tainted: BTreeSet::new(),
             in_flight: BTreeMap::new(),
             media,
             failure: None,
         }
+    }
+
+    fn faults(&self) -> u64 {
+        self.media.iter().map(|m| m.borrow().faults).sum()
+    }
+
+    /// Whether a request may have failed: a disk operation failed meanwhile, or it reads a block
+    /// that a failed write has left behind.
+    fn may_fail(&self, step: Step, faults_before: u64) -> bool {
+        let tainted = |extent: Extent| {
+            let blocks = extent.start.0..extent.end().0;
+            self.tainted.range(blocks).next().is_some()
+        };
+        self.faults() > faults_before || matches!(step, Step::Read(extent) if tainted(extent))
+    }
+
+    fn is_allowed(&self, block: u64, got: Stamp, expected: Stamp) -> bool {
+        let known = got == Stamp::ZERO || got.lba == Lba(block);
+        got == expected || (known && self.tainted.contains(&block))
     }
 
     fn fail(&mut self, message: String) {
@@ -356,7 +415,8 @@ impl Frontend for CheckingHost {
                 )
             }
         };
-        self.in_flight.insert(tag, expectation);
+        let faults = self.faults();
+        self.in_flight.insert(tag, (expectation, faults));
         Some(Arrival {
             tag: Tag(tag),
             operation,
@@ -368,19 +428,32 @@ impl Frontend for CheckingHost {
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
         let tag = completion.tag.0;
         let step = self.steps[tag as usize];
-        let Some(expectation) = self.in_flight.remove(&tag) else {
+        let Some((expectation, faults)) = self.in_flight.remove(&tag) else {
             return self.fail(format!("step {tag} {step:?} was answered twice"));
         };
-        if completion.result.is_err() {
+        let failed = completion.result.is_err();
+        if failed && !self.may_fail(step, faults) {
             self.fail(format!(
                 "step {tag} {step:?} failed: {:?}",
                 completion.result
             ));
         }
+        if let Step::Write(extent) | Step::WriteDurable(extent) | Step::Zero(extent) = step {
+            for block in extent.start.0..extent.end().0 {
+                if failed {
+                    self.tainted.insert(block);
+                } else {
+                    self.tainted.remove(&block);
+                }
+            }
+        }
         match expectation {
+            Expectation::Blocks(buffer, ..) if failed => buffers.release(buffer),
             Expectation::Blocks(buffer, extent, expected) => {
                 let got = buffers.stamps(buffer).expect("stamped buffers").to_vec();
-                if let Some(i) = (0..got.len()).find(|i| got[*i] != expected[*i]) {
+                if let Some(i) = (0..got.len())
+                    .find(|i| !self.is_allowed(extent.start.0 + *i as u64, got[*i], expected[*i]))
+                {
                     let block = extent.start.0 + i as u64;
                     self.fail(format!(
                         "step {tag} {step:?}: block {block} reads {:?}, expected {:?}",
@@ -390,6 +463,7 @@ impl Frontend for CheckingHost {
                 buffers.release(buffer);
             }
             Expectation::Written(buffer) => buffers.release(buffer),
+            Expectation::Flushed(_) if failed => {}
             Expectation::Flushed(volatile) => {
                 for (disk, before) in volatile.iter().enumerate() {
                     let left = self.media[disk].borrow().volatile.clone();

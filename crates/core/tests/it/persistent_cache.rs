@@ -110,6 +110,70 @@ fn keeps_data_with_a_log_of_one_slot() {
     check_with("a log of one slot", tiny);
 }
 
+/// Mostly writes and zeroes over a few bands, so that rewrites, zeroed entries and updates meet.
+fn zeroing_steps(seed: u64, blocks: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed, 13);
+    let mut steps = random_steps(seed, 400, blocks, 6);
+    for step in &mut steps {
+        if let Step::Read(extent) | Step::Write(extent) = *step
+            && rng.below(4) == 0
+        {
+            *step = Step::Zero(extent);
+        }
+    }
+    steps
+}
+
+#[test]
+fn keeps_data_when_zeroes_meet_rewrites() {
+    let in_place = PersistentCacheSettings {
+        update: UpdateMethod::InPlace,
+        ..settings()
+    };
+    for settings in [settings(), in_place, with_bypass()] {
+        let settings = PersistentCacheSettings {
+            log_blocks: BlockCount(16),
+            ..settings
+        };
+        for seed in 0..400 {
+            let (stack, disk, _) = build(seed, &settings);
+            let steps = zeroing_steps(seed, stack.geometry().blocks.0 / 4);
+            if let Err(failure) = play(stack, vec![disk], steps, 16) {
+                panic!("seed {seed}, {settings:?}: {failure}");
+            }
+        }
+    }
+}
+
+#[test]
+fn loses_nothing_but_failed_writes_when_the_disk_fails() {
+    let from_first_dirty = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirty,
+        ..settings()
+    };
+    let mut faults = 0;
+    for settings in [settings(), from_first_dirty, with_bypass()] {
+        for seed in 0..300 {
+            let (stack, disk, _) = build(seed, &settings);
+            let disk = disk.failing(12, 400);
+            let medium = disk.medium();
+            let blocks = stack.geometry().blocks.0;
+            let steps = if settings.bypass {
+                streaming_steps(seed, blocks)
+            } else {
+                random_steps(seed, 300, blocks, 12)
+            };
+            let depth = [1, 2, 5, 16][(seed % 4) as usize];
+            match play(stack, vec![disk], steps, depth) {
+                Ok(engine) => assert_eq!(engine.buffers.allocated(), 0),
+                Err(failure) => panic!("seed {seed}, queue depth {depth}, {settings:?}: {failure}"),
+            }
+            faults += medium.borrow().faults;
+        }
+    }
+    assert!(faults > 10_000, "only {faults} operations failed");
+}
+
 /// Streams, restarted and interrupted at any block, between random requests.
 fn streaming_steps(seed: u64, blocks: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed, 9);
