@@ -319,6 +319,13 @@ impl CheckingHost {
         }
     }
 
+    /// Goes on with other steps, expecting what the steps so far have left behind.
+    pub fn continue_with(&mut self, steps: Vec<Step>) {
+        assert!(self.finished(), "a host was sent on before it had finished");
+        self.steps = steps;
+        self.next = 0;
+    }
+
     fn faults(&self) -> u64 {
         self.media.iter().map(|m| m.borrow().faults).sum()
     }
@@ -483,37 +490,78 @@ impl Frontend for CheckingHost {
     }
 }
 
-/// Runs `steps` on a stack and returns the first thing that went wrong, or the engine.
+/// Runs `steps` on a stack, reads every block once more, and returns the first thing that went
+/// wrong, or the engine.
 pub fn play(
     stack: Stack,
     disks: Vec<MemoryDisk>,
     steps: Vec<Step>,
     queue_depth: usize,
 ) -> Result<Engine, String> {
+    let (mut engine, mut host) = engine_and_host(stack, disks, queue_depth);
+    let steps = with_a_last_look(&engine, steps);
+    run(&mut engine, &mut host, steps)?;
+    Ok(engine)
+}
+
+/// Like [`play`], with a clean shutdown in the middle: `rebuilt` takes over the disks and what the
+/// first stack has saved. Returns the first stack as well.
+pub fn play_with_restart(
+    stack: Stack,
+    rebuilt: Stack,
+    disks: Vec<MemoryDisk>,
+    mut steps: Vec<Step>,
+    queue_depth: usize,
+) -> Result<(Stack, Engine), String> {
+    let (mut engine, mut host) = engine_and_host(stack, disks, queue_depth);
+    let later = steps.split_off(steps.len() / 2);
+    run(&mut engine, &mut host, steps)?;
+    let first = std::mem::replace(&mut engine.stack, rebuilt);
+    engine
+        .stack
+        .restore(&first.save())
+        .map_err(|error| error.to_string())?;
+    let later = with_a_last_look(&engine, later);
+    run(&mut engine, &mut host, later)?;
+    Ok((first, engine))
+}
+
+fn engine_and_host(
+    stack: Stack,
+    disks: Vec<MemoryDisk>,
+    queue_depth: usize,
+) -> (Engine, CheckingHost) {
     let media = disks.iter().map(MemoryDisk::medium).collect();
     let disks = disks
         .into_iter()
         .map(|disk| Box::new(disk) as Box<dyn Disk>)
         .collect();
     let buffers = Buffers::new(ContentKind::Stamped);
-    let mut engine = Engine {
+    let engine = Engine {
         stack,
         disks,
         buffers,
         in_flight_max: 64,
     };
+    (engine, CheckingHost::new(Vec::new(), queue_depth, media))
+}
+
+/// The steps, and every block read once more at the end, from wherever it has ended up.
+fn with_a_last_look(engine: &Engine, mut steps: Vec<Step>) -> Vec<Step> {
     let blocks = engine.stack.geometry().blocks.0;
-    // Every block is read once more at the end, from wherever it has ended up.
-    let mut all = steps;
-    all.extend(
+    steps.extend(
         (0..blocks)
             .step_by(16)
             .map(|b| Step::Read(Extent::new(b, 16.min(blocks - b)))),
     );
-    let mut host = CheckingHost::new(all, queue_depth, media);
-    engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
-    match host.failure {
+    steps
+}
+
+fn run(engine: &mut Engine, host: &mut CheckingHost, steps: Vec<Step>) -> Result<(), String> {
+    host.continue_with(steps);
+    engine.run(&mut JumpingClock::default(), host, &mut |_, _| {});
+    match host.failure.take() {
         Some(failure) => Err(failure),
-        None => Ok(engine),
+        None => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
 //! The persistent cache over a shingled medium that destroys what a write overlaps.
 
 use crate::conformance::check;
-use crate::harness::{MemoryDisk, Step, play, random_steps};
-use imbrex_core::counters::{Counter, Gauge};
+use crate::harness::{MemoryDisk, Step, play, play_with_restart, random_steps};
+use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::map::{BandId, BandTable};
@@ -12,7 +12,7 @@ use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
 };
-use imbrex_core::units::{BlockCount, Duration};
+use imbrex_core::units::{BlockCount, Duration, Lba};
 use std::sync::Arc;
 
 const LOG_BLOCKS: u64 = 64;
@@ -293,7 +293,7 @@ fn reference(writes: &[Step], bands: &BandTable, settings: &PersistentCacheSetti
     };
     for step in writes {
         let extent = match step {
-            Step::Write(extent) => *extent,
+            Step::Write(extent) | Step::WriteDurable(extent) => *extent,
             Step::Zero(extent) => {
                 let zeroed =
                     |slot: &(u64, u64, bool)| (extent.start.0..extent.end().0).contains(&slot.0);
@@ -316,7 +316,7 @@ fn reference(writes: &[Step], bands: &BandTable, settings: &PersistentCacheSetti
             }
             while log.len() == capacity || (run == 0 && entries(&log) >= entries_max) {
                 if log[0].2 {
-                    let band = bands.extent_of(bands.band_of(imbrex_core::units::Lba(log[0].0)));
+                    let band = bands.extent_of(bands.band_of(Lba(log[0].0)));
                     let inside = |slot: &&mut (u64, u64, bool)| {
                         slot.2 && (band.start.0..band.end().0).contains(&slot.0)
                     };
@@ -348,8 +348,19 @@ fn reference(writes: &[Step], bands: &BandTable, settings: &PersistentCacheSetti
     }
 }
 
-#[test]
-fn counts_what_the_untimed_algorithm_counts() {
+fn totals(counts: &Counts) -> Totals {
+    Totals {
+        appended: counts.counter(Counter::PersistentCacheAppendedBlocks),
+        updated: counts.counter(Counter::PersistentCacheUpdatedBlocks),
+        merged: counts.counter(Counter::PersistentCacheMergedBlocks),
+        bands_rewritten: counts.counter(Counter::BandsRewritten),
+        band_blocks: counts.counter(Counter::BandBlocksWritten),
+        used: counts.gauge(Gauge::PersistentCacheUsedBlocks),
+        entries: counts.gauge(Gauge::PersistentCacheEntries),
+    }
+}
+
+fn variants() -> [PersistentCacheSettings; 5] {
     let limited = |entries| PersistentCacheSettings {
         entries_max: Some(entries),
         ..settings()
@@ -363,35 +374,28 @@ fn counts_what_the_untimed_algorithm_counts() {
         entries_max: Some(9),
         ..in_place.clone()
     };
-    let variants = [
+    [
         settings(),
         limited(5),
         limited(20),
         in_place,
         limited_in_place,
-    ];
+    ]
+}
+
+#[test]
+fn counts_what_the_untimed_algorithm_counts() {
+    let variants = variants();
     let mut rewritten = 0;
     for seed in 0..300u64 {
         let settings = &variants[(seed % variants.len() as u64) as usize];
         let (stack, disk, node) = build(seed, settings);
         let longest = [1, 4, 30, 100][(seed / 5 % 4) as usize];
         let steps = random_steps(seed, 300, stack.geometry().blocks.0, longest);
-        let steps: Vec<Step> = steps
-            .into_iter()
-            .filter(|step| !matches!(step, Step::WriteDurable(_)))
-            .collect();
         let expected = reference(&steps, &bands(seed), settings);
         let engine = play(stack, vec![disk], steps, 1).expect("correct");
         let counts = engine.stack.counts(node);
-        let totals = Totals {
-            appended: counts.counter(Counter::PersistentCacheAppendedBlocks),
-            updated: counts.counter(Counter::PersistentCacheUpdatedBlocks),
-            merged: counts.counter(Counter::PersistentCacheMergedBlocks),
-            bands_rewritten: counts.counter(Counter::BandsRewritten),
-            band_blocks: counts.counter(Counter::BandBlocksWritten),
-            used: counts.gauge(Gauge::PersistentCacheUsedBlocks),
-            entries: counts.gauge(Gauge::PersistentCacheEntries),
-        };
+        let totals = totals(counts);
         assert_eq!(totals, expected, "seed {seed}, {settings:?}");
         let read = counts.counter(Counter::BandBlocksRead);
         assert_eq!(read, totals.band_blocks);
@@ -401,4 +405,86 @@ fn counts_what_the_untimed_algorithm_counts() {
         rewritten += totals.bands_rewritten;
     }
     assert!(rewritten > 3_000, "only {rewritten} bands were rewritten");
+}
+
+#[test]
+fn goes_on_after_a_clean_shutdown_as_if_there_had_been_none() {
+    let variants = variants();
+    for seed in 0..150u64 {
+        let settings = &variants[(seed % variants.len() as u64) as usize];
+        let (stack, disk, node) = build(seed, settings);
+        let (rebuilt, ..) = build(seed, settings);
+        let steps = random_steps(seed, 300, stack.geometry().blocks.0, 12);
+        let expected = reference(&steps, &bands(seed), settings);
+        let (first, engine) =
+            play_with_restart(stack, rebuilt, vec![disk], steps, 1).expect("correct");
+        let (before, after) = (
+            totals(first.counts(node)),
+            totals(engine.stack.counts(node)),
+        );
+        let sum = Totals {
+            appended: before.appended + after.appended,
+            updated: before.updated + after.updated,
+            merged: before.merged + after.merged,
+            bands_rewritten: before.bands_rewritten + after.bands_rewritten,
+            band_blocks: before.band_blocks + after.band_blocks,
+            ..after
+        };
+        assert_eq!(sum, expected, "seed {seed}, {settings:?}");
+    }
+}
+
+#[test]
+fn remembers_streams_zeroes_and_failures_over_a_clean_shutdown() {
+    for seed in 0..300u64 {
+        let (stack, disk, _) = build(seed, &with_bypass());
+        let (rebuilt, ..) = build(seed, &with_bypass());
+        let steps = streaming_steps(seed, stack.geometry().blocks.0);
+        let disk = if seed % 2 == 0 {
+            disk
+        } else {
+            disk.failing(12, 200)
+        };
+        let depth = [1, 2, 5, 16][(seed % 4) as usize];
+        if let Err(failure) = play_with_restart(stack, rebuilt, vec![disk], steps, depth) {
+            panic!("seed {seed}, queue depth {depth}: {failure}");
+        }
+    }
+}
+
+#[test]
+fn a_state_of_other_settings_or_cut_short_is_refused() {
+    let (stack, ..) = build(1, &settings());
+    let states = stack.save();
+    let (mut other, ..) = build(2, &settings());
+    let error = other.restore(&states).expect_err("other bands");
+    assert!(error.message.contains("other settings"), "{error}");
+    let (mut same, ..) = build(1, &settings());
+    let mut short = states.clone();
+    short[1].truncate(40);
+    let error = same.restore(&short).expect_err("cut short");
+    assert!(error.message.contains("ends too early"), "{error}");
+}
+
+#[test]
+fn a_rewrite_leaves_nothing_of_zeroed_blocks_at_home() {
+    let (stack, disk, _) = build(1, &settings());
+    let medium = disk.medium();
+    let blocks = stack.geometry().blocks.0;
+    let elsewhere = |block: u64| Step::Write(Extent::new(blocks / 2 + block % (blocks / 2), 1));
+    let full_log = (0..2 * LOG_BLOCKS).map(elsewhere);
+    let mut steps = vec![Step::Write(Extent::new(3, 2))];
+    steps.extend(full_log.clone());
+    steps.push(Step::Zero(Extent::new(3, 1)));
+    steps.push(Step::Write(Extent::new(6, 1)));
+    steps.extend(full_log);
+    play(stack, vec![disk], steps, 1).expect("correct");
+    let areas_behind_the_log = 72;
+    let at_home = |lba| {
+        let medium = medium.borrow();
+        let home = medium.blocks.range(areas_behind_the_log..);
+        home.filter(|(_, stamp)| stamp.lba == Lba(lba)).count()
+    };
+    assert!(at_home(4) > 0 && at_home(6) > 0, "the band was rewritten");
+    assert_eq!(at_home(3), 0, "the zeroed block was left");
 }
