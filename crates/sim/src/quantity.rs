@@ -15,6 +15,13 @@ use std::str::FromStr;
 #[error("{0}")]
 pub struct QuantityError(String);
 
+impl QuantityError {
+    /// The error with this text.
+    pub fn new(text: String) -> QuantityError {
+        QuantityError(text)
+    }
+}
+
 const SIZE_UNITS: [(&str, u64); 13] = [
     ("b", 1),
     ("k", 1 << 10),
@@ -68,6 +75,32 @@ impl Rate {
 /// A span of time, to the nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Span(pub Duration);
+
+/// A size, or a share of something that is known only when a run begins.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SizeOrShare {
+    /// A fixed size.
+    Size(Size),
+    /// `part` / `of` of the touched bands.
+    Share {
+        /// Numerator.
+        part: u64,
+        /// Denominator, not zero.
+        of: u64,
+    },
+}
+
+impl SizeOrShare {
+    /// The size in bytes when the whole is `whole_bytes`, rounded down.
+    pub fn bytes_of(self, whole_bytes: u64) -> u64 {
+        match self {
+            SizeOrShare::Size(size) => size.0,
+            SizeOrShare::Share { part, of } => {
+                (u128::from(whole_bytes) * u128::from(part) / u128::from(of)) as u64
+            }
+        }
+    }
+}
 
 /// The bytes in a size such as `4k`, `256MiB` or `8 TB`.
 ///
@@ -225,6 +258,49 @@ impl fmt::Display for Span {
     }
 }
 
+impl fmt::Display for SizeOrShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeOrShare::Size(size) => size.fmt(f),
+            SizeOrShare::Share { part, of: 100 } => write!(f, "{part} %"),
+            SizeOrShare::Share { part, of } => write!(f, "{part}/{of} of touched bands"),
+        }
+    }
+}
+
+impl FromStr for SizeOrShare {
+    type Err = QuantityError;
+    /// Reads a size, `2 %`, `0.5 %` or `1/256 of touched bands`.
+    fn from_str(text: &str) -> Result<SizeOrShare, QuantityError> {
+        let fail = || {
+            QuantityError(format!(
+                "`{text}` is not a share: a share is written like `2 %` or `1/256 of touched bands`"
+            ))
+        };
+        let share = |part: u64, of: u64| match part {
+            1.. if part <= of => Ok(SizeOrShare::Share { part, of }),
+            _ => Err(fail()),
+        };
+        if let Some(number) = text.trim().strip_suffix('%') {
+            let (number, rest) = split(number).ok_or_else(fail)?;
+            let of = 10u64.checked_pow(number.places + 2).ok_or_else(fail)?;
+            let part = u64::try_from(number.digits).map_err(|_| fail())?;
+            return if rest.is_empty() {
+                share(part, of)
+            } else {
+                Err(fail())
+            };
+        }
+        if let Some((part, of)) = text.split_once('/') {
+            let of = of.trim();
+            let of = of.strip_suffix("of touched bands").unwrap_or(of);
+            let part = part.trim().parse().map_err(|_| fail())?;
+            return share(part, of.trim().parse().map_err(|_| fail())?);
+        }
+        text.parse().map(SizeOrShare::Size)
+    }
+}
+
 impl FromStr for Size {
     type Err = QuantityError;
     fn from_str(text: &str) -> Result<Size, QuantityError> {
@@ -287,7 +363,7 @@ macro_rules! quantity_serde {
         }
     )*};
 }
-quantity_serde!(Size, Rate, Span);
+quantity_serde!(Size, Rate, Span, SizeOrShare);
 
 #[cfg(test)]
 mod tests {
@@ -354,6 +430,24 @@ mod tests {
         assert!(parse_rate("190 MB").is_err());
         assert!(parse_rate("0 MB/s").is_err());
         assert_eq!(Rate(3).time_of(2), Duration(666_666_667));
+    }
+
+    #[test]
+    fn shares_are_percentages_or_fractions() {
+        let share = |part, of| Ok(SizeOrShare::Share { part, of });
+        assert_eq!("2 %".parse(), share(2, 100));
+        assert_eq!("0.5%".parse(), share(5, 1000));
+        assert_eq!("1/256 of touched bands".parse(), share(1, 256));
+        assert_eq!("40MiB".parse(), Ok(SizeOrShare::Size(Size(40 << 20))));
+        let error = "2".parse::<SizeOrShare>().unwrap_err().to_string();
+        assert!(error.contains("has no unit"), "{error}");
+        for text in ["0 %", "101 %", "x/3", "1/0", "2 k%"] {
+            let error = text.parse::<SizeOrShare>().unwrap_err().to_string();
+            assert!(error.contains("is not a share"), "{error}");
+        }
+        let written = SizeOrShare::Share { part: 1, of: 256 };
+        assert_eq!(written.to_string().parse(), Ok(written));
+        assert_eq!(written.bytes_of(1 << 30), 4 << 20);
     }
 
     #[test]

@@ -1,1 +1,32 @@
 //! Simulated disks: mechanics, contents and the drive files that describe them.
+//!
+//! [`SimulatedDisk`] is the whole; [`DriveModel`] is what a drive file says. The equations are in
+//! `docs/models`.
+
+mod arm;
+mod contents;
+mod due;
+mod library;
+mod model;
+mod platters;
+mod rotating;
+mod seek;
+mod simulated;
+mod solid_state;
+mod statistics;
+mod translation;
+mod write_cache;
+
+pub use arm::Direction;
+pub use library::{Drive, DriveError, LIBRARY};
+pub use model::{
+    CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, Scheduler, SeekModel,
+    ShingleModel, SolidStateModel,
+};
+pub use platters::Layout;
+pub use seek::{DatasheetSeek, SeekCurve};
+pub use simulated::{DiskOptions, SimulatedDisk};
+pub use statistics::{AreaUse, DiskStatistics, OperationKind};
+pub use translation::{
+    Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update,
+};

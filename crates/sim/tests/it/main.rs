@@ -1,4 +1,5 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
+mod disks;
 mod report;
 mod traces;

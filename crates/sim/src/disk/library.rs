@@ -1,0 +1,213 @@
+//! The drives that come with Imbrex, and those in files of the user's own.
+
+use super::model::DriveModel;
+use super::simulated::seek_curve;
+use crate::toml_error::{TomlError, from_toml, nearest};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// Names and files of the drives inside the binary.
+pub const LIBRARY: [(&str, &str); 4] = [
+    ("850evo", include_str!("../../../../drives/850evo.toml")),
+    (
+        "cmr-500gb-7200",
+        include_str!("../../../../drives/cmr-500gb-7200.toml"),
+    ),
+    ("pblaze4", include_str!("../../../../drives/pblaze4.toml")),
+    (
+        "st5000as0011",
+        include_str!("../../../../drives/st5000as0011.toml"),
+    ),
+];
+
+/// Why there is no such drive.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Neither a drive of the library nor a file.
+    #[error("unknown drive `{name}`: {hint}; known are {known}, or the path of a TOML file", known = known_names())]
+    Unknown {
+        /// As asked for.
+        name: String,
+        /// The nearest name.
+        hint: String,
+    },
+    /// The file cannot be read.
+    #[error("{path}: {reason}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The file is no drive.
+    #[error(transparent)]
+    Toml(#[from] TomlError),
+    /// The file describes a drive that cannot exist.
+    #[error("{file}: {reason}")]
+    Model {
+        /// The file or the name of the drive.
+        file: String,
+        /// What is wrong and what is accepted.
+        reason: String,
+    },
+}
+
+fn known_names() -> String {
+    LIBRARY.map(|(name, _)| name).join(", ")
+}
+
+/// A drive model and where it came from.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    /// Name in the library, or path.
+    pub file: String,
+    /// SHA-256 of the text, in hexadecimal.
+    pub sha256: String,
+    /// What it says.
+    pub model: DriveModel,
+}
+
+impl Drive {
+    /// The drive of that name in the library, or in the file at that path. `drives/NAME.toml` is
+    /// the drive of the library when there is no such file.
+    ///
+    /// # Errors
+    /// When there is no such drive, or its file is not in order.
+    pub fn open(name: &str) -> Result<Drive, DriveError> {
+        if let Some(drive) = Drive::of_library(name) {
+            return drive;
+        }
+        let path = Path::new(name);
+        if path.exists() {
+            let text = std::fs::read_to_string(path).map_err(|error| DriveError::Read {
+                path: name.to_string(),
+                reason: error.to_string(),
+            })?;
+            return Drive::parse(name, &text);
+        }
+        let stem = name
+            .strip_prefix("drives/")
+            .and_then(|n| n.strip_suffix(".toml"));
+        if let Some(drive) = stem.and_then(Drive::of_library) {
+            return drive;
+        }
+        let hint = match nearest(stem.unwrap_or(name), LIBRARY.map(|(name, _)| name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "there is no such file".to_string(),
+        };
+        Err(DriveError::Unknown {
+            name: name.to_string(),
+            hint,
+        })
+    }
+
+    fn of_library(name: &str) -> Option<Result<Drive, DriveError>> {
+        let (name, text) = LIBRARY.iter().find(|(known, _)| *known == name)?;
+        Some(Drive::parse(name, text))
+    }
+
+    /// The drive described by `text`, which came from `file`.
+    ///
+    /// # Errors
+    /// When it is not TOML, not a drive, or not one that can exist.
+    pub fn parse(file: &str, text: &str) -> Result<Drive, DriveError> {
+        let model: DriveModel = from_toml(file, text)?;
+        let wrong = |reason| DriveError::Model {
+            file: file.to_string(),
+            reason,
+        };
+        model.check().map_err(wrong)?;
+        if let Some(seek) = &model.seek {
+            seek_curve(seek, u64::from(u16::MAX)).map_err(wrong)?;
+        }
+        let digest = Sha256::digest(text.as_bytes());
+        Ok(Drive {
+            file: file.to_string(),
+            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            model,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drive_of_the_library_is_in_order() {
+        for (name, _) in LIBRARY {
+            let drive = Drive::open(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(drive.sha256.len(), 64);
+            let by_path = Drive::open(&format!("drives/{name}.toml")).unwrap();
+            assert_eq!(by_path.model, drive.model);
+        }
+    }
+
+    #[test]
+    fn every_number_of_the_library_has_a_source() {
+        for (name, text) in LIBRARY {
+            for (index, line) in text.lines().enumerate() {
+                let (code, comment) = line.split_once('#').unwrap_or((line, ""));
+                let number = code.split_once('=').is_some_and(|(key, value)| {
+                    key.trim() != "name" && value.contains(|c: char| c.is_ascii_digit())
+                });
+                assert!(
+                    !number || comment.trim().len() > 5,
+                    "drives/{name}.toml:{}: no source: {line}",
+                    index + 1
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_drive_suggests_the_nearest() {
+        let error = Drive::open("st5000as001").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown drive `st5000as001`: did you mean `st5000as0011`?; known are 850evo, \
+             cmr-500gb-7200, pblaze4, st5000as0011, or the path of a TOML file"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_key_names_file_line_and_nearest_key() {
+        let text = LIBRARY[1].1.replace("\nheads", "\nhaeds");
+        let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
+        assert!(error.starts_with("my.toml:"), "{error}");
+        assert!(error.contains("unknown field `haeds`"), "{error}");
+        assert!(error.ends_with("did you mean `heads`?"), "{error}");
+    }
+
+    #[test]
+    fn a_drive_that_cannot_exist_is_refused() {
+        let rows = [
+            (
+                "media = \"conventional\"",
+                "media = \"shingled\"",
+                "needs a table [shingles]",
+            ),
+            (
+                "media = \"conventional\"",
+                "media = \"solid-state\"",
+                "cannot have a table [platters]",
+            ),
+            (
+                "average = \"8.9 ms\"",
+                "average = \"80 ms\"",
+                "no rising seek curve",
+            ),
+            (
+                "heads = 2",
+                "heads = 0",
+                "platters.heads must be more than 0",
+            ),
+        ];
+        for (from, to, expected) in rows {
+            let text = LIBRARY[1].1.replace(from, to);
+            assert_ne!(text, LIBRARY[1].1, "{from} is in the file");
+            let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What a drive file says.
+
+use super::platters::Layout;
+use super::translation::TranslationSettings;
+use crate::quantity::{Rate, Size, Span};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use serde::{Deserialize, Serialize};
+
+/// A drive as its file describes it. `docs/models` explains the parameters.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveModel {
+    /// Vendor and model.
+    pub name: String,
+    /// What it is made of.
+    pub media: MediaModel,
+    /// What the user can address, a multiple of 4 KiB.
+    pub capacity: Size,
+    /// Between drive and host.
+    pub interface: Rate,
+    /// Whether writes are answered before they are on the medium, unless forced.
+    pub write_cache: bool,
+    /// Rotating media: the platters.
+    pub platters: Option<PlatterModel>,
+    /// Rotating media: the arm.
+    pub seek: Option<SeekModel>,
+    /// Rotating media: commands and their order.
+    pub queue: Option<QueueModel>,
+    /// Rotating media: the memory of the drive.
+    pub cache: Option<CacheModel>,
+    /// Shingled media: the overlap of tracks.
+    pub shingles: Option<ShingleModel>,
+    /// Solid-state media.
+    pub solid_state: Option<SolidStateModel>,
+    /// Drive-managed shingled media: what hides the shingles from the user.
+    pub translation: Option<TranslationSettings>,
+}
+
+/// What a drive is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MediaModel {
+    /// Rotating, tracks apart.
+    Conventional,
+    /// Rotating, tracks overlap.
+    Shingled,
+    /// No moving parts.
+    SolidState,
+}
+
+/// The platters of a rotating drive.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlatterModel {
+    /// Revolutions per minute.
+    pub rpm: u64,
+    /// Surfaces with a head each.
+    pub heads: u64,
+    /// Zones of equally long tracks; the length falls linearly from the first to the last.
+    pub zones: u64,
+    /// Length of a track of the outermost zone, a multiple of 4 KiB.
+    pub outer_track: Size,
+    /// Length of a track of the innermost zone, a multiple of 4 KiB.
+    pub inner_track: Size,
+    /// Numbering of the tracks.
+    pub layout: Layout,
+    /// Time to change to another head.
+    pub head_switch: Span,
+    /// Time for the head to settle before a write, beyond the seek.
+    pub write_settle: Span,
+}
+
+/// The arm of a rotating drive: datasheet figures or a measured table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeekModel {
+    /// To the next cylinder; 0.15 x average where the datasheet is silent.
+    pub track_to_track: Option<Span>,
+    /// Mean over all pairs of cylinders, reading.
+    pub average: Option<Span>,
+    /// Over all cylinders; 1.9 x average where the datasheet is silent.
+    pub full_stroke: Option<Span>,
+    /// Instead of the figures above: `[cylinders, milliseconds]` in ascending order, from one
+    /// cylinder to all.
+    pub table: Option<Vec<(u64, f64)>>,
+}
+
+/// In which order the arm serves operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// Shortest positioning time first: seek plus rotational wait.
+    Sptf,
+    /// First come, first served.
+    Fcfs,
+}
+
+/// Commands and their order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueModel {
+    /// From the arrival of a command to the start of the arm.
+    pub command_overhead: Span,
+    /// Commands the scheduler can choose from.
+    pub depth: u32,
+    /// How it chooses.
+    pub scheduler: Scheduler,
+    /// A rotational wait shorter than this counts as missed when it chooses.
+    pub guard: Span,
+    /// How often the oldest command may be passed over; 0 is without limit.
+    pub age_window: u32,
+}
+
+/// The memory of a rotating drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheModel {
+    /// Response to a request that needs only this memory, without the transfer.
+    pub latency: Span,
+    /// Room for writes.
+    pub write_buffer: Size,
+    /// Separate runs of blocks it holds at most: what the scheduler can choose from.
+    pub write_segments: u32,
+    /// Quiet time after which it is written out though there is room.
+    pub destage_after: Span,
+    /// How far the drive reads on after a read; 0 is not at all.
+    pub read_ahead: Size,
+}
+
+/// The overlap of tracks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShingleModel {
+    /// How many following tracks the writing of a track destroys (kappa).
+    pub overlap_tracks: u64,
+    /// Room beyond the user's capacity, as a share of it, for guard tracks and for rounding bands
+    /// up to whole tracks.
+    pub spare: f64,
+}
+
+/// A disk without moving parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SolidStateModel {
+    /// Requests worked on at once.
+    pub channels: u32,
+    /// Response to one 4 KiB read on an idle disk.
+    pub read_latency: Span,
+    /// Response to one 4 KiB write on an idle disk.
+    pub write_latency: Span,
+    /// 4 KiB reads per second at saturation.
+    pub read_iops: u64,
+    /// 4 KiB writes per second at saturation.
+    pub write_iops: u64,
+    /// Sequential reads.
+    pub read_rate: Rate,
+    /// Sequential writes.
+    pub write_rate: Rate,
+    /// Response to a flush; also what a forced write takes longer than a cached one.
+    pub flush_latency: Span,
+}
+
+/// Full stroke over average seek where a datasheet omits it (docs/models/conventional.md).
+const FULL_STROKE_PER_AVERAGE: f64 = 1.9;
+/// Track-to-track over average seek where a datasheet omits it.
+const TRACK_TO_TRACK_PER_AVERAGE: f64 = 0.15;
+/// Largest band where the drive file names none: that of PORE's drive.
+const LARGEST_BAND_BYTES: u64 = 36 << 20;
+
+impl DriveModel {
+    /// What the user can address when the drive is shrunk `scale` times.
+    pub fn user_blocks(&self, scale: u64) -> BlockCount {
+        BlockCount::from_bytes_floor(self.capacity.0 / scale)
+    }
+
+    /// Blocks the medium needs for `user` blocks of user capacity beside `conventional` blocks that
+    /// do not overlap. On shingled media that includes the spare share and two scratch bands.
+    pub fn physical_blocks(&self, user: BlockCount, conventional: BlockCount) -> BlockCount {
+        let Some(shingles) = &self.shingles else {
+            return user;
+        };
+        let bands = self.translation.as_ref().and_then(|t| t.bands.as_ref());
+        let band_bytes = bands.map_or(LARGEST_BAND_BYTES, |bands| bands.largest().0);
+        let spare = (user.0 as f64 * shingles.spare).ceil() as u64;
+        let scratch = 2 * band_bytes.div_ceil(BLOCK_BYTES);
+        BlockCount(user.0 + spare + scratch + conventional.0)
+    }
+
+    /// Checks what the type of a field cannot say.
+    ///
+    /// # Errors
+    /// A sentence that names the field, its value and what is accepted.
+    pub fn check(&self) -> Result<(), String> {
+        positive("capacity", self.capacity.0)?;
+        whole_blocks("capacity", self.capacity)?;
+        let rotating = self.media != MediaModel::SolidState;
+        let tables = [
+            ("platters", self.platters.is_some(), rotating),
+            ("seek", self.seek.is_some(), rotating),
+            ("queue", self.queue.is_some(), rotating),
+            ("cache", self.cache.is_some(), rotating),
+            (
+                "shingles",
+                self.shingles.is_some(),
+                self.media == MediaModel::Shingled,
+            ),
+            ("solid_state", self.solid_state.is_some(), !rotating),
+        ];
+        for (table, present, wanted) in tables {
+            if present != wanted {
+                let verb = if wanted { "needs" } else { "cannot have" };
+                return Err(format!(
+                    "a drive with this `media` {verb} a table [{table}]"
+                ));
+            }
+        }
+        if self.translation.is_some() && self.media != MediaModel::Shingled {
+            return Err("only a drive with media = \"shingled\" has a [translation]".to_string());
+        }
+        self.platters.as_ref().map_or(Ok(()), PlatterModel::check)?;
+        self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
+        self.queue
+            .as_ref()
+            .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
+        if let Some(cache) = &self.cache {
+            positive("cache.write_segments", u64::from(cache.write_segments))?;
+            positive("cache.write_buffer", cache.write_buffer.0)?;
+        }
+        if let Some(shingles) = &self.shingles
+            && !(0.0..=10.0).contains(&shingles.spare)
+        {
+            return Err(format!(
+                "shingles.spare = {} is not a share of 0 to 10",
+                shingles.spare
+            ));
+        }
+        self.solid_state
+            .as_ref()
+            .map_or(Ok(()), SolidStateModel::check)
+    }
+}
+
+impl PlatterModel {
+    fn check(&self) -> Result<(), String> {
+        positive("platters.rpm", self.rpm)?;
+        positive("platters.heads", self.heads)?;
+        positive("platters.zones", self.zones)?;
+        whole_blocks("platters.outer_track", self.outer_track)?;
+        whole_blocks("platters.inner_track", self.inner_track)?;
+        positive("platters.inner_track", self.inner_track.0)?;
+        if self.inner_track > self.outer_track {
+            return Err(format!(
+                "platters.inner_track = \"{}\" is longer than the outer one",
+                self.inner_track
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl SeekModel {
+    fn check(&self) -> Result<(), String> {
+        let figures = [self.track_to_track, self.average, self.full_stroke];
+        match (&self.table, self.average) {
+            (Some(_), _) if figures.iter().any(Option::is_some) => {
+                Err("[seek] has a table or datasheet figures, not both".to_string())
+            }
+            (None, None) => Err("[seek] needs `average` or a `table`".to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Track-to-track, average and full stroke in milliseconds, with the usual ratios for what is
+    /// missing. Zero where there is a table instead.
+    pub(super) fn figures_ms(&self) -> [f64; 3] {
+        let ms = |span: Option<Span>| span.map(|span| span.0.0 as f64 / 1e6);
+        let average = ms(self.average).unwrap_or(0.0);
+        let near = ms(self.track_to_track).unwrap_or(average * TRACK_TO_TRACK_PER_AVERAGE);
+        let full = ms(self.full_stroke).unwrap_or(average * FULL_STROKE_PER_AVERAGE);
+        [near, average, full]
+    }
+}
+
+impl SolidStateModel {
+    fn check(&self) -> Result<(), String> {
+        positive("solid_state.channels", u64::from(self.channels))?;
+        positive("solid_state.read_iops", self.read_iops)?;
+        positive("solid_state.write_iops", self.write_iops)
+    }
+}
+
+fn positive(field: &str, value: u64) -> Result<(), String> {
+    match value {
+        0 => Err(format!("{field} must be more than 0")),
+        _ => Ok(()),
+    }
+}
+
+fn whole_blocks(field: &str, size: Size) -> Result<(), String> {
+    match size.0 % BLOCK_BYTES {
+        0 => Ok(()),
+        _ => Err(format!("{field} = \"{size}\" is not a multiple of 4 KiB")),
+    }
+}

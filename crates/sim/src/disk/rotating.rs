@@ -1,0 +1,362 @@
+//! A rotating drive: its queue, its write cache and the one arm they compete for.
+
+use super::arm::{Arm, Direction};
+use super::due::Due;
+use super::model::{QueueModel, Scheduler};
+use super::platters::Place;
+use super::statistics::DiskStatistics;
+use super::write_cache::WriteCache;
+use crate::quantity::Rate;
+use imbrex_core::disk::DiskOp;
+use imbrex_core::operation::Operation;
+use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
+use std::collections::VecDeque;
+
+/// An operation that needs the arm.
+struct Queued {
+    op: DiskOp,
+    direction: Direction,
+    place: Place,
+    /// When its command has been decoded.
+    ready: Instant,
+    sequence: u64,
+}
+
+/// What the arm does next.
+enum Choice {
+    Queue(usize),
+    Cache(usize),
+}
+
+struct PendingFlush {
+    op: DiskOp,
+    sequence: u64,
+}
+
+/// Times and limits of the electronics.
+#[derive(Clone, Copy, Debug)]
+pub struct Electronics {
+    /// From the arrival of a command to the start of the arm.
+    pub command_overhead: Duration,
+    /// Response to a request that needs only the cache, without the transfer.
+    pub cache_latency: Duration,
+    /// Between drive and host.
+    pub interface: Rate,
+    /// Quiet time after which cached writes go to the medium though there is room.
+    pub destage_after: Duration,
+}
+
+/// The state of a rotating drive.
+///
+/// The arm serves one access at a time. It is idle, or busy until `arm_free`; what it does next is
+/// decided when it gets free, among the operations that have arrived by then. Background writes
+/// are carried out when time is next asked for: nothing outside can see them earlier.
+pub struct RotatingDrive {
+    arm: Arm,
+    electronics: Electronics,
+    scheduling: QueueModel,
+    /// In order of arrival; the first `depth` are visible to the scheduler.
+    queue: VecDeque<Queued>,
+    cache: Option<WriteCache>,
+    flushes: Vec<PendingFlush>,
+    busy: bool,
+    arm_free: Instant,
+    last_arrival: Instant,
+    sequence: u64,
+    /// How often the oldest operation was passed over.
+    oldest_passed: u32,
+}
+
+impl RotatingDrive {
+    /// An idle drive; without a cache every write is answered from the medium.
+    pub fn new(
+        arm: Arm,
+        electronics: Electronics,
+        scheduling: QueueModel,
+        cache: Option<WriteCache>,
+    ) -> RotatingDrive {
+        RotatingDrive {
+            arm,
+            electronics,
+            scheduling,
+            queue: VecDeque::new(),
+            cache,
+            flushes: Vec::new(),
+            busy: false,
+            arm_free: Instant::ZERO,
+            last_arrival: Instant::ZERO,
+            sequence: 0,
+            oldest_passed: 0,
+        }
+    }
+
+    /// The arm and its platters.
+    pub fn arm(&self) -> &Arm {
+        &self.arm
+    }
+
+    /// Takes an operation.
+    #[inline]
+    pub fn submit(&mut self, now: Instant, op: DiskOp, due: &mut Due, statistics: &DiskStatistics) {
+        self.run(now, false, due, statistics);
+        self.last_arrival = now;
+        self.sequence += 1;
+        match op.operation {
+            Operation::Read => {
+                if self
+                    .cache
+                    .as_ref()
+                    .is_some_and(|cache| cache.covers(op.extent))
+                {
+                    statistics.hit();
+                    due.push(now + self.cached_response(&op), op);
+                } else {
+                    self.enqueue(now, op, Direction::Read);
+                }
+            }
+            Operation::Write { .. } => self.submit_write(now, op, due),
+            Operation::Flush => match &self.cache {
+                Some(cache) if !cache.is_clean() => self.flushes.push(PendingFlush {
+                    op,
+                    sequence: self.sequence,
+                }),
+                _ => due.push(now + self.electronics.command_overhead, op),
+            },
+            // Zeroes change a table of the drive, not the medium.
+            _ => due.push(now + self.electronics.command_overhead, op),
+        }
+    }
+
+    fn submit_write(&mut self, now: Instant, op: DiskOp, due: &mut Due) {
+        let cacheable = !op.operation.is_durable();
+        let response = self.cached_response(&op);
+        match &mut self.cache {
+            Some(cache) if cacheable && cache.admits(op.extent.blocks.0) => {
+                let platters = &self.arm.platters;
+                let place = || platters.place(op.extent.start.0);
+                if cache.waiting.is_empty() && cache.take(op.extent, op.cause, self.sequence, place)
+                {
+                    due.push(now + response, op);
+                } else {
+                    cache.waiting.push_back(op);
+                }
+            }
+            _ => self.enqueue(now, op, Direction::Write),
+        }
+    }
+
+    fn enqueue(&mut self, now: Instant, op: DiskOp, direction: Direction) {
+        self.queue.push_back(Queued {
+            place: self.arm.platters.place(op.extent.start.0),
+            direction,
+            ready: now + self.electronics.command_overhead,
+            sequence: self.sequence,
+            op,
+        });
+    }
+
+    /// Response of the electronics alone.
+    fn cached_response(&self, op: &DiskOp) -> Duration {
+        let bytes = op.extent.blocks.0 * BLOCK_BYTES;
+        self.electronics.cache_latency + self.electronics.interface.time_of(bytes)
+    }
+
+    /// Brings the drive to `now`: what is decided at `now` itself only when `inclusive`, so that
+    /// operations which arrive together are all there when the arm chooses.
+    #[inline]
+    pub fn run(
+        &mut self,
+        now: Instant,
+        inclusive: bool,
+        due: &mut Due,
+        statistics: &DiskStatistics,
+    ) {
+        let is_past = |at: Instant| at < now || (inclusive && at == now);
+        loop {
+            if self.busy {
+                if !is_past(self.arm_free) {
+                    return;
+                }
+                self.busy = false;
+                self.end_segment(due);
+            }
+            match self.next_start() {
+                Some(start) if is_past(start) => self.start(start, due, statistics),
+                _ => return,
+            }
+        }
+    }
+
+    /// When a visible change is next due inside the drive; completions apart.
+    #[inline]
+    pub fn next_event(&self) -> Option<Instant> {
+        let waited_for = !self.queue.is_empty()
+            || !self.flushes.is_empty()
+            || self
+                .cache
+                .as_ref()
+                .is_some_and(|cache| !cache.waiting.is_empty());
+        if !waited_for {
+            return None;
+        }
+        if self.busy {
+            Some(self.arm_free)
+        } else {
+            self.next_start()
+        }
+    }
+
+    fn must_destage(&self) -> bool {
+        match &self.cache {
+            Some(cache) => {
+                !cache.segments().is_empty() && (cache.is_pressed() || !self.flushes.is_empty())
+            }
+            None => false,
+        }
+    }
+
+    /// When the idle arm starts something, if nothing else arrives.
+    #[inline]
+    fn next_start(&self) -> Option<Instant> {
+        let earliest = self.arm_free.max(self.last_arrival);
+        if !self.queue.is_empty() || self.must_destage() {
+            return Some(earliest);
+        }
+        match &self.cache {
+            Some(cache) if !cache.segments().is_empty() => {
+                Some(earliest + self.electronics.destage_after)
+            }
+            _ => None,
+        }
+    }
+
+    fn start(&mut self, at: Instant, due: &mut Due, statistics: &DiskStatistics) {
+        let (access, start, direction, cause, extent) = match self.choose(at) {
+            Choice::Queue(index) => {
+                self.oldest_passed = if index == 0 {
+                    0
+                } else {
+                    self.oldest_passed + 1
+                };
+                let queued = self.queue.remove(index).expect("a chosen operation");
+                let Queued {
+                    op,
+                    direction,
+                    place,
+                    ready,
+                    ..
+                } = queued;
+                let start = at.max(ready);
+                let access = self.arm.access(start, op.extent, &place, direction);
+                // The last blocks still have to cross the interface when it is the slower side.
+                let response = ready
+                    + self
+                        .electronics
+                        .interface
+                        .time_of(op.extent.blocks.0 * BLOCK_BYTES);
+                due.push(access.end.max(response), op);
+                (access, start, direction, op.cause, op.extent)
+            }
+            Choice::Cache(index) => {
+                self.oldest_passed += u32::from(!self.queue.is_empty());
+                let cache = self.cache.as_mut().expect("a chosen segment");
+                let segment = cache.begin(index);
+                let access = self
+                    .arm
+                    .access(at, segment.extent, &segment.place, Direction::Write);
+                (access, at, Direction::Write, segment.cause, segment.extent)
+            }
+        };
+        let busy_ns = access.end.since(start).0;
+        statistics.moved(direction, cause, extent, busy_ns, access.time, access.end);
+        self.busy = true;
+        self.arm_free = access.end;
+    }
+
+    fn choose(&self, at: Instant) -> Choice {
+        let segments = match &self.cache {
+            Some(cache) if self.queue.is_empty() || self.must_destage() => cache.segments(),
+            _ => &[],
+        };
+        if segments.is_empty() && self.queue.len() == 1 {
+            return Choice::Queue(0);
+        }
+        match self.scheduling.scheduler {
+            Scheduler::Sptf => self.shortest_positioning(at, segments),
+            Scheduler::Fcfs => match (self.queue.front(), segments.first()) {
+                (Some(queued), Some(segment)) if segment.sequence < queued.sequence => {
+                    Choice::Cache(0)
+                }
+                (None, _) => Choice::Cache(0),
+                _ => Choice::Queue(0),
+            },
+        }
+    }
+
+    fn shortest_positioning(
+        &self,
+        at: Instant,
+        segments: &[super::write_cache::Segment],
+    ) -> Choice {
+        let limit = self.scheduling.age_window;
+        if limit > 0 && self.oldest_passed >= limit && !self.queue.is_empty() {
+            return Choice::Queue(0);
+        }
+        let guard_ns = self.scheduling.guard.0.0;
+        let mut best = (u64::MAX, Choice::Queue(0));
+        for (index, queued) in self
+            .queue
+            .iter()
+            .take(self.scheduling.depth as usize)
+            .enumerate()
+        {
+            let start = at.max(queued.ready);
+            let block = queued.op.extent.start.0;
+            let planned_ns =
+                self.arm
+                    .planned_ns(start, block, &queued.place, queued.direction, guard_ns);
+            if planned_ns < best.0 {
+                best = (planned_ns, Choice::Queue(index));
+            }
+        }
+        for (index, segment) in segments.iter().enumerate() {
+            let block = segment.extent.start.0;
+            let planned_ns =
+                self.arm
+                    .planned_ns(at, block, &segment.place, Direction::Write, guard_ns);
+            if planned_ns < best.0 {
+                best = (planned_ns, Choice::Cache(index));
+            }
+        }
+        best.1
+    }
+
+    /// A cached segment may have reached the medium: answers the flushes that waited for it and
+    /// lets waiting writes in.
+    fn end_segment(&mut self, due: &mut Due) {
+        let at = self.arm_free;
+        let Some(cache) = &mut self.cache else {
+            return;
+        };
+        cache.end();
+        self.flushes.retain(|flush| {
+            let done = !cache.is_dirty_before(flush.sequence);
+            if done {
+                due.push(at, flush.op);
+            }
+            !done
+        });
+        while let Some(op) = cache.waiting.front().copied() {
+            let platters = &self.arm.platters;
+            let place = || platters.place(op.extent.start.0);
+            self.sequence += 1;
+            if !cache.take(op.extent, op.cause, self.sequence, place) {
+                break;
+            }
+            cache.waiting.pop_front();
+            let bytes = op.extent.blocks.0 * BLOCK_BYTES;
+            let transfer = self.electronics.interface.time_of(bytes);
+            due.push(at + self.electronics.cache_latency + transfer, op);
+        }
+    }
+}

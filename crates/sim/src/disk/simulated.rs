@@ -1,0 +1,296 @@
+//! A disk of which only the behaviour exists.
+
+use super::arm::Arm;
+use super::contents::Contents;
+use super::due::Due;
+use super::library::{Drive, DriveError};
+use super::model::{DriveModel, MediaModel, SeekModel};
+use super::platters::{PlatterShape, Platters};
+use super::rotating::{Electronics, RotatingDrive};
+use super::seek::{DatasheetSeek, SeekCurve};
+use super::solid_state::SolidState;
+use super::statistics::{DiskStatistics, OperationKind};
+use super::write_cache::WriteCache;
+use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media};
+use imbrex_core::error::IoError;
+use imbrex_core::operation::Operation;
+use imbrex_core::rng::Rng;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+const NS_PER_MINUTE: u64 = 60_000_000_000;
+
+/// How a disk is made from a drive model.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// Blocks of the medium; `None` is what the capacity of the model needs, divided by `scale`.
+    pub capacity: Option<BlockCount>,
+    /// Divides the capacity of the model. Mechanics stay: tracks are as long as before and fewer,
+    /// and the arm takes as long from the first to the last.
+    pub scale: u64,
+    /// Blocks at the start of a shingled disk that do not overlap, rounded up to a whole track.
+    pub conventional_blocks: BlockCount,
+    /// What the medium holds: the same as the buffers of the engine.
+    pub contents: ContentKind,
+    /// A file to keep bytes in, instead of memory.
+    pub contents_file: Option<PathBuf>,
+    /// Whether the write cache of the drive is on; `None` is as the model says.
+    pub write_cache: Option<bool>,
+    /// Decides the angle of the spindle at time zero.
+    pub seed: u64,
+}
+
+impl Default for DiskOptions {
+    /// The drive as it is, holding nothing.
+    fn default() -> DiskOptions {
+        DiskOptions {
+            capacity: None,
+            scale: 1,
+            conventional_blocks: BlockCount::ZERO,
+            contents: ContentKind::Counted,
+            contents_file: None,
+            write_cache: None,
+            seed: 0,
+        }
+    }
+}
+
+enum Mechanics {
+    Conventional(Box<RotatingDrive>),
+    Shingled(Box<RotatingDrive>),
+    SolidState(SolidState),
+}
+
+/// A simulated disk: how long operations take, what the blocks hold, and what was counted.
+pub struct SimulatedDisk {
+    geometry: Geometry,
+    mechanics: Mechanics,
+    contents: Contents,
+    due: Due,
+    statistics: Rc<DiskStatistics>,
+    write_cache: bool,
+    /// Operations that failed when they arrived, by the order in which they end.
+    failures: Vec<(DiskOp, IoError)>,
+}
+
+impl SimulatedDisk {
+    /// A disk after a drive model.
+    ///
+    /// # Errors
+    /// When the seek figures of the model contradict each other or the file for the contents
+    /// cannot be used.
+    pub fn new(drive: &Drive, options: &DiskOptions) -> Result<SimulatedDisk, DriveError> {
+        let model = &drive.model;
+        let blocks = options.capacity.unwrap_or_else(|| {
+            let user = model.user_blocks(options.scale);
+            model.physical_blocks(user, options.conventional_blocks)
+        });
+        let write_cache = options.write_cache.unwrap_or(model.write_cache);
+        let wrong = |reason| DriveError::Model {
+            file: drive.file.clone(),
+            reason,
+        };
+        let (mechanics, geometry) = match (&model.solid_state, model.media) {
+            (Some(solid_state), _) => {
+                let state = SolidState::new(solid_state, model.interface, write_cache);
+                let geometry = Geometry::plain(blocks, Media::SolidState);
+                (Mechanics::SolidState(state), geometry)
+            }
+            (None, media) => {
+                let rotating = rotating(model, blocks, options, write_cache).map_err(wrong)?;
+                let tracks = rotating.arm().platters.tracks().clone();
+                let shingled = media == MediaModel::Shingled;
+                let geometry = Geometry {
+                    // Of conventional media the last tracks stay unused when they are not full.
+                    blocks: if shingled {
+                        BlockCount(tracks.blocks())
+                    } else {
+                        blocks
+                    },
+                    media: if shingled {
+                        Media::Shingled
+                    } else {
+                        Media::Conventional
+                    },
+                    tracks: Some(tracks),
+                    bands: None,
+                };
+                let rotating = Box::new(rotating);
+                let mechanics = match shingled {
+                    true => Mechanics::Shingled(rotating),
+                    false => Mechanics::Conventional(rotating),
+                };
+                (mechanics, geometry)
+            }
+        };
+        let file = options.contents_file.as_deref();
+        let contents =
+            Contents::open(options.contents, geometry.blocks.0, file).map_err(|error| {
+                DriveError::Read {
+                    path: file.map_or(String::new(), |path| path.display().to_string()),
+                    reason: error.to_string(),
+                }
+            })?;
+        Ok(SimulatedDisk {
+            geometry,
+            mechanics,
+            contents,
+            due: Due::default(),
+            statistics: Rc::default(),
+            write_cache,
+            failures: Vec::new(),
+        })
+    }
+
+    /// The counters, which live as long as someone holds them.
+    pub fn statistics(&self) -> Rc<DiskStatistics> {
+        self.statistics.clone()
+    }
+
+    /// Whether the write cache of the drive is on.
+    pub fn write_cache(&self) -> bool {
+        self.write_cache
+    }
+
+    /// Brings the contents up to date at the arrival of an operation: the earliest instant at
+    /// which a write may harm what lies beside it.
+    fn change_contents(&mut self, op: &DiskOp, buffers: &Buffers) -> Result<(), IoError> {
+        match op.operation {
+            Operation::Write { .. } => {
+                let tracks = match self.mechanics {
+                    Mechanics::Shingled(_) => self.geometry.tracks.as_deref(),
+                    _ => None,
+                };
+                self.contents.write(op.extent, op.buffer, buffers, tracks)
+            }
+            Operation::Zero { .. } => self.contents.zero(op.extent),
+            Operation::Read | Operation::Flush => Ok(()),
+            Operation::ZoneReset | Operation::ZoneFinish => Err(IoError::Invalid),
+        }
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
+        assert!(
+            op.extent.end().0 <= self.geometry.blocks.0,
+            "{:?} of {:?} past the end of the disk",
+            op.operation,
+            op.extent
+        );
+        if let Err(error) = self.change_contents(&op, buffers) {
+            self.failures.push((op, error));
+            self.due.push(now, op);
+            return;
+        }
+        if let Some(kind) = OperationKind::of(op.operation) {
+            self.statistics.arrived(kind, op.cause, op.extent.blocks.0);
+        }
+        match &mut self.mechanics {
+            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
+                rotating.submit(now, op, &mut self.due, &self.statistics);
+            }
+            Mechanics::SolidState(state) => state.submit(now, op, &mut self.due, &self.statistics),
+        }
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        if let Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) =
+            &mut self.mechanics
+        {
+            rotating.run(now, true, &mut self.due, &self.statistics);
+        }
+        let op = self.due.pop(now)?;
+        let failed = self
+            .failures
+            .iter()
+            .position(|(failed, _)| failed.id == op.id);
+        let result = match failed {
+            Some(index) => Err(self.failures.remove(index).1),
+            None if op.operation == Operation::Read => {
+                self.contents.read(op.extent, op.buffer, buffers)
+            }
+            None => Ok(()),
+        };
+        Some(DiskCompletion { id: op.id, result })
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let due = self.due.next();
+        match &self.mechanics {
+            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
+                rotating.next_event().into_iter().chain(due).min()
+            }
+            Mechanics::SolidState(_) => due,
+        }
+    }
+}
+
+/// The seek curve of a model over `cylinders`.
+pub(super) fn seek_curve(seek: &SeekModel, cylinders: u64) -> Result<SeekCurve, String> {
+    if let Some(points) = &seek.table {
+        return SeekCurve::table(points, cylinders);
+    }
+    let [track_to_track_ms, average_ms, full_stroke_ms] = seek.figures_ms();
+    let figures = DatasheetSeek {
+        track_to_track_ms,
+        average_ms,
+        full_stroke_ms,
+    };
+    SeekCurve::solve(figures, cylinders)
+}
+
+fn rotating(
+    model: &DriveModel,
+    blocks: BlockCount,
+    options: &DiskOptions,
+    write_cache: bool,
+) -> Result<RotatingDrive, String> {
+    let (Some(platters), Some(seek), Some(queue), Some(cache)) =
+        (&model.platters, &model.seek, &model.queue, &model.cache)
+    else {
+        return Err("a rotating drive needs [platters], [seek], [queue] and [cache]".to_string());
+    };
+    let head_switch_ns = platters.head_switch.0.0;
+    let write_settle_ns = platters.write_settle.0.0;
+    let mut shape = PlatterShape {
+        heads: platters.heads,
+        zones: platters.zones,
+        outer_track_blocks: platters.outer_track.0 / BLOCK_BYTES,
+        inner_track_blocks: platters.inner_track.0 / BLOCK_BYTES,
+        layout: platters.layout,
+        revolution_ns: NS_PER_MINUTE / platters.rpm,
+        head_skew_ns: head_switch_ns + write_settle_ns,
+        track_skew_ns: 0,
+    };
+    let overlap_tracks = model.shingles.map_or(0, |shingles| shingles.overlap_tracks);
+    let build = |shape| Platters::new(shape, blocks, options.conventional_blocks, overlap_tracks);
+    let curve = seek_curve(seek, build(shape).cylinders())?;
+    shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + write_settle_ns;
+    let phase_ns = Rng::new(options.seed, 0).below(shape.revolution_ns);
+    let arm = Arm::new(
+        build(shape),
+        curve,
+        head_switch_ns,
+        write_settle_ns,
+        cache.read_ahead.0 / BLOCK_BYTES,
+        phase_ns,
+    );
+    let electronics = Electronics {
+        command_overhead: queue.command_overhead.0,
+        cache_latency: cache.latency.0,
+        interface: model.interface,
+        destage_after: cache.destage_after.0,
+    };
+    let write_buffer = write_cache.then(|| {
+        let capacity = BlockCount::from_bytes_floor(cache.write_buffer.0);
+        WriteCache::new(capacity, cache.write_segments as usize)
+    });
+    Ok(RotatingDrive::new(arm, electronics, *queue, write_buffer))
+}

@@ -1,0 +1,106 @@
+//! A disk without moving parts: a controller in front of parallel channels.
+
+use super::arm::{AccessTime, Direction};
+use super::due::Due;
+use super::model::SolidStateModel;
+use super::statistics::DiskStatistics;
+use crate::quantity::Rate;
+use imbrex_core::disk::DiskOp;
+use imbrex_core::operation::Operation;
+use imbrex_core::units::{BLOCK_BYTES, Instant};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Figures of one direction.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// Response to one 4 KiB request on an idle disk.
+    latency_ns: u64,
+    /// Time between requests at saturation.
+    interval_ns: u64,
+    rate: Rate,
+}
+
+/// The state of a solid-state disk.
+///
+/// The controller takes requests one at a time, each for the larger of the command interval and
+/// the transfer at the sustained rate; a free channel then holds it for the rest of its latency.
+#[derive(Clone, Debug)]
+pub struct SolidState {
+    paths: [Path; 2],
+    flush_ns: u64,
+    write_cache: bool,
+    controller_free_ns: u64,
+    channels_free_ns: Vec<u64>,
+    busy_until_ns: u64,
+}
+
+impl SolidState {
+    /// An idle disk of a model. Without `write_cache` each write is followed by a flush.
+    pub fn new(model: &SolidStateModel, interface: Rate, write_cache: bool) -> SolidState {
+        let path = |latency: u64, iops: u64, rate: Rate| Path {
+            latency_ns: latency,
+            interval_ns: NS_PER_S / iops,
+            rate: rate.min(interface),
+        };
+        SolidState {
+            paths: [
+                path(model.read_latency.0.0, model.read_iops, model.read_rate),
+                path(model.write_latency.0.0, model.write_iops, model.write_rate),
+            ],
+            flush_ns: model.flush_latency.0.0,
+            write_cache,
+            controller_free_ns: 0,
+            channels_free_ns: vec![0; model.channels as usize],
+            busy_until_ns: 0,
+        }
+    }
+
+    /// Takes an operation; when it ends is known at once.
+    #[inline]
+    pub fn submit(&mut self, now: Instant, op: DiskOp, due: &mut Due, statistics: &DiskStatistics) {
+        let (direction, forced) = match op.operation {
+            Operation::Read => (Direction::Read, false),
+            Operation::Write { .. } => {
+                let forced = op.operation.is_durable() || !self.write_cache;
+                (Direction::Write, forced)
+            }
+            // Zeroes change the map of the disk and a flush its state: neither moves data.
+            _ => {
+                due.push(Instant(now.0 + self.flush_ns), op);
+                return;
+            }
+        };
+        let path = self.paths[direction as usize];
+        let transfer_ns = path.rate.time_of(op.extent.blocks.0 * BLOCK_BYTES).0;
+        let hold_ns = path.interval_ns.max(transfer_ns);
+        let one_block_ns = path.interval_ns.max(path.rate.time_of(BLOCK_BYTES).0);
+        let begin_ns = now.0.max(self.controller_free_ns);
+        self.controller_free_ns = begin_ns + hold_ns;
+        let channel = self.earliest_channel();
+        let latency_ns = path.latency_ns.saturating_sub(one_block_ns);
+        let end_ns = self.controller_free_ns.max(self.channels_free_ns[channel]) + latency_ns;
+        self.channels_free_ns[channel] = end_ns;
+        let end_ns = end_ns + if forced { self.flush_ns } else { 0 };
+        let busy_ns = end_ns.saturating_sub(self.busy_until_ns.max(now.0));
+        self.busy_until_ns = self.busy_until_ns.max(end_ns);
+        let time = AccessTime {
+            transfer_ns: hold_ns,
+            ..AccessTime::default()
+        };
+        let end = Instant(end_ns);
+        statistics.moved(direction, op.cause, op.extent, busy_ns, time, end);
+        due.push(end, op);
+    }
+
+    #[inline]
+    fn earliest_channel(&self) -> usize {
+        let mut earliest = 0;
+        for (index, free_ns) in self.channels_free_ns.iter().enumerate() {
+            if *free_ns < self.channels_free_ns[earliest] {
+                earliest = index;
+            }
+        }
+        earliest
+    }
+}

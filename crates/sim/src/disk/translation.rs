@@ -1,0 +1,271 @@
+//! How a drive-managed drive hides its shingles, as a drive file or a stack states it.
+
+use crate::quantity::{QuantityError, Size, SizeOrShare};
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// Settings of a drive-managed translation. What a stack leaves out it takes from the drive.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TranslationSettings {
+    /// How the addresses are cut into bands.
+    pub bands: Option<Bands>,
+    /// Room of the log that takes random writes.
+    pub persistent_cache: Option<SizeOrShare>,
+    /// Extents that the log may hold.
+    pub entries: Option<EntryLimit>,
+    /// What a write does to an older entry for the same blocks.
+    pub update: Option<Update>,
+    /// Whether sequential streams go round the log.
+    pub bypass: Option<Bypass>,
+    /// How a band is rewritten.
+    pub rewrite: Option<Rewrite>,
+    /// Which part of it.
+    pub rewrite_extent: Option<RewriteExtent>,
+}
+
+impl TranslationSettings {
+    /// These settings, and those of `drive` where they are silent.
+    pub fn or(self, drive: TranslationSettings) -> TranslationSettings {
+        TranslationSettings {
+            bands: self.bands.or(drive.bands),
+            persistent_cache: self.persistent_cache.or(drive.persistent_cache),
+            entries: self.entries.or(drive.entries),
+            update: self.update.or(drive.update),
+            bypass: self.bypass.or(drive.bypass),
+            rewrite: self.rewrite.or(drive.rewrite),
+            rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
+        }
+    }
+}
+
+/// How addresses are cut into bands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Bands {
+    /// Sizes drawn from an even distribution, both ends included.
+    Uniform {
+        /// Smallest.
+        min: Size,
+        /// Largest.
+        max: Size,
+    },
+    /// All of one size.
+    Fixed(Size),
+    /// 18 to 36 MiB in MiB steps, sorted by address, as many bands of each size.
+    Ascending,
+}
+
+impl Bands {
+    /// The largest band.
+    pub fn largest(&self) -> Size {
+        match self {
+            Bands::Uniform { max, .. } => *max,
+            Bands::Fixed(size) => *size,
+            Bands::Ascending => Size(36 << 20),
+        }
+    }
+}
+
+impl FromStr for Bands {
+    type Err = QuantityError;
+    fn from_str(text: &str) -> Result<Bands, QuantityError> {
+        let fail = || {
+            QuantityError::new(format!(
+                "`{text}` is no way to cut bands: accepted are `uniform:17MiB..36MiB`, \
+                 `fixed:18MiB` and `ascending`"
+            ))
+        };
+        let block = |size: Size| match size.0 {
+            4096.. => Ok(size),
+            _ => Err(fail()),
+        };
+        match text.split_once(':') {
+            None if text == "ascending" => Ok(Bands::Ascending),
+            Some(("fixed", size)) => Ok(Bands::Fixed(block(size.parse()?)?)),
+            Some(("uniform", range)) => {
+                let (min, max) = range.split_once("..").ok_or_else(fail)?;
+                let (min, max) = (block(min.parse()?)?, block(max.parse()?)?);
+                if min > max {
+                    return Err(fail());
+                }
+                Ok(Bands::Uniform { min, max })
+            }
+            _ => Err(fail()),
+        }
+    }
+}
+
+impl TryFrom<String> for Bands {
+    type Error = QuantityError;
+    fn try_from(text: String) -> Result<Bands, QuantityError> {
+        text.parse()
+    }
+}
+
+impl From<Bands> for String {
+    fn from(bands: Bands) -> String {
+        let tight = |size: Size| size.to_string().replace(' ', "");
+        match bands {
+            Bands::Uniform { min, max } => format!("uniform:{}..{}", tight(min), tight(max)),
+            Bands::Fixed(size) => format!("fixed:{}", tight(size)),
+            Bands::Ascending => "ascending".to_string(),
+        }
+    }
+}
+
+/// How many extents the log may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntryLimit {
+    /// At most so many.
+    Entries(u64),
+    /// As many as fit.
+    Unlimited,
+}
+
+impl Serialize for EntryLimit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            EntryLimit::Entries(entries) => serializer.serialize_u64(*entries),
+            EntryLimit::Unlimited => serializer.serialize_str("unlimited"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EntryLimit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<EntryLimit, D::Error> {
+        deserializer.deserialize_any(EntryLimitVisitor)
+    }
+}
+
+struct EntryLimitVisitor;
+
+impl Visitor<'_> for EntryLimitVisitor {
+    type Value = EntryLimit;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of entries above 0, or \"unlimited\"")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, entries: u64) -> Result<EntryLimit, E> {
+        match entries {
+            0 => Err(E::invalid_value(Unexpected::Unsigned(0), &self)),
+            _ => Ok(EntryLimit::Entries(entries)),
+        }
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, entries: i64) -> Result<EntryLimit, E> {
+        match u64::try_from(entries) {
+            Ok(entries) => self.visit_u64(entries),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(entries), &self)),
+        }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<EntryLimit, E> {
+        match text {
+            "unlimited" => Ok(EntryLimit::Unlimited),
+            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+/// What a write does to an older entry for the same blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Update {
+    /// The new data goes to the head of the log, the older entry is void.
+    Append,
+    /// The new data takes the place of the old.
+    InPlace,
+}
+
+/// Whether sequential streams go round the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bypass {
+    /// They do.
+    On,
+    /// Every write goes through the log.
+    Off,
+}
+
+/// How a band is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rewrite {
+    /// The merged band goes to a scratch band first, so that the old content lives until the new
+    /// is complete.
+    CopyThenHome,
+    /// The merged band overwrites the old one.
+    InPlace,
+}
+
+/// Which part of a band is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewriteExtent {
+    /// All of it.
+    Band,
+    /// From its first block with an entry in the log to its end.
+    FromFirstDirty,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_stack_come_before_those_of_the_drive() {
+        let drive: TranslationSettings = toml::from_str(
+            "bands = 'uniform:17MiB..36MiB'\npersistent_cache = '20 GB'\nentries = 200000\n\
+             update = 'append'\nbypass = 'on'\nrewrite = 'copy-then-home'\n\
+             rewrite_extent = 'from-first-dirty'",
+        )
+        .unwrap();
+        let node: TranslationSettings = toml::from_str(
+            "entries = 'unlimited'\nbypass = 'off'\npersistent_cache = '1/256 of touched bands'",
+        )
+        .unwrap();
+        let both = node.or(drive.clone());
+        assert_eq!(both.entries, Some(EntryLimit::Unlimited));
+        assert_eq!(both.bypass, Some(Bypass::Off));
+        assert_eq!(both.bands, drive.bands);
+        assert_eq!(
+            both.persistent_cache,
+            Some(SizeOrShare::Share { part: 1, of: 256 })
+        );
+        let written = toml::to_string(&both).unwrap();
+        assert_eq!(
+            toml::from_str::<TranslationSettings>(&written).unwrap(),
+            both
+        );
+    }
+
+    #[test]
+    fn other_bands_and_entries_are_refused() {
+        for text in [
+            "uniform:36MiB..17MiB",
+            "uniform:17MiB",
+            "fixed:1kB",
+            "random",
+            "fixed",
+        ] {
+            let error = text.parse::<Bands>().unwrap_err().to_string();
+            assert!(error.contains("`fixed:18MiB`"), "{error}");
+        }
+        assert!(
+            "fixed:18"
+                .parse::<Bands>()
+                .unwrap_err()
+                .to_string()
+                .contains("has no unit")
+        );
+        for entries in ["0", "-1", "'many'"] {
+            let error = toml::from_str::<TranslationSettings>(&format!("entries = {entries}"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("above 0, or \"unlimited\""), "{error}");
+        }
+    }
+}

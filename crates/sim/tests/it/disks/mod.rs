@@ -1,0 +1,6 @@
+//! Simulated disks against datasheets, published measurements and physics.
+
+mod contents;
+mod mechanics;
+mod rig;
+mod solid_state;
