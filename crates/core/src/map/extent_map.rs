@@ -59,57 +59,71 @@ impl ExtentMap {
         self.replace(extent, position, |_| {})
     }
 
-    /// Like [`insert`](Self::insert), calling `removed` for each piece that was there before.
+    /// Like [`insert`](Self::insert), calling `removed` for each piece that was there before, in
+    /// descending address order.
     pub fn replace(
         &mut self,
         extent: Extent,
         position: u64,
         mut removed: impl FnMut(Piece),
     ) -> BlockCount {
-        // A rewrite of exactly one entry is the common case and needs no splitting.
-        if let Some(run) = self.runs.get_mut(&extent.start.0)
-            && run.0 == extent.blocks.0
+        let mut replaced = BlockCount::ZERO;
+        if extent.is_empty() {
+            return replaced;
+        }
+        // The last run that begins before the end of the extent is the only one to look at when
+        // nothing is replaced, or exactly one entry: the common cases.
+        if let Some((start, run)) = self.runs.range_mut(..extent.end().0).next_back()
+            && start + run.0 > extent.start.0
         {
-            let old = core::mem::replace(&mut run.1, position);
-            removed(Piece {
-                extent,
-                position: old,
-            });
-            return extent.blocks;
+            if *start == extent.start.0 && run.0 == extent.blocks.0 {
+                let old = core::mem::replace(&mut run.1, position);
+                removed(Piece {
+                    extent,
+                    position: old,
+                });
+                return extent.blocks;
+            }
+            replaced = self.remove(extent, removed);
         }
-        let replaced = self.remove(extent, removed);
-        if !extent.is_empty() {
-            self.runs
-                .insert(extent.start.0, (extent.blocks.0, position));
-            self.mapped_blocks += extent.blocks.0;
-        }
+        self.runs
+            .insert(extent.start.0, (extent.blocks.0, position));
+        self.mapped_blocks += extent.blocks.0;
         replaced
     }
 
-    /// Forgets the positions of `extent`, calling `removed` for each piece in address order.
-    /// Returns how many blocks had one.
+    /// Forgets the positions of `extent`, calling `removed` for each piece in descending address
+    /// order. Returns how many blocks had one.
     pub fn remove(&mut self, extent: Extent, mut removed: impl FnMut(Piece)) -> BlockCount {
         let mut count = 0;
-        while let Some(piece) = self.first_piece(extent) {
-            let (start, (blocks, position)) = self
+        let mut end = extent.end().0;
+        // Runs share no block, so none is left once one has reached down to the start.
+        while extent.start.0 < end
+            && let Some((start, (blocks, position))) = self
                 .runs
-                .range(..=piece.extent.start.0)
+                .range(..end)
                 .next_back()
-                .map(|(start, run)| (*start, *run))
-                .expect("the piece came from this run");
-            let whole = Extent::new(start, blocks);
+                .map(|(s, run)| (*s, *run))
+            && start + blocks > extent.start.0
+        {
+            let whole = Piece {
+                extent: Extent::new(start, blocks),
+                position,
+            };
+            let piece = whole.clip(extent).expect("a run that overlaps");
             self.runs.remove(&start);
             if start < piece.extent.start.0 {
                 self.runs
                     .insert(start, (piece.extent.start.0 - start, position));
             }
-            if piece.extent.end() < whole.end() {
+            if piece.extent.end() < whole.extent.end() {
                 let skipped = piece.extent.end().0 - start;
                 self.runs
                     .insert(piece.extent.end().0, (blocks - skipped, position + skipped));
             }
             count += piece.extent.blocks.0;
             self.mapped_blocks -= piece.extent.blocks.0;
+            end = piece.extent.start.0;
             removed(piece);
         }
         BlockCount(count)
@@ -137,10 +151,6 @@ impl ExtentMap {
                 }
                 .clip(extent)
             })
-    }
-
-    fn first_piece(&self, extent: Extent) -> Option<Piece> {
-        self.pieces(extent).next()
     }
 }
 
