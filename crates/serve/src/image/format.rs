@@ -1,0 +1,149 @@
+//! The bytes of the state file, as `docs/formats/image.md` draws them.
+
+use super::{ImageDescription, ImageNode};
+use imbrex_core::units::BlockCount;
+
+/// The version this build writes, and the only one it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"IMBREXIM";
+const HEADER_BYTES: usize = 64;
+const CLEAN: u32 = 1 << 0;
+
+/// What a state file says.
+pub(super) struct State {
+    pub clean: bool,
+    pub description: ImageDescription,
+    pub layers: Vec<Vec<u8>>,
+}
+
+/// Why bytes are not a state file of this version.
+pub(super) enum FormatError {
+    OtherVersion(u32),
+    Damaged(&'static str),
+}
+
+/// A state file. Without the states of the layers it is one of an image in use.
+pub(super) fn encode(description: &ImageDescription, layers: Option<&[Vec<u8>]>) -> Vec<u8> {
+    let ImageDescription {
+        stack_toml,
+        size_bytes,
+        nodes,
+    } = description;
+    let mut body = stack_toml.as_bytes().to_vec();
+    for node in nodes {
+        body.extend((node.name.len() as u32).to_le_bytes());
+        body.extend(node.blocks.0.to_le_bytes());
+        body.extend(node.name.as_bytes());
+    }
+    for layer in layers.unwrap_or(&[]) {
+        body.extend((layer.len() as u64).to_le_bytes());
+        body.extend(layer);
+    }
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(FORMAT_VERSION.to_le_bytes());
+    bytes.extend(if layers.is_some() { CLEAN } else { 0 }.to_le_bytes());
+    bytes.extend(size_bytes.to_le_bytes());
+    bytes.extend((stack_toml.len() as u64).to_le_bytes());
+    bytes.extend((nodes.len() as u32).to_le_bytes());
+    bytes.extend((layers.map_or(0, <[_]>::len) as u32).to_le_bytes());
+    bytes.extend((body.len() as u64).to_le_bytes());
+    bytes.extend(crc32c::crc32c(&body).to_le_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    debug_assert_eq!(bytes.len(), HEADER_BYTES);
+    bytes.extend(body);
+    bytes
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<State, FormatError> {
+    let damaged = FormatError::Damaged;
+    let mut header = Fields {
+        bytes: bytes
+            .get(..HEADER_BYTES)
+            .ok_or(damaged("it is shorter than its header"))?,
+    };
+    if header.take(MAGIC.len())? != MAGIC {
+        return Err(damaged("it does not begin with the mark of a state file"));
+    }
+    // Another version may have another header, so nothing else is judged before it.
+    let version = header.u32()?;
+    if version != FORMAT_VERSION {
+        return Err(FormatError::OtherVersion(version));
+    }
+    let (covered, checksum) = bytes[..HEADER_BYTES].split_at(HEADER_BYTES - 4);
+    if crc32c::crc32c(covered).to_le_bytes() != checksum {
+        return Err(damaged("the checksum of the header is wrong"));
+    }
+    let flags = header.u32()?;
+    let size_bytes = header.u64()?;
+    let toml_bytes = header.u64()?;
+    let (nodes, layers) = (header.u32()?, header.u32()?);
+    let (body_bytes, body_checksum) = (header.u64()?, header.u32()?);
+    let body = &bytes[HEADER_BYTES..];
+    if body.len() as u64 != body_bytes {
+        return Err(damaged("it is not as long as its header says"));
+    }
+    if crc32c::crc32c(body) != body_checksum {
+        return Err(damaged("the checksum of the body is wrong"));
+    }
+    let mut body = Fields { bytes: body };
+    let stack_toml = body.text(toml_bytes)?;
+    let nodes = (0..nodes)
+        .map(|_| {
+            let name_bytes = body.u32()?;
+            let blocks = BlockCount(body.u64()?);
+            let name = body.text(u64::from(name_bytes))?;
+            Ok(ImageNode { name, blocks })
+        })
+        .collect::<Result<_, FormatError>>()?;
+    let layers = (0..layers)
+        .map(|_| {
+            let length = body.u64()?;
+            Ok(body.take(length as usize)?.to_vec())
+        })
+        .collect::<Result<_, FormatError>>()?;
+    if !body.bytes.is_empty() {
+        return Err(damaged("bytes follow the last entry"));
+    }
+    Ok(State {
+        clean: flags & CLEAN != 0,
+        description: ImageDescription {
+            stack_toml,
+            size_bytes,
+            nodes,
+        },
+        layers,
+    })
+}
+
+/// Reads fields from the front of bytes.
+struct Fields<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .ok_or(FormatError::Damaged("an entry is longer than the file"))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn u32(&mut self) -> Result<u32, FormatError> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+    }
+
+    fn u64(&mut self) -> Result<u64, FormatError> {
+        let bytes = self.take(8)?;
+        Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+    }
+
+    fn text(&mut self, count: u64) -> Result<String, FormatError> {
+        let bytes = self.take(count as usize)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| FormatError::Damaged("a text is not UTF-8"))
+    }
+}
