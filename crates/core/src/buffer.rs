@@ -101,10 +101,17 @@ pub struct Buffers {
     slab: Vec<Buffer>,
     /// Free buffers by the power of two of their capacity.
     free: [Vec<u32>; SIZE_CLASSES],
+    /// Places in the slab whose content was given back to the system.
+    vacant: Vec<u32>,
+    /// Capacity of the free buffers.
+    free_blocks: u64,
 }
 
 /// Capacities are powers of two up to 2^30 blocks.
 const SIZE_CLASSES: usize = 31;
+/// Free buffers of bytes are kept up to this capacity (64 MiB), so that a burst of large requests
+/// does not hold its memory for ever.
+const FREE_BLOCKS_MAX: u64 = 16_384;
 
 impl Buffers {
     /// Buffers of the given kind, none allocated yet.
@@ -113,6 +120,8 @@ impl Buffers {
             kind,
             slab: Vec::new(),
             free: core::array::from_fn(|_| Vec::new()),
+            vacant: Vec::new(),
+            free_blocks: 0,
         }
     }
 
@@ -133,17 +142,11 @@ impl Buffers {
         );
         let class = blocks.next_power_of_two().trailing_zeros() as usize;
         let index = match self.free[class].pop() {
-            Some(index) => index,
-            None => {
-                let content = self.new_content(1 << class);
-                self.slab.push(Buffer {
-                    blocks: 0,
-                    lent: 0,
-                    allocated: false,
-                    content,
-                });
-                (self.slab.len() - 1) as u32
+            Some(index) => {
+                self.free_blocks -= 1 << class;
+                index
             }
+            None => self.add_buffer(1 << class),
         };
         let buffer = &mut self.slab[index as usize];
         assert!(
@@ -156,6 +159,26 @@ impl Buffers {
             buffer: BufferId(index),
             first_block: 0,
             blocks: blocks as u32,
+        }
+    }
+
+    /// A place in the slab with new content.
+    fn add_buffer(&mut self, blocks: usize) -> u32 {
+        let buffer = Buffer {
+            blocks: 0,
+            lent: 0,
+            allocated: false,
+            content: self.new_content(blocks),
+        };
+        match self.vacant.pop() {
+            Some(index) => {
+                self.slab[index as usize] = buffer;
+                index
+            }
+            None => {
+                self.slab.push(buffer);
+                (self.slab.len() - 1) as u32
+            }
         }
     }
 
@@ -190,7 +213,14 @@ impl Buffers {
         );
         buffer.allocated = false;
         let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
-        self.free[class].push(slice.buffer.0);
+        let is_bytes = matches!(buffer.content, Content::Bytes(..));
+        if is_bytes && self.free_blocks + (1 << class) > FREE_BLOCKS_MAX {
+            buffer.content = Content::Counted;
+            self.vacant.push(slice.buffer.0);
+        } else {
+            self.free_blocks += 1 << class;
+            self.free[class].push(slice.buffer.0);
+        }
     }
 
     /// How many buffers are allocated: none when a stack is quiet.
@@ -402,4 +432,35 @@ fn byte_range(slice: BufferSlice) -> (usize, usize) {
         slice.first_block as usize * block,
         slice.blocks as usize * block,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_buffers_are_reused_and_a_burst_is_given_back() {
+        let mut buffers = Buffers::new(ContentKind::Bytes);
+        let first = buffers.allocate(3);
+        buffers.release(first);
+        let again = buffers.allocate(4);
+        assert_eq!(again.buffer, first.buffer, "same capacity, same memory");
+        buffers.release(again);
+        let burst: Vec<BufferSlice> = (0..40).map(|_| buffers.allocate(1024)).collect();
+        burst.into_iter().for_each(|slice| buffers.release(slice));
+        assert!(buffers.free_blocks <= FREE_BLOCKS_MAX);
+        assert!(
+            buffers.free_blocks > FREE_BLOCKS_MAX - 1024,
+            "kept up to the bound"
+        );
+        assert!(!buffers.vacant.is_empty());
+        let slab = buffers.slab.len();
+        let second: Vec<BufferSlice> = (0..40).map(|_| buffers.allocate(1024)).collect();
+        assert_eq!(buffers.slab.len(), slab, "vacant places are used again");
+        for slice in &second {
+            assert_eq!(buffers.bytes(*slice).expect("bytes").len(), 1024 * 4096);
+        }
+        second.into_iter().for_each(|slice| buffers.release(slice));
+        assert_eq!(buffers.allocated(), 0);
+    }
 }

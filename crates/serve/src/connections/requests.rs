@@ -100,8 +100,11 @@ impl ClientRequest {
     }
 }
 
-/// The blocks a command touches; for a trim, those it covers whole.
+/// The blocks a command touches; for a trim, those it covers whole. No bytes touch no block.
 pub(super) fn extent_of(command: Command, offset_bytes: u64, length_bytes: u32) -> Extent {
+    if length_bytes == 0 {
+        return Extent::EMPTY;
+    }
     let end_bytes = offset_bytes + u64::from(length_bytes);
     let (first, end) = match command {
         Command::Trim { .. } => (offset_bytes.div_ceil(BLOCK_BYTES), end_bytes / BLOCK_BYTES),

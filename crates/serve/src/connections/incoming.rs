@@ -1,0 +1,306 @@
+//! From what a client has sent to requests for the stack.
+
+use super::connection::{Payload, Phase};
+use super::requests::{ClientRequest, RequestIndex, extent_of, operation_of};
+use super::{BYTES_IN_FLIGHT_MAX, CONNECTION_BYTES_MAX, CONNECTION_BYTES_RESERVED};
+use super::{CONNECTION_REQUESTS_MAX, ConnectionId, Connections, REQUESTS_MAX};
+use super::{RequestEvent, RequestRecord, Step};
+use crate::nbd::PAYLOAD_BYTES_MAX;
+use crate::nbd::handshake::Next;
+use crate::nbd::transmission::{Command, REQUEST_BYTES, RequestHeader};
+use imbrex_core::buffer::Buffers;
+use imbrex_core::units::{BLOCK_BYTES, Instant};
+
+impl Connections {
+    /// Reads a socket, at most once in a turn. True when there is something new to look at.
+    pub(super) fn receive(&mut self, id: ConnectionId, buffers: &mut Buffers) -> bool {
+        let (turn, received) = (self.turn, self.time.now());
+        let Some(connection) = self.get(id) else {
+            return false;
+        };
+        if !connection.readable {
+            return false;
+        }
+        if connection.read_turn == turn {
+            self.postponed.push(id);
+            return false;
+        }
+        connection.read_turn = turn;
+        connection.received = received;
+        let result = match connection.payload {
+            Payload::Write { request, filled } => {
+                let request = *self.requests.get(request);
+                let (from, to) = (request.data_offset() + filled, request.data_end());
+                let data = buffers.bytes_mut(request.data).expect("buffers of bytes");
+                // Borrowed anew: the look at the requests ended the borrow before.
+                let Some(connection) = self.get(id) else {
+                    return false;
+                };
+                let result = connection.receive(&mut data[from..to]);
+                if let (Ok((direct, _)), Payload::Write { filled, .. }) =
+                    (&result, &mut connection.payload)
+                {
+                    *filled += direct;
+                }
+                result
+            }
+            _ => connection.receive(&mut []),
+        };
+        match result {
+            Ok((_, 0)) => {
+                self.handle_end_of_input(id, buffers);
+                false
+            }
+            Ok(_) => true,
+            Err(rustix::io::Errno::AGAIN) => false,
+            Err(rustix::io::Errno::INTR) => {
+                self.postponed.push(id);
+                false
+            }
+            Err(_) => {
+                self.close(id, buffers);
+                false
+            }
+        }
+    }
+
+    /// The client has closed its side. What it has asked for in full is answered; it may have
+    /// kept the other side open to read it.
+    pub(super) fn handle_end_of_input(&mut self, id: ConnectionId, buffers: &mut Buffers) {
+        let Some(connection) = self.get(id) else {
+            return;
+        };
+        connection.readable = false;
+        let whole = matches!(connection.phase, Phase::Transmission)
+            && matches!(connection.payload, Payload::None)
+            && connection.input().is_empty();
+        if whole && connection.outstanding > 0 {
+            connection.phase = Phase::Ending;
+        } else {
+            self.close(id, buffers);
+        }
+    }
+
+    /// Takes one message of a handshake.
+    pub(super) fn step_handshake(&mut self, id: ConnectionId) -> Step {
+        let Some(connection) = self.get(id) else {
+            return Step::Blocked;
+        };
+        // A client that does not read its answers gets no further ones.
+        if !connection.output.is_empty() {
+            return Step::Blocked;
+        }
+        let mut output = std::mem::take(&mut connection.output);
+        let Phase::Handshake {
+            mut handshake,
+            until,
+        } = std::mem::replace(&mut connection.phase, Phase::Ending)
+        else {
+            return Step::Blocked;
+        };
+        let (consumed, next) = handshake.advance(connection.input(), &mut output);
+        connection.consume(consumed);
+        connection.output = output;
+        let answered = !connection.output.is_empty();
+        let step = match next {
+            Next::Input => {
+                connection.phase = Phase::Handshake { handshake, until };
+                if consumed == 0 {
+                    Step::Input
+                } else {
+                    Step::Again
+                }
+            }
+            Next::Transmission => {
+                connection.phase = Phase::Transmission;
+                Step::Again
+            }
+            Next::Close => Step::Again,
+        };
+        if answered {
+            self.note_unsent(id);
+        }
+        step
+    }
+
+    /// Takes one request, or a part of a payload.
+    pub(super) fn step_transmission(&mut self, id: ConnectionId, buffers: &mut Buffers) -> Step {
+        let device_bytes = self.export.bytes;
+        let Some(connection) = self.get(id) else {
+            return Step::Blocked;
+        };
+        match connection.payload {
+            Payload::None => {}
+            Payload::Write { request, filled } => {
+                return self.step_payload(id, request, filled, buffers);
+            }
+            Payload::Refused { left } => {
+                let passed = left.min(connection.input().len());
+                connection.consume(passed);
+                connection.payload = match left - passed {
+                    0 => Payload::None,
+                    left => Payload::Refused { left },
+                };
+                return if passed == 0 {
+                    Step::Input
+                } else {
+                    Step::Again
+                };
+            }
+        }
+        if connection.input().len() < REQUEST_BYTES {
+            return Step::Input;
+        }
+        let Some(header) = RequestHeader::decode(connection.input()) else {
+            return Step::Close;
+        };
+        if connection.outstanding >= CONNECTION_REQUESTS_MAX {
+            connection.blocked = true;
+            return Step::Blocked;
+        }
+        match header.command(device_bytes) {
+            Ok(Command::Disconnect) => {
+                connection.phase = Phase::Ending;
+                Step::Again
+            }
+            Ok(command) => self.begin_request(id, &header, command, buffers),
+            Err(errno) => {
+                if header.payload_bytes() > PAYLOAD_BYTES_MAX {
+                    return Step::Close;
+                }
+                connection.consume(REQUEST_BYTES);
+                connection.outstanding += 1;
+                if header.payload_bytes() > 0 {
+                    let left = header.payload_bytes() as usize;
+                    connection.payload = Payload::Refused { left };
+                }
+                self.push_reply(id, header.cookie, Some(errno));
+                Step::Again
+            }
+        }
+    }
+
+    /// Lets a request in when there is room for it, in its connection and in the server.
+    pub(super) fn begin_request(
+        &mut self,
+        id: ConnectionId,
+        header: &RequestHeader,
+        command: Command,
+        buffers: &mut Buffers,
+    ) -> Step {
+        let flush = command == Command::Flush;
+        let (offset_bytes, length_bytes) = if flush {
+            (0, 0)
+        } else {
+            (header.offset, header.length)
+        };
+        let extent = extent_of(command, offset_bytes, length_bytes);
+        let has_data = matches!(command, Command::Read | Command::Write { .. });
+        let blocks = if has_data { extent.blocks.0 } else { 0 };
+        let bytes = if blocks == 0 {
+            0
+        } else {
+            blocks.next_power_of_two() * BLOCK_BYTES
+        };
+        let too_many = self.requests.in_flight() >= REQUESTS_MAX;
+        let in_order = self
+            .waiting_for_room
+            .front()
+            .is_none_or(|first| *first == id);
+        let room = in_order && self.bytes_in_flight + bytes <= BYTES_IN_FLIGHT_MAX;
+        let Some(connection) = self.get(id) else {
+            return Step::Blocked;
+        };
+        if too_many {
+            self.waiting_for_requests.push(id);
+            return Step::Blocked;
+        }
+        let wanted = connection.bytes + bytes;
+        let alone = connection.bytes == 0;
+        if !(alone || wanted <= CONNECTION_BYTES_MAX) {
+            connection.blocked = true;
+            return Step::Blocked;
+        }
+        if !(room || wanted <= CONNECTION_BYTES_RESERVED) {
+            // Woken when it is first in line, and when answers of its own have left.
+            connection.blocked = true;
+            if !self.waiting_for_room.contains(&id) {
+                self.waiting_for_room.push_back(id);
+            }
+            return Step::Blocked;
+        }
+        connection.consume(REQUEST_BYTES);
+        connection.outstanding += 1;
+        connection.bytes += bytes;
+        let received = connection.received;
+        self.bytes_in_flight += bytes;
+        if !self.waiting_for_room.is_empty() {
+            self.waiting_for_room.retain(|waiting| *waiting != id);
+            self.admit_next();
+        }
+        if extent.is_empty() && !flush {
+            // No bytes, or a trim that covers no whole block: nothing to do.
+            self.push_reply(id, header.cookie, None);
+            return Step::Again;
+        }
+        let request = self.requests.insert(ClientRequest {
+            connection: id,
+            cookie: header.cookie,
+            command,
+            record: RequestRecord {
+                arrived: received,
+                operation: operation_of(command),
+                offset_bytes,
+                length_bytes,
+            },
+            extent,
+            data: buffers.allocate(blocks),
+        });
+        if let Command::Write { .. } = command {
+            return self.step_payload(id, request, 0, buffers);
+        }
+        self.hand_over(request, received, buffers)
+    }
+
+    /// Moves what has been received of a payload to its place.
+    pub(super) fn step_payload(
+        &mut self,
+        id: ConnectionId,
+        request: RequestIndex,
+        filled: usize,
+        buffers: &mut Buffers,
+    ) -> Step {
+        let ClientRequest { data, record, .. } = *self.requests.get(request);
+        let (from, to) = {
+            let request = self.requests.get(request);
+            (request.data_offset() + filled, request.data_end())
+        };
+        let Some(connection) = self.get(id) else {
+            return Step::Blocked;
+        };
+        let bytes = buffers.bytes_mut(data).expect("buffers of bytes");
+        let filled = filled + connection.take(&mut bytes[from..to]);
+        if filled < record.length_bytes as usize {
+            connection.payload = Payload::Write { request, filled };
+            return Step::Input;
+        }
+        connection.payload = Payload::None;
+        let received = connection.received;
+        self.hand_over(request, received, buffers)
+    }
+
+    /// All of a request is here.
+    pub(super) fn hand_over(
+        &mut self,
+        request: RequestIndex,
+        received: Instant,
+        buffers: &mut Buffers,
+    ) -> Step {
+        let record = self.requests.received(request, received);
+        if let Some(observer) = &mut self.observer {
+            observer(RequestEvent::Arrived(record));
+        }
+        self.requests.arrive(request, buffers);
+        Step::Arrived
+    }
+}

@@ -1,0 +1,203 @@
+//! Real files below a server.
+
+use crate::client::*;
+use crate::support::{TestServer, plain};
+use imbrex_serve::disk::{DiskError, FileDisk};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+const BLOCKS: u64 = 4096;
+
+fn server_over(path: &Path, blocks: u64) -> TestServer {
+    let path = path.to_owned();
+    TestServer::over(move |waker| {
+        Box::new(FileDisk::open(&path, plain(blocks), waker).expect("a disk"))
+    })
+}
+
+fn sparse_file(dir: &TempDir) -> std::path::PathBuf {
+    let path = dir.path().join("disk.img");
+    let file = File::create(&path).expect("a file");
+    file.set_len(BLOCKS * 4096).expect("a length");
+    path
+}
+
+/// A directory on a medium: beside the test binary, because the temporary one may be in memory.
+fn on_a_medium() -> TempDir {
+    let binary = std::env::current_exe().expect("a path");
+    tempfile::tempdir_in(binary.parent().expect("a directory")).expect("a directory")
+}
+
+#[test]
+fn what_is_written_is_in_the_file() {
+    for dir in [on_a_medium(), tempfile::tempdir().expect("a directory")] {
+        let path = sparse_file(&dir);
+        let server = server_over(&path, BLOCKS);
+        let mut client = Client::ready(&server.socket);
+        for (flags, offset, value) in [(0, 0, 1), (FUA, 8192, 2), (0, 5_000_000, 3)] {
+            assert_eq!(client.write(flags, offset, &[value; 10_000]), 0);
+        }
+        assert_eq!(client.call(TRIM, 0, 4096, 4096), 0);
+        assert_eq!(client.call(WRITE_ZEROES, NO_HOLE | FUA, 8192, 4096), 0);
+        assert_eq!(client.call(FLUSH, 0, 0, 0), 0);
+        let mut expected = vec![1; 4096];
+        expected.extend([0; 8192]);
+        expected.extend([2; 8192 + 10_000 - 12_288]);
+        assert_eq!(client.read(0, 18_192), Ok(expected.clone()));
+        drop(client);
+        drop(server);
+        let file = File::open(&path).expect("the file");
+        let mut found = vec![0; 18_192];
+        file.read_exact_at(&mut found, 0).expect("the bytes");
+        assert!(found == expected);
+        file.read_exact_at(&mut found[..10_000], 5_000_000)
+            .expect("the bytes");
+        assert_eq!(found[..10_000], [3; 10_000]);
+        assert_eq!(file.metadata().expect("metadata").len(), BLOCKS * 4096);
+    }
+}
+
+/// Data that is not in the page cache is read by threads, many at a time, and arrives unmixed.
+#[test]
+fn reads_that_would_block_are_answered_from_the_medium() {
+    let dir = on_a_medium();
+    let path = sparse_file(&dir);
+    let content: Vec<u8> = (0..BLOCKS)
+        .flat_map(|block| [(block % 251) as u8; 4096])
+        .collect();
+    fs::write(&path, &content).expect("the content");
+    let file = File::open(&path).expect("the file");
+    file.sync_all().expect("a synchronised file");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("an empty cache");
+    let server = server_over(&path, BLOCKS);
+    let mut client = Client::ready(&server.socket);
+    for cookie in 0..200 {
+        client.request(READ, 0, cookie, cookie * 17 * 4096 + 100, 6000);
+    }
+    for _ in 0..200 {
+        let (error, cookie) = client.reply();
+        assert_eq!(error, 0);
+        let from = (cookie * 17 * 4096 + 100) as usize;
+        assert!(
+            client.bytes(6000) == content[from..from + 6000],
+            "read {cookie}"
+        );
+    }
+}
+
+#[test]
+fn many_durable_writes_and_flushes_at_once_are_all_answered() {
+    let dir = on_a_medium();
+    let server = server_over(&sparse_file(&dir), BLOCKS);
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::ready(&server.socket)).collect();
+    for (index, client) in clients.iter_mut().enumerate() {
+        for i in 0..50u64 {
+            if i % 5 == 4 {
+                client.request(FLUSH, 0, i, 0, 0);
+            } else {
+                client.request(WRITE, FUA, i, (index as u64 * 50 + i) * 4096, 4096);
+                client.send(&[i as u8; 4096]);
+            }
+        }
+    }
+    for client in &mut clients {
+        let mut cookies: Vec<u64> = (0..50)
+            .map(|_| client.reply())
+            .map(|(error, cookie)| {
+                assert_eq!(error, 0);
+                cookie
+            })
+            .collect();
+        cookies.sort_unstable();
+        assert!(cookies.into_iter().eq(0..50));
+    }
+}
+
+#[test]
+fn a_full_file_system_is_no_space_and_nothing_worse() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4M", "imbrex-test"])
+        .arg(dir.path())
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: a small file system can be mounted by root only");
+        return;
+    }
+    let server = server_over(&sparse_file(&dir), BLOCKS);
+    let mut client = Client::ready(&server.socket);
+    let errors: Vec<u32> = (0..2048)
+        .map(|block| client.write(0, block * 4096, &[5; 4096]))
+        .collect();
+    let full = errors
+        .iter()
+        .position(|error| *error != 0)
+        .expect("it fills up");
+    assert!(full > 500, "full after {full} blocks");
+    assert!(errors[full..].iter().all(|error| *error == 28), "ENOSPC");
+    assert_eq!(client.read(0, 4096), Ok(vec![5; 4096]), "reads go on");
+    assert_eq!(client.call(TRIM, 0, 0, 100 * 4096), 0, "room is given back");
+    assert_eq!(client.write(0, 2000 * 4096, &[6; 4096]), 0);
+    assert_eq!(client.call(FLUSH, 0, 0, 0), 0);
+    drop(client);
+    drop(server);
+    let unmounted = Command::new("umount").arg(dir.path()).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+}
+
+/// `/dev/zero` can be opened as a disk of no blocks, and cannot be synchronised.
+#[test]
+fn a_failed_flush_is_never_followed_by_a_good_one() {
+    let server = server_over(Path::new("/dev/zero"), 0);
+    let mut client = Client::ready(&server.socket);
+    for _ in 0..3 {
+        assert_eq!(client.call(FLUSH, 0, 0, 0), 5, "EIO");
+    }
+    server.stop.stop();
+    assert!(client.is_closed());
+    let error = server.join().expect_err("the last flush fails too");
+    assert_eq!(
+        error.to_string(),
+        "the flush at the end failed (medium error): the image must not be taken for clean"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_disks_are_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("short.img");
+    let missing = dir.path().join("none.img");
+    fs::write(&path, [0; 8191]).expect("a file");
+    let expected = [
+        (
+            &path,
+            format!("{} holds 8191 bytes, the disk needs 8192", path.display()),
+        ),
+        (
+            &missing,
+            format!(
+                "cannot open {} as a disk: No such file or directory (os error 2)",
+                missing.display()
+            ),
+        ),
+    ];
+    for (path, message) in expected {
+        let path = path.clone();
+        let server = TestServer::over(move |waker| {
+            let error = FileDisk::open(&path, plain(2), waker)
+                .err()
+                .expect("no disk");
+            assert!(matches!(
+                error,
+                DiskError::Open { .. } | DiskError::TooShort { .. }
+            ));
+            assert_eq!(error.to_string(), message);
+            let control = Default::default();
+            Box::new(crate::support::TestDisk::new(1, 0, control))
+        });
+        Client::ready(&server.socket);
+    }
+}

@@ -1,0 +1,177 @@
+//! Bytes that no honest client sends: the server neither falls, nor grows, nor neglects others.
+
+use crate::client::*;
+use crate::support::TestServer;
+use imbrex_core::rng::Rng;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+const BLOCKS: u64 = 256;
+const SESSIONS: u64 = 3_000;
+/// The buffers of requests in flight, those kept for reuse, the input of 64 connections, and the
+/// test itself.
+const RESIDENT_BYTES_MAX: u64 = 256 << 20;
+
+/// A session as a client might lead it, up to and into the transmission phase.
+fn plausible_session(rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = 0b11u32.to_be_bytes().to_vec();
+    for _ in 0..rng.below(4) {
+        let option = rng.below(12) as u32;
+        let data: Vec<u8> = (0..rng.below(40)).map(|_| rng.next_u64() as u8).collect();
+        bytes.extend(option_bytes(option, &data));
+    }
+    if rng.below(10) > 0 {
+        bytes.extend(option_bytes(GO, &go_data(b"", &[3])));
+    }
+    for cookie in 0..rng.below(12) {
+        let command = rng.below(8) as u16;
+        let length = match rng.below(4) {
+            0 => rng.next_u64() as u32,
+            1 => rng.below(3) as u32 * 4096,
+            _ => rng.below(20_000) as u32,
+        };
+        let offset = if rng.below(8) == 0 {
+            rng.next_u64()
+        } else {
+            rng.below(BLOCKS * 4096)
+        };
+        bytes.extend(request_bytes(
+            command,
+            rng.below(3) as u16,
+            cookie,
+            offset,
+            length,
+        ));
+        if command == WRITE {
+            let payload = rng.below(u64::from(length.min(20_000)) + 2);
+            bytes.extend((0..payload).map(|i| i as u8));
+        }
+    }
+    bytes
+}
+
+fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
+    for _ in 0..rng.below(4) {
+        let at = rng.below(bytes.len() as u64) as usize;
+        match rng.below(4) {
+            0 => bytes[at] ^= 1 << rng.below(8),
+            1 => bytes[at] = rng.next_u64() as u8,
+            2 => {
+                bytes.remove(at);
+            }
+            _ => bytes.truncate(at.max(1)),
+        }
+    }
+}
+
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") * 1024
+}
+
+#[test]
+fn random_sessions_leave_the_server_well() {
+    let (server, _) = TestServer::in_memory(BLOCKS, 20);
+    // The last block but one belongs to an honest client; the others write where they like, but
+    // a damaged request may hit anything, so the honest one only checks that it is answered.
+    let mut honest = Client::ready(&server.socket);
+    let mut rng = Rng::new(22, 0);
+    let mut answered_sessions = 0;
+    for session in 0..SESSIONS {
+        let mut bytes = plausible_session(&mut rng);
+        damage(&mut bytes, &mut rng);
+        let mut client = Client::connect(&server.socket);
+        let patience = Some(Duration::from_millis(2));
+        client.stream.set_read_timeout(patience).expect("a timeout");
+        // The server may close in the middle.
+        let _ = client.stream.write_all(&bytes);
+        let mut answer = vec![0; 4096];
+        let mut answered = 0;
+        while let Ok(count @ 1..) = client.stream.read(&mut answer) {
+            answered += count;
+        }
+        answered_sessions += u64::from(answered > 18);
+        if session % 16 == 0 {
+            let started = Instant::now();
+            assert_eq!(honest.read(0, 4096).map(|data| data.len()), Ok(4096));
+            assert!(
+                started.elapsed() < Duration::from_secs(1),
+                "an honest client waited"
+            );
+        }
+    }
+    assert!(
+        answered_sessions > SESSIONS / 3,
+        "the sessions were not plausible"
+    );
+}
+
+#[test]
+fn clients_that_do_not_read_do_not_make_the_server_grow() {
+    let (server, _) = TestServer::in_memory(8192, 0);
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        let mut client = Client::ready(&server.socket);
+        client.stream.set_nonblocking(true).expect("a mode");
+        // 16 MiB each, asked for again and again, never read.
+        for cookie in 0..1_000 {
+            let request = request_bytes(READ, 0, cookie, 4096 * (cookie % 3), 16 << 20);
+            if client.stream.write_all(&request).is_err() {
+                break;
+            }
+        }
+        silent.push(client);
+    }
+    // Haggling without reading must be bounded too.
+    for _ in 0..10 {
+        let client = Client::connect(&server.socket);
+        client.stream.set_nonblocking(true).expect("a mode");
+        let mut stream = &client.stream;
+        let _ = stream.write_all(&0b11u32.to_be_bytes());
+        for _ in 0..900 {
+            if stream.write_all(&option_bytes(LIST, &[])).is_err() {
+                break;
+            }
+        }
+        silent.push(client);
+    }
+    // Those who hold the memory are given ten seconds; then others get it.
+    let mut honest = Client::ready(&server.socket);
+    let started = Instant::now();
+    assert_eq!(
+        honest.read(4096, 1 << 20).map(|data| data.len()),
+        Ok(1 << 20)
+    );
+    let waited = started.elapsed();
+    assert!(
+        waited < Duration::from_secs(15),
+        "an honest client waited {waited:?}"
+    );
+    let resident = resident_bytes();
+    assert!(resident < RESIDENT_BYTES_MAX, "{resident} bytes resident");
+}
+
+#[test]
+fn one_connection_too_many_is_closed_and_the_others_live() {
+    let (server, _) = TestServer::in_memory(BLOCKS, 0);
+    let mut clients: Vec<Client> = (0..imbrex_serve::connections::CONNECTIONS_MAX)
+        .map(|_| Client::ready(&server.socket))
+        .collect();
+    let mut surplus = Client::connect(&server.socket);
+    assert!(surplus.is_closed());
+    for client in &mut clients {
+        assert_eq!(client.read(0, 16), Ok(vec![0; 16]));
+    }
+    clients.pop();
+    let mut replacement = None;
+    crate::support::eventually("a place is free again", || {
+        let mut client = Client::connect(&server.socket);
+        let mut greeting = [0; 18];
+        let greeted = client.stream.read_exact(&mut greeting).is_ok();
+        replacement = greeted.then_some(client);
+        greeted
+    });
+    assert!(replacement.is_some());
+}

@@ -1,0 +1,13 @@
+//! The server as clients, tools and the file system see it.
+
+mod client;
+mod file_disk;
+mod handshake;
+mod hostile;
+mod image;
+mod listener;
+mod server;
+mod support;
+mod tools;
+mod transmission;
+mod unaligned;

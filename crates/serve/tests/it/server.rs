@@ -1,0 +1,141 @@
+//! The life of a server: how it ends, and what is certain then.
+
+use crate::client::*;
+use crate::support::{Control, TestDisk, TestServer, eventually, serve};
+use imbrex_core::error::IoError;
+use imbrex_core::operation::Operation;
+use imbrex_serve::listener::Listen;
+use imbrex_serve::server::Server;
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+#[test]
+fn stopping_answers_what_has_arrived_and_flushes() {
+    let (server, control) = TestServer::in_memory(64, 500);
+    let mut idle = Client::ready(&server.socket);
+    let mut haggling = Client::haggling(&server.socket);
+    let mut half = Client::ready(&server.socket);
+    half.request(WRITE, 0, 1, 0, 8192);
+    half.send(&[1; 5000]);
+    let mut busy = Client::ready(&server.socket);
+    control.lock().expect("control").held_block = Some(7);
+    for block in 0..16 {
+        busy.request(WRITE, 0, block, block * 4096, 4096);
+        busy.send(&[9; 4096]);
+    }
+    eventually("all writes reach the disk", || {
+        control.lock().expect("control").operations.len() >= 16
+    });
+    server.stop.stop();
+    assert!(idle.is_closed());
+    assert!(haggling.is_closed());
+    assert!(half.is_closed());
+    control.lock().expect("control").held_block = None;
+    let mut cookies: Vec<u64> = (0..16)
+        .map(|_| busy.reply())
+        .map(|(_, cookie)| cookie)
+        .collect();
+    cookies.sort_unstable();
+    assert!(cookies.into_iter().eq(0..16));
+    assert!(busy.is_closed());
+    let socket = server.socket.clone();
+    server.join().expect("a clean end");
+    assert!(!socket.exists());
+    let control = control.lock().expect("control");
+    assert_eq!(control.operations.len(), 17, "half a write is none");
+    assert_eq!(control.operations[16].operation, Operation::Flush);
+}
+
+#[test]
+fn a_client_that_takes_no_answer_does_not_keep_a_server_from_ending() {
+    let (server, _) = TestServer::in_memory(8192, 0);
+    let mut client = Client::ready(&server.socket);
+    client.request(READ, 0, 1, 0, 16 << 20);
+    eventually("the read is answered", || {
+        server.events.lock().expect("events").len() == 2
+    });
+    server.stop.stop();
+    server.join().expect("a clean end");
+}
+
+#[test]
+fn tcp_clients_are_served_too() {
+    let mut server = Server::bind(&Listen::Tcp("127.0.0.1:0".parse().expect("an address")))
+        .expect("a free port");
+    server.observe(Box::new(|_| {}));
+    let address = server.uri().replace("nbd://", "");
+    let stop = server.stop_handle();
+    let client = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).expect("a server");
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).expect("a greeting");
+        stop.stop();
+        greeting
+    });
+    serve(server, Box::new(TestDisk::new(8, 0, Control::default()))).expect("a clean end");
+    let greeting = client.join().expect("a client");
+    assert_eq!(greeting[..8], NBD_MAGIC.to_be_bytes());
+}
+
+#[test]
+fn a_command_finds_the_server_and_ends_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("s");
+    let output = dir.path().join("out");
+    let server = Server::bind(&Listen::Unix(socket.clone())).expect("a free path");
+    let command = format!("echo \"$uri $unixsocket\" > {}; exit 7", output.display());
+    let expected = format!("{} {}\n", server.uri(), socket.display());
+    let running = server.run_command(&command).expect("a shell");
+    serve(server, Box::new(TestDisk::new(8, 0, Control::default()))).expect("a clean end");
+    assert_eq!(running.wait().expect("a status").code(), Some(7));
+    assert_eq!(
+        std::fs::read_to_string(output).expect("the output"),
+        expected
+    );
+}
+
+#[test]
+fn a_failing_last_flush_is_an_error() {
+    let control = Control::default();
+    let of_disk = Arc::clone(&control);
+    let server = TestServer::over(move |_| Box::new(FailingFlush(TestDisk::new(8, 0, of_disk))));
+    server.stop.stop();
+    let error = server.join().expect_err("an error").to_string();
+    assert!(
+        error.starts_with("the flush at the end failed (no space left below)"),
+        "{error}"
+    );
+}
+
+/// A disk on which every flush fails.
+struct FailingFlush(TestDisk);
+
+impl imbrex_core::disk::Disk for FailingFlush {
+    fn geometry(&self) -> &imbrex_core::disk::Geometry {
+        self.0.geometry()
+    }
+
+    fn submit(
+        &mut self,
+        now: imbrex_core::units::Instant,
+        op: imbrex_core::disk::DiskOp,
+        buffers: &mut imbrex_core::buffer::Buffers,
+    ) {
+        self.0.submit(now, op, buffers);
+    }
+
+    fn poll(
+        &mut self,
+        now: imbrex_core::units::Instant,
+        buffers: &mut imbrex_core::buffer::Buffers,
+    ) -> Option<imbrex_core::disk::DiskCompletion> {
+        let mut completion = self.0.poll(now, buffers)?;
+        completion.result = Err(IoError::NoSpace);
+        Some(completion)
+    }
+
+    fn next_event(&self) -> Option<imbrex_core::units::Instant> {
+        self.0.next_event()
+    }
+}

@@ -1,0 +1,224 @@
+//! A server over one disk, on a thread of the test.
+
+use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media};
+use imbrex_core::engine::Engine;
+use imbrex_core::error::IoError;
+use imbrex_core::operation::Operation;
+use imbrex_core::rng::Rng;
+use imbrex_core::stack::StackBuilder;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
+use imbrex_serve::clock::Waker;
+use imbrex_serve::connections::RequestEvent;
+use imbrex_serve::listener::Listen;
+use imbrex_serve::nbd::handshake::Export;
+use imbrex_serve::server::{ServeError, Server, StopHandle};
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use tempfile::TempDir;
+
+pub const EXPORT: &str = "disk";
+
+/// What a test can see of a [`TestDisk`], and do to it.
+#[derive(Default)]
+pub struct DiskControl {
+    /// Every operation, in the order of submission.
+    pub operations: Vec<DiskOp>,
+    /// The error that operations starting at this block get.
+    pub failing: Option<(u64, IoError)>,
+    /// Operations that touch this block are not finished while it is set.
+    pub held_block: Option<u64>,
+    /// Flushes that were answered.
+    pub flushes: u64,
+}
+
+pub type Control = Arc<Mutex<DiskControl>>;
+
+/// A disk in memory that finishes operations in any order, some 100 µs later.
+pub struct TestDisk {
+    geometry: Geometry,
+    content: Vec<u8>,
+    pending: Vec<(Instant, DiskOp)>,
+    delays: Rng,
+    delay_us_max: u64,
+    control: Control,
+}
+
+impl TestDisk {
+    pub fn new(blocks: u64, delay_us_max: u64, control: Control) -> TestDisk {
+        TestDisk {
+            geometry: plain(blocks),
+            content: vec![0; (blocks * BLOCK_BYTES) as usize],
+            pending: Vec::new(),
+            delays: Rng::new(1, 1),
+            delay_us_max,
+            control,
+        }
+    }
+
+    fn carry_out(&mut self, op: DiskOp, buffers: &mut Buffers) -> Result<(), IoError> {
+        if let Some((block, error)) = self.control.lock().expect("control").failing
+            && op.extent.start.0 == block
+            && op.operation != Operation::Flush
+        {
+            return Err(error);
+        }
+        let from = op.extent.start.0 as usize * BLOCK_BYTES as usize;
+        let range = from..from + op.extent.blocks.bytes() as usize;
+        match op.operation {
+            Operation::Read => {
+                let target = buffers.bytes_mut(op.buffer).expect("bytes");
+                target.copy_from_slice(&self.content[range]);
+            }
+            Operation::Write { .. } => {
+                self.content[range].copy_from_slice(buffers.bytes(op.buffer).expect("bytes"));
+            }
+            Operation::Zero { .. } => self.content[range].fill(0),
+            Operation::Flush => self.control.lock().expect("control").flushes += 1,
+            Operation::ZoneReset | Operation::ZoneFinish => return Err(IoError::Invalid),
+        }
+        Ok(())
+    }
+}
+
+impl Disk for TestDisk {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn submit(&mut self, now: Instant, op: DiskOp, _buffers: &mut Buffers) {
+        self.control.lock().expect("control").operations.push(op);
+        let delay = match self.delay_us_max {
+            0 => 0,
+            max => self.delays.below(max),
+        };
+        self.pending.push((now + Duration::from_us(delay), op));
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        let held = self.control.lock().expect("control").held_block;
+        let due = |(at, op): &(Instant, DiskOp)| {
+            let is_held =
+                held.is_some_and(|block| op.extent.contains(imbrex_core::units::Lba(block)));
+            *at <= now && !is_held
+        };
+        let index = self.pending.iter().position(due)?;
+        let (_, op) = self.pending.swap_remove(index);
+        let result = self.carry_out(op, buffers);
+        Some(DiskCompletion { id: op.id, result })
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        // A held operation is looked at again and again until the test lets it go.
+        self.pending.iter().map(|(at, _)| *at).min()
+    }
+}
+
+pub fn plain(blocks: u64) -> Geometry {
+    Geometry::plain(BlockCount(blocks), Media::Conventional)
+}
+
+pub type Events = Arc<Mutex<Vec<RequestEvent>>>;
+
+pub struct TestServer {
+    pub socket: PathBuf,
+    pub uri: String,
+    pub events: Events,
+    pub stop: StopHandle,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
+    _dir: TempDir,
+}
+
+impl TestServer {
+    /// A server over the disk that `disk` makes.
+    pub fn over(disk: impl FnOnce(Waker) -> Box<dyn Disk> + Send + 'static) -> TestServer {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("s");
+        let events = Events::default();
+        let (sender, receiver) = channel();
+        let thread = {
+            let (socket, events) = (socket.clone(), Arc::clone(&events));
+            thread::spawn(move || {
+                let mut server = Server::bind(&Listen::Unix(socket)).expect("a free socket");
+                let disk = disk(server.waker());
+                let handles = (server.uri(), server.stop_handle());
+                sender.send(handles).expect("a waiting test");
+                server.observe(Box::new(move |event| {
+                    events.lock().expect("events").push(event);
+                }));
+                serve(server, disk)
+            })
+        };
+        let (uri, stop) = receiver.recv().expect("a server that has started");
+        TestServer {
+            socket,
+            uri,
+            events,
+            stop,
+            thread: Some(thread),
+            _dir: dir,
+        }
+    }
+
+    /// A server over a disk in memory.
+    pub fn in_memory(blocks: u64, delay_us_max: u64) -> (TestServer, Control) {
+        let control = Control::default();
+        let of_disk = Arc::clone(&control);
+        let server =
+            TestServer::over(move |_| Box::new(TestDisk::new(blocks, delay_us_max, of_disk)));
+        (server, control)
+    }
+
+    /// Waits for the end of a server that was told to stop.
+    pub fn join(mut self) -> Result<(), ServeError> {
+        let thread = self.thread.take().expect("joined once");
+        thread.join().expect("a server that does not panic")
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.stop.stop();
+            let ended = thread.join();
+            if !thread::panicking() {
+                assert!(ended.is_ok(), "the server panicked");
+            }
+        }
+    }
+}
+
+/// Serves one disk with nothing above it until the server is stopped.
+pub fn serve(server: Server, disk: Box<dyn Disk>) -> Result<(), ServeError> {
+    let geometry = disk.geometry().clone();
+    let bytes = geometry.blocks.bytes();
+    let mut builder = StackBuilder::new(0);
+    let top = builder.disk(geometry);
+    let mut engine = Engine {
+        stack: builder.build(top),
+        disks: vec![disk],
+        buffers: Buffers::new(ContentKind::Bytes),
+        in_flight_max: 1,
+    };
+    let export = Export {
+        name: EXPORT.into(),
+        description: "a disk in memory".into(),
+        bytes,
+    };
+    let result = server.run(&mut engine, export, &mut |_, _| {});
+    assert_eq!(engine.buffers.allocated(), 0, "buffers were lost");
+    result
+}
+
+/// Waits until `condition` holds.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if condition() {
+            return;
+        }
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("after 10 s still not: {what}");
+}
