@@ -39,6 +39,8 @@ pub enum Counter {
     BandBlocksWritten,
     /// Blocks written to the scratch band by rewrites.
     ScratchBlocksWritten,
+    /// Nanoseconds from the start of band rewrites to the release of what they merged.
+    BandRewriteNs,
     /// Nanoseconds in which a write waited for room in the persistent cache.
     PersistentCacheFullNs,
 }

@@ -3,6 +3,8 @@
 pub mod disk;
 pub mod experiment;
 pub mod quantity;
+pub mod replay;
 pub mod report;
+pub mod simulation;
 pub mod toml_error;
 pub mod trace;

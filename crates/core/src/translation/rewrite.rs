@@ -19,7 +19,7 @@ use crate::layer::Context;
 use crate::map::BandId;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::units::Duration;
+use crate::units::{Duration, Instant};
 
 /// First word of a metadata record: "imbrexPC", little-endian.
 const NOTE_MAGIC: u64 = u64::from_le_bytes(*b"imbrexPC");
@@ -55,6 +55,7 @@ enum Phase {
 pub(super) struct Rewrite {
     pub band: BandId,
     phase: Phase,
+    started: Instant,
     /// Brings home what only the scratch band holds, and merges nothing.
     is_restore: bool,
     /// The blocks of the band that are rewritten: these from this offset.
@@ -94,11 +95,12 @@ impl Rewrite {
 
 impl PersistentCache {
     /// Begins to rewrite a band; first of all the one that only the scratch band holds, if any.
-    pub(super) fn start_rewrite(&mut self, band: BandId, _ctx: &mut Context<'_>) {
+    pub(super) fn start_rewrite(&mut self, band: BandId, ctx: &mut Context<'_>) {
         let band = self.salvage.map_or(band, |salvage| salvage.band);
         self.rewrite = Some(Rewrite {
             band,
             phase: Phase::Draining,
+            started: ctx.now(),
             is_restore: self.salvage.is_some(),
             from: 0,
             blocks: 0,
@@ -339,6 +341,7 @@ impl PersistentCache {
             let merged: u64 = self.gathered.iter().map(|g| g.extent.blocks.0).sum();
             ctx.count(Counter::PersistentCacheMergedBlocks, merged);
             ctx.count(Counter::BandsRewritten, 1);
+            ctx.count(Counter::BandRewriteNs, ctx.now().since(rewrite.started).0);
             let band = self.bands.extent_of(rewrite.band);
             let mut before = rewrite.gathered_before;
             if ctx.is_planted(PlantedBug::EntryDroppedDuringRewrite) {

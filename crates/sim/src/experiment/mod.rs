@@ -1,1 +1,32 @@
-//! Experiments: TOML to stack, sweeps and runs.
+//! Experiments: from TOML to stacks, runs and reports.
+
+mod build;
+pub mod config;
+mod describe;
+mod run;
+mod workload;
+
+pub use build::{BuildOptions, Built, Plan};
+pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
+pub use describe::{Describe, FillObserver};
+pub use run::{Batch, Case, RunError};
+pub use workload::Workload;
+
+/// The commit the program was built from; `unknown` without git.
+pub fn commit() -> &'static str {
+    option_env!("IMBREX_COMMIT").unwrap_or("unknown")
+}
+
+/// The largest resident set of this process so far, in bytes; 0 where the system does not say.
+pub fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|text| {
+        text.trim()
+            .trim_end_matches(" kB")
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
+    kib.unwrap_or(0) * 1024
+}

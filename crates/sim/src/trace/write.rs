@@ -65,6 +65,34 @@ pub struct WriteSummary {
     pub skipped: SkippedLines,
 }
 
+/// What is written of a trace, and how.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// The format.
+    pub format: WriteFormat,
+    /// Records to leave out at the start; the first that is written is at time 0.
+    pub skip: u64,
+    /// Records to write at most.
+    pub limit: Option<u64>,
+    /// Name of the workload in the output; that of the input when absent.
+    pub name: Option<String>,
+    /// How the workload was made; as the input says when absent.
+    pub description: Option<String>,
+}
+
+impl From<WriteFormat> for WriteOptions {
+    /// The whole trace under its own name.
+    fn from(format: WriteFormat) -> WriteOptions {
+        WriteOptions {
+            format,
+            skip: 0,
+            limit: None,
+            name: None,
+            description: None,
+        }
+    }
+}
+
 /// Compressions an output name may ask for.
 #[derive(Debug, Clone, Copy)]
 enum Suffix {
@@ -95,7 +123,7 @@ fn split_compression(path: &str) -> (&str, Suffix) {
 pub fn write(
     reader: TraceReader,
     path: &str,
-    format: WriteFormat,
+    options: &WriteOptions,
 ) -> Result<WriteSummary, TraceError> {
     let fail = |source| TraceError::Open {
         path: path.to_owned(),
@@ -114,13 +142,13 @@ pub fn write(
     };
     match split_compression(path).1 {
         Suffix::None => {
-            let (mut output, summary) = write_to(reader, output, path, format)?;
+            let (mut output, summary) = write_to(reader, output, path, options)?;
             output.flush().map_err(finished)?;
             Ok(summary)
         }
         Suffix::Gzip => {
             let encoder = flate2::write::GzEncoder::new(output, flate2::Compression::default());
-            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            let (encoder, summary) = write_to(reader, encoder, path, options)?;
             encoder
                 .finish()
                 .and_then(|mut output| output.flush())
@@ -129,7 +157,7 @@ pub fn write(
         }
         Suffix::Zstd => {
             let encoder = zstd::stream::write::Encoder::new(output, 9).map_err(fail)?;
-            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            let (encoder, summary) = write_to(reader, encoder, path, options)?;
             encoder
                 .finish()
                 .and_then(|mut output| output.flush())
@@ -138,7 +166,7 @@ pub fn write(
         }
         Suffix::Xz => {
             let encoder = liblzma::write::XzEncoder::new(output, 6);
-            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            let (encoder, summary) = write_to(reader, encoder, path, options)?;
             encoder
                 .finish()
                 .and_then(|mut output| output.flush())
@@ -147,7 +175,7 @@ pub fn write(
         }
         Suffix::Bzip2 => {
             let encoder = bzip2::write::BzEncoder::new(output, bzip2::Compression::best());
-            let (encoder, summary) = write_to(reader, encoder, path, format)?;
+            let (encoder, summary) = write_to(reader, encoder, path, options)?;
             encoder
                 .finish()
                 .and_then(|mut output| output.flush())
@@ -165,18 +193,22 @@ pub fn write_to<W: Write>(
     reader: TraceReader,
     output: W,
     path: &str,
-    format: WriteFormat,
+    options: &WriteOptions,
 ) -> Result<(W, WriteSummary), TraceError> {
     let source = reader.source().clone();
-    let name = Path::new(reader.path())
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or("trace")
-        .to_owned();
+    let name = options.name.clone().unwrap_or_else(|| {
+        let file_name = Path::new(reader.path())
+            .file_name()
+            .and_then(|name| name.to_str());
+        file_name.unwrap_or("trace").to_owned()
+    });
     let header = RecordingHeader {
         kind: source.kind,
         name: name.clone(),
-        description: source.label.clone(),
+        description: options
+            .description
+            .clone()
+            .unwrap_or_else(|| source.label.clone()),
         device_bytes: source.device_bytes.unwrap_or(0),
         has_times: reader.has_times(),
     };
@@ -186,9 +218,15 @@ pub fn write_to<W: Write>(
         records,
         source,
     };
-    let mut sink = Sink::new(output, format, &header).map_err(|source| fail(0, source))?;
-    for record in reader {
-        let record = record?;
+    let mut sink = Sink::new(output, options.format, &header).map_err(|source| fail(0, source))?;
+    let skip = usize::try_from(options.skip).unwrap_or(usize::MAX);
+    let limit = options
+        .limit
+        .map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let mut first_ns = None;
+    for record in reader.skip(skip).take(limit) {
+        let mut record = record?;
+        record.time_ns -= *first_ns.get_or_insert(record.time_ns);
         if sink
             .write(&record)
             .map_err(|source| fail(summary.records, source))?

@@ -266,7 +266,7 @@ fn written_traces_read_back() {
     for (format, name) in [(WriteFormat::Msr, "msr"), (WriteFormat::Spc, "spc")] {
         let (before, _) = read_fixture("spc.spc", &ReadOptions::default());
         let reader = imbrex_sim::trace::open(&fixture("spc.spc"), &ReadOptions::default()).unwrap();
-        let (bytes, summary) = write_to(reader, Vec::new(), "out", format).unwrap();
+        let (bytes, summary) = write_to(reader, Vec::new(), "out", &format.into()).unwrap();
         assert_eq!((summary.records, summary.skipped.total()), (4, 0));
         let after = read_bytes(&bytes, &ReadOptions::default()).unwrap();
         for (before, after) in before.iter().zip(&after) {
@@ -284,7 +284,7 @@ fn written_traces_read_back() {
 fn a_synthetic_trace_stays_synthetic_as_msr_csv() {
     let reader =
         imbrex_sim::trace::open("synthetic:wdev-like/4096", &ReadOptions::default()).unwrap();
-    let (bytes, _) = write_to(reader, Vec::new(), "out", WriteFormat::Msr).unwrap();
+    let (bytes, _) = write_to(reader, Vec::new(), "out", &WriteFormat::Msr.into()).unwrap();
     let reader =
         TraceReader::from_read("t", std::io::Cursor::new(bytes), &ReadOptions::default()).unwrap();
     assert_eq!(reader.source().kind, SourceKind::Synthetic);
@@ -300,7 +300,7 @@ fn fio_iolog_version_3() {
         ..ReadOptions::default()
     };
     let reader = imbrex_sim::trace::open(&fixture("named.csv"), &options).unwrap();
-    let (bytes, summary) = write_to(reader, Vec::new(), "out", WriteFormat::Fio).unwrap();
+    let (bytes, summary) = write_to(reader, Vec::new(), "out", &WriteFormat::Fio.into()).unwrap();
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         "fio version 3 iolog\n0 imbrex-trace add\n0 imbrex-trace open\n0 imbrex-trace read 8192 1024\n250 imbrex-trace write \

@@ -1,0 +1,265 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Simulate, serve and emulate shingled (SMR) disks.
+#[derive(Debug, Parser)]
+#[command(name = "imbrex", version, about, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the ready-made stacks, or print one as TOML to start from
+    Systems {
+        /// Print the TOML of this stack
+        #[arg(long, value_name = "NAME")]
+        show: Option<String>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Replay one workload through several stacks and compare what happened
+    Compare(CompareArgs),
+    /// Characterise, convert or generate traces
+    #[command(subcommand)]
+    Trace(TraceCommand),
+}
+
+/// Where the requests come from.
+#[derive(Debug, Args, Clone)]
+pub struct WorkloadArgs {
+    /// Trace file (any known format and compression), `-` for standard input, or
+    /// `synthetic:RECIPE[/SCALE]` (see `imbrex trace synth --list`)
+    #[arg(long, value_name = "PATH")]
+    pub trace: String,
+    /// Trace format, when it is not recognised
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Columns of a CSV trace, such as `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`
+    #[arg(long, value_name = "MAP")]
+    pub map: Option<String>,
+    /// Stop after this many records
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// What to do with addresses beyond the device
+    #[arg(long, value_enum)]
+    pub fit: Option<FitArg>,
+    /// Issue the next request when fewer than N are outstanding (the default, with N = 1)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub queue_depth: u32,
+    /// Issue each request at its time stamp instead
+    #[arg(long, conflicts_with_all = ["streams"])]
+    pub open_loop: bool,
+    /// Replay time stamps this many times faster
+    #[arg(long, value_name = "X", requires = "open_loop", default_value_t = 1.0)]
+    pub speed: f64,
+    /// Issue in N streams, each in order
+    #[arg(long, value_name = "N")]
+    pub streams: Option<u32>,
+}
+
+/// What to do with addresses beyond the device.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FitArg {
+    /// Take them modulo the size of the device
+    Wrap,
+    /// Squeeze the whole trace into the device
+    Scale,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The workload.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+    /// Stacks, by name or TOML file; all ready-made ones when absent
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    pub systems: Vec<String>,
+    /// Set a key of a node in every stack that has the node
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How and where results are written.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Seed of every random choice
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Runs at the same time; the number of processors when absent
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Write report.json, CSV files and report.html into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The experiment
+    #[arg(value_name = "FILE.toml")]
+    pub file: String,
+    /// Set a key of a node in every stack that has the node
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Divide requests and footprint of a synthetic workload by this, instead of what the file says
+    #[arg(long, value_name = "N")]
+    pub scale: Option<f64>,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// The paper; all of them when absent
+    pub paper: Option<String>,
+    /// One figure or table of it, such as `fig16`
+    pub figure: Option<String>,
+    /// Divide requests and footprint by this; 1 for full size
+    #[arg(long, value_name = "N")]
+    pub scale: Option<f64>,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What to do with traces.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Say what a trace holds
+    Info(InfoArgs),
+    /// Write a trace, or a part of it, in another format
+    Convert(ConvertArgs),
+    /// Generate a synthetic trace from a recipe
+    Synth(SynthArgs),
+}
+
+/// Arguments of `trace info`.
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// The trace
+    pub path: String,
+    /// Trace format, when it is not recognised
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Columns of a CSV trace
+    #[arg(long, value_name = "MAP")]
+    pub map: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `trace convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The trace
+    pub input: String,
+    /// The file to write; its name says the format (.imbrex .csv .spc .iolog) and the compression
+    /// (.gz .zst .xz .bz2)
+    pub output: String,
+    /// Format of the input, when it is not recognised
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Columns of a CSV input
+    #[arg(long, value_name = "MAP")]
+    pub map: Option<String>,
+    /// Skip this many records first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u64,
+    /// Stop after this many records
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Name of the workload, to be written into a recording
+    #[arg(long)]
+    pub name: Option<String>,
+    /// How it was made, to be written into a recording
+    #[arg(long)]
+    pub description: Option<String>,
+}
+
+/// Arguments of `trace synth`.
+#[derive(Debug, Args)]
+pub struct SynthArgs {
+    /// A recipe by name, or a TOML file
+    #[arg(required_unless_present = "list")]
+    pub recipe: Option<String>,
+    /// The file to write, as for `convert`
+    #[arg(required_unless_present = "list")]
+    pub output: Option<String>,
+    /// Divide requests and footprint by this
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub scale: f64,
+    /// List the recipes
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// Arguments of `create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// A ready-made stack, or a TOML file
+    pub stack: String,
+    /// Folder for the images
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Size of the device, such as 64GiB; the size of the drive when absent
+    #[arg(long)]
+    pub size: Option<String>,
+    /// Set a key of a node
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// A ready-made stack, or a TOML file; the one given to `create`
+    pub stack: String,
+    /// Folder with the images; not needed to emulate in memory
+    #[arg(long, value_name = "DIR", required_unless_present = "emulate")]
+    pub data: Option<PathBuf>,
+    /// Listen on a unix socket
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    pub socket: Option<PathBuf>,
+    /// Listen on a loopback TCP address
+    #[arg(long, value_name = "ADDR", required_unless_present = "socket")]
+    pub listen: Option<String>,
+    /// Write every request with its time into this file, which `compare` can replay
+    #[arg(long, value_name = "OUT")]
+    pub record: Option<PathBuf>,
+    /// Simulate the drives and pace completions to the model, instead of using files
+    #[arg(long)]
+    pub emulate: bool,
+    /// Divide capacity, persistent-cache bytes and entries of an emulated drive by this
+    #[arg(long, value_name = "N", requires = "emulate", default_value_t = 1)]
+    pub scale: u64,
+    /// Size of an emulated device; the size of the drive when absent
+    #[arg(long, requires = "emulate")]
+    pub size: Option<String>,
+    /// Set a key of a node of an emulated stack
+    #[arg(long, value_name = "NODE.KEY=VALUE", requires = "emulate")]
+    pub set: Vec<String>,
+    /// Run a command with the device (`$uri`, `$unixsocket`), then stop with its exit status
+    #[arg(long, value_name = "CMD")]
+    pub run: Option<String>,
+    /// Print the report at the end as one JSON document
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,54 @@
+//! `imbrex compare`.
+
+use super::{batch_jobs, settings, workload, write_results};
+use crate::Failure;
+use crate::args::CompareArgs;
+use imbrex_sim::experiment::config::CacheMode;
+use imbrex_sim::experiment::{Batch, Case, StackConfig, ready_made};
+use std::collections::BTreeMap;
+
+/// Replays one workload through several stacks.
+pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let (workload, mut replay) = workload(&args.workload)?;
+    let settings = settings(&args.set)?;
+    let names: Vec<String> = match args.systems.is_empty() {
+        true => ready_made().map(str::to_string).collect(),
+        false => args.systems.clone(),
+    };
+    let configs = names
+        .iter()
+        .map(|name| StackConfig::load(name, &settings))
+        .collect::<Result<Vec<_>, _>>()?;
+    for setting in &settings {
+        if !configs.iter().any(|config| config.has_node(&setting.node)) {
+            return Err(format!(
+                "--set {}.{}: no compared stack has a node `{}`",
+                setting.node, setting.key, setting.node
+            )
+            .into());
+        }
+    }
+    // As the paper did: a write-only comparison replays no reads, in any of the stacks.
+    replay.drop_reads = configs.iter().any(|config| {
+        config
+            .cache()
+            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
+    });
+    let cases = configs
+        .into_iter()
+        .map(|config| Case {
+            config,
+            parameters: BTreeMap::new(),
+            replay,
+        })
+        .collect();
+    let seed = args.output.seed.unwrap_or(1);
+    let batch = Batch {
+        workload,
+        seed,
+        cases,
+        jobs: batch_jobs(&args.output),
+    };
+    let report = batch.run(&super::progress)?;
+    write_results(&report, &args.output)
+}

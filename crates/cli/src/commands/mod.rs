@@ -1,0 +1,109 @@
+//! One file a command, and what they share.
+
+pub mod compare;
+pub mod systems;
+pub mod trace;
+
+use crate::Failure;
+use crate::args::{FitArg, OutputArgs, WorkloadArgs};
+use imbrex_sim::experiment::{Setting, Workload};
+use imbrex_sim::replay::{Fit, ReplayOptions};
+use imbrex_sim::report::{ReplayMode, Report, TableStyle};
+use imbrex_sim::trace::ReadOptions;
+use std::io::{IsTerminal, Write};
+
+/// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program
+/// quietly.
+pub fn emit(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let result = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if result.is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+}
+
+/// Tells a person at a terminal that a run has finished.
+pub fn progress(message: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("  done: {message}");
+    }
+}
+
+/// The settings of `--set`.
+pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
+    Ok(texts
+        .iter()
+        .map(|text| Setting::parse(text))
+        .collect::<Result<_, _>>()?)
+}
+
+/// How to read a trace.
+pub fn read_options(format: Option<&str>, map: Option<&str>) -> Result<ReadOptions, Failure> {
+    Ok(ReadOptions {
+        format: format.map(str::parse).transpose()?,
+        columns: map.map(str::to_string),
+        ..ReadOptions::default()
+    })
+}
+
+/// The workload and the way it is replayed.
+pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
+    let options = ReadOptions {
+        sha256: true,
+        ..read_options(args.format.as_deref(), args.map.as_deref())?
+    };
+    let workload = Workload {
+        path: args.trace.clone(),
+        options,
+        limit: args.limit,
+    };
+    let mode = match (args.open_loop, args.streams) {
+        (true, _) => {
+            if !(args.speed > 0.0 && args.speed.is_finite()) {
+                return Err(format!("--speed {}: accepted: a number above 0", args.speed).into());
+            }
+            ReplayMode::OpenLoop { speed: args.speed }
+        }
+        (false, Some(0)) => return Err("--streams 0: accepted: 1 or more".into()),
+        (false, Some(streams)) => ReplayMode::Streams { streams },
+        (false, None) if args.queue_depth == 0 => {
+            return Err("--queue-depth 0: accepted: 1 or more".into());
+        }
+        (false, None) => ReplayMode::ClosedLoop {
+            depth: args.queue_depth,
+        },
+    };
+    let fit = match args.fit {
+        None => Fit::Refuse,
+        Some(FitArg::Wrap) => Fit::Wrap,
+        Some(FitArg::Scale) => Fit::Scale {
+            span_bytes: workload.span_bytes()?,
+        },
+    };
+    let replay = ReplayOptions {
+        mode,
+        limit: args.limit,
+        drop_reads: false,
+        fit,
+    };
+    Ok((workload, replay))
+}
+
+/// How many runs at the same time.
+pub fn batch_jobs(output: &OutputArgs) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    output.jobs.unwrap_or(processors).max(1)
+}
+
+/// Prints a report as a table or as JSON, and writes the files of `--out`.
+pub fn write_results(report: &Report, output: &OutputArgs) -> Result<(), Failure> {
+    if let Some(folder) = &output.out {
+        report.write_to(folder)?;
+    }
+    if output.json {
+        emit(&report.to_json());
+    } else {
+        emit(&report.to_table(TableStyle::detect()));
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `imbrex trace`.
+
+use super::{emit, read_options};
+use crate::Failure;
+use crate::args::{ConvertArgs, InfoArgs, SynthArgs};
+use imbrex_sim::trace::synthetic::Recipe;
+use imbrex_sim::trace::{self, BlockRule, ReadOptions, TraceReader, WriteFormat, WriteOptions};
+
+/// Says what a trace holds.
+pub fn info(args: &InfoArgs) -> Result<(), Failure> {
+    let read = read_options(args.format.as_deref(), args.map.as_deref())?;
+    let options = ReadOptions {
+        sha256: true,
+        ..read
+    };
+    let reader = trace::open(&args.path, &options)?;
+    let info = trace::characterise(reader, BlockRule::default())?;
+    if args.json {
+        emit(&format!("{}\n", serde_json::to_string(&info)?));
+    } else {
+        emit(&info.to_string());
+    }
+    Ok(())
+}
+
+/// Writes a trace, or a part of it, in another format.
+pub fn convert(args: &ConvertArgs) -> Result<(), Failure> {
+    let options = read_options(args.format.as_deref(), args.map.as_deref())?;
+    let reader = trace::open(&args.input, &options)?;
+    let options = WriteOptions {
+        skip: args.skip,
+        limit: args.limit,
+        name: args.name.clone(),
+        description: args.description.clone(),
+        ..WriteOptions::from(format_of(&args.output)?)
+    };
+    write(reader, &args.output, &options)
+}
+
+/// Generates a synthetic trace.
+pub fn synth(args: &SynthArgs) -> Result<(), Failure> {
+    if args.list {
+        for name in Recipe::names() {
+            emit(&format!("{name:<24} {}\n", Recipe::load(name)?.description));
+        }
+        return Ok(());
+    }
+    let (Some(recipe), Some(output)) = (&args.recipe, &args.output) else {
+        return Err("trace synth: RECIPE and OUTPUT are needed, or --list".into());
+    };
+    let recipe = Recipe::load(recipe)?.scaled(args.scale)?;
+    // The assumed parameters are part of every result made from the recipe.
+    eprint!("{}\n{}\n", recipe.label(), recipe.text());
+    let options = WriteOptions::from(format_of(output)?);
+    write(TraceReader::from_recipe(&recipe), output, &options)
+}
+
+fn format_of(output: &str) -> Result<WriteFormat, Failure> {
+    Ok(WriteFormat::of_name(output).ok_or_else(|| {
+        format!(
+            "{output}: the name of the output says its format; accepted: .imbrex, .csv, .spc or \
+             .iolog, with .gz, .zst, .xz or .bz2 behind it"
+        )
+    })?)
+}
+
+fn write(reader: TraceReader, output: &str, options: &WriteOptions) -> Result<(), Failure> {
+    let summary = trace::write(reader, output, options)?;
+    eprintln!("{output}: {} records", summary.records);
+    if summary.skipped.total() > 0 {
+        eprintln!(
+            "{output}: left out, because the format cannot say them: {}",
+            summary.skipped
+        );
+    }
+    Ok(())
+}

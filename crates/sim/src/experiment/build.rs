@@ -1,0 +1,528 @@
+//! From a configuration to a stack: first a plan, which knows drives and bands but not yet the
+//! workload, then the stack, in which every share is a number of blocks.
+
+use super::config::{
+    CacheConfig, CacheMode, ConfigError, DiskConfig, NodeConfig, OpenZones, PeriodCounter, Policy,
+    PopularityWindow, StackConfig,
+};
+use super::describe::{Describe, DescribeDisk};
+use crate::disk::{
+    self, Bands, Bypass, DiskOptions, Drive, EntryLimit, SimulatedDisk, TranslationSettings,
+};
+use crate::quantity::SizeOrShare;
+use crate::report::HeatMapRecorder;
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings, PoreSettings};
+use imbrex_core::disk::Disk;
+use imbrex_core::map::BandTable;
+use imbrex_core::stack::{NodeId, Stack, StackBuilder};
+use imbrex_core::translation::{
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+    bands_ascending, bands_fixed, bands_uniform,
+};
+use imbrex_core::units::{BlockCount, Lba};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a stack is built for.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// Root seed of band layouts and of layers.
+    pub seed: u64,
+    /// Size of the device instead of what the stack or the drive says.
+    pub size_bytes: Option<u64>,
+    /// Divides capacity, persistent-cache bytes and entries; bands and mechanics stay.
+    pub scale: u64,
+}
+
+impl BuildOptions {
+    /// Full-size drives.
+    pub fn simulate(seed: u64) -> BuildOptions {
+        BuildOptions {
+            seed,
+            size_bytes: None,
+            scale: 1,
+        }
+    }
+}
+
+/// A stack about to be built.
+pub struct Plan {
+    config: StackConfig,
+    options: BuildOptions,
+    /// Drive model of each disk node.
+    drives: BTreeMap<String, Drive>,
+    translation: Option<PlannedTranslation>,
+    /// Size of the device.
+    blocks: BlockCount,
+}
+
+struct PlannedTranslation {
+    /// The settings of the node over those of the drive.
+    settings: TranslationSettings,
+    bands: Arc<BandTable>,
+    /// What the band layout depends on, in words.
+    key: String,
+    /// Of a random layout.
+    band_seed: Option<u64>,
+    persistent_cache: SizeOrShare,
+}
+
+/// A stack that is ready to run.
+pub struct Built {
+    /// The layers.
+    pub stack: Stack,
+    /// The disks, simulated, in the order of their ids.
+    pub disks: Vec<Box<dyn Disk>>,
+    /// What reports need to know of it.
+    pub describe: Describe,
+}
+
+fn blocks(bytes: u64) -> BlockCount {
+    BlockCount::from_bytes_floor(bytes)
+}
+
+impl Plan {
+    /// Loads the drives and lays out the bands.
+    ///
+    /// # Errors
+    /// When a drive is unknown or the sizes do not fit.
+    pub fn new(config: &StackConfig, options: &BuildOptions) -> Result<Plan, ConfigError> {
+        let mut drives = BTreeMap::new();
+        for node in &config.node {
+            if let NodeConfig::Disk(disk) = node {
+                if disk.name == "total" {
+                    return Err(ConfigError::words(
+                        "a disk cannot be named `total`: reports use that name for the sum",
+                    ));
+                }
+                let drive = Drive::open(&disk.drive)
+                    .map_err(|error| ConfigError::words(error.to_string()))?;
+                drives.insert(disk.name.clone(), drive);
+            }
+        }
+        let mut plan = Plan {
+            config: config.clone(),
+            options: options.clone(),
+            drives,
+            translation: None,
+            blocks: BlockCount::ZERO,
+        };
+        let drive_blocks = plan.backing_drive_blocks()?;
+        let asked = options.size_bytes.or(config.size.map(|size| size.bytes()));
+        plan.blocks = match asked {
+            Some(0) => {
+                return Err(ConfigError::words(
+                    "size: accepted: one block (4096 B) or more",
+                ));
+            }
+            Some(bytes) if blocks(bytes) > drive_blocks => {
+                return Err(ConfigError::words(format!(
+                    "size: {bytes} B is more than the drive below holds ({} B)",
+                    drive_blocks.bytes()
+                )));
+            }
+            Some(bytes) => blocks(bytes),
+            None => drive_blocks,
+        };
+        plan.plan_bands()?;
+        Ok(plan)
+    }
+
+    /// Blocks of the drive that holds the data in the end.
+    fn backing_drive_blocks(&self) -> Result<BlockCount, ConfigError> {
+        let mut node = self.config.top();
+        loop {
+            match node {
+                NodeConfig::Disk(disk) => {
+                    return Ok(self.drives[&disk.name]
+                        .model
+                        .user_blocks(self.options.scale));
+                }
+                _ => {
+                    let below = node.below();
+                    let backing = below.last().expect("a layer stands on something");
+                    node = self.config.node(backing).expect("a checked stack");
+                }
+            }
+        }
+    }
+
+    fn plan_bands(&mut self) -> Result<(), ConfigError> {
+        let Some(config) = self.config.node.iter().find_map(|node| match node {
+            NodeConfig::PersistentCache(config) => Some(config),
+            _ => None,
+        }) else {
+            return Ok(());
+        };
+        let drive = self.drives.get(&config.below).ok_or_else(|| {
+            ConfigError::words(format!("node `{}` must stand on a disk", config.name))
+        })?;
+        let settings = config.over(drive.model.translation.clone().unwrap_or_default());
+        let missing = |key: &str| {
+            ConfigError::words(format!(
+                "node `{}`: `{key}` is needed, because the drive `{}` has none",
+                config.name, drive.model.name
+            ))
+        };
+        let layout = settings.bands.ok_or_else(|| missing("bands"))?;
+        let persistent_cache = settings
+            .persistent_cache
+            .ok_or_else(|| missing("persistent_cache"))?;
+        let seed = config.band_seed.unwrap_or(self.options.seed);
+        let random = matches!(layout, Bands::Uniform { .. });
+        self.translation = Some(PlannedTranslation {
+            bands: Arc::new(lay_out(layout, self.blocks, seed)?),
+            key: format!("{layout:?}, seed {seed}, {:?}", self.blocks),
+            band_seed: random.then_some(seed),
+            settings,
+            persistent_cache,
+        });
+        Ok(())
+    }
+
+    /// Size of the device.
+    pub fn blocks(&self) -> BlockCount {
+        self.blocks
+    }
+
+    /// The bands of the translation, if there is one.
+    pub fn bands(&self) -> Option<&BandTable> {
+        self.translation
+            .as_ref()
+            .map(|translation| &*translation.bands)
+    }
+
+    /// What the band layout depends on, in words; empty without bands.
+    pub fn bands_key(&self) -> &str {
+        self.translation
+            .as_ref()
+            .map_or("", |translation| &translation.key)
+    }
+
+    /// True when the cache serves writes only.
+    pub fn is_write_only(&self) -> bool {
+        self.config
+            .cache()
+            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
+    }
+
+    /// True when a size is a share of the touched bands.
+    pub fn needs_touched_bytes(&self) -> bool {
+        let is_share = |size: SizeOrShare| matches!(size, SizeOrShare::Share { .. });
+        let cache = self.config.cache();
+        cache.is_some_and(|c| is_share(c.capacity) && c.policy != Policy::Unlimited)
+            || self
+                .translation
+                .as_ref()
+                .is_some_and(|t| is_share(t.persistent_cache))
+    }
+
+    /// True when the cache must know the future.
+    pub fn needs_lookups(&self) -> bool {
+        self.config
+            .cache()
+            .is_some_and(|cache| cache.policy == Policy::Opt)
+    }
+
+    /// The drive of a disk node.
+    pub fn drive(&self, node: &str) -> Option<&Drive> {
+        self.drives.get(node)
+    }
+
+    /// Builds the stack over simulated disks. `touched_bytes` is what shares are shares of;
+    /// `lookups` the future of a clairvoyant cache.
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    pub fn build(
+        &self,
+        touched_bytes: Option<u64>,
+        lookups: Option<&[Lba]>,
+        contents: ContentKind,
+    ) -> Result<Built, ConfigError> {
+        let mut builder = StackBuilder::new(self.options.seed);
+        let mut nodes: BTreeMap<&str, NodeId> = BTreeMap::new();
+        let mut disks: Vec<SimulatedDisk> = Vec::new();
+        let mut describe = Describe::new(&self.config);
+        let log_blocks = self.log_blocks(touched_bytes)?;
+        for node in &self.config.node {
+            let wrong = |error: &dyn std::fmt::Display| {
+                ConfigError::words(format!("node `{}`: {error}", node.name()))
+            };
+            let id = match node {
+                NodeConfig::Disk(config) => {
+                    let disk = self.simulated_disk(config, log_blocks, contents)?;
+                    let drive = &self.drives[&config.name];
+                    describe.disks.push(DescribeDisk::new(config, drive, &disk));
+                    let id = builder.disk(disk.geometry().clone());
+                    disks.push(disk);
+                    id
+                }
+                NodeConfig::PersistentCache(config) => {
+                    let planned = self.planned();
+                    let below = nodes[config.below.as_str()];
+                    let settings = planned.layer_settings(log_blocks, self.options.scale);
+                    let bands = Arc::clone(&planned.bands);
+                    describe.bands = Some(u64::from(bands.bands()));
+                    describe.band_seed = planned.band_seed;
+                    describe.persistent_cache_blocks = Some(log_blocks.0);
+                    describe.entries_max = settings.entries_max;
+                    let (layer, geometry) =
+                        PersistentCache::new(settings, bands, builder.geometry(below))
+                            .map_err(|error| wrong(&error))?;
+                    let index = disks
+                        .iter()
+                        .zip(&describe.disks)
+                        .position(|(_, d)| d.name() == config.below);
+                    count_areas(&disks[index.expect("the disk is built")], &layer);
+                    let id = builder.layer(Box::new(layer), geometry, &[below]);
+                    describe.translation = Some(id);
+                    id
+                }
+                NodeConfig::WriteBackCache(config) => {
+                    let flash = nodes[config.below.flash.as_str()];
+                    let backing = nodes[config.below.backing.as_str()];
+                    let settings =
+                        self.cache_settings(config, touched_bytes, log_blocks, lookups)?;
+                    if config.policy != Policy::Unlimited {
+                        describe.capacity_blocks = Some(settings.capacity_blocks);
+                    }
+                    let (layer, geometry) =
+                        Cache::new(settings, builder.geometry(flash), builder.geometry(backing))
+                            .map_err(|error| wrong(&error))?;
+                    let id = builder.layer(Box::new(layer), geometry, &[flash, backing]);
+                    describe.cache = Some(id);
+                    id
+                }
+            };
+            nodes.insert(node.name(), id);
+        }
+        let top = nodes[self.config.top().name()];
+        let disks = disks
+            .into_iter()
+            .map(|disk| Box::new(disk) as Box<dyn Disk>)
+            .collect();
+        Ok(Built {
+            stack: builder.build(top),
+            disks,
+            describe,
+        })
+    }
+
+    fn planned(&self) -> &PlannedTranslation {
+        self.translation
+            .as_ref()
+            .expect("a translation node was planned")
+    }
+
+    /// Slots of the persistent cache; zero without one.
+    fn log_blocks(&self, touched_bytes: Option<u64>) -> Result<BlockCount, ConfigError> {
+        let Some(planned) = &self.translation else {
+            return Ok(BlockCount::ZERO);
+        };
+        let bytes = match planned.persistent_cache {
+            SizeOrShare::Size(size) => size.bytes() / self.options.scale,
+            share => share.bytes_of(touched(touched_bytes, "persistent_cache", share)?),
+        };
+        Ok(BlockCount(blocks(bytes).0.max(1)))
+    }
+
+    fn simulated_disk(
+        &self,
+        config: &DiskConfig,
+        log_blocks: BlockCount,
+        contents: ContentKind,
+    ) -> Result<SimulatedDisk, ConfigError> {
+        let drive = &self.drives[&config.name];
+        let is_flash = self
+            .config
+            .cache()
+            .is_some_and(|cache| cache.below.flash == config.name);
+        let conventional_blocks = match (&self.translation, is_flash) {
+            // One track of metadata, then the log.
+            (Some(_), false) => {
+                let track = drive
+                    .model
+                    .platters
+                    .as_ref()
+                    .map_or(0, |p| p.outer_track.bytes());
+                BlockCount(blocks(track).0 + log_blocks.0)
+            }
+            _ => BlockCount::ZERO,
+        };
+        let options = DiskOptions {
+            capacity: self.flash_blocks(is_flash, drive),
+            // A cache is as large as it is told to be, whatever the scale of what it caches.
+            scale: if is_flash { 1 } else { self.options.scale },
+            conventional_blocks,
+            contents,
+            contents_file: None,
+            write_cache: config.write_cache,
+            seed: self.options.seed,
+        };
+        SimulatedDisk::new(drive, &options).map_err(|error| ConfigError::words(error.to_string()))
+    }
+
+    /// A cache without a bound is as large as what it caches, which no drive may be.
+    fn flash_blocks(&self, is_flash: bool, drive: &Drive) -> Option<BlockCount> {
+        let cache = self
+            .config
+            .cache()
+            .filter(|cache| cache.policy == Policy::Unlimited)?;
+        let needed = BlockCount(self.blocks.0 + u64::from(cache.destage_slots));
+        (is_flash && needed > drive.model.user_blocks(1)).then_some(needed)
+    }
+
+    fn cache_settings(
+        &self,
+        config: &CacheConfig,
+        touched_bytes: Option<u64>,
+        log_blocks: BlockCount,
+        lookups: Option<&[Lba]>,
+    ) -> Result<CacheSettings, ConfigError> {
+        let wrong = |message: String| {
+            Err(ConfigError::words(format!(
+                "node `{}`: {message}",
+                config.name
+            )))
+        };
+        let bytes = match config.capacity {
+            SizeOrShare::Size(size) => size.bytes(),
+            share if config.policy != Policy::Unlimited => {
+                share.bytes_of(touched(touched_bytes, "capacity", share)?)
+            }
+            SizeOrShare::Share { .. } => 0,
+        };
+        let policy = match config.policy {
+            Policy::Lru => PolicySettings::Lru,
+            Policy::LruBand => PolicySettings::LruBand { bands: None },
+            Policy::Unlimited => PolicySettings::Unlimited,
+            Policy::Opt => {
+                let Some(lookups) = lookups else {
+                    return wrong("policy `opt` must know the future, so it needs a trace".into());
+                };
+                PolicySettings::Opt {
+                    next_uses: cache::next_uses(lookups).into(),
+                }
+            }
+            Policy::Pore => {
+                let multiple = config.period_persistent_caches;
+                if !(multiple > 0.0 && multiple.is_finite()) {
+                    return wrong(format!(
+                        "period_persistent_caches = {multiple}; accepted: a number above 0"
+                    ));
+                }
+                let of_log = (log_blocks.0 as f64 * multiple) as u64;
+                let period_blocks = config.period_blocks.unwrap_or(of_log);
+                if period_blocks == 0 && log_blocks.0 == 0 {
+                    return wrong(
+                        "a period is a multiple of the persistent cache, and there is none below;                          set period_blocks"
+                            .into(),
+                    );
+                }
+                PolicySettings::Pore(PoreSettings {
+                    zone_blocks: blocks(config.zone.bytes()).0.max(1),
+                    period_blocks: period_blocks.max(1),
+                    period_counter: match config.period_counter {
+                        PeriodCounter::WriteMiss => cache::PeriodCounter::WriteMiss,
+                        PeriodCounter::DirtyEvict => cache::PeriodCounter::DirtyEvict,
+                        PeriodCounter::DirtyInsert => cache::PeriodCounter::DirtyInsert,
+                    },
+                    popularity_window: match config.popularity_window {
+                        PopularityWindow::Period => cache::PopularityWindow::Period,
+                        PopularityWindow::Lifetime => cache::PopularityWindow::Lifetime,
+                    },
+                    access_floor: u64::from(config.access_floor),
+                    open_zones: match config.open_zones {
+                        OpenZones::Cf => cache::OpenZones::Cf,
+                        OpenZones::Pf => cache::OpenZones::Pf,
+                        OpenZones::Bl => cache::OpenZones::Bl,
+                        OpenZones::All => cache::OpenZones::All,
+                    },
+                })
+            }
+        };
+        let capacity_blocks = match config.policy {
+            Policy::Unlimited => self.blocks.0,
+            _ => blocks(bytes).0.max(1),
+        };
+        Ok(CacheSettings {
+            capacity_blocks,
+            destage_slots_max: config.destage_slots,
+            mode: match config.mode {
+                CacheMode::ReadWrite => cache::CacheMode::ReadWrite,
+                CacheMode::WriteOnly => cache::CacheMode::WriteOnly,
+            },
+            policy,
+        })
+    }
+}
+
+impl PlannedTranslation {
+    fn layer_settings(&self, log_blocks: BlockCount, scale: u64) -> PersistentCacheSettings {
+        let from = &self.settings;
+        let mut settings = PersistentCacheSettings::new(log_blocks);
+        settings.entries_max = match from.entries {
+            Some(EntryLimit::Entries(entries)) => Some((entries / scale).max(1)),
+            Some(EntryLimit::Unlimited) | None => None,
+        };
+        settings.update = match from.update {
+            Some(disk::Update::InPlace) => UpdateMethod::InPlace,
+            Some(disk::Update::Append) | None => UpdateMethod::Append,
+        };
+        settings.bypass = from.bypass == Some(Bypass::On);
+        settings.rewrite = match from.rewrite {
+            Some(disk::Rewrite::InPlace) => RewriteMethod::InPlace,
+            Some(disk::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
+        };
+        settings.rewrite_extent = match from.rewrite_extent {
+            Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
+            Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
+        };
+        settings
+    }
+}
+
+/// What a share is a share of; an error where that is not known.
+fn touched(touched_bytes: Option<u64>, key: &str, share: SizeOrShare) -> Result<u64, ConfigError> {
+    touched_bytes.ok_or_else(|| {
+        ConfigError::words(format!(
+            "{key} = \"{share}\" is a share of a workload, and there is none"
+        ))
+    })
+}
+
+fn lay_out(bands: Bands, total: BlockCount, seed: u64) -> Result<BandTable, ConfigError> {
+    const MIB: u64 = 1 << 20;
+    Ok(match bands {
+        Bands::Fixed(size) => bands_fixed(total, blocks(size.bytes())),
+        Bands::Ascending => bands_ascending(total, blocks(18 * MIB), blocks(36 * MIB)),
+        Bands::Uniform { min, max } => {
+            if min.bytes() % MIB != 0 || max.bytes() % MIB != 0 {
+                return Err(ConfigError::words(format!(
+                    "bands = \"uniform:{min}..{max}\": accepted: whole MiB"
+                )));
+            }
+            bands_uniform(total, blocks(min.bytes()), blocks(max.bytes()), seed)
+        }
+    })
+}
+
+/// Address bins of the heat map of band writes.
+const HEAT_MAP_LBA_BINS: usize = 96;
+/// Time bins of the heat map of band writes at most.
+const HEAT_MAP_TIME_BINS: usize = 160;
+
+fn count_areas(disk: &SimulatedDisk, translation: &PersistentCache) {
+    let areas = translation.areas();
+    let statistics = disk.statistics();
+    statistics.set_areas([
+        ("metadata".to_string(), areas.metadata),
+        ("persistent cache".to_string(), areas.persistent_cache),
+        ("scratch".to_string(), areas.scratch),
+        ("bands".to_string(), areas.bands),
+    ]);
+    let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
+    statistics.record_writes(areas.bands, map);
+}

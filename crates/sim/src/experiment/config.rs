@@ -1,0 +1,490 @@
+//! A stack as its TOML file states it.
+
+use crate::disk::{Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update};
+use crate::quantity::{Size, SizeOrShare};
+use crate::toml_error::{self, TomlError, nearest};
+use serde::{Deserialize, Serialize};
+
+/// A stack: nodes from the disks up.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StackConfig {
+    /// Name in reports.
+    pub name: String,
+    /// One sentence for `imbrex systems`.
+    #[serde(default)]
+    pub description: String,
+    /// Size of the device; the size of the drive when absent.
+    pub size: Option<Size>,
+    /// The nodes; one that no other node names below is the top.
+    pub node: Vec<NodeConfig>,
+}
+
+/// One node of a stack.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum NodeConfig {
+    /// A leaf.
+    Disk(DiskConfig),
+    /// The drive-managed translation with a persistent cache.
+    PersistentCache(PersistentCacheConfig),
+    /// A write-back cache on a second disk.
+    WriteBackCache(Box<CacheConfig>),
+}
+
+impl NodeConfig {
+    /// The name of the node.
+    pub fn name(&self) -> &str {
+        match self {
+            NodeConfig::Disk(disk) => &disk.name,
+            NodeConfig::PersistentCache(translation) => &translation.name,
+            NodeConfig::WriteBackCache(cache) => &cache.name,
+        }
+    }
+
+    /// The names of the nodes below, in the order of the ports.
+    pub fn below(&self) -> Vec<&str> {
+        match self {
+            NodeConfig::Disk(_) => vec![],
+            NodeConfig::PersistentCache(translation) => vec![&translation.below],
+            NodeConfig::WriteBackCache(cache) => vec![&cache.below.flash, &cache.below.backing],
+        }
+    }
+}
+
+/// A disk.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// Name of the node.
+    pub name: String,
+    /// Drive model: a name from the library, or a path.
+    pub drive: String,
+    /// File or block device that holds the data when the stack is served; an image named after
+    /// the node when absent.
+    pub backing: Option<String>,
+    /// The drive's volatile write cache; as the model says when absent.
+    pub write_cache: Option<bool>,
+}
+
+/// A drive-managed translation. What is absent is taken from the `[translation]` table of the
+/// drive below.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PersistentCacheConfig {
+    /// Name of the node.
+    pub name: String,
+    /// The shingled disk.
+    pub below: String,
+    /// How the addresses are cut into bands.
+    pub bands: Option<Bands>,
+    /// Seed of a random band layout; the seed of the run when absent.
+    pub band_seed: Option<u64>,
+    /// Room of the log that takes random writes.
+    pub persistent_cache: Option<SizeOrShare>,
+    /// Extents that the log may hold.
+    pub entries: Option<EntryLimit>,
+    /// What a write does to an older entry for the same blocks.
+    pub update: Option<Update>,
+    /// Whether sequential streams go round the log.
+    pub bypass: Option<Bypass>,
+    /// How a band is rewritten.
+    pub rewrite: Option<Rewrite>,
+    /// Which part of it.
+    pub rewrite_extent: Option<RewriteExtent>,
+}
+
+impl PersistentCacheConfig {
+    /// What the node says, and what the drive says where the node is silent.
+    pub fn over(&self, drive: TranslationSettings) -> TranslationSettings {
+        TranslationSettings {
+            bands: self.bands,
+            persistent_cache: self.persistent_cache,
+            entries: self.entries,
+            update: self.update,
+            bypass: self.bypass,
+            rewrite: self.rewrite,
+            rewrite_extent: self.rewrite_extent,
+        }
+        .or(drive)
+    }
+}
+
+/// A write-back cache.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheConfig {
+    /// Name of the node.
+    pub name: String,
+    /// Where data is kept, and where it belongs.
+    pub below: CacheBelow,
+    /// Size of the cache.
+    pub capacity: SizeOrShare,
+    /// Which requests it serves.
+    #[serde(default)]
+    pub mode: CacheMode,
+    /// Which block it gives up.
+    pub policy: Policy,
+    /// Blocks that may be on their way out at once, beside the capacity.
+    #[serde(default = "destage_slots_default")]
+    pub destage_slots: u32,
+    /// PORE's unit of address space.
+    #[serde(default = "zone_default")]
+    pub zone: Size,
+    /// Length of a PORE period, as a multiple of the persistent cache below (in blocks).
+    #[serde(default = "one")]
+    pub period_persistent_caches: f64,
+    /// Length of a PORE period in blocks, instead.
+    pub period_blocks: Option<u64>,
+    /// Which zones PORE opens first.
+    #[serde(default)]
+    pub open_zones: OpenZones,
+    /// What a PORE period counts.
+    #[serde(default)]
+    pub period_counter: PeriodCounter,
+    /// Which accesses count for a zone's popularity.
+    #[serde(default)]
+    pub popularity_window: PopularityWindow,
+    /// Accesses that every dirty block is credited with at a division.
+    #[serde(default = "access_floor_default")]
+    pub access_floor: u32,
+}
+
+fn destage_slots_default() -> u32 {
+    64
+}
+
+fn zone_default() -> Size {
+    Size(20 << 20)
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn access_floor_default() -> u32 {
+    1
+}
+
+/// The nodes under a cache.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheBelow {
+    /// The fast disk that keeps cached blocks.
+    pub flash: String,
+    /// What it caches.
+    pub backing: String,
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$vdoc])* $variant),* }
+    };
+}
+
+words! {
+    /// Which requests a cache serves.
+    CacheMode {
+        /// Reads and writes allocate.
+        #[default]
+        ReadWrite,
+        /// Reads never allocate nor refresh, but are served from cached blocks.
+        WriteOnly,
+    }
+}
+
+words! {
+    /// Which block a cache gives up.
+    Policy {
+        /// The least recently used.
+        #[default]
+        Lru,
+        /// All blocks of the band of the least recently used.
+        LruBand,
+        /// The least recently used that is clean or in an open zone.
+        Pore,
+        /// None: the cache is as large as it must be.
+        Unlimited,
+        /// The one used again last, known from the trace.
+        Opt,
+    }
+}
+
+words! {
+    /// Which zones PORE opens first.
+    OpenZones {
+        /// Highest coverage.
+        Cf,
+        /// Lowest popularity.
+        Pf,
+        /// Lowest popularity over coverage.
+        #[default]
+        Bl,
+        /// All of them, which makes PORE plain LRU.
+        All,
+    }
+}
+
+/// What a PORE period counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeriodCounter {
+    /// Write misses.
+    #[default]
+    WriteMiss,
+    /// Dirty evictions.
+    DirtyEvict,
+    /// Blocks that become dirty.
+    DirtyInsert,
+}
+
+words! {
+    /// Which accesses count for a zone's popularity.
+    PopularityWindow {
+        /// Those of the last period.
+        #[default]
+        Period,
+        /// All since the block entered the cache.
+        Lifetime,
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A TOML file is wrong.
+    #[error(transparent)]
+    Toml(#[from] TomlError),
+    /// A file cannot be read.
+    #[error("{path}: {error}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Anything else, in words.
+    #[error("{0}")]
+    Words(String),
+}
+
+impl ConfigError {
+    /// An error in plain words.
+    pub fn words(message: impl Into<String>) -> ConfigError {
+        ConfigError::Words(message.into())
+    }
+}
+
+/// The ready-made stacks, in the order in which they are listed and compared.
+const READY_MADE: [(&str, &str); 7] = [
+    ("cmr-only", include_str!("../../../../stacks/cmr-only.toml")),
+    ("smr-only", include_str!("../../../../stacks/smr-only.toml")),
+    ("lru", include_str!("../../../../stacks/lru.toml")),
+    ("lru-band", include_str!("../../../../stacks/lru-band.toml")),
+    ("pore-cf", include_str!("../../../../stacks/pore-cf.toml")),
+    ("pore-pf", include_str!("../../../../stacks/pore-pf.toml")),
+    ("pore", include_str!("../../../../stacks/pore.toml")),
+];
+
+/// The names of the ready-made stacks.
+pub fn ready_made() -> impl Iterator<Item = &'static str> {
+    READY_MADE.iter().map(|(name, _)| *name)
+}
+
+/// The TOML text of a stack: a ready-made one by name, or a file by path, with the name errors
+/// should give it.
+///
+/// # Errors
+/// When it is neither; the nearest ready-made name is suggested.
+pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
+    if let Some((name, text)) = READY_MADE.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok((format!("stacks/{name}.toml"), (*text).to_string()));
+    }
+    let looks_like_path = name_or_path.ends_with(".toml") || name_or_path.contains('/');
+    if looks_like_path || std::path::Path::new(name_or_path).is_file() {
+        return std::fs::read_to_string(name_or_path)
+            .map(|text| (name_or_path.to_string(), text))
+            .map_err(|error| ConfigError::Read {
+                path: name_or_path.to_string(),
+                error,
+            });
+    }
+    let known: Vec<&str> = ready_made().collect();
+    let hint = nearest(name_or_path, known.iter().copied())
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    Err(ConfigError::words(format!(
+        "unknown system `{name_or_path}`{hint} (known: {}; or the path of a TOML file)",
+        known.join(", ")
+    )))
+}
+
+/// A setting given on the command line or in a sweep: `node.key = value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The node.
+    pub node: String,
+    /// Its key.
+    pub key: String,
+    /// The value.
+    pub value: toml::Value,
+}
+
+impl Setting {
+    /// Reads `node.key=value`. The value is taken as TOML where it is TOML (`true`, `200000`) and
+    /// as a string where it is not (`40MiB`, `2 %`).
+    ///
+    /// # Errors
+    /// When there is no `=` or no `.`.
+    pub fn parse(text: &str) -> Result<Setting, ConfigError> {
+        let wrong = || {
+            ConfigError::words(format!(
+                "`{text}` is not a setting; write NODE.KEY=VALUE, such as cache.capacity=40MiB"
+            ))
+        };
+        let (path, value) = text.split_once('=').ok_or_else(wrong)?;
+        let (node, key) = path.trim().split_once('.').ok_or_else(wrong)?;
+        let value = value.trim();
+        let parsed = toml::from_str::<toml::Table>(&format!("v = {value}"))
+            .ok()
+            .and_then(|mut table| table.remove("v"))
+            .unwrap_or_else(|| toml::Value::String(value.to_string()));
+        Ok(Setting {
+            node: node.to_string(),
+            key: key.to_string(),
+            value: parsed,
+        })
+    }
+}
+
+impl StackConfig {
+    /// The stack of a ready-made name or a file, with `settings` applied to the nodes it has.
+    ///
+    /// # Errors
+    /// When the file, a setting or the tree of nodes is wrong.
+    pub fn load(name_or_path: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
+        let (file, text) = stack_text(name_or_path)?;
+        StackConfig::from_text(&file, &text, settings)
+    }
+
+    /// The stack of a TOML text that came from `file`.
+    ///
+    /// # Errors
+    /// When the text, a setting or the tree of nodes is wrong.
+    pub fn from_text(
+        file: &str,
+        text: &str,
+        settings: &[Setting],
+    ) -> Result<StackConfig, ConfigError> {
+        let mut config: StackConfig = toml_error::from_toml(file, text)?;
+        for setting in settings {
+            config.apply(setting)?;
+        }
+        config.check(file)?;
+        Ok(config)
+    }
+
+    /// True when the stack has a node of that name.
+    pub fn has_node(&self, name: &str) -> bool {
+        self.node.iter().any(|node| node.name() == name)
+    }
+
+    /// The node of a name, if there is one.
+    pub fn node(&self, name: &str) -> Option<&NodeConfig> {
+        self.node.iter().find(|node| node.name() == name)
+    }
+
+    /// The node that no other node names below.
+    pub fn top(&self) -> &NodeConfig {
+        self.node
+            .iter()
+            .find(|node| {
+                !self
+                    .node
+                    .iter()
+                    .any(|other| other.below().contains(&node.name()))
+            })
+            .expect("a checked stack has a top")
+    }
+
+    /// The cache node, if there is one.
+    pub fn cache(&self) -> Option<&CacheConfig> {
+        self.node.iter().find_map(|node| match node {
+            NodeConfig::WriteBackCache(cache) => Some(&**cache),
+            _ => None,
+        })
+    }
+
+    /// Sets a key of a node; a stack without the node stays as it is.
+    fn apply(&mut self, setting: &Setting) -> Result<(), ConfigError> {
+        let Some(index) = self
+            .node
+            .iter()
+            .position(|node| node.name() == setting.node)
+        else {
+            return Ok(());
+        };
+        let mut table = toml::Table::try_from(&self.node[index])
+            .map_err(|error| ConfigError::words(error.to_string()))?;
+        table.insert(setting.key.clone(), setting.value.clone());
+        let text =
+            toml::to_string(&table).map_err(|error| ConfigError::words(error.to_string()))?;
+        self.node[index] = toml_error::from_toml("", &text).map_err(|error| {
+            ConfigError::words(format!(
+                "--set {}.{}={}: {}",
+                setting.node, setting.key, setting.value, error.message
+            ))
+        })?;
+        Ok(())
+    }
+
+    fn check(&self, file: &str) -> Result<(), ConfigError> {
+        let wrong = |message: String| Err(ConfigError::words(format!("{file}: {message}")));
+        if self.node.is_empty() {
+            return wrong("a stack needs at least one [[node]]".to_string());
+        }
+        for (index, node) in self.node.iter().enumerate() {
+            if self.node[..index]
+                .iter()
+                .any(|other| other.name() == node.name())
+            {
+                return wrong(format!("two nodes are named `{}`", node.name()));
+            }
+            for below in node.below() {
+                // A node may only stand on nodes above it in the file, so there are no circles.
+                if !self.node[..index].iter().any(|other| other.name() == below) {
+                    let names: Vec<&str> = self.node[..index].iter().map(|n| n.name()).collect();
+                    return wrong(format!(
+                        "node `{}` stands on `{below}`, which is not defined before it (defined: {})",
+                        node.name(),
+                        names.join(", ")
+                    ));
+                }
+                let users = self
+                    .node
+                    .iter()
+                    .filter(|other| other.below().contains(&below))
+                    .count();
+                if users > 1 {
+                    return wrong(format!("node `{below}` is below more than one node"));
+                }
+            }
+        }
+        let tops: Vec<&str> = self
+            .node
+            .iter()
+            .map(|node| node.name())
+            .filter(|name| !self.node.iter().any(|other| other.below().contains(name)))
+            .collect();
+        if tops.len() != 1 {
+            return wrong(format!(
+                "the stack has {} tops ({})",
+                tops.len(),
+                tops.join(", ")
+            ));
+        }
+        Ok(())
+    }
+}

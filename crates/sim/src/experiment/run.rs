@@ -1,0 +1,268 @@
+//! Runs of stacks on workloads, several at a time, and the report they make.
+
+use super::build::{BuildOptions, Built, Plan};
+use super::config::{ConfigError, StackConfig};
+use super::describe::FillObserver;
+use super::workload::Workload;
+use crate::replay::{Fit, ReplayError, ReplayOptions, Replayer};
+use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
+use crate::simulation::VirtualClock;
+use crate::trace::{SourceKind, TraceError};
+use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::engine::Engine;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Requests in the stack at once when a replay has no queue depth of its own.
+const IN_FLIGHT_MAX: u32 = 4096;
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The trace is wrong.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The replay stopped.
+    #[error("{trace}: {error}")]
+    Replay {
+        /// The workload.
+        trace: String,
+        /// Why.
+        error: ReplayError,
+    },
+}
+
+/// One stack on one workload.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The stack.
+    pub config: StackConfig,
+    /// Swept settings, for the label.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// How the workload is replayed.
+    pub replay: ReplayOptions,
+}
+
+/// Cases over one workload.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The workload.
+    pub workload: Workload,
+    /// The root seed.
+    pub seed: u64,
+    /// What to run.
+    pub cases: Vec<Case>,
+    /// Runs at the same time.
+    pub jobs: usize,
+}
+
+/// Bytes of touched bands by what they depend on, so that many cases over one workload make one
+/// first pass.
+#[derive(Default)]
+struct TouchedBytes {
+    known: Mutex<Vec<(TouchedKey, Arc<OnceLock<u64>>)>>,
+}
+
+#[derive(Clone, PartialEq)]
+struct TouchedKey {
+    bands: String,
+    writes_only: bool,
+    fit: Fit,
+}
+
+impl TouchedBytes {
+    fn get(
+        &self,
+        key: TouchedKey,
+        pass: impl FnOnce() -> Result<u64, TraceError>,
+    ) -> Result<u64, TraceError> {
+        let cell = {
+            let mut known = self.known.lock().expect("no holder panics");
+            match known.iter().find(|(other, _)| *other == key) {
+                Some((_, cell)) => Arc::clone(cell),
+                None => {
+                    let cell = Arc::new(OnceLock::new());
+                    known.push((key, Arc::clone(&cell)));
+                    cell
+                }
+            }
+        };
+        // Two cases may make the pass at once; both find the same number.
+        match cell.get() {
+            Some(bytes) => Ok(*bytes),
+            None => {
+                let bytes = pass()?;
+                Ok(*cell.get_or_init(|| bytes))
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// Runs every case and returns the report, its runs in the order of the cases whatever the
+    /// number of jobs. `progress` hears of every finished run.
+    ///
+    /// # Errors
+    /// The first error in the order of the cases.
+    pub fn run(&self, progress: &(dyn Fn(&str) + Sync)) -> Result<Report, RunError> {
+        let touched = TouchedBytes::default();
+        let next = AtomicUsize::new(0);
+        let results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>> =
+            self.cases.iter().map(|_| OnceLock::new()).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.clamp(1, self.cases.len().max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(case) = self.cases.get(index) else {
+                            return;
+                        };
+                        let result = self.run_case(case, &touched);
+                        progress(&case.config.name);
+                        let _ = results[index].set(result);
+                    }
+                });
+            }
+        });
+        self.report(results)
+    }
+
+    fn report(
+        &self,
+        results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>>,
+    ) -> Result<Report, RunError> {
+        let mut runs = Vec::new();
+        let mut workload = None;
+        for result in results {
+            let (run, found) = result.into_inner().expect("every case was run")?;
+            runs.push(run);
+            workload = Some(found);
+        }
+        let workload = workload.ok_or_else(|| ConfigError::words("there is no system to run"))?;
+        let mut report = Report::new(super::commit().to_string(), self.seed, workload);
+        report.runs = runs;
+        Ok(report)
+    }
+
+    fn run_case(
+        &self,
+        case: &Case,
+        touched: &TouchedBytes,
+    ) -> Result<(Run, report::Workload), RunError> {
+        let started = std::time::Instant::now();
+        let plan = Plan::new(&case.config, &BuildOptions::simulate(self.seed))?;
+        let fit = case.replay.fit;
+        let writes_only = plan.is_write_only() || case.replay.drop_reads;
+        let touched_bytes = match (plan.needs_touched_bytes(), plan.bands()) {
+            (false, _) => None,
+            (true, None) => {
+                return Err(ConfigError::words(format!(
+                    "system `{}`: a share of touched bands needs a stack with bands",
+                    case.config.name
+                ))
+                .into());
+            }
+            (true, Some(_)) if self.workload.is_stream() => {
+                return Err(ConfigError::words(format!(
+                    "system `{}`: a share of touched bands needs a first pass, which standard \
+                     input does not allow; set sizes in bytes, or give a file",
+                    case.config.name
+                ))
+                .into());
+            }
+            (true, Some(bands)) => {
+                let key = TouchedKey {
+                    bands: plan.bands_key().to_string(),
+                    writes_only,
+                    fit,
+                };
+                let blocks = plan.blocks();
+                Some(touched.get(key, || {
+                    self.workload.touched_bytes(bands, blocks, fit, writes_only)
+                })?)
+            }
+        };
+        let lookups = match plan.needs_lookups() {
+            true => Some(self.workload.lookups(plan.blocks(), fit, writes_only)?),
+            false => None,
+        };
+        let built = plan.build(touched_bytes, lookups.as_deref(), ContentKind::Counted)?;
+        let in_flight_max = match case.replay.mode {
+            report::ReplayMode::ClosedLoop { depth } => depth,
+            _ => IN_FLIGHT_MAX,
+        };
+        let Built {
+            stack,
+            disks,
+            describe,
+        } = built;
+        let blocks = stack.geometry().blocks;
+        let mut engine = Engine {
+            stack,
+            disks,
+            buffers: Buffers::new(ContentKind::Counted),
+            in_flight_max,
+        };
+        let records = self.workload.records()?;
+        let recorder = Rc::new(RefCell::new(Recorder::new()));
+        let mut replayer = Replayer::new(records, case.replay, blocks, Rc::clone(&recorder));
+        let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
+        engine.run(
+            &mut VirtualClock::default(),
+            &mut replayer,
+            &mut |now, stack| {
+                fill.observe(now, stack);
+            },
+        );
+        replayer.take_error().map_err(|error| RunError::Replay {
+            trace: self.workload.path.clone(),
+            error,
+        })?;
+        let workload = report::Workload {
+            path: self.workload.path.clone(),
+            kind: kind_of(replayer.records().source().kind),
+            requests: replayer.counts.requests + replayer.counts.skipped_reads,
+            sha256: self.workload.sha256()?,
+            format: Some(replayer.records().detected().to_string()),
+            skipped_lines: replayer
+                .records()
+                .skipped()
+                .iter()
+                .map(|(reason, count)| (reason.to_string(), count))
+                .collect(),
+        };
+        let counts = replayer.counts;
+        let finished_at = replayer.finished_at;
+        drop(replayer);
+        drop(fill);
+        let recorder = Rc::into_inner(recorder)
+            .expect("the replay is over")
+            .into_inner();
+        let mut run = describe.run(&engine.stack, counts, case.replay.mode);
+        recorder.finish(finished_at.0, &mut run);
+        describe.add_heat_map(finished_at, &mut run);
+        run.footprint_bytes = touched_bytes;
+        run.parameters.clone_from(&case.parameters);
+        let wall_s = started.elapsed().as_secs_f64();
+        run.simulation = SimulationCost {
+            wall_s,
+            requests_per_s: run.requests as f64 / wall_s.max(1e-9),
+            peak_rss_bytes: super::peak_rss_bytes(),
+        };
+        Ok((run, workload))
+    }
+}
+
+fn kind_of(kind: SourceKind) -> WorkloadKind {
+    match kind {
+        SourceKind::Captured => WorkloadKind::Captured,
+        SourceKind::Recorded => WorkloadKind::Recorded,
+        SourceKind::Synthetic => WorkloadKind::Synthetic,
+    }
+}

@@ -1,0 +1,160 @@
+//! Where the requests of an experiment come from, and what a first pass over them finds.
+
+use crate::replay::{Fit, place};
+use crate::trace::{self, ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
+use imbrex_core::map::{BandId, BandTable};
+use imbrex_core::operation::Operation;
+use imbrex_core::units::{BlockCount, Lba};
+use sha2::{Digest, Sha256};
+
+/// A workload that can be replayed any number of times, unless it is standard input.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// A trace file, `-`, or `synthetic:RECIPE[/SCALE]`.
+    pub path: String,
+    /// How to read it.
+    pub options: ReadOptions,
+    /// Stop after this many records.
+    pub limit: Option<u64>,
+}
+
+impl Workload {
+    /// The records from the start.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened.
+    pub fn records(&self) -> Result<TraceReader, TraceError> {
+        trace::open(&self.path, &self.options)
+    }
+
+    /// True when it can be read only once.
+    pub fn is_stream(&self) -> bool {
+        self.path == "-"
+    }
+
+    /// SHA-256 of the trace file as stored, in hexadecimal; none for a recipe or a stream.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn sha256(&self) -> Result<Option<String>, TraceError> {
+        if self.is_stream() || self.path.starts_with("synthetic:") {
+            return Ok(None);
+        }
+        let wrong = |source| TraceError::Open {
+            path: self.path.clone(),
+            source,
+        };
+        let mut file = std::fs::File::open(&self.path).map_err(wrong)?;
+        let mut digest = Sha256::new();
+        std::io::copy(&mut file, &mut DigestWriter(&mut digest)).map_err(wrong)?;
+        Ok(Some(
+            digest
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        ))
+    }
+
+    /// The end of the highest request, in bytes.
+    ///
+    /// # Errors
+    /// When the trace is damaged.
+    pub fn span_bytes(&self) -> Result<u64, TraceError> {
+        let mut span = 0;
+        for record in self.limited()? {
+            let record = record?;
+            span = span.max(record.offset_bytes.saturating_add(record.length_bytes));
+        }
+        Ok(span)
+    }
+
+    /// Bytes of the bands that reads or writes touch; of those that writes touch when
+    /// `writes_only`. Requests beyond the device are the replay's to refuse.
+    ///
+    /// # Errors
+    /// When the trace is damaged.
+    pub fn touched_bytes(
+        &self,
+        bands: &BandTable,
+        device_blocks: BlockCount,
+        fit: Fit,
+        writes_only: bool,
+    ) -> Result<u64, TraceError> {
+        let mut touched = vec![false; bands.bands() as usize];
+        for record in self.limited()? {
+            let record = record?;
+            let wanted = match record.operation {
+                TraceOperation::Read => !writes_only,
+                TraceOperation::Write => true,
+                _ => false,
+            };
+            if !wanted {
+                continue;
+            }
+            if let Some((Operation::Read | Operation::Write { .. }, extent)) =
+                place(&record, device_blocks, fit)
+                && !extent.is_empty()
+            {
+                let first = bands.band_of(extent.start).0;
+                let mut band = first as usize;
+                while band < touched.len()
+                    && bands.extent_of(BandId(band as u32)).start < extent.end()
+                {
+                    touched[band] = true;
+                    band += 1;
+                }
+            }
+        }
+        let bands_touched = touched.iter().enumerate().filter(|(_, touched)| **touched);
+        Ok(bands_touched
+            .map(|(band, _)| bands.extent_of(BandId(band as u32)).blocks.bytes())
+            .sum())
+    }
+
+    /// The blocks of the replay in the order in which a cache looks them up: what a clairvoyant
+    /// cache must know.
+    ///
+    /// # Errors
+    /// When the trace is damaged.
+    pub fn lookups(
+        &self,
+        device_blocks: BlockCount,
+        fit: Fit,
+        writes_only: bool,
+    ) -> Result<Vec<Lba>, TraceError> {
+        let mut lookups = Vec::new();
+        for record in self.limited()? {
+            let record = record?;
+            if writes_only && record.operation == TraceOperation::Read {
+                continue;
+            }
+            if let Some((Operation::Read | Operation::Write { .. }, extent)) =
+                place(&record, device_blocks, fit)
+            {
+                lookups.extend((extent.start.0..extent.end().0).map(Lba));
+            }
+        }
+        Ok(lookups)
+    }
+
+    fn limited(&self) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>>, TraceError> {
+        let limit = self.limit.unwrap_or(u64::MAX);
+        Ok(self
+            .records()?
+            .take(usize::try_from(limit).unwrap_or(usize::MAX)))
+    }
+}
+
+struct DigestWriter<'a>(&'a mut Sha256);
+
+impl std::io::Write for DigestWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,447 @@
+//! The frontend of a simulation: a trace becomes arrivals in virtual time.
+
+use crate::report::{Recorder, ReplayMode};
+use crate::trace::{TraceError, TraceOperation, TraceRecord};
+use imbrex_core::buffer::{BufferSlice, Buffers};
+use imbrex_core::engine::Frontend;
+use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
+use imbrex_core::operation::{Completion, Durability, Operation, Tag};
+use imbrex_core::stack::Arrival;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// What to do with a record that lies beyond the end of the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fit {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// Its address is taken modulo the size of the device.
+    Wrap,
+    /// Every address is multiplied by device size / `span_bytes`.
+    Scale {
+        /// The end of the highest request of the trace.
+        span_bytes: u64,
+    },
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayOptions {
+    /// When requests are issued.
+    pub mode: ReplayMode,
+    /// Stop after this many records.
+    pub limit: Option<u64>,
+    /// Leave reads out, as a write-only comparison does.
+    pub drop_reads: bool,
+    /// What to do with addresses beyond the device.
+    pub fit: Fit,
+}
+
+/// Why a replay stopped before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The trace is damaged.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A record lies beyond the device.
+    #[error(
+        "record {record}: {operation} of {length_bytes} bytes at offset {offset_bytes} ends beyond the \
+         device of {device_bytes} bytes; use a larger device, or --fit wrap or --fit scale"
+    )]
+    BeyondDevice {
+        /// Number of the record, from 1.
+        record: u64,
+        /// What it asked for.
+        operation: &'static str,
+        /// Its first byte.
+        offset_bytes: u64,
+        /// Its length.
+        length_bytes: u64,
+        /// The end of the device.
+        device_bytes: u64,
+    },
+    /// The stack failed a request, which a simulated disk does only when it is told to.
+    #[error("record {record}: {error}")]
+    Io {
+        /// Number of the record, from 1.
+        record: u64,
+        /// What happened.
+        error: IoError,
+    },
+}
+
+/// Counts of what was replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayCounts {
+    /// Requests issued.
+    pub requests: u64,
+    /// Reads left out.
+    pub skipped_reads: u64,
+    /// Blocks read.
+    pub read_blocks: u64,
+    /// Blocks written.
+    pub write_blocks: u64,
+}
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    record: u64,
+    arrived: Instant,
+    operation: Operation,
+    blocks: u64,
+    buffer: BufferSlice,
+    stream: u32,
+}
+
+/// A request that has arrived in its stream but waits for its predecessor.
+#[derive(Clone, Copy)]
+struct Waiting {
+    record: u64,
+    operation: Operation,
+    extent: Extent,
+}
+
+/// Issues the records of a trace and records what became of them.
+pub struct Replayer<I> {
+    records: I,
+    options: ReplayOptions,
+    device_blocks: BlockCount,
+    /// The next record, with its number.
+    next: Option<(u64, Operation, Extent, Instant)>,
+    records_read: u64,
+    in_flight: Vec<InFlight>,
+    free: Vec<u32>,
+    outstanding: u32,
+    /// One backlog a stream, in the mode that has them; the flag says that a request is in flight.
+    streams: Vec<(bool, VecDeque<Waiting>)>,
+    stream_ready: Option<Instant>,
+    /// Latencies and series.
+    recorder: Rc<RefCell<Recorder>>,
+    /// Counts.
+    pub counts: ReplayCounts,
+    /// When the last answer came.
+    pub finished_at: Instant,
+    error: Option<ReplayError>,
+}
+
+impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
+    /// A replayer of `records` on a device of `device_blocks` blocks.
+    pub fn new(
+        records: I,
+        options: ReplayOptions,
+        device_blocks: BlockCount,
+        recorder: Rc<RefCell<Recorder>>,
+    ) -> Replayer<I> {
+        let streams = match options.mode {
+            ReplayMode::Streams { streams } => streams as usize,
+            _ => 0,
+        };
+        let mut replayer = Replayer {
+            records,
+            options,
+            device_blocks,
+            next: None,
+            records_read: 0,
+            in_flight: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+            streams: vec![(false, VecDeque::new()); streams],
+            stream_ready: None,
+            recorder,
+            counts: ReplayCounts::default(),
+            finished_at: Instant::ZERO,
+            error: None,
+        };
+        replayer.advance();
+        replayer
+    }
+
+    /// What stopped the replay, if anything did.
+    ///
+    /// # Errors
+    /// What stopped it.
+    pub fn take_error(&mut self) -> Result<(), ReplayError> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// The records, as far as they were read.
+    pub fn records(&self) -> &I {
+        &self.records
+    }
+
+    /// Reads on to the next record that is to be issued.
+    fn advance(&mut self) {
+        self.next = None;
+        while self.error.is_none() && self.options.limit.is_none_or(|max| self.records_read < max) {
+            let record = match self.records.next() {
+                None => return,
+                Some(Ok(record)) => record,
+                Some(Err(error)) => {
+                    self.error = Some(error.into());
+                    return;
+                }
+            };
+            self.records_read += 1;
+            if self.options.drop_reads && record.operation == TraceOperation::Read {
+                self.counts.skipped_reads += 1;
+                continue;
+            }
+            match place(&record, self.device_blocks, self.options.fit) {
+                Some((operation, extent)) => {
+                    let at = match self.options.mode {
+                        ReplayMode::OpenLoop { speed } => (record.time_ns as f64 / speed) as u64,
+                        _ => record.time_ns,
+                    };
+                    self.next = Some((self.records_read, operation, extent, Instant(at)));
+                }
+                None => self.error = Some(self.beyond_device(&record)),
+            }
+            return;
+        }
+    }
+
+    fn beyond_device(&self, record: &TraceRecord) -> ReplayError {
+        ReplayError::BeyondDevice {
+            record: self.records_read,
+            operation: name(operation_of(record)),
+            offset_bytes: record.offset_bytes,
+            length_bytes: record.length_bytes,
+            device_bytes: self.device_blocks.bytes(),
+        }
+    }
+
+    fn issue(
+        &mut self,
+        waiting: Waiting,
+        arrived: Instant,
+        stream: u32,
+        buffers: &mut Buffers,
+    ) -> Arrival {
+        let Waiting {
+            record,
+            operation,
+            extent,
+        } = waiting;
+        let blocks = extent.blocks.0;
+        let buffer = if operation.has_data() {
+            buffers.allocate(blocks)
+        } else {
+            BufferSlice::EMPTY
+        };
+        let entry = InFlight {
+            record,
+            arrived,
+            operation,
+            blocks,
+            buffer,
+            stream,
+        };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.in_flight[index as usize] = entry;
+                index
+            }
+            None => {
+                self.in_flight.push(entry);
+                (self.in_flight.len() - 1) as u32
+            }
+        };
+        self.outstanding += 1;
+        self.counts.requests += 1;
+        match operation {
+            Operation::Read => self.counts.read_blocks += blocks,
+            Operation::Write { .. } => self.counts.write_blocks += blocks,
+            _ => {}
+        }
+        Arrival {
+            tag: Tag(u64::from(index)),
+            operation,
+            extent,
+            buffer,
+        }
+    }
+
+    /// Takes the next record if it has arrived by `now`.
+    fn take_arrived(&mut self, now: Instant) -> Option<(Waiting, Instant)> {
+        let (record, operation, extent, at) = self.next?;
+        if at > now {
+            return None;
+        }
+        self.advance();
+        Some((
+            Waiting {
+                record,
+                operation,
+                extent,
+            },
+            at,
+        ))
+    }
+
+    fn poll_streams(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+        while let Some((waiting, _)) = self.take_arrived(now) {
+            let stream = ((waiting.record - 1) % self.streams.len() as u64) as usize;
+            self.streams[stream].1.push_back(waiting);
+        }
+        let ready = self
+            .streams
+            .iter()
+            .position(|(busy, backlog)| !busy && !backlog.is_empty());
+        let Some(stream) = ready else {
+            self.stream_ready = None;
+            return None;
+        };
+        self.streams[stream].0 = true;
+        let waiting = self.streams[stream].1.pop_front()?;
+        Some(self.issue(waiting, now, stream as u32, buffers))
+    }
+}
+
+fn operation_of(record: &TraceRecord) -> Operation {
+    let durability = if record.fua {
+        Durability::Durable
+    } else {
+        Durability::Cached
+    };
+    match record.operation {
+        TraceOperation::Read => Operation::Read,
+        TraceOperation::Write => Operation::Write { durability },
+        TraceOperation::WriteZeroes => Operation::Zero {
+            durability,
+            may_unmap: false,
+        },
+        TraceOperation::Trim => Operation::Zero {
+            durability,
+            may_unmap: true,
+        },
+        TraceOperation::Flush => Operation::Flush,
+    }
+}
+
+/// The operation and blocks of a record on a device: rounded outward to whole blocks. `None` when
+/// it does not fit.
+#[inline]
+pub fn place(
+    record: &TraceRecord,
+    device_blocks: BlockCount,
+    fit: Fit,
+) -> Option<(Operation, Extent)> {
+    let operation = operation_of(record);
+    if operation == Operation::Flush {
+        return Some((operation, Extent::EMPTY));
+    }
+    let offset_bytes = match fit {
+        Fit::Refuse | Fit::Wrap => record.offset_bytes,
+        Fit::Scale { span_bytes } => {
+            let scaled = u128::from(record.offset_bytes) * u128::from(device_blocks.bytes());
+            (scaled / u128::from(span_bytes.max(1))) as u64
+        }
+    };
+    let first = offset_bytes / BLOCK_BYTES;
+    let end = offset_bytes
+        .checked_add(record.length_bytes)?
+        .div_ceil(BLOCK_BYTES);
+    let blocks = end - first;
+    if end <= device_blocks.0 {
+        return Some((operation, Extent::new(first, blocks)));
+    }
+    if fit == Fit::Refuse || blocks > device_blocks.0 {
+        return None;
+    }
+    // A request that would cross the end is moved back to end there.
+    let first = (first % device_blocks.0).min(device_blocks.0 - blocks);
+    Some((operation, Extent::new(first, blocks)))
+}
+
+fn name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write { .. } => "write",
+        Operation::Zero { .. } => "trim",
+        Operation::Flush => "flush",
+        Operation::ZoneReset => "zone reset",
+        Operation::ZoneFinish => "zone finish",
+    }
+}
+
+impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<I> {
+    fn next_arrival(&self) -> Option<Instant> {
+        match self.options.mode {
+            ReplayMode::ClosedLoop { depth } => {
+                (self.next.is_some() && self.outstanding < depth).then_some(Instant::ZERO)
+            }
+            ReplayMode::Streams { .. } => {
+                let record = self.next.map(|(_, _, _, at)| at);
+                record.into_iter().chain(self.stream_ready).min()
+            }
+            ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next.map(|(_, _, _, at)| at),
+        }
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+        match self.options.mode {
+            ReplayMode::ClosedLoop { depth } => {
+                if self.outstanding >= depth {
+                    return None;
+                }
+                let (record, operation, extent, _) = self.next?;
+                self.advance();
+                Some(self.issue(
+                    Waiting {
+                        record,
+                        operation,
+                        extent,
+                    },
+                    now,
+                    0,
+                    buffers,
+                ))
+            }
+            ReplayMode::Streams { .. } => self.poll_streams(now, buffers),
+            ReplayMode::OpenLoop { .. } | ReplayMode::Live => {
+                let (waiting, at) = self.take_arrived(now)?;
+                Some(self.issue(waiting, at, 0, buffers))
+            }
+        }
+    }
+
+    fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
+        let index = completion.tag.0 as u32;
+        let InFlight {
+            record,
+            arrived,
+            operation,
+            blocks,
+            buffer,
+            stream,
+        } = self.in_flight[index as usize];
+        buffers.release(buffer);
+        self.free.push(index);
+        self.outstanding -= 1;
+        if let Some(entry) = self.streams.get_mut(stream as usize) {
+            entry.0 = false;
+            self.stream_ready = Some(now);
+        }
+        if let Err(error) = completion.result {
+            self.error.get_or_insert(ReplayError::Io { record, error });
+            self.next = None;
+        }
+        self.finished_at = now;
+        let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
+        let mut recorder = self.recorder.borrow_mut();
+        match operation {
+            Operation::Read => recorder.read_completed(now.0, latency, bytes),
+            Operation::Flush => recorder.write_completed(now.0, latency, 0),
+            _ => recorder.write_completed(now.0, latency, bytes),
+        }
+    }
+
+    fn finished(&self) -> bool {
+        let backlog = self.error.is_none() && self.streams.iter().any(|(_, b)| !b.is_empty());
+        self.next.is_none() && self.outstanding == 0 && !backlog
+    }
+}
