@@ -5,27 +5,26 @@ use crate::rng::Rng;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
 
-/// Band lengths are whole numbers of this (1 MiB), as published ones are.
-const STEP_BLOCKS: u64 = 256;
+/// Blocks in 1 MiB, the step of published band lengths.
+const MIB_BLOCKS: u64 = 256;
 
-/// Bands with lengths drawn independently and uniformly from the whole MiB in
-/// `smallest ..= largest`, in the order drawn, until they hold `total`; the last is cut to fit.
-/// The papers give 17 to 36 MiB.
+/// Bands with lengths drawn independently and uniformly from `smallest ..= largest`, in the order
+/// drawn, until they hold `total`; the last is cut to fit. Lengths are whole MiB when both limits
+/// are, whole blocks otherwise. The papers give 17 to 36 MiB.
 ///
-/// Panics when a length is not a whole number of MiB, `smallest` is zero or above `largest`, or
-/// `total` is zero.
+/// Panics when `smallest` is zero or above `largest`, or `total` is zero.
 pub fn bands_uniform(
     total: BlockCount,
     smallest: BlockCount,
     largest: BlockCount,
     seed: u64,
 ) -> BandTable {
-    let (smallest, largest) = (steps(smallest), steps(largest));
-    assert!(smallest <= largest, "the smallest band is the largest");
+    let step = step(smallest, largest);
+    let (smallest, choices) = (smallest.0, (largest.0 - smallest.0) / step + 1);
     let mut rng = Rng::new(seed, 0);
     cut(
         total,
-        core::iter::repeat_with(|| smallest + rng.below(largest - smallest + 1)),
+        core::iter::repeat_with(|| smallest + rng.below(choices) * step),
     )
 }
 
@@ -40,34 +39,40 @@ pub fn bands_fixed(total: BlockCount, length: BlockCount) -> BandTable {
     BandTable::new(lengths.chain((rest > 0).then_some(BlockCount(rest))))
 }
 
-/// Bands of every whole MiB in `smallest ..= largest`, the same number of each, all the smallest
-/// first, as the prototype of PORE lays them out; enough to hold `total`, the last cut to fit.
+/// Bands of every length that [`bands_uniform`] draws from, the same number of each, all the
+/// smallest first, as the prototype of PORE lays them out; enough to hold `total`, the last cut to
+/// fit.
 ///
 /// Panics as [`bands_uniform`] does.
 pub fn bands_ascending(total: BlockCount, smallest: BlockCount, largest: BlockCount) -> BandTable {
-    let (smallest, largest) = (steps(smallest), steps(largest));
-    assert!(smallest <= largest, "the smallest band is the largest");
-    let one_of_each: u64 = (smallest..=largest).sum::<u64>() * STEP_BLOCKS;
-    let of_each = total.0.div_ceil(one_of_each) as usize;
-    let lengths = (smallest..=largest).flat_map(|mib| core::iter::repeat_n(mib, of_each));
-    cut(total, lengths)
+    let step = step(smallest, largest);
+    let classes = (smallest.0..=largest.0).step_by(step as usize);
+    let of_each = total.0.div_ceil(classes.clone().sum()) as usize;
+    cut(
+        total,
+        classes.flat_map(|length| core::iter::repeat_n(length, of_each)),
+    )
 }
 
-fn steps(length: BlockCount) -> u64 {
+/// By how much the lengths differ.
+fn step(smallest: BlockCount, largest: BlockCount) -> u64 {
     assert!(
-        length.0 > 0 && length.0.is_multiple_of(STEP_BLOCKS),
-        "a band of {length:?}, not whole MiB"
+        smallest.0 > 0 && smallest <= largest,
+        "bands of {smallest:?} to {largest:?}"
     );
-    length.0 / STEP_BLOCKS
+    let whole_mib = [smallest, largest]
+        .iter()
+        .all(|length| length.0.is_multiple_of(MIB_BLOCKS));
+    if whole_mib { MIB_BLOCKS } else { 1 }
 }
 
-/// As many of the lengths, given in steps, as hold `total`; the last is cut to fit.
+/// As many of the lengths as hold `total`; the last is cut to fit.
 fn cut(total: BlockCount, lengths: impl Iterator<Item = u64>) -> BandTable {
     assert!(total.0 > 0, "bands without blocks");
     let mut left = total.0;
     let mut table = Vec::new();
     for length in lengths {
-        let length = (length * STEP_BLOCKS).min(left);
+        let length = length.min(left);
         table.push(BlockCount(length));
         left -= length;
         if left == 0 {
@@ -82,7 +87,7 @@ mod tests {
     use super::*;
     use crate::map::BandId;
 
-    const MIB: u64 = STEP_BLOCKS;
+    const MIB: u64 = MIB_BLOCKS;
 
     fn lengths(table: &BandTable) -> Vec<u64> {
         (0..table.bands())
@@ -103,6 +108,16 @@ mod tests {
         assert!((26 * MIB..27 * MIB).contains(&mean), "mean {mean}");
         let other = bands_uniform(total, BlockCount(17 * MIB), BlockCount(36 * MIB), 2);
         assert_ne!(table, other);
+    }
+
+    #[test]
+    fn limits_that_are_not_whole_mib_give_lengths_in_blocks() {
+        let table = bands_uniform(BlockCount(5_000), BlockCount(16), BlockCount(18), 1);
+        let mut lengths = lengths(&table);
+        lengths.pop();
+        lengths.sort_unstable();
+        lengths.dedup();
+        assert_eq!(lengths, [16, 17, 18]);
     }
 
     #[test]

@@ -165,6 +165,11 @@ impl PersistentCache {
                 };
                 rewrite.blocks = whole.blocks.0 - rewrite.from;
                 self.gathered.sort_unstable_by_key(|piece| piece.position);
+                if ctx.is_planted(PlantedBug::EntryDroppedDuringRewrite) && self.gathered.len() > 1
+                {
+                    // As if the newest entry had come after the gather; the drop takes it too.
+                    self.gathered.pop();
+                }
                 rewrite.gathered_before = self.log.tail();
                 rewrite.hold = self.gathered.first().map(|piece| piece.position);
                 self.layout.home(rewrite.band, rewrite.from, rewrite.blocks)
