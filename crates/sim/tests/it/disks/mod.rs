@@ -2,5 +2,6 @@
 
 mod contents;
 mod mechanics;
+mod published;
 mod rig;
 mod solid_state;
