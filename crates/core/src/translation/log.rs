@@ -100,6 +100,15 @@ impl Log {
         position % self.capacity
     }
 
+    /// True when `second` follows `first` both in address and in slot, so that one operation
+    /// reads both.
+    #[inline]
+    pub fn adjoin(&self, first: &Piece, second: &Piece) -> bool {
+        first.extent.end() == second.extent.start
+            && first.position + first.extent.blocks.0 == second.position
+            && self.slot(second.position) != 0
+    }
+
     /// Makes room for the first blocks of `extent`, which is about to be appended, and says for
     /// how many. Slots are freed one by one as the blocks need them, and only superseded ones,
     /// among them those whose block is rewritten by an earlier block of the same run.

@@ -4,9 +4,10 @@ use super::persistent_cache::{Part, PersistentCache};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::map::BandId;
+use crate::map::{BandId, Piece};
 use crate::operation::{Cause, Operation};
 use crate::units::Lba;
+use alloc::vec::Vec;
 
 /// Where a run of blocks is read from.
 #[derive(Clone, Copy, Debug)]
@@ -111,17 +112,30 @@ impl PersistentCache {
         let mut next = extent.start;
         for piece in self.log.map().pieces(extent) {
             self.plan_unmapped(Extent::between(next, piece.extent.start), &mut plan);
+            next = piece.extent.end();
+            if let Some(last) = plan.last_mut()
+                && let Source::Log(position) = last.source
+                && self.log.adjoin(
+                    &Piece {
+                        extent: last.extent,
+                        position,
+                    },
+                    &piece,
+                )
+            {
+                last.extent = Extent::between(last.extent.start, next);
+                continue;
+            }
             plan.push(ReadPiece {
                 extent: piece.extent,
                 source: Source::Log(piece.position),
             });
-            next = piece.extent.end();
         }
         self.plan_unmapped(Extent::between(next, extent.end()), &mut plan);
         self.read_plan = plan;
     }
 
-    fn plan_unmapped(&self, extent: Extent, plan: &mut alloc::vec::Vec<ReadPiece>) {
+    fn plan_unmapped(&self, extent: Extent, plan: &mut Vec<ReadPiece>) {
         if extent.is_empty() {
             return;
         }
@@ -138,7 +152,7 @@ impl PersistentCache {
     }
 
     /// Plans reads of the blocks from `next` to `end` at home, one for each band.
-    fn plan_home(&self, mut next: Lba, end: Lba, plan: &mut alloc::vec::Vec<ReadPiece>) {
+    fn plan_home(&self, mut next: Lba, end: Lba, plan: &mut Vec<ReadPiece>) {
         while next < end {
             let band = self.bands.band_of(next);
             let stop = end.min(self.bands.extent_of(band).end());

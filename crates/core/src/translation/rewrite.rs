@@ -170,6 +170,14 @@ impl PersistentCache {
                     // As if the newest entry had come after the gather; the drop takes it too.
                     self.gathered.pop();
                 }
+                let log = &self.log;
+                self.gathered.dedup_by(|second, first| {
+                    let adjoin = log.adjoin(first, second);
+                    if adjoin {
+                        first.extent = Extent::between(first.extent.start, second.extent.end());
+                    }
+                    adjoin
+                });
                 rewrite.gathered_before = self.log.tail();
                 rewrite.hold = self.gathered.first().map(|piece| piece.position);
                 self.layout.home(rewrite.band, rewrite.from, rewrite.blocks)

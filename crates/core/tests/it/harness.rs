@@ -25,6 +25,8 @@ pub struct Medium {
     pub writes: u64,
     /// Every write in the order of submission, for tests that compare sequences.
     pub write_log: Vec<Extent>,
+    /// Every read, likewise.
+    pub read_log: Vec<Extent>,
     /// Operations that failed so far; see [`MemoryDisk::failing`].
     pub faults: u64,
     /// True for a shingled medium; see [`MemoryDisk::destructive`].
@@ -167,6 +169,9 @@ impl Disk for MemoryDisk {
         let mut medium = self.medium.borrow_mut();
         if matches!(op.operation, Operation::Write { .. }) {
             medium.write_log.push(op.extent);
+        }
+        if op.operation == Operation::Read {
+            medium.read_log.push(op.extent);
         }
         let volatile_covered = medium.volatile.clone();
         drop(medium);

@@ -453,6 +453,37 @@ fn remembers_streams_zeroes_and_failures_over_a_clean_shutdown() {
 }
 
 #[test]
+fn a_write_waits_as_long_as_the_firmware_takes() {
+    let slow = PersistentCacheSettings {
+        rewrite_overhead: Duration::from_ms(700),
+        ..settings()
+    };
+    let (stack, disk, node) = build(3, &slow);
+    let steps = random_steps(3, 200, stack.geometry().blocks.0, 12);
+    let engine = play(stack, vec![disk], steps, 1).expect("correct");
+    let counts = engine.stack.counts(node);
+    let firmware_ns = counts.counter(Counter::BandsRewritten) * 700_000_000;
+    let full_ns = counts.counter(Counter::PersistentCacheFullNs);
+    assert!(firmware_ns > 0);
+    // Each rewrite has some ten operations, of a microsecond each at most, beside.
+    assert!((firmware_ns..firmware_ns * 1001 / 1000).contains(&full_ns));
+}
+
+#[test]
+fn what_adjoins_in_the_log_is_read_at_once() {
+    let (stack, disk, _) = build(1, &settings());
+    let medium = disk.medium();
+    let mut steps: Vec<Step> = (0..20)
+        .map(|i| Step::Write(Extent::new(5 + i, 1)))
+        .collect();
+    steps.push(Step::Read(Extent::new(0, 30)));
+    play(stack, vec![disk], steps, 1).expect("correct");
+    let log_start = 6;
+    let reads = &medium.borrow().read_log;
+    assert_eq!(reads[1], Extent::new(log_start, 20), "one read of the log");
+}
+
+#[test]
 fn a_state_of_other_settings_or_cut_short_is_refused() {
     let (stack, ..) = build(1, &settings());
     let states = stack.save();
