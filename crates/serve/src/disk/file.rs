@@ -7,6 +7,7 @@ use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
 use imbrex_core::operation::{Operation, RequestId};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
+use rustix::fs::FlockOperation;
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -31,6 +32,12 @@ pub enum DiskError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Another server has it.
+    #[error("{path} is in use by another process", path = path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
     },
     /// It is smaller than the disk it should hold.
     #[error("{path} holds {bytes} bytes, the disk needs {needed}", path = path.display())]
@@ -85,10 +92,11 @@ pub struct FileDisk {
 
 impl FileDisk {
     /// Opens an existing file or block device as a disk of the given geometry. `waker` ends the
-    /// wait of the loop when a thread has finished.
+    /// wait of the loop when a thread has finished. The file is locked (`flock`) against other
+    /// servers.
     ///
     /// # Errors
-    /// When it cannot be opened for reading and writing, or is too short.
+    /// When it cannot be opened for reading and writing, is locked, or is too short.
     pub fn open(path: &Path, geometry: Geometry, waker: Waker) -> Result<FileDisk, DiskError> {
         let error = |source: io::Error| DiskError::Open {
             path: path.to_owned(),
@@ -99,6 +107,13 @@ impl FileDisk {
             .write(true)
             .open(path)
             .map_err(error)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                let path = path.to_owned();
+                return Err(DiskError::InUse { path });
+            }
+            result => result.map_err(|errno| error(errno.into()))?,
+        }
         // The length in the metadata of a block device is zero; its end is not.
         let bytes = file.seek(SeekFrom::End(0)).map_err(error)?;
         let needed = geometry.blocks.bytes();

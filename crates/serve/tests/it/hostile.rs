@@ -3,6 +3,8 @@
 use crate::client::*;
 use crate::support::TestServer;
 use imbrex_core::rng::Rng;
+use imbrex_serve::nbd::handshake::{Export, Handshake, Next, OPTION_BYTES_MAX};
+use imbrex_serve::nbd::transmission::{REQUEST_BYTES, RequestHeader};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
@@ -56,7 +58,7 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
         match rng.below(4) {
             0 => bytes[at] ^= 1 << rng.below(8),
             1 => bytes[at] = rng.next_u64() as u8,
-            2 => {
+            2 if bytes.len() > 1 => {
                 bytes.remove(at);
             }
             _ => bytes.truncate(at.max(1)),
@@ -174,4 +176,58 @@ fn one_connection_too_many_is_closed_and_the_others_live() {
         greeted
     });
     assert!(replacement.is_some());
+}
+
+/// Feeds a handshake in pieces of random length and returns all it answers and how it ends.
+fn haggle(bytes: &[u8], mut piece: impl FnMut() -> usize) -> (Vec<u8>, Next, usize) {
+    let mut handshake = Handshake::new(Export {
+        name: "disk".into(),
+        description: String::new(),
+        bytes: 4096,
+    });
+    let (mut output, mut start, mut end) = (Vec::new(), 0, 0);
+    loop {
+        let (consumed, next) = handshake.advance(&bytes[start..end], &mut output);
+        assert!(consumed <= end - start, "it took more than it was given");
+        start += consumed;
+        if next != Next::Input {
+            return (output, next, start);
+        }
+        if consumed == 0 {
+            assert!(
+                end - start < OPTION_BYTES_MAX as usize + 16,
+                "no message is longer"
+            );
+            if end == bytes.len() {
+                return (output, next, start);
+            }
+            end = bytes.len().min(end + piece());
+        }
+    }
+}
+
+#[test]
+fn a_handshake_is_the_same_in_whatever_pieces_it_arrives() {
+    let mut rng = Rng::new(23, 0);
+    let mut ends = [0u32; 3];
+    for _ in 0..100_000 {
+        let mut bytes = plausible_session(&mut rng);
+        damage(&mut bytes, &mut rng);
+        let whole = haggle(&bytes, || bytes.len());
+        let pieces = haggle(&bytes, || 1 + rng.below(30) as usize);
+        assert_eq!(whole, pieces);
+        ends[whole.1 as usize] += 1;
+        // What follows a handshake is judged without overflow or panic, whatever it is.
+        for request in bytes[whole.2..].chunks_exact(REQUEST_BYTES) {
+            if let Some(header) = RequestHeader::decode(request)
+                && let Ok(command) = header.command(BLOCKS * 4096)
+            {
+                let text = format!("{command:?}");
+                let end = header.offset.saturating_add(u64::from(header.length));
+                let anywhere = ["Flush", "Disconnect"].contains(&text.as_str());
+                assert!(anywhere || end <= BLOCKS * 4096, "{text} up to {end}");
+            }
+        }
+    }
+    assert!(ends.iter().all(|count| *count > 1_000), "ends: {ends:?}");
 }

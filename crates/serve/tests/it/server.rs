@@ -2,8 +2,12 @@
 
 use crate::client::*;
 use crate::support::{Control, TestDisk, TestServer, eventually, serve};
+use imbrex_core::buffer::Buffers;
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
 use imbrex_core::operation::Operation;
+use imbrex_core::units::{Duration, Instant};
+use imbrex_serve::connections::RequestEvent;
 use imbrex_serve::listener::Listen;
 use imbrex_serve::server::Server;
 use std::io::Read;
@@ -111,31 +115,152 @@ fn a_failing_last_flush_is_an_error() {
 /// A disk on which every flush fails.
 struct FailingFlush(TestDisk);
 
-impl imbrex_core::disk::Disk for FailingFlush {
-    fn geometry(&self) -> &imbrex_core::disk::Geometry {
+impl Disk for FailingFlush {
+    fn geometry(&self) -> &Geometry {
         self.0.geometry()
     }
 
-    fn submit(
-        &mut self,
-        now: imbrex_core::units::Instant,
-        op: imbrex_core::disk::DiskOp,
-        buffers: &mut imbrex_core::buffer::Buffers,
-    ) {
+    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         self.0.submit(now, op, buffers);
     }
 
-    fn poll(
-        &mut self,
-        now: imbrex_core::units::Instant,
-        buffers: &mut imbrex_core::buffer::Buffers,
-    ) -> Option<imbrex_core::disk::DiskCompletion> {
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
         let mut completion = self.0.poll(now, buffers)?;
         completion.result = Err(IoError::NoSpace);
         Some(completion)
     }
 
-    fn next_event(&self) -> Option<imbrex_core::units::Instant> {
+    fn next_event(&self) -> Option<Instant> {
         self.0.next_event()
+    }
+}
+
+/// The example program, which the test build has made too.
+fn bare_disk() -> std::path::PathBuf {
+    let binary = std::env::current_exe().expect("a path");
+    let profile = binary
+        .parent()
+        .and_then(|deps| deps.parent())
+        .expect("a directory");
+    profile.join("examples").join("bare_disk")
+}
+
+fn start_program(dir: &std::path::Path) -> std::process::Child {
+    let (disk, socket) = (dir.join("disk.img"), dir.join("s"));
+    let file = std::fs::File::create(&disk).expect("a file");
+    file.set_len(16 << 20).expect("a length");
+    let child = std::process::Command::new(bare_disk())
+        .args([&disk, &socket])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the example is built with the tests");
+    eventually("the program listens", || socket.exists());
+    child
+}
+
+fn signal(child: &std::process::Child, name: &str) {
+    let killed = std::process::Command::new("kill")
+        .args(["-s", name, &child.id().to_string()])
+        .status();
+    assert!(killed.is_ok_and(|status| status.success()));
+}
+
+#[test]
+fn a_signal_ends_a_server_in_order() {
+    for name in ["INT", "TERM"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut child = start_program(dir.path());
+        let socket = dir.path().join("s");
+        let mut client = Client::ready(&socket);
+        assert_eq!(client.write(0, 4096, &[8; 4096]), 0);
+        signal(&child, name);
+        assert!(client.is_closed());
+        assert_eq!(child.wait().expect("a status").code(), Some(0), "{name}");
+        assert!(!socket.exists());
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_server_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut child = start_program(dir.path());
+    let mut client = Client::ready(&dir.path().join("s"));
+    // An answer that nobody takes keeps the server waiting for some seconds.
+    client.request(READ, 0, 1, 0, 8 << 20);
+    client.bytes(16);
+    signal(&child, "TERM");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(
+        child.try_wait().expect("a status").is_none(),
+        "it still waits"
+    );
+    let started = std::time::Instant::now();
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("a status").code(), Some(130));
+    assert!(started.elapsed().as_secs() < 3);
+}
+
+#[test]
+fn paced_completions_come_when_they_are_due() {
+    let delay_ns = 2_000_000;
+    let server = TestServer::over(move |_| Box::new(Paced::new(delay_ns)));
+    let mut client = Client::ready(&server.socket);
+    for _ in 0..200 {
+        assert_eq!(client.read(0, 4096), Ok(vec![0; 4096]));
+    }
+    let events = server.events.lock().expect("events");
+    let latencies: Vec<u64> = events
+        .iter()
+        .filter_map(|event| match event {
+            RequestEvent::Answered { latency, .. } => Some(latency.0),
+            RequestEvent::Arrived(_) => None,
+        })
+        .collect();
+    assert_eq!(latencies.len(), 200);
+    // The machine may be busy with other tests, so only the best of them says what is possible.
+    let best = *latencies.iter().min().expect("latencies");
+    assert!(
+        (delay_ns..delay_ns + 150_000).contains(&best),
+        "the best took {best} ns"
+    );
+}
+
+/// A disk that finishes every operation a fixed time after its submission.
+struct Paced {
+    disk: TestDisk,
+    delay: Duration,
+    due: std::collections::VecDeque<Instant>,
+}
+
+impl Paced {
+    fn new(delay_ns: u64) -> Paced {
+        Paced {
+            disk: TestDisk::new(8, 0, Control::default()),
+            delay: Duration(delay_ns),
+            due: Default::default(),
+        }
+    }
+}
+
+impl Disk for Paced {
+    fn geometry(&self) -> &Geometry {
+        self.disk.geometry()
+    }
+
+    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
+        self.due.push_back(now + self.delay);
+        self.disk.submit(now, op, buffers);
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        if *self.due.front()? > now {
+            return None;
+        }
+        self.due.pop_front();
+        self.disk.poll(now, buffers)
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.due.front().copied()
     }
 }
