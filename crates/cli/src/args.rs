@@ -29,6 +29,10 @@ pub enum Command {
     /// Characterise, convert or generate traces
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Make the images of a stack in a data directory
+    Create(CreateArgs),
+    /// Serve a stack as an NBD block device
+    Serve(ServeArgs),
 }
 
 /// Where the requests come from.
@@ -259,7 +263,4 @@ pub struct ServeArgs {
     /// Run a command with the device (`$uri`, `$unixsocket`), then stop with its exit status
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
-    /// Print the report at the end as one JSON document
-    #[arg(long)]
-    pub json: bool,
 }

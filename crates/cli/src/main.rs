@@ -28,6 +28,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args)?,
         Command::Trace(TraceCommand::Convert(args)) => commands::trace::convert(&args)?,
         Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,
+        Command::Create(args) => commands::create::run(&args)?,
+        Command::Serve(args) => return commands::serve::run(&args),
     }
     Ok(ExitCode::SUCCESS)
 }

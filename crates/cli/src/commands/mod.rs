@@ -1,6 +1,8 @@
 //! One file a command, and what they share.
 
 pub mod compare;
+pub mod create;
+pub mod serve;
 pub mod systems;
 pub mod trace;
 

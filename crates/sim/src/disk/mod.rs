@@ -7,6 +7,7 @@ mod arm;
 mod contents;
 mod due;
 mod library;
+mod measured;
 mod model;
 mod platters;
 mod rotating;
@@ -19,6 +20,7 @@ mod write_cache;
 
 pub use arm::Direction;
 pub use library::{Drive, DriveError, LIBRARY};
+pub use measured::MeasuredDisk;
 pub use model::{
     CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, Scheduler, SeekModel,
     ShingleModel, SolidStateModel,

@@ -33,6 +33,8 @@ pub struct BuildOptions {
     pub size_bytes: Option<u64>,
     /// Divides capacity, persistent-cache bytes and entries; bands and mechanics stay.
     pub scale: u64,
+    /// Makes each disk only as large as the device needs, as images are.
+    pub trim_disks: bool,
 }
 
 impl BuildOptions {
@@ -42,6 +44,7 @@ impl BuildOptions {
             seed,
             size_bytes: None,
             scale: 1,
+            trim_disks: false,
         }
     }
 }
@@ -67,6 +70,10 @@ struct PlannedTranslation {
     band_seed: Option<u64>,
     persistent_cache: SizeOrShare,
 }
+
+/// Puts a disk in the place of a simulated one.
+pub type PlaceDisk<'a> =
+    dyn FnMut(&DiskConfig, SimulatedDisk) -> Result<Box<dyn Disk>, ConfigError> + 'a;
 
 /// A stack that is ready to run.
 pub struct Built {
@@ -241,6 +248,24 @@ impl Plan {
         lookups: Option<&[Lba]>,
         contents: ContentKind,
     ) -> Result<Built, ConfigError> {
+        self.build_on(touched_bytes, lookups, contents, &mut |_, disk| {
+            Ok(Box::new(disk))
+        })
+    }
+
+    /// Like [`build`](Self::build), with other disks in the place of the simulated ones: `place`
+    /// is given each disk node with the simulated disk, whose geometry and statistics the other
+    /// one takes over.
+    ///
+    /// # Errors
+    /// When the sizes do not fit, or as `place` says.
+    pub fn build_on(
+        &self,
+        touched_bytes: Option<u64>,
+        lookups: Option<&[Lba]>,
+        contents: ContentKind,
+        place: &mut PlaceDisk<'_>,
+    ) -> Result<Built, ConfigError> {
         let mut builder = StackBuilder::new(self.options.seed);
         let mut nodes: BTreeMap<&str, NodeId> = BTreeMap::new();
         let mut disks: Vec<SimulatedDisk> = Vec::new();
@@ -252,7 +277,7 @@ impl Plan {
             };
             let id = match node {
                 NodeConfig::Disk(config) => {
-                    let disk = self.simulated_disk(config, log_blocks, contents)?;
+                    let disk = self.simulated_disk(config, log_blocks, touched_bytes, contents)?;
                     let drive = &self.drives[&config.name];
                     describe.disks.push(DescribeDisk::new(config, drive, &disk));
                     let id = builder.disk(disk.geometry().clone());
@@ -299,10 +324,14 @@ impl Plan {
             nodes.insert(node.name(), id);
         }
         let top = nodes[self.config.top().name()];
-        let disks = disks
-            .into_iter()
-            .map(|disk| Box::new(disk) as Box<dyn Disk>)
-            .collect();
+        let configs = self.config.node.iter().filter_map(|node| match node {
+            NodeConfig::Disk(config) => Some(config),
+            _ => None,
+        });
+        let disks = configs
+            .zip(disks)
+            .map(|(config, disk)| place(config, disk))
+            .collect::<Result<_, _>>()?;
         Ok(Built {
             stack: builder.build(top),
             disks,
@@ -332,6 +361,7 @@ impl Plan {
         &self,
         config: &DiskConfig,
         log_blocks: BlockCount,
+        touched_bytes: Option<u64>,
         contents: ContentKind,
     ) -> Result<SimulatedDisk, ConfigError> {
         let drive = &self.drives[&config.name];
@@ -351,8 +381,12 @@ impl Plan {
             }
             _ => BlockCount::ZERO,
         };
+        let cache_bytes = self.config.cache().and_then(|cache| match cache.capacity {
+            SizeOrShare::Size(size) => Some(size.bytes()),
+            share => touched_bytes.map(|bytes| share.bytes_of(bytes)),
+        });
         let options = DiskOptions {
-            capacity: self.flash_blocks(is_flash, drive),
+            capacity: self.medium_blocks(is_flash, drive, conventional_blocks, cache_bytes),
             // A cache is as large as it is told to be, whatever the scale of what it caches.
             scale: if is_flash { 1 } else { self.options.scale },
             conventional_blocks,
@@ -364,14 +398,29 @@ impl Plan {
         SimulatedDisk::new(drive, &options).map_err(|error| ConfigError::words(error.to_string()))
     }
 
-    /// A cache without a bound is as large as what it caches, which no drive may be.
-    fn flash_blocks(&self, is_flash: bool, drive: &Drive) -> Option<BlockCount> {
-        let cache = self
-            .config
-            .cache()
-            .filter(|cache| cache.policy == Policy::Unlimited)?;
-        let needed = BlockCount(self.blocks.0 + u64::from(cache.destage_slots));
-        (is_flash && needed > drive.model.user_blocks(1)).then_some(needed)
+    /// Blocks of a medium that must have another size than its drive.
+    fn medium_blocks(
+        &self,
+        is_flash: bool,
+        drive: &Drive,
+        conventional: BlockCount,
+        cache_bytes: Option<u64>,
+    ) -> Option<BlockCount> {
+        let cache = self.config.cache();
+        let slots = cache.map_or(0, |cache| u64::from(cache.destage_slots));
+        match cache {
+            // A cache without a bound is as large as what it caches, which no drive may be.
+            Some(cache) if is_flash && cache.policy == Policy::Unlimited => {
+                Some(BlockCount(self.blocks.0 + slots))
+            }
+            Some(_) if is_flash && self.options.trim_disks => {
+                cache_bytes.map(|bytes| BlockCount(blocks(bytes).0.max(1) + slots))
+            }
+            _ if !is_flash && self.options.trim_disks => {
+                Some(drive.model.physical_blocks(self.blocks, conventional))
+            }
+            _ => None,
+        }
     }
 
     fn cache_settings(

@@ -1,0 +1,203 @@
+//! `imbrex serve`.
+
+mod live_report;
+mod recording;
+
+use super::create::{IMAGE_SEED, image_options};
+use super::{emit, settings};
+use crate::Failure;
+use crate::args::ServeArgs;
+use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::disk::Disk;
+use imbrex_core::engine::Engine;
+use imbrex_serve::disk::FileDisk;
+use imbrex_serve::image::{Image, ImageInUse};
+use imbrex_serve::listener::Listen;
+use imbrex_serve::nbd::handshake::Export;
+use imbrex_serve::server::Server;
+use imbrex_sim::disk::MeasuredDisk;
+use imbrex_sim::experiment::config::DiskConfig;
+use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, FillObserver, Plan, StackConfig};
+use imbrex_sim::quantity::{Size, parse_size};
+use live_report::LiveReport;
+use recording::Recording;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A stack that is ready to be served, with the image that holds it, if any.
+struct Served {
+    config: StackConfig,
+    built: Built,
+    image: Option<ImageInUse>,
+}
+
+/// Serves a stack until it is told to stop, then prints the report.
+pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let listen = listen(args)?;
+    let image = match &args.data {
+        Some(data) if !args.emulate => Some(Image::open(data)?),
+        _ => None,
+    };
+    if let Some(image) = &image {
+        check_stack(&args.stack, image, args.data.as_deref())?;
+    }
+    let mut server = Server::bind(&listen)?;
+    let recording = args
+        .record
+        .as_deref()
+        .map(|path| Recording::create(path, &args.stack));
+    let recording = recording.transpose()?;
+    let served = match image {
+        Some(image) => open_image(image, &server)?,
+        None => emulate(args)?,
+    };
+    let Served {
+        config,
+        built,
+        image,
+    } = served;
+    let Built {
+        stack,
+        disks,
+        describe,
+    } = built;
+    let live = LiveReport::new();
+    let mut fill = FillObserver::new(&describe, live.recorder());
+    server.observe(live.observer(recording.as_ref()));
+    server.stop_on_signals()?;
+    let export = Export {
+        name: config.name.clone(),
+        description: config.description.clone(),
+        bytes: stack.geometry().blocks.bytes(),
+    };
+    let (uri, size) = (server.uri(), Size(export.bytes));
+    let mode = if args.emulate {
+        "emulated, contents are not kept"
+    } else {
+        "not crash-safe"
+    };
+    eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}", config.name);
+    let command = args
+        .run
+        .as_deref()
+        .map(|command| server.run_command(command))
+        .transpose()?;
+    let buffers = Buffers::new(ContentKind::Bytes);
+    let mut engine = Engine {
+        stack,
+        disks,
+        buffers,
+        in_flight_max: u32::MAX,
+    };
+    let outcome = server.run(&mut engine, export, &mut |now, stack| {
+        fill.observe(now, stack)
+    });
+    drop(fill);
+    if let Some(recording) = recording {
+        recording.finish()?;
+    }
+    // An image is marked clean only when all of it is known to be on the medium.
+    outcome?;
+    if let Some(image) = image {
+        image.close_cleanly(&engine.stack.save())?;
+    }
+    emit(
+        &live
+            .report(&describe, &engine.stack, &uri, IMAGE_SEED)
+            .to_json(),
+    );
+    match command {
+        None => Ok(ExitCode::SUCCESS),
+        Some(command) => {
+            let status = command.wait()?;
+            Ok(ExitCode::from(
+                status
+                    .code()
+                    .and_then(|c| u8::try_from(c).ok())
+                    .unwrap_or(1),
+            ))
+        }
+    }
+}
+
+fn listen(args: &ServeArgs) -> Result<Listen, Failure> {
+    match (&args.socket, &args.listen) {
+        (Some(path), _) => Ok(Listen::Unix(path.clone())),
+        (None, Some(address)) => Ok(Listen::Tcp(address.parse().map_err(|_| {
+            format!("--listen {address}: accepted: a loopback address and a port, such as 127.0.0.1:10809")
+        })?)),
+        (None, None) => unreachable!("the command line asks for one of the two"),
+    }
+}
+
+/// An image knows its stack; the one on the command line must be the same.
+fn check_stack(asked: &str, image: &Image, data: Option<&Path>) -> Result<(), Failure> {
+    let kept = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
+    let asked_name = StackConfig::load(asked, &[])?.name;
+    if kept.name != asked_name {
+        let data = data.map_or(String::new(), |data| data.display().to_string());
+        return Err(format!(
+            "{data}: the image was created for the stack `{}`, not `{asked_name}`",
+            kept.name
+        )
+        .into());
+    }
+    Ok(())
+}
+
+fn open_image(image: Image, server: &Server) -> Result<Served, Failure> {
+    let config = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
+    let plan = Plan::new(&config, &image_options())?;
+    let states = image.layer_states().to_vec();
+    let image = image.begin_use()?;
+    let mut built = plan.build_on(
+        Some(plan.blocks().bytes()),
+        None,
+        ContentKind::Counted,
+        &mut |disk: &DiskConfig, model| {
+            let path = match &disk.backing {
+                Some(path) => PathBuf::from(path),
+                None => image.node_path(&disk.name).ok_or_else(|| {
+                    ConfigError::words(format!("the image has no disk `{}`", disk.name))
+                })?,
+            };
+            let file = FileDisk::open(&path, model.geometry().clone(), server.waker())
+                .map_err(|error| ConfigError::words(error.to_string()))?;
+            Ok(Box::new(MeasuredDisk::new(
+                Box::new(file),
+                model.statistics(),
+            )))
+        },
+    )?;
+    if !states.is_empty() {
+        built
+            .stack
+            .restore(&states)
+            .map_err(|error| format!("the image is damaged: {error}"))?;
+    }
+    Ok(Served {
+        config,
+        built,
+        image: Some(image),
+    })
+}
+
+fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
+    if args.scale == 0 {
+        return Err("--scale 0: accepted: 1 or more".into());
+    }
+    let config = StackConfig::load(&args.stack, &settings(&args.set)?)?;
+    let options = BuildOptions {
+        seed: IMAGE_SEED,
+        size_bytes: args.size.as_deref().map(parse_size).transpose()?,
+        scale: args.scale,
+        trim_disks: false,
+    };
+    let plan = Plan::new(&config, &options)?;
+    let built = plan.build(Some(plan.blocks().bytes()), None, ContentKind::Bytes)?;
+    Ok(Served {
+        config,
+        built,
+        image: None,
+    })
+}

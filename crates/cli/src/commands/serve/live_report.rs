@@ -1,0 +1,105 @@
+//! The report of a served device, the same document as a simulation's.
+
+use super::recording::Recording;
+use imbrex_core::operation::Operation;
+use imbrex_core::stack::Stack;
+use imbrex_core::units::{BLOCK_BYTES, Instant};
+use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
+use imbrex_sim::experiment::{Describe, commit, peak_rss_bytes};
+use imbrex_sim::replay::ReplayCounts;
+use imbrex_sim::report::{Recorder, ReplayMode, Report, SimulationCost, Workload, WorkloadKind};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Collects what clients asked for and how long it took.
+pub struct LiveReport {
+    recorder: Rc<RefCell<Recorder>>,
+    counts: Rc<Cell<ReplayCounts>>,
+    last_answer: Rc<Cell<Instant>>,
+    started: std::time::Instant,
+}
+
+impl LiveReport {
+    /// A report in which nothing has happened.
+    pub fn new() -> LiveReport {
+        LiveReport {
+            recorder: Rc::new(RefCell::new(Recorder::new())),
+            counts: Rc::default(),
+            last_answer: Rc::default(),
+            started: std::time::Instant::now(),
+        }
+    }
+
+    /// Where latencies and series are collected.
+    pub fn recorder(&self) -> Rc<RefCell<Recorder>> {
+        Rc::clone(&self.recorder)
+    }
+
+    /// What the server tells of every request.
+    pub fn observer(&self, recording: Option<&Recording>) -> Observer {
+        let recorder = Rc::clone(&self.recorder);
+        let counts = Rc::clone(&self.counts);
+        let last_answer = Rc::clone(&self.last_answer);
+        let recording = recording.cloned();
+        Box::new(move |event| match event {
+            RequestEvent::Arrived(request) => {
+                counts.set(counted(counts.get(), &request));
+                if let Some(recording) = &recording {
+                    recording.write(&request);
+                }
+            }
+            RequestEvent::Answered {
+                record, latency, ..
+            } => {
+                let now = record.arrived + latency;
+                last_answer.set(last_answer.get().max(now));
+                let bytes = u64::from(record.length_bytes);
+                let mut recorder = recorder.borrow_mut();
+                match record.operation {
+                    Operation::Read => recorder.read_completed(now.0, latency.0, bytes),
+                    _ => recorder.write_completed(now.0, latency.0, bytes),
+                }
+            }
+        })
+    }
+
+    /// The report, once the server has stopped.
+    pub fn report(self, describe: &Describe, stack: &Stack, uri: &str, seed: u64) -> Report {
+        let counts = self.counts.get();
+        let mut run = describe.run(stack, counts, ReplayMode::Live);
+        let finished_at = self.last_answer.get();
+        let recorder = self.recorder.replace(Recorder::new());
+        recorder.finish(finished_at.0, &mut run);
+        describe.add_heat_map(finished_at, &mut run);
+        let wall_s = self.started.elapsed().as_secs_f64();
+        run.simulation = SimulationCost {
+            wall_s,
+            requests_per_s: run.requests as f64 / wall_s.max(1e-9),
+            peak_rss_bytes: peak_rss_bytes(),
+        };
+        let workload = Workload {
+            path: uri.to_string(),
+            kind: WorkloadKind::Live,
+            requests: counts.requests,
+            sha256: None,
+            format: None,
+            skipped_lines: BTreeMap::new(),
+        };
+        let mut report = Report::new(commit().to_string(), seed, workload);
+        report.runs.push(run);
+        report
+    }
+}
+
+fn counted(mut counts: ReplayCounts, request: &RequestRecord) -> ReplayCounts {
+    counts.requests += 1;
+    let end = request.offset_bytes + u64::from(request.length_bytes);
+    let blocks = end.div_ceil(BLOCK_BYTES) - request.offset_bytes / BLOCK_BYTES;
+    match request.operation {
+        Operation::Read => counts.read_blocks += blocks,
+        Operation::Write { .. } => counts.write_blocks += blocks,
+        _ => {}
+    }
+    counts
+}
