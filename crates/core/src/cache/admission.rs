@@ -112,17 +112,29 @@ impl Cache {
         self.entries.newest_within(request.extent, &mut newest);
         for entry in newest.drain(..) {
             if self.entries.get(entry).is(Flag::Cached) {
-                self.remove_from_map(entry);
-                self.retire(entry, ctx);
-            }
-            // What is left of it must not come down after this request.
-            if self.entries.get(entry).is(Flag::Leaving) {
+                self.drop_for(job, entry, ctx);
+            } else {
                 self.block_on(job, entry, Event::Gone);
             }
         }
         self.victims = newest;
         self.destages.push(job);
         self.unblock(job, ctx);
+    }
+
+    /// Drops a cached copy that `job` makes obsolete. Dirty data is kept aside until then: should
+    /// the job fail, it is the newest there is.
+    fn drop_for(&mut self, job: u32, id: u32, ctx: &mut Context<'_>) {
+        let dirty = self.entries.get(id).is(Flag::Dirty);
+        self.remove_from_map(id);
+        // What is left of older versions must not come down after the job.
+        if self.entries.get(id).is(Flag::HasOlder) {
+            self.block_on(job, id, Event::Alone);
+        }
+        if dirty {
+            self.keep_aside(job, id);
+        }
+        self.retire(id, ctx);
     }
 
     /// A flush covers what was answered before it arrived; all of that is on the two ports.

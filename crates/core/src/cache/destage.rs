@@ -10,6 +10,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
+use crate::units::Lba;
 use alloc::collections::VecDeque;
 use core::mem;
 
@@ -65,34 +66,21 @@ impl Cache {
                 continue;
             }
             dirty_evictions += 1;
-            let entry = self.entries.get_mut(id);
-            entry.set(Flag::Destaging);
-            entry.pins += 1;
+            let entry = self.entries.get(id);
             let unsettled = entry.writes > 0 || entry.is(Flag::HasOlder);
             let lba = entry.lba;
             let adjoins = open.filter(|job| {
                 let extent = self.jobs.get(*job).extent;
                 extent.end() == lba && extent.blocks.0 < DESTAGE_RUN_BLOCKS_MAX
             });
-            let job = match adjoins {
-                Some(job) => job,
-                None => {
-                    if let Some(job) = open {
-                        self.unblock(job, ctx);
-                    }
-                    let operation = Operation::WRITE_DURABLE;
-                    let job = self
-                        .jobs
-                        .open(JobKind::Destage, NONE, operation, Cause::Destage);
-                    self.jobs.get_mut(job).extent = Extent::new(lba.0, 0);
-                    self.destages.push(job);
-                    open = Some(job);
-                    job
+            let job = adjoins.unwrap_or_else(|| {
+                if let Some(job) = open {
+                    self.unblock(job, ctx);
                 }
-            };
-            let run = self.jobs.get_mut(job);
-            run.extent.blocks.0 += 1;
-            run.entries.push(id);
+                self.open_destage(lba)
+            });
+            open = Some(job);
+            self.add_to_destage(job, id);
             if unsettled {
                 self.block_on(job, id, Event::Settled);
             }
@@ -105,6 +93,22 @@ impl Cache {
             Counter::CleanEvictions,
             victims.len() as u64 - dirty_evictions,
         );
+    }
+
+    /// A destage without blocks yet, in the queue behind all others.
+    fn open_destage(&mut self, first: Lba) -> u32 {
+        let operation = Operation::WRITE_DURABLE;
+        let job = self
+            .jobs
+            .open(JobKind::Destage, NONE, operation, Cause::Destage);
+        self.jobs.get_mut(job).extent = Extent::new(first.0, 0);
+        self.destages.push(job);
+        job
+    }
+
+    fn add_to_destage(&mut self, job: u32, id: u32) {
+        self.jobs.get_mut(job).extent.blocks.0 += 1;
+        self.keep_aside(job, id);
     }
 
     /// Starts reading what may be read, and issues the writes whose turn has come.
@@ -225,39 +229,62 @@ impl Cache {
     }
 
     /// Data that could not be written below stays in the cache, dirty, unless something newer
-    /// takes its place. It is evicted again later, which is the next attempt.
+    /// has taken its place. It is evicted again later, which is the next attempt.
     fn keep_after_failure(&mut self, id: u32, error: IoError, ctx: &mut Context<'_>) {
         self.entries.get_mut(id).clear(Flag::Destaging);
-        let waiters = || self.waits.of(self.entries.get(id), Event::Gone);
-        let successor = waiters().find_map(|waiter| match waiter {
-            Waiter::Successor(entry) => Some(entry),
-            Waiter::Job(_) => None,
-        });
-        if let Some(newer) = successor {
-            let entry = self.entries.get(newer);
-            let rewritten = entry.is(Flag::Dirty) || entry.is(Flag::Destaging);
-            if !rewritten {
-                self.hand_over(id, newer, error, ctx);
+        let overwriting = |waiter: &Waiter| match waiter {
+            Waiter::Job(job) => self.jobs.get(*job).kind == JobKind::BackingWrite,
+            Waiter::Successor(_) => true,
+        };
+        let newer = self
+            .waits
+            .of(self.entries.get(id), Event::Gone)
+            .find(overwriting);
+        match newer {
+            Some(Waiter::Successor(newer)) => self.keep_for_successor(id, newer, error, ctx),
+            Some(Waiter::Job(job)) => {
+                self.keep_aside(job, id);
+                self.notify(id, Event::Gone, None, ctx);
             }
-            return;
-        }
-        let overwritten = waiters().any(|waiter| match waiter {
-            Waiter::Job(job) => self.jobs.get(job).kind == JobKind::BackingWrite,
-            Waiter::Successor(_) => false,
-        });
-        if !overwritten {
-            self.put_back(id, ctx);
-            // Reads that came for the copy below would get older data.
-            self.notify(id, Event::Gone, Some(error), ctx);
+            None => {
+                self.put_back(id, ctx);
+                // Reads that came for the copy below would get older data.
+                self.notify(id, Event::Gone, Some(error), ctx);
+            }
         }
     }
 
-    /// Gives the data of `old` to `newer`, which a read had brought into the map and which waits
-    /// for the copy below; that read fails.
+    /// Keeps the data of `old`, which could not be written below, until `newer` holds its own.
+    fn keep_for_successor(&mut self, old: u32, newer: u32, error: IoError, ctx: &mut Context<'_>) {
+        let entry = self.entries.get(newer);
+        if entry.is(Flag::HoldsData) {
+            return;
+        }
+        let being_written = entry.is(Flag::Dirty) || entry.is(Flag::Destaging);
+        if !being_written || entry.writes == 0 {
+            return self.hand_over(old, newer, error, ctx);
+        }
+        if entry.is(Flag::AwaitsSlot) {
+            // It may wait for this very slot: its write fails instead.
+            self.entries.get_mut(newer).clear(Flag::AwaitsSlot);
+            self.slots.stop_waiting(newer);
+            self.notify(newer, Event::Slotted, Some(error), ctx);
+            return self.hand_over(old, newer, error, ctx);
+        }
+        // Until its write has succeeded, the old data is tried again.
+        let job = self.open_destage(self.entries.get(old).lba);
+        self.add_to_destage(job, old);
+        self.block_on(job, newer, Event::Written);
+        self.unblock(job, ctx);
+    }
+
+    /// Gives the data of `old` to `newer`, which has none of its own: a read brought it into the
+    /// map and waits for the copy below, and fails now, or its write has failed.
     fn hand_over(&mut self, old: u32, newer: u32, error: IoError, ctx: &mut Context<'_>) {
         if self.entries.get(newer).is(Flag::AwaitsData) {
             self.give_up_slot(newer, ctx);
         }
+        self.release_slot(newer, ctx);
         let slot = mem::replace(&mut self.entries.get_mut(old).slot, NONE);
         let entry = self.entries.get_mut(newer);
         entry.slot = slot;
@@ -268,15 +295,23 @@ impl Cache {
             let mut events = PolicyEvents::default();
             self.policy.on_access(newer, AccessKind::Write, &mut events);
             Cache::count_events(events, ctx);
-        } else {
+        } else if !entry.is(Flag::Destaging) {
             self.put_back(newer, ctx);
         }
         self.notify(newer, Event::Alone, Some(error), ctx);
     }
 
+    /// Keeps a leaving entry's data in its slot until `job`, which makes it obsolete, has ended.
+    pub(super) fn keep_aside(&mut self, job: u32, id: u32) {
+        let entry = self.entries.get_mut(id);
+        entry.set(Flag::Destaging);
+        entry.pins += 1;
+        self.jobs.get_mut(job).entries.push(id);
+    }
+
     /// Makes a leaving entry that holds data a cached dirty one again. The cache may be over its
     /// capacity afterwards; the next insertion evicts as many more.
-    fn put_back(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn put_back(&mut self, id: u32, ctx: &mut Context<'_>) {
         let entry = self.entries.get_mut(id);
         entry.clear(Flag::Leaving);
         entry.set(Flag::Cached);

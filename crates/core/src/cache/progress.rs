@@ -192,14 +192,27 @@ impl Cache {
                 self.flash_write_done(id, ctx);
             }
             JobKind::Destage => self.destage_step_done(id, ctx),
-            JobKind::BackingWrite | JobKind::Flush => {
-                let job = self.jobs.get(id);
-                let (host, error) = (job.host, job.error);
-                let entries = self.jobs.take_entries(id);
-                self.jobs.close(id, entries);
-                self.end_part(host, error, ctx);
-            }
+            JobKind::BackingWrite | JobKind::Flush => self.below_done(id, ctx),
         }
+    }
+
+    /// A host write around the cache, a zeroing or a flush has ended.
+    fn below_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        let (host, error) = (job.host, job.error);
+        let entries = self.jobs.take_entries(id);
+        for entry in &entries {
+            self.entries.get_mut(*entry).clear(Flag::Destaging);
+            if error.is_some() {
+                self.put_back(*entry, ctx);
+            }
+            self.unpin(*entry, ctx);
+        }
+        if error.is_some() {
+            self.set_gauges(ctx);
+        }
+        self.jobs.close(id, entries);
+        self.end_part(host, error, ctx);
     }
 
     /// A part of a host request has ended; the last one answers it.

@@ -1,6 +1,8 @@
 //! Tests of whole stacks over memory disks.
 
 mod cache_conformance;
+mod cache_exact;
+mod cache_reference;
 mod cache_stacks;
 mod conformance;
 mod harness;
