@@ -113,7 +113,7 @@ impl Cache {
         for entry in newest.drain(..) {
             if self.entries.get(entry).is(Flag::Cached) {
                 self.drop_for(job, entry, ctx);
-            } else {
+            } else if self.entries.get(entry).is(Flag::Leaving) {
                 self.block_on(job, entry, Event::Gone);
             }
         }

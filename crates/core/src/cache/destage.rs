@@ -36,6 +36,11 @@ impl DestageQueue {
     pub fn push(&mut self, job: u32) {
         self.jobs.push_back(job);
     }
+
+    /// Adds a job before all that have not been started.
+    fn push_next(&mut self, job: u32) {
+        self.jobs.insert(self.started, job);
+    }
 }
 
 impl Cache {
@@ -54,11 +59,17 @@ impl Cache {
     /// Takes the victims out of the map; dirty ones that adjoin below become one destage.
     fn evict(&mut self, victims: &[u32], ctx: &mut Context<'_>) {
         let mut open: Option<u32> = None;
-        let mut dirty_evictions = 0;
+        let (mut dirty_evictions, mut clean_evictions) = (0, 0);
         for &id in victims {
-            let dirty = self.entries.get(id).is(Flag::Dirty);
+            let entry = self.entries.get(id);
+            if !entry.is(Flag::Cached) {
+                // A request that had failed already went with an earlier victim's slot.
+                continue;
+            }
+            let dirty = entry.is(Flag::Dirty);
             self.remove_from_map(id);
             if !dirty {
+                clean_evictions += 1;
                 if self.entries.get(id).is(Flag::AwaitsData) {
                     self.give_up_slot(id, ctx);
                 }
@@ -77,7 +88,9 @@ impl Cache {
                 if let Some(job) = open {
                     self.unblock(job, ctx);
                 }
-                self.open_destage(lba)
+                let job = self.open_destage(lba);
+                self.destages.push(job);
+                job
             });
             open = Some(job);
             self.add_to_destage(job, id);
@@ -89,20 +102,16 @@ impl Cache {
             self.unblock(job, ctx);
         }
         ctx.count(Counter::DirtyEvictions, dirty_evictions);
-        ctx.count(
-            Counter::CleanEvictions,
-            victims.len() as u64 - dirty_evictions,
-        );
+        ctx.count(Counter::CleanEvictions, clean_evictions);
     }
 
-    /// A destage without blocks yet, in the queue behind all others.
+    /// A destage without blocks yet, to be put in the queue.
     fn open_destage(&mut self, first: Lba) -> u32 {
         let operation = Operation::WRITE_DURABLE;
         let job = self
             .jobs
             .open(JobKind::Destage, NONE, operation, Cause::Destage);
         self.jobs.get_mut(job).extent = Extent::new(first.0, 0);
-        self.destages.push(job);
         job
     }
 
@@ -115,14 +124,16 @@ impl Cache {
     pub(super) fn pump_destages(&mut self, ctx: &mut Context<'_>) {
         loop {
             while let Some(&id) = self.destages.jobs.get(self.destages.started) {
-                if self.jobs.get(id).kind == JobKind::Destage {
-                    let blocked = self.jobs.get(id).blocked > 0;
-                    if blocked || self.destages.in_flight == DESTAGES_IN_FLIGHT_MAX {
-                        break;
-                    }
+                let job = self.jobs.get_mut(id);
+                if job.blocked > 0 {
+                    break;
+                }
+                if job.kind == JobKind::BackingWrite {
+                    job.ready = true;
+                } else if self.destages.in_flight < DESTAGES_IN_FLIGHT_MAX {
                     self.read_evicted(id, ctx);
                 } else {
-                    self.jobs.get_mut(id).ready = true;
+                    break;
                 }
                 self.destages.started += 1;
             }
@@ -130,8 +141,7 @@ impl Cache {
                 Some(&id) if self.destages.started > 0 => id,
                 _ => return,
             };
-            let job = self.jobs.get(in_turn);
-            if !job.ready || job.blocked > 0 {
+            if !self.jobs.get(in_turn).ready {
                 return;
             }
             self.destages.jobs.pop_front();
@@ -247,7 +257,7 @@ impl Cache {
                 self.notify(id, Event::Gone, None, ctx);
             }
             None => {
-                self.put_back(id, ctx);
+                self.put_back(id, error, ctx);
                 // Reads that came for the copy below would get older data.
                 self.notify(id, Event::Gone, Some(error), ctx);
             }
@@ -271,8 +281,10 @@ impl Cache {
             self.notify(newer, Event::Slotted, Some(error), ctx);
             return self.hand_over(old, newer, error, ctx);
         }
-        // Until its write has succeeded, the old data is tried again.
+        // Until its write has succeeded, the old data is tried again, before anything that may
+        // wait for the old entry to go.
         let job = self.open_destage(self.entries.get(old).lba);
+        self.destages.push_next(job);
         self.add_to_destage(job, old);
         self.block_on(job, newer, Event::Written);
         self.unblock(job, ctx);
@@ -296,7 +308,7 @@ impl Cache {
             self.policy.on_access(newer, AccessKind::Write, &mut events);
             Cache::count_events(events, ctx);
         } else if !entry.is(Flag::Destaging) {
-            self.put_back(newer, ctx);
+            self.keep_after_failure(newer, error, ctx);
         }
         self.notify(newer, Event::Alone, Some(error), ctx);
     }
@@ -311,8 +323,15 @@ impl Cache {
 
     /// Makes a leaving entry that holds data a cached dirty one again. The cache may be over its
     /// capacity afterwards; the next insertion evicts as many more.
-    pub(super) fn put_back(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn put_back(&mut self, id: u32, error: IoError, ctx: &mut Context<'_>) {
+        self.destages.failure = Some(error);
+        let newest = self.entries.find(self.entries.get(id).lba);
+        assert_eq!(newest, Some(id), "a superseded block was put back");
         let entry = self.entries.get_mut(id);
+        assert!(
+            entry.is(Flag::Leaving) && entry.slot != NONE,
+            "a block without data was put back"
+        );
         entry.clear(Flag::Leaving);
         entry.set(Flag::Cached);
         entry.set(Flag::Dirty);
@@ -324,19 +343,21 @@ impl Cache {
         Cache::count_events(events, ctx);
     }
 
-    /// After a failed destage: when no slot is on its way to freedom any more, those who wait for
-    /// one fail as well, and with them their host requests.
+    /// After a failed destage: when nothing is under way that could free a slot, those who wait
+    /// for one fail as well, one after another until something moves again, and with them their
+    /// host requests.
     pub(super) fn fail_starved(&mut self, ctx: &mut Context<'_>) {
         let Some(error) = self.destages.failure else {
             return;
         };
-        if self.slots.is_awaited() && self.entries.any_slot_leaving() {
-            return;
-        }
-        self.destages.failure = None;
-        while let Some(id) = self.slots.pop_waiting() {
+        while self.operations_in_flight == 0
+            && let Some(id) = self.slots.pop_waiting()
+        {
             self.entries.get_mut(id).clear(Flag::AwaitsSlot);
             self.notify(id, Event::Slotted, Some(error), ctx);
+        }
+        if !self.slots.is_awaited() {
+            self.destages.failure = None;
         }
         self.set_gauges(ctx);
     }

@@ -178,6 +178,10 @@ impl Entries {
     /// Gives back the number of an entry that is not in the index.
     pub fn free(&mut self, id: u32) {
         let entry = &mut self.entries[id as usize];
+        assert!(
+            entry.is(Flag::Leaving) && entry.pins == 0 && entry.waits == NONE,
+            "an entry was freed while something refers to it"
+        );
         entry.flags = 0;
         entry.next = self.free;
         self.free = id;
@@ -208,12 +212,6 @@ impl Entries {
         numbered
             .map(|(id, entry)| (id as u32, entry))
             .filter(|(_, entry)| entry.is(Flag::Cached))
-    }
-
-    /// True when a leaving entry still holds a slot.
-    pub fn any_slot_leaving(&self) -> bool {
-        let leaving = |entry: &Entry| entry.is(Flag::Leaving) && entry.slot != NONE;
-        self.entries.iter().any(leaving)
     }
 
     #[inline]
@@ -269,6 +267,8 @@ mod tests {
                         model.insert(lba, entries.insert(Lba(lba)));
                     }
                     (false, Some(id)) => {
+                        entries.get_mut(id).clear(Flag::Cached);
+                        entries.get_mut(id).set(Flag::Leaving);
                         entries.unlink(id);
                         entries.free(id);
                         model.remove(&lba);

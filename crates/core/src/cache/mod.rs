@@ -122,6 +122,8 @@ pub struct Cache {
     destages: DestageQueue,
     cached_blocks: u64,
     dirty_blocks: u64,
+    /// Operations of its own on either port.
+    operations_in_flight: u64,
     /// Used within one call only; kept for its memory.
     victims: Vec<u32>,
     woken: Vec<Waiter>,
@@ -156,6 +158,7 @@ impl Cache {
             destages: DestageQueue::default(),
             cached_blocks: 0,
             dirty_blocks: 0,
+            operations_in_flight: 0,
             victims: Vec::new(),
             woken: Vec::new(),
         };

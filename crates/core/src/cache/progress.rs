@@ -108,6 +108,7 @@ impl Cache {
         place: (Extent, BufferSlice),
         ctx: &mut Context<'_>,
     ) {
+        self.operations_in_flight += 1;
         ctx.issue(Issue {
             port,
             operation,
@@ -170,6 +171,7 @@ impl Cache {
 
     /// An operation has finished; its tag is the job.
     pub(super) fn operation_done(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        self.operations_in_flight -= 1;
         let id = completion.tag.0 as u32;
         let job = self.jobs.get_mut(id);
         job.error = job.error.or(completion.result.err());
@@ -203,8 +205,8 @@ impl Cache {
         let entries = self.jobs.take_entries(id);
         for entry in &entries {
             self.entries.get_mut(*entry).clear(Flag::Destaging);
-            if error.is_some() {
-                self.put_back(*entry, ctx);
+            if let Some(error) = error {
+                self.put_back(*entry, error, ctx);
             }
             self.unpin(*entry, ctx);
         }
