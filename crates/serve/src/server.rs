@@ -10,7 +10,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, Stack};
-use imbrex_core::units::Instant;
+use imbrex_core::units::{BLOCK_BYTES, Instant};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -194,7 +194,8 @@ impl Server {
     /// in flight and flushes. The socket is gone when it returns. `watch` sees the stack after
     /// every instant at which something happened.
     ///
-    /// The engine's own bound on requests is lifted: the clients' bounds are tighter.
+    /// The engine's own bound on requests is lifted: the clients' bounds are tighter. Panics when
+    /// the export is larger than the stack or does not consist of whole blocks.
     ///
     /// # Errors
     /// When the last flush fails.
@@ -204,6 +205,12 @@ impl Server {
         export: Export,
         watch: &mut dyn FnMut(Instant, &Stack),
     ) -> Result<(), ServeError> {
+        let blocks = engine.stack.geometry().blocks;
+        assert!(
+            export.bytes <= blocks.bytes() && export.bytes.is_multiple_of(BLOCK_BYTES),
+            "an export of {} bytes over {blocks:?}",
+            export.bytes
+        );
         let mut clock = WallClock::new(self.time, Rc::clone(&self.poller));
         engine.in_flight_max = u32::MAX;
         let mut connections = Connections::new(

@@ -1,5 +1,6 @@
 //! The server as clients, tools and the file system see it.
 
+mod bounds;
 mod client;
 mod file_disk;
 mod handshake;
