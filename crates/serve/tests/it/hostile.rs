@@ -1,7 +1,7 @@
 //! Bytes that no honest client sends: the server neither falls, nor grows, nor neglects others.
 
 use crate::client::*;
-use crate::support::TestServer;
+use crate::support::{TestServer, start_program};
 use imbrex_core::rng::Rng;
 use imbrex_serve::nbd::handshake::{Export, Handshake, Next, OPTION_BYTES_MAX};
 use imbrex_serve::nbd::transmission::{REQUEST_BYTES, RequestHeader};
@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 const BLOCKS: u64 = 256;
 const SESSIONS: u64 = 3_000;
-/// The buffers of requests in flight, those kept for reuse, the input of 64 connections, and the
-/// test itself.
+/// The buffers of requests in flight, those kept for reuse, and the input of 64 connections.
 const RESIDENT_BYTES_MAX: u64 = 256 << 20;
 
 /// A session as a client might lead it, up to and into the transmission phase.
@@ -66,9 +65,9 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+fn peak_resident_bytes(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1));
     kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") * 1024
 }
@@ -112,10 +111,12 @@ fn random_sessions_leave_the_server_well() {
 
 #[test]
 fn clients_that_do_not_read_do_not_make_the_server_grow() {
-    let (server, _) = TestServer::in_memory(8192, 0);
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = start_program(dir.path(), 32 << 20);
+    let socket = dir.path().join("s");
     let mut silent = Vec::new();
     for _ in 0..40 {
-        let mut client = Client::ready(&server.socket);
+        let mut client = Client::ready(&socket);
         client.stream.set_nonblocking(true).expect("a mode");
         // 16 MiB each, asked for again and again, never read.
         for cookie in 0..1_000 {
@@ -128,7 +129,7 @@ fn clients_that_do_not_read_do_not_make_the_server_grow() {
     }
     // Haggling without reading must be bounded too.
     for _ in 0..10 {
-        let client = Client::connect(&server.socket);
+        let client = Client::connect(&socket);
         client.stream.set_nonblocking(true).expect("a mode");
         let mut stream = &client.stream;
         let _ = stream.write_all(&0b11u32.to_be_bytes());
@@ -140,7 +141,7 @@ fn clients_that_do_not_read_do_not_make_the_server_grow() {
         silent.push(client);
     }
     // Those who hold the memory are given ten seconds; then others get it.
-    let mut honest = Client::ready(&server.socket);
+    let mut honest = Client::ready(&socket);
     let started = Instant::now();
     assert_eq!(
         honest.read(4096, 1 << 20).map(|data| data.len()),
@@ -151,8 +152,16 @@ fn clients_that_do_not_read_do_not_make_the_server_grow() {
         waited < Duration::from_secs(15),
         "an honest client waited {waited:?}"
     );
-    let resident = resident_bytes();
+    let resident = peak_resident_bytes(program.0.id());
+    program
+        .kill()
+        .and_then(|()| program.wait())
+        .expect("an end");
     assert!(resident < RESIDENT_BYTES_MAX, "{resident} bytes resident");
+    assert!(
+        resident > 64 << 20,
+        "{resident} bytes: the bound was not tried"
+    );
 }
 
 #[test]

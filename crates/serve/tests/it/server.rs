@@ -1,7 +1,7 @@
 //! The life of a server: how it ends, and what is certain then.
 
 use crate::client::*;
-use crate::support::{Control, TestDisk, TestServer, eventually, serve};
+use crate::support::{Control, TestDisk, TestServer, eventually, serve, start_program};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -135,29 +135,6 @@ impl Disk for FailingFlush {
     }
 }
 
-/// The example program, which the test build has made too.
-fn bare_disk() -> std::path::PathBuf {
-    let binary = std::env::current_exe().expect("a path");
-    let profile = binary
-        .parent()
-        .and_then(|deps| deps.parent())
-        .expect("a directory");
-    profile.join("examples").join("bare_disk")
-}
-
-fn start_program(dir: &std::path::Path) -> std::process::Child {
-    let (disk, socket) = (dir.join("disk.img"), dir.join("s"));
-    let file = std::fs::File::create(&disk).expect("a file");
-    file.set_len(16 << 20).expect("a length");
-    let child = std::process::Command::new(bare_disk())
-        .args([&disk, &socket])
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .expect("the example is built with the tests");
-    eventually("the program listens", || socket.exists());
-    child
-}
-
 fn signal(child: &std::process::Child, name: &str) {
     let killed = std::process::Command::new("kill")
         .args(["-s", name, &child.id().to_string()])
@@ -169,13 +146,13 @@ fn signal(child: &std::process::Child, name: &str) {
 fn a_signal_ends_a_server_in_order() {
     for name in ["INT", "TERM"] {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut child = start_program(dir.path());
+        let mut child = start_program(dir.path(), 16 << 20);
         let socket = dir.path().join("s");
         let mut client = Client::ready(&socket);
         assert_eq!(client.write(0, 4096, &[8; 4096]), 0);
-        signal(&child, name);
+        signal(&child.0, name);
         assert!(client.is_closed());
-        assert_eq!(child.wait().expect("a status").code(), Some(0), "{name}");
+        assert_eq!(child.0.wait().expect("a status").code(), Some(0), "{name}");
         assert!(!socket.exists());
     }
 }
@@ -183,20 +160,20 @@ fn a_signal_ends_a_server_in_order() {
 #[test]
 fn a_second_signal_ends_a_server_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut child = start_program(dir.path());
+    let mut child = start_program(dir.path(), 16 << 20);
     let mut client = Client::ready(&dir.path().join("s"));
     // An answer that nobody takes keeps the server waiting for some seconds.
     client.request(READ, 0, 1, 0, 8 << 20);
     client.bytes(16);
-    signal(&child, "TERM");
+    signal(&child.0, "TERM");
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(
-        child.try_wait().expect("a status").is_none(),
+        child.0.try_wait().expect("a status").is_none(),
         "it still waits"
     );
     let started = std::time::Instant::now();
-    signal(&child, "INT");
-    assert_eq!(child.wait().expect("a status").code(), Some(130));
+    signal(&child.0, "INT");
+    assert_eq!(child.0.wait().expect("a status").code(), Some(130));
     assert!(started.elapsed().as_secs() < 3);
 }
 

@@ -222,3 +222,39 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
     panic!("after 10 s still not: {what}");
 }
+
+/// The example program, which the test build has made too.
+fn bare_disk() -> std::path::PathBuf {
+    let binary = std::env::current_exe().expect("a path");
+    let profile = binary
+        .parent()
+        .and_then(|deps| deps.parent())
+        .expect("a directory");
+    profile.join("examples").join("bare_disk")
+}
+
+/// A server in a process of its own, over a file of `bytes` bytes; its socket is `dir/s`.
+pub fn start_program(dir: &std::path::Path, bytes: u64) -> Program {
+    let (disk, socket) = (dir.join("disk.img"), dir.join("s"));
+    let file = std::fs::File::create(&disk).expect("a file");
+    file.set_len(bytes).expect("a length");
+    let child = std::process::Command::new(bare_disk())
+        .args([&disk, &socket])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the example is built with the tests");
+    let program = Program(child);
+    eventually("the program listens", || socket.exists());
+    program
+}
+
+/// A process that does not outlive its test.
+pub struct Program(pub std::process::Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Fails when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
