@@ -153,10 +153,6 @@ fn clients_that_do_not_read_do_not_make_the_server_grow() {
         "an honest client waited {waited:?}"
     );
     let resident = peak_resident_bytes(program.0.id());
-    program
-        .kill()
-        .and_then(|()| program.wait())
-        .expect("an end");
     assert!(resident < RESIDENT_BYTES_MAX, "{resident} bytes resident");
     assert!(
         resident > 64 << 20,
