@@ -34,7 +34,7 @@ pub enum RunError {
         /// The workload.
         trace: String,
         /// Why.
-        error: ReplayError,
+        error: Box<ReplayError>,
     },
 }
 
@@ -222,7 +222,7 @@ impl Batch {
         );
         replayer.take_error().map_err(|error| RunError::Replay {
             trace: self.workload.path.clone(),
-            error,
+            error: Box::new(error),
         })?;
         let workload = report::Workload {
             path: self.workload.path.clone(),
