@@ -1,6 +1,6 @@
 //! How a drive-managed drive hides its shingles, as a drive file or a stack states it.
 
-use crate::quantity::{QuantityError, Size, SizeOrShare};
+use crate::quantity::{QuantityError, Size, SizeOrShare, Span};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -24,6 +24,9 @@ pub struct TranslationSettings {
     pub rewrite: Option<Rewrite>,
     /// Which part of it.
     pub rewrite_extent: Option<RewriteExtent>,
+    /// Time the firmware takes for a rewrite beside its disk operations: a calibrated parameter
+    /// (docs/models/drive-managed.md).
+    pub rewrite_overhead: Option<Span>,
 }
 
 impl TranslationSettings {
@@ -37,6 +40,7 @@ impl TranslationSettings {
             bypass: self.bypass.or(drive.bypass),
             rewrite: self.rewrite.or(drive.rewrite),
             rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
+            rewrite_overhead: self.rewrite_overhead.or(drive.rewrite_overhead),
         }
     }
 }
@@ -221,7 +225,8 @@ mod tests {
         let drive: TranslationSettings = toml::from_str(
             "bands = 'uniform:17MiB..36MiB'\npersistent_cache = '20 GB'\nentries = 200000\n\
              update = 'append'\nbypass = 'on'\nrewrite = 'copy-then-home'\n\
-             rewrite_extent = 'from-first-dirty'",
+             rewrite_extent = 'from-first-dirty'\n\
+             rewrite_overhead = '300 ms'",
         )
         .unwrap();
         let node: TranslationSettings = toml::from_str(
@@ -232,6 +237,7 @@ mod tests {
         assert_eq!(both.entries, Some(EntryLimit::Unlimited));
         assert_eq!(both.bypass, Some(Bypass::Off));
         assert_eq!(both.bands, drive.bands);
+        assert_eq!(both.rewrite_overhead, Some("300 ms".parse().unwrap()));
         assert_eq!(
             both.persistent_cache,
             Some(SizeOrShare::Share { part: 1, of: 256 })

@@ -20,7 +20,7 @@ use imbrex_core::translation::{
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
     bands_ascending, bands_fixed, bands_uniform,
 };
-use imbrex_core::units::{BlockCount, Lba};
+use imbrex_core::units::{BlockCount, Duration, Lba};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -529,6 +529,7 @@ impl PlannedTranslation {
             Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
             Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
         };
+        settings.rewrite_overhead = from.rewrite_overhead.map_or(Duration::ZERO, |span| span.0);
         settings
     }
 }

@@ -1,7 +1,7 @@
 //! A stack as its TOML file states it.
 
 use crate::disk::{Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update};
-use crate::quantity::{Size, SizeOrShare};
+use crate::quantity::{Size, SizeOrShare, Span};
 use crate::toml_error::{self, TomlError, nearest};
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,8 @@ pub struct PersistentCacheConfig {
     pub rewrite: Option<Rewrite>,
     /// Which part of it.
     pub rewrite_extent: Option<RewriteExtent>,
+    /// Time the firmware takes for a rewrite beside its disk operations.
+    pub rewrite_overhead: Option<Span>,
 }
 
 impl PersistentCacheConfig {
@@ -105,6 +107,7 @@ impl PersistentCacheConfig {
             bypass: self.bypass,
             rewrite: self.rewrite,
             rewrite_extent: self.rewrite_extent,
+            rewrite_overhead: self.rewrite_overhead,
         }
         .or(drive)
     }

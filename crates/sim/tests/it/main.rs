@@ -1,5 +1,6 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
+mod calibration;
 mod disks;
 mod report;
 mod traces;
