@@ -11,6 +11,7 @@ from .command import RecordingError, need, run
 FUSE_TIMEOUT_S = 30
 # Requests that the FUSE mount keeps in flight on separate NBD connections.
 NBD_CONNECTIONS = 4
+BLOCK_BYTES = 4096
 
 
 class Device:
@@ -74,7 +75,9 @@ class Device:
             if self.fuse.poll() is not None or time.monotonic() > deadline:
                 raise RecordingError("nbdfuse did not show the export as a file")
             time.sleep(0.05)
-        self.loop = run([self.losetup, "--find", "--show", "--direct-io=on", exported]).strip()
+        # Imbrex serves whole blocks only; without a sector size the kernel would ask for parts of them.
+        self.loop = run([self.losetup, "--find", "--show", "--direct-io=on",
+                         "--sector-size", BLOCK_BYTES, exported]).strip()
         direct = run([self.losetup, "--noheadings", "--output", "DIO", self.loop]).strip()
         if direct != "1":
             raise RecordingError(

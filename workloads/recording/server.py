@@ -24,14 +24,15 @@ class Server:
     def __init__(self, scratch):
         self.socket = scratch / "nbd.sock"
         self.output = scratch / "server.out"
+        self.messages = scratch / "server.err"
         self.process = None
 
     def start(self, command):
         # A left-over socket of an earlier start would look like a server that is ready.
         self.socket.unlink(missing_ok=True)
-        with open(self.output, "wb") as output:
+        with open(self.output, "wb") as output, open(self.messages, "wb") as messages:
             self.process = subprocess.Popen([str(word) for word in command], stdout=output,
-                                            stderr=subprocess.STDOUT, start_new_session=True)
+                                            stderr=messages, start_new_session=True)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._accepts():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -60,7 +61,7 @@ class Server:
             return True
 
     def _said(self):
-        return self.output.read_text(errors="replace").strip()[-2000:]
+        return self.messages.read_text(errors="replace").strip()[-2000:]
 
 
 class Imbrex(Server):
@@ -82,7 +83,7 @@ class Imbrex(Server):
 
     def summary(self, out):
         """The report the server printed when it ended is kept beside the recording."""
-        report = out.with_name(out.name + ".report.txt")
+        report = out.with_name(out.name + ".report.json")
         report.write_bytes(self.output.read_bytes())
         return f"{out}: {out.stat().st_size} bytes; the server's report is in {report}"
 

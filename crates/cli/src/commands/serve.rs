@@ -20,7 +20,7 @@ use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, FillObserver, Plan, StackConfig};
 use imbrex_sim::quantity::{Size, parse_size};
 use live_report::LiveReport;
-use recording::Recording;
+use recording::{Recording, create_file};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,11 +42,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         check_stack(&args.stack, image, args.data.as_deref())?;
     }
     let mut server = Server::bind(&listen)?;
-    let recording = args
-        .record
-        .as_deref()
-        .map(|path| Recording::create(path, &args.stack));
-    let recording = recording.transpose()?;
+    let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
         Some(image) => open_image(image, &server)?,
         None => emulate(args)?,
@@ -61,6 +57,13 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         disks,
         describe,
     } = built;
+    let device_bytes = stack.geometry().blocks.bytes();
+    let recording = args
+        .record
+        .as_deref()
+        .zip(recording_file)
+        .map(|(path, file)| Recording::begin(path, file, &config.name, device_bytes))
+        .transpose()?;
     let live = LiveReport::new();
     let mut fill = FillObserver::new(&describe, live.recorder());
     server.observe(live.observer(recording.as_ref()));
@@ -68,7 +71,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let export = Export {
         name: config.name.clone(),
         description: config.description.clone(),
-        bytes: stack.geometry().blocks.bytes(),
+        bytes: device_bytes,
     };
     let (uri, size) = (server.uri(), Size(export.bytes));
     let mode = if args.emulate {

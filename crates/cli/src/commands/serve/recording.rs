@@ -20,10 +20,21 @@ pub struct Recording {
     error: Rc<RefCell<Option<std::io::Error>>>,
 }
 
+/// Creates the file of a recording. This comes before the image is opened for writing, so that a
+/// path that cannot be written leaves the image clean.
+pub fn create_file(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
 impl Recording {
-    /// Creates the file.
-    pub fn create(path: &Path, stack: &str) -> Result<Recording, Failure> {
-        let named = |error| format!("{}: {error}", path.display());
+    /// Begins a recording in a new file: `path` as [`create_file`] opened it, for the device that
+    /// `stack` makes, `device_bytes` long.
+    pub fn begin(
+        path: &Path,
+        file: File,
+        stack: &str,
+        device_bytes: u64,
+    ) -> Result<Recording, Failure> {
         let name = path
             .file_stem()
             .and_then(|name| name.to_str())
@@ -32,11 +43,12 @@ impl Recording {
             kind: SourceKind::Recorded,
             name: name.to_string(),
             description: format!("requests of the clients of a served `{stack}` stack"),
-            device_bytes: 0,
+            device_bytes,
             has_times: true,
         };
-        let file = BufWriter::with_capacity(1 << 20, File::create(path).map_err(named)?);
-        let writer = RecordingWriter::new(file, &header).map_err(named)?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let writer = RecordingWriter::new(file, &header)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Recording {
             path: path.to_path_buf(),
             writer: Rc::new(RefCell::new(Some(writer))),
