@@ -5,7 +5,7 @@ PYTHON ?= python3
 IMBREX := target/release/imbrex
 
 # A contiguous window of a recording that ships with the repository (workloads/README.md).
-DEMO_TRACE ?= workloads/pgbench.imbrex.zst
+DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
