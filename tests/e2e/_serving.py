@@ -65,9 +65,7 @@ class Serving:
             self.process.kill()
         if kind is None:
             assert self.process.returncode == 0, f"the server ended with {self.process.returncode}"
-            text = output.decode()
-            # The report follows the line that said the server was ready.
-            self.report = json.loads(text[text.index("{"):])
+            self.report = json.loads(output)
 
     def run_report(self):
         """What the one run of a served stack has counted."""

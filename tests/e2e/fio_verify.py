@@ -18,3 +18,6 @@ run = server.run_report()
 written = run["write_blocks"] * 4096
 assert written >= 512 << 20, f"fio wrote {written} bytes"
 assert run["bands_rewritten"] > 0, f"no band was rewritten: {run}"
+ssd, = (disk for disk in run["disks"] if disk["name"] == "ssd")
+evicted = ssd["read_bytes"]["destage"]
+assert evicted > 64 << 20, f"{evicted} bytes left the cache"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A 4 GiB image copied into a served stack with nbdcopy comes out the same after a restart."""
+"""A 4 GiB disk image, data between holes as images are, copied into a served PORE stack with nbdcopy comes
+out the same after a restart."""
 
 import hashlib
 import random
@@ -8,23 +9,32 @@ import subprocess
 from _serving import SCRATCH, Serving, create, need
 
 need("nbdcopy")
-CHUNK_BYTES = 16 << 20
-CHUNKS = 256
+IMAGE_BYTES = 4 << 30
+CHUNK_BYTES = 4 << 20
+# One chunk in so many holds data: enough to go through cache, log and bands many times over.
+DATA_EVERY = 8
 
 # Incompressible data that never repeats within the image: one random string, rotated for each chunk.
 pattern = random.Random(1).randbytes(CHUNK_BYTES)
 image = SCRATCH / "image"
 written = hashlib.sha256()
+hole = bytes(CHUNK_BYTES)
 with open(image, "wb") as file:
-    for index in range(CHUNKS):
-        cut = index * 4099
-        chunk = pattern[cut:] + pattern[:cut]
-        file.write(chunk)
+    file.truncate(IMAGE_BYTES)
+    for index in range(IMAGE_BYTES // CHUNK_BYTES):
+        chunk = hole
+        if index % DATA_EVERY == 0:
+            cut = index * 4099 % CHUNK_BYTES
+            chunk = pattern[cut:] + pattern[:cut]
+            file.seek(index * CHUNK_BYTES)
+            file.write(chunk)
         written.update(chunk)
 
 data = create("pore", "4GiB")
 with Serving("pore", data) as server:
     subprocess.run(["nbdcopy", "--flush", image, server.uri], check=True)
+run = server.run_report()
+assert run["bands_rewritten"] > 0, f"no band was rewritten: {run}"
 image.unlink()
 
 with Serving("pore", data) as server:
