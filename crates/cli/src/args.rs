@@ -236,7 +236,8 @@ pub struct CreateArgs {
 pub struct ServeArgs {
     /// A ready-made stack, or a TOML file; the one given to `create`
     pub stack: String,
-    /// Folder with the images; not needed to emulate in memory
+    /// Folder with the images; with --emulate a folder for the contents of the drives, which are
+    /// kept in memory when absent
     #[arg(long, value_name = "DIR", required_unless_present = "emulate")]
     pub data: Option<PathBuf>,
     /// Listen on a unix socket

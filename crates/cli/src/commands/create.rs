@@ -7,6 +7,7 @@ use imbrex_core::buffer::ContentKind;
 use imbrex_serve::image::{Image, ImageDescription, ImageNode};
 use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
 use imbrex_sim::quantity::{Size, parse_size};
+use imbrex_sim::report::human_bytes;
 
 /// Root seed of the band layout of every image.
 pub const IMAGE_SEED: u64 = 1;
@@ -46,7 +47,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH\n",
         args.data.display(),
         config.name,
-        Size(plan.blocks().bytes()),
+        human_bytes(plan.blocks().bytes()),
         args.stack,
         args.data.display()
     ));
@@ -60,5 +61,6 @@ pub fn image_options() -> BuildOptions {
         size_bytes: None,
         scale: 1,
         trim_disks: true,
+        contents_dir: None,
     }
 }

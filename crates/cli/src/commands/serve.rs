@@ -18,7 +18,8 @@ use imbrex_serve::server::Server;
 use imbrex_sim::disk::MeasuredDisk;
 use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, FillObserver, Plan, StackConfig};
-use imbrex_sim::quantity::{Size, parse_size};
+use imbrex_sim::quantity::parse_size;
+use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
 use recording::{Recording, create_file};
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         description: config.description.clone(),
         bytes: device_bytes,
     };
-    let (uri, size) = (server.uri(), Size(export.bytes));
+    let (uri, size) = (server.uri(), human_bytes(export.bytes));
     let mode = if args.emulate {
         "emulated, contents are not kept"
     } else {
@@ -185,6 +186,30 @@ fn open_image(image: Image, server: &Server) -> Result<Served, Failure> {
     })
 }
 
+/// The folder for the contents of emulated drives. They start as zeroes each time, because what
+/// the translation knew of them is gone.
+fn make_contents_dir(folder: &Path) -> Result<(), Failure> {
+    let named = |error| format!("{}: {error}", folder.display());
+    if folder.join("state").exists() {
+        return Err(format!(
+            "{}: an image is kept there; emulated drives need a folder of their own",
+            folder.display()
+        )
+        .into());
+    }
+    std::fs::create_dir_all(folder).map_err(named)?;
+    for entry in std::fs::read_dir(folder).map_err(named)? {
+        let path = entry.map_err(named)?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "contents")
+        {
+            std::fs::remove_file(&path).map_err(named)?;
+        }
+    }
+    Ok(())
+}
+
 fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
     if args.scale == 0 {
         return Err("--scale 0: accepted: 1 or more".into());
@@ -195,8 +220,12 @@ fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
         size_bytes: args.size.as_deref().map(parse_size).transpose()?,
         scale: args.scale,
         trim_disks: false,
+        contents_dir: args.data.clone(),
     };
     let plan = Plan::new(&config, &options)?;
+    if let Some(folder) = &args.data {
+        make_contents_dir(folder)?;
+    }
     let built = plan.build(Some(plan.blocks().bytes()), None, ContentKind::Bytes)?;
     Ok(Served {
         config,

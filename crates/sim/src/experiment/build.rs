@@ -22,6 +22,7 @@ use imbrex_core::translation::{
 };
 use imbrex_core::units::{BlockCount, Duration, Lba};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a stack is built for.
@@ -35,6 +36,8 @@ pub struct BuildOptions {
     pub scale: u64,
     /// Makes each disk only as large as the device needs, as images are.
     pub trim_disks: bool,
+    /// Keeps the contents of simulated disks in sparse files in this folder, instead of memory.
+    pub contents_dir: Option<PathBuf>,
 }
 
 impl BuildOptions {
@@ -45,6 +48,7 @@ impl BuildOptions {
             size_bytes: None,
             scale: 1,
             trim_disks: false,
+            contents_dir: None,
         }
     }
 }
@@ -310,9 +314,7 @@ impl Plan {
                     let backing = nodes[config.below.backing.as_str()];
                     let settings =
                         self.cache_settings(config, touched_bytes, log_blocks, lookups)?;
-                    if config.policy != Policy::Unlimited {
-                        describe.capacity_blocks = Some(settings.capacity_blocks);
-                    }
+                    describe.capacity_blocks = Some(settings.capacity_blocks);
                     let (layer, geometry) =
                         Cache::new(settings, builder.geometry(flash), builder.geometry(backing))
                             .map_err(|error| wrong(&error))?;
@@ -391,11 +393,18 @@ impl Plan {
             scale: if is_flash { 1 } else { self.options.scale },
             conventional_blocks,
             contents,
-            contents_file: None,
+            contents_file: self.contents_file(&config.name),
             write_cache: config.write_cache,
             seed: self.options.seed,
         };
         SimulatedDisk::new(drive, &options).map_err(|error| ConfigError::words(error.to_string()))
+    }
+
+    fn contents_file(&self, disk: &str) -> Option<PathBuf> {
+        self.options
+            .contents_dir
+            .as_ref()
+            .map(|folder| folder.join(format!("{disk}.contents")))
     }
 
     /// Blocks of a medium that must have another size than its drive.

@@ -19,7 +19,7 @@ pub struct Describe {
     pub cache: Option<NodeId>,
     /// The drive-managed translation.
     pub translation: Option<NodeId>,
-    /// Capacity of the cache; `None` when it has no bound.
+    /// Capacity of the cache; one without a bound has that of the device.
     pub capacity_blocks: Option<u64>,
     /// Slots of the persistent cache.
     pub persistent_cache_blocks: Option<u64>,

@@ -38,7 +38,7 @@ pub(super) fn count(value: u64) -> String {
 }
 
 /// Bytes in the largest binary unit that leaves at least 1: `1.50 GiB`.
-pub(super) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut scaled = value as f64;
     let mut unit = 0;
