@@ -311,3 +311,143 @@ impl EvictionPolicy for Pore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ZONE: u64 = 4;
+
+    fn policy(open_zones: OpenZones, period_blocks: u64, capacity_blocks: u64) -> Pore {
+        let settings = PoreSettings {
+            zone_blocks: ZONE,
+            period_blocks,
+            period_counter: PeriodCounter::WriteMiss,
+            popularity_window: PopularityWindow::Period,
+            access_floor: 1,
+            open_zones,
+        };
+        Pore::new(settings, capacity_blocks, BlockCount(400))
+    }
+
+    /// A policy whose cache was filled with the given `(zone, dirty blocks, accesses of each)`.
+    fn divided(open_zones: OpenZones, period_blocks: u64, fill: &[(u64, u64, u64)]) -> Pore {
+        let capacity = fill.iter().map(|(_, dirty, _)| dirty).sum();
+        let mut pore = policy(open_zones, period_blocks, capacity);
+        let mut events = PolicyEvents::default();
+        let blocks = fill
+            .iter()
+            .flat_map(|(zone, dirty, accesses)| (0..*dirty).map(move |b| (*zone, b, *accesses)));
+        for (entry, (zone, block, accesses)) in (0..).zip(blocks) {
+            pore.on_insert(
+                entry,
+                Lba(zone * ZONE + block),
+                AccessKind::Write,
+                &mut events,
+            );
+            assert_eq!(pore.divided, u64::from(entry) + 1 == capacity);
+            for _ in 1..accesses {
+                pore.on_access(entry, AccessKind::Read, &mut events);
+            }
+        }
+        // The last accesses came after the division that the last insertion brought about.
+        pore.divide(&mut events);
+        pore
+    }
+
+    fn open(pore: &Pore) -> Vec<usize> {
+        let zones = 0..pore.zones.len();
+        zones.filter(|zone| pore.zones[*zone].open).collect()
+    }
+
+    /// One hot full zone, half-covered lukewarm ones and cold single blocks: what is opened for a
+    /// period of four blocks shows what each scheme looks for.
+    #[test]
+    fn coverage_opens_the_fewest_zones_and_popularity_the_most() {
+        // The hot zone comes first, so that all its accesses fall before the division.
+        let mut fill = vec![(3, 4, 9), (10, 3, 2), (11, 3, 2)];
+        fill.extend((20..26).map(|zone| (zone, 1, 1)));
+        let capacity: u64 = fill.iter().map(|(_, dirty, _)| dirty).sum();
+        let first_division = |open_zones| {
+            let mut pore = policy(open_zones, 4, capacity);
+            let mut events = PolicyEvents::default();
+            let mut entry = 0;
+            for (zone, dirty, accesses) in &fill {
+                for block in 0..*dirty {
+                    let lba = Lba(zone * ZONE + block);
+                    pore.on_insert(entry, lba, AccessKind::Write, &mut events);
+                    for _ in 1..*accesses {
+                        pore.on_access(entry, AccessKind::Write, &mut events);
+                    }
+                    entry += 1;
+                }
+            }
+            assert_eq!(events.region_divisions, 1);
+            open(&pore)
+        };
+        // Coverage: 4, 3, 3, 1...: the hot zone alone is enough.
+        assert_eq!(first_division(OpenZones::Cf), [3]);
+        // Accesses a block, the floor included: 10, 3, 3, 2...: the six coldest come first.
+        assert_eq!(first_division(OpenZones::Pf), [20, 21, 22, 23]);
+        // Divided by the dirty blocks: 2.5, 1, 1, 2...
+        assert_eq!(first_division(OpenZones::Bl), [10, 11]);
+    }
+
+    #[test]
+    fn among_equal_zones_the_lower_is_opened() {
+        let pore = divided(OpenZones::Bl, 2, &[(7, 2, 1), (5, 2, 1), (6, 2, 1)]);
+        assert_eq!(open(&pore), [5]);
+    }
+
+    #[test]
+    fn fewer_dirty_blocks_than_a_period_open_every_zone_that_has_one() {
+        let pore = divided(OpenZones::Cf, 100, &[(1, 2, 1), (9, 1, 1)]);
+        assert_eq!(open(&pore), [1, 9]);
+    }
+
+    proptest! {
+        /// The open zones hold a period's worth of dirty blocks, and no dirty block of a forbidden
+        /// zone is a victim unless the eviction is counted as forced.
+        #[test]
+        fn victims_are_clean_or_in_an_open_zone(
+            steps in prop::collection::vec((0u64..60, any::<bool>()), 1..400),
+            scheme in 0usize..3,
+            period in 1u64..12,
+        ) {
+            let capacity = 12;
+            let scheme = [OpenZones::Cf, OpenZones::Pf, OpenZones::Bl][scheme];
+            let mut pore = policy(scheme, period, capacity);
+            let mut cached: Vec<Option<Lba>> = vec![None; capacity as usize];
+            for (lba, write) in steps {
+                let lba = Lba(lba);
+                let kind = if write { AccessKind::Write } else { AccessKind::Read };
+                let mut events = PolicyEvents::default();
+                if let Some(entry) = cached.iter().position(|c| *c == Some(lba)) {
+                    pore.on_access(entry as u32, kind, &mut events);
+                } else {
+                    if !cached.contains(&None) {
+                        let before = open(&pore);
+                        let mut victims = Vec::new();
+                        pore.victims(&mut victims, &mut events);
+                        prop_assert_eq!(victims.len(), 1);
+                        let victim = pore.blocks[victims[0] as usize];
+                        let allowed = !victim.is_dirty() || before.contains(&victim.zone());
+                        prop_assert_eq!(allowed, events.forced_evictions == 0);
+                        pore.on_remove(victims[0]);
+                        cached[victims[0] as usize] = None;
+                    }
+                    let entry = cached.iter().position(Option::is_none).expect("room");
+                    cached[entry] = Some(lba);
+                    pore.on_insert(entry as u32, lba, kind, &mut events);
+                }
+                if events.region_divisions > 0 && events.forced_evictions == 0 {
+                    let dirty = |zone: &Zone| u64::from(zone.dirty);
+                    let in_open: u64 = pore.zones.iter().filter(|z| z.open).map(dirty).sum();
+                    let in_all: u64 = pore.zones.iter().map(dirty).sum();
+                    prop_assert!(in_open >= period.min(in_all));
+                }
+            }
+        }
+    }
+}
