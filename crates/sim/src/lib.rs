@@ -1,5 +1,6 @@
 //! Drive models, traces, experiments and reports.
 
+pub mod analysis;
 pub mod disk;
 pub mod experiment;
 pub mod quantity;

@@ -552,7 +552,11 @@ fn touched(touched_bytes: Option<u64>, key: &str, share: SizeOrShare) -> Result<
     })
 }
 
-fn lay_out(bands: Bands, total: BlockCount, seed: u64) -> Result<BandTable, ConfigError> {
+/// The bands of a layout over `total` blocks.
+///
+/// # Errors
+/// When the limits of a random layout are not in order.
+pub(crate) fn lay_out(bands: Bands, total: BlockCount, seed: u64) -> Result<BandTable, ConfigError> {
     const MIB: u64 = 1 << 20;
     Ok(match bands {
         Bands::Fixed(size) => bands_fixed(total, blocks(size.bytes())),

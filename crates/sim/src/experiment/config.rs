@@ -333,6 +333,8 @@ pub struct Setting {
     pub key: String,
     /// The value.
     pub value: toml::Value,
+    /// Where it was given, for errors: `--set`, or a table of an experiment file.
+    pub origin: String,
 }
 
 impl Setting {
@@ -348,16 +350,29 @@ impl Setting {
             ))
         };
         let (path, value) = text.split_once('=').ok_or_else(wrong)?;
-        let (node, key) = path.trim().split_once('.').ok_or_else(wrong)?;
         let value = value.trim();
         let parsed = toml::from_str::<toml::Table>(&format!("v = {value}"))
             .ok()
             .and_then(|mut table| table.remove("v"))
             .unwrap_or_else(|| toml::Value::String(value.to_string()));
+        Setting::of(path.trim(), parsed, "--set").map_err(|_| wrong())
+    }
+
+    /// The setting of `node.key` to a value that was given in `origin`.
+    ///
+    /// # Errors
+    /// When there is no `.`.
+    pub fn of(path: &str, value: toml::Value, origin: &str) -> Result<Setting, ConfigError> {
+        let (node, key) = path.split_once('.').ok_or_else(|| {
+            ConfigError::words(format!(
+                "{origin}: `{path}` is not a key of a node; accepted: NODE.KEY, such as cache.capacity"
+            ))
+        })?;
         Ok(Setting {
             node: node.to_string(),
             key: key.to_string(),
-            value: parsed,
+            value,
+            origin: origin.to_string(),
         })
     }
 }
@@ -381,12 +396,20 @@ impl StackConfig {
         text: &str,
         settings: &[Setting],
     ) -> Result<StackConfig, ConfigError> {
-        let mut config: StackConfig = toml_error::from_toml(file, text)?;
+        let config: StackConfig = toml_error::from_toml(file, text)?;
+        config.with(file, settings)
+    }
+
+    /// This stack, which came from `file`, with settings applied and checked.
+    ///
+    /// # Errors
+    /// When a setting or the tree of nodes is wrong.
+    pub fn with(mut self, file: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
         for setting in settings {
-            config.apply(setting)?;
+            self.apply(setting)?;
         }
-        config.check(file)?;
-        Ok(config)
+        self.check(file)?;
+        Ok(self)
     }
 
     /// True when the stack has a node of that name.
@@ -436,8 +459,8 @@ impl StackConfig {
             toml::to_string(&table).map_err(|error| ConfigError::words(error.to_string()))?;
         self.node[index] = toml_error::from_toml("", &text).map_err(|error| {
             ConfigError::words(format!(
-                "--set {}.{}={}: {}",
-                setting.node, setting.key, setting.value, error.message
+                "{} {}.{}={}: {}",
+                setting.origin, setting.node, setting.key, setting.value, error.message
             ))
         })?;
         Ok(())

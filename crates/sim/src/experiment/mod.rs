@@ -3,13 +3,25 @@
 mod build;
 pub mod config;
 mod describe;
+mod execute;
+#[allow(clippy::module_inception)]
+mod experiment;
+mod expression;
+mod reproduce;
 mod run;
+mod stated;
+mod sweep;
 mod workload;
 
 pub use build::{BuildOptions, Built, Plan};
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
 pub use describe::{Describe, FillObserver};
-pub use run::{Batch, Case, RunError};
+pub use execute::{Found, Outcome, WorkloadOutcome, execute};
+pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use reproduce::{Figure, figures};
+pub use run::{Batch, Case, RunError, Task};
+pub use stated::{Comparison, Over, Row, Stated, StatedValue};
+pub use sweep::{Point, SweptStack, points};
 pub use workload::Workload;
 
 /// The commit the program was built from; `unknown` without git.

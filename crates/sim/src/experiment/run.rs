@@ -71,6 +71,7 @@ struct TouchedBytes {
 
 #[derive(Clone, PartialEq)]
 struct TouchedKey {
+    workload: String,
     bands: String,
     writes_only: bool,
     fit: Fit,
@@ -104,6 +105,17 @@ impl TouchedBytes {
     }
 }
 
+/// One run to be made: a case, its workload and its seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The root seed.
+    pub seed: u64,
+    /// The stack and how it is driven.
+    pub case: &'a Case,
+}
+
 impl Batch {
     /// Runs every case and returns the report, its runs in the order of the cases whatever the
     /// number of jobs. `progress` hears of every finished run.
@@ -111,50 +123,72 @@ impl Batch {
     /// # Errors
     /// The first error in the order of the cases.
     pub fn run(&self, progress: &(dyn Fn(&str) + Sync)) -> Result<Report, RunError> {
-        let touched = TouchedBytes::default();
-        let next = AtomicUsize::new(0);
-        let results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>> =
-            self.cases.iter().map(|_| OnceLock::new()).collect();
-        std::thread::scope(|scope| {
-            for _ in 0..self.jobs.clamp(1, self.cases.len().max(1)) {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(case) = self.cases.get(index) else {
-                            return;
-                        };
-                        let result = self.run_case(case, &touched);
-                        progress(&case.config.name);
-                        let _ = results[index].set(result);
-                    }
-                });
-            }
-        });
-        self.report(results)
+        let tasks: Vec<Task<'_>> = self
+            .cases
+            .iter()
+            .map(|case| Task {
+                workload: &self.workload,
+                seed: self.seed,
+                case,
+            })
+            .collect();
+        report_of(self.seed, run_tasks(&tasks, self.jobs, progress)?)
     }
+}
 
-    fn report(
-        &self,
-        results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>>,
-    ) -> Result<Report, RunError> {
-        let mut runs = Vec::new();
-        let mut workload = None;
-        for result in results {
-            let (run, found) = result.into_inner().expect("every case was run")?;
-            runs.push(run);
-            workload = Some(found);
+/// The report of runs over one workload.
+pub(super) fn report_of(
+    seed: u64,
+    results: Vec<(Run, report::Workload)>,
+) -> Result<Report, RunError> {
+    let (runs, workloads): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let workload = workloads
+        .into_iter()
+        .next_back()
+        .ok_or_else(|| ConfigError::words("there is no system to run"))?;
+    let mut report = Report::new(super::commit().to_string(), seed, workload);
+    report.runs = runs;
+    Ok(report)
+}
+
+/// Makes every run, `jobs` at a time, and gives the results in the order of the tasks. `progress`
+/// hears of every finished run.
+///
+/// # Errors
+/// The first error in the order of the tasks.
+pub(super) fn run_tasks(
+    tasks: &[Task<'_>],
+    jobs: usize,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<(Run, report::Workload)>, RunError> {
+    let touched = TouchedBytes::default();
+    let next = AtomicUsize::new(0);
+    let results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>> =
+        tasks.iter().map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, tasks.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(index) else {
+                        return;
+                    };
+                    let result = task.run(&touched);
+                    progress(&task.case.config.name);
+                    let _ = results[index].set(result);
+                }
+            });
         }
-        let workload = workload.ok_or_else(|| ConfigError::words("there is no system to run"))?;
-        let mut report = Report::new(super::commit().to_string(), self.seed, workload);
-        report.runs = runs;
-        Ok(report)
-    }
+    });
+    results
+        .into_iter()
+        .map(|result| result.into_inner().expect("every task was run"))
+        .collect()
+}
 
-    fn run_case(
-        &self,
-        case: &Case,
-        touched: &TouchedBytes,
-    ) -> Result<(Run, report::Workload), RunError> {
+impl Task<'_> {
+    fn run(&self, touched: &TouchedBytes) -> Result<(Run, report::Workload), RunError> {
+        let case = self.case;
         let started = std::time::Instant::now();
         let plan = Plan::new(&case.config, &BuildOptions::simulate(self.seed))?;
         let fit = case.replay.fit;
@@ -178,6 +212,7 @@ impl Batch {
             }
             (true, Some(bands)) => {
                 let key = TouchedKey {
+                    workload: format!("{:?}", self.workload),
                     bands: plan.bands_key().to_string(),
                     writes_only,
                     fit,
@@ -259,7 +294,8 @@ impl Batch {
     }
 }
 
-fn kind_of(kind: SourceKind) -> WorkloadKind {
+/// The kind as reports call it.
+pub(super) fn kind_of(kind: SourceKind) -> WorkloadKind {
     match kind {
         SourceKind::Captured => WorkloadKind::Captured,
         SourceKind::Recorded => WorkloadKind::Recorded,

@@ -139,10 +139,13 @@ impl Workload {
     }
 
     fn limited(&self) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>>, TraceError> {
+        Ok(self.records()?.take(self.limit_records()))
+    }
+
+    /// Records to read at most.
+    pub(super) fn limit_records(&self) -> usize {
         let limit = self.limit.unwrap_or(u64::MAX);
-        Ok(self
-            .records()?
-            .take(usize::try_from(limit).unwrap_or(usize::MAX)))
+        usize::try_from(limit).unwrap_or(usize::MAX)
     }
 }
 

@@ -1,0 +1,5 @@
+//! What can be said of a trace alone, before any stack is run on it.
+
+mod direct_write;
+
+pub use direct_write::DirectWrite;

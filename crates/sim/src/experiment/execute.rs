@@ -1,0 +1,240 @@
+//! Running experiments, several at a time, without making the same run twice.
+
+use super::build::lay_out;
+use super::config::{CacheMode, ConfigError, Setting};
+use super::experiment::{Analysis, DirectWriteConfig, Experiment};
+use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};
+use super::workload::Workload;
+use crate::analysis::DirectWrite;
+use crate::replay::{Fit, place};
+use crate::report::{self, Report, Run, WorkloadKind};
+use crate::trace::{BlockRule, Characterise};
+use imbrex_core::operation::Operation;
+use imbrex_core::units::BlockCount;
+use std::collections::BTreeMap;
+
+/// What an experiment found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// One for each workload, in the order of the file.
+    pub workloads: Vec<WorkloadOutcome>,
+}
+
+/// What an experiment found on one workload.
+#[derive(Debug)]
+pub struct WorkloadOutcome {
+    /// Its name in the experiment.
+    pub name: String,
+    /// Path with the scale, as reports give it.
+    pub path: String,
+    /// How it came to be.
+    pub kind: WorkloadKind,
+    /// By how much requests and footprint were divided.
+    pub scale: f64,
+    /// The runs.
+    pub found: Found,
+}
+
+/// Runs of stacks, or what was found in the trace.
+#[derive(Debug)]
+pub enum Found {
+    /// A report.
+    Runs(Box<Report>),
+    /// Named values.
+    Trace(serde_json::Value),
+}
+
+/// An experiment with what it needs to run.
+struct Prepared {
+    seed: u64,
+    workloads: Vec<(Workload, Vec<Case>)>,
+}
+
+/// Runs experiments, `jobs` runs at a time. Runs that several of them share are made once.
+/// Settings of `more` go over those of the files; `seed` replaces theirs.
+///
+/// # Errors
+/// The first error in the order of the experiments.
+pub fn execute(
+    experiments: &[Experiment],
+    more: &[Setting],
+    seed: Option<u64>,
+    jobs: usize,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Outcome>, RunError> {
+    let prepared = experiments
+        .iter()
+        .map(|experiment| prepare(experiment, more, seed))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    let mut index_of: BTreeMap<String, usize> = BTreeMap::new();
+    for experiment in &prepared {
+        for (workload, cases) in &experiment.workloads {
+            for case in cases {
+                let task = Task {
+                    workload,
+                    seed: experiment.seed,
+                    case,
+                };
+                index_of.entry(key_of(&task)).or_insert_with(|| {
+                    tasks.push(task);
+                    tasks.len() - 1
+                });
+            }
+        }
+    }
+    let results = run_tasks(&tasks, jobs, progress)?;
+    let mut outcomes = Vec::new();
+    for (experiment, prepared) in experiments.iter().zip(&prepared) {
+        let mut workloads = Vec::new();
+        for (config, (workload, cases)) in experiment.workload.iter().zip(&prepared.workloads) {
+            let runs = cases.iter().map(|case| {
+                let task = Task {
+                    workload,
+                    seed: prepared.seed,
+                    case,
+                };
+                let (run, source) = &results[index_of[&key_of(&task)]];
+                with_parameters(run, case, source)
+            });
+            let (kind, found) = match &experiment.analysis {
+                None => {
+                    let report = report_of(prepared.seed, runs.collect())?;
+                    (report.workload.kind, Found::Runs(Box::new(report)))
+                }
+                Some(analysis) => analyse(experiment, *analysis, workload, prepared.seed)?,
+            };
+            workloads.push(WorkloadOutcome {
+                name: config.name(),
+                path: workload.path.clone(),
+                kind,
+                scale: config.factor(),
+                found,
+            });
+        }
+        outcomes.push(Outcome { workloads });
+    }
+    Ok(outcomes)
+}
+
+fn prepare(
+    experiment: &Experiment,
+    more: &[Setting],
+    seed: Option<u64>,
+) -> Result<Prepared, RunError> {
+    let stacks = match experiment.analysis {
+        None => experiment.stacks(more)?,
+        Some(_) => vec![],
+    };
+    // As the paper did: a write-only experiment replays no reads, in any of the stacks.
+    let drop_reads = stacks.iter().any(|stack| {
+        stack
+            .config
+            .cache()
+            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
+    });
+    let mut workloads = Vec::new();
+    for config in &experiment.workload {
+        let workload = config.workload(experiment)?;
+        let replay = config.replay(experiment, &workload, drop_reads)?;
+        let cases = stacks
+            .iter()
+            .map(|stack| Case {
+                config: stack.config.clone(),
+                parameters: stack
+                    .point
+                    .iter()
+                    .map(|(key, value)| {
+                        let value = serde_json::to_value(value).expect("TOML values are JSON");
+                        (key.clone(), value)
+                    })
+                    .collect(),
+                replay,
+            })
+            .collect();
+        workloads.push((workload, cases));
+    }
+    Ok(Prepared {
+        seed: seed.unwrap_or(experiment.seed),
+        workloads,
+    })
+}
+
+/// All that a run depends on.
+fn key_of(task: &Task<'_>) -> String {
+    let config = serde_json::to_string(&task.case.config).expect("settings have only string keys");
+    format!(
+        "{:?} {} {:?} {config}",
+        task.workload, task.seed, task.case.replay
+    )
+}
+
+fn with_parameters(run: &Run, case: &Case, source: &report::Workload) -> (Run, report::Workload) {
+    let mut run = run.clone();
+    run.parameters.clone_from(&case.parameters);
+    (run, source.clone())
+}
+
+fn analyse(
+    experiment: &Experiment,
+    analysis: Analysis,
+    workload: &Workload,
+    seed: u64,
+) -> Result<(WorkloadKind, Found), RunError> {
+    let kind = kind_of(workload.records()?.source().kind);
+    let found = match analysis {
+        Analysis::Characteristics => {
+            let mut records = workload.records()?;
+            let mut characterise = Characterise::new(BlockRule::default());
+            for record in records.by_ref().take(workload.limit_records()) {
+                characterise.add(&record?);
+            }
+            serde_json::to_value(characterise.finish(&records)).expect("keys are strings")
+        }
+        Analysis::DirectWrite(config) => {
+            let size_bytes = match experiment.size {
+                Some(size) => size.bytes(),
+                None => workload.span_bytes()?,
+            };
+            config.estimate(workload, size_bytes, seed)?
+        }
+    };
+    Ok((kind, Found::Trace(found)))
+}
+
+impl DirectWriteConfig {
+    /// The estimate for a trace on a device of `size_bytes`.
+    fn estimate(
+        &self,
+        workload: &Workload,
+        size_bytes: u64,
+        seed: u64,
+    ) -> Result<serde_json::Value, RunError> {
+        let device = BlockCount::from_bytes_floor(size_bytes);
+        let bands = lay_out(self.bands, device, seed)?;
+        let touched_bytes = workload.touched_bytes(&bands, device, Fit::Refuse, true)?;
+        let log_bytes = self.persistent_cache.bytes_of(touched_bytes);
+        let mut estimate = DirectWrite::new(&bands, BlockCount::from_bytes_floor(log_bytes));
+        for record in workload.records()?.take(workload.limit_records()) {
+            let record = record?;
+            match place(&record, device, Fit::Refuse) {
+                Some((Operation::Write { .. }, extent)) => estimate.write(extent),
+                Some(_) => {}
+                None => {
+                    return Err(ConfigError::words(format!(
+                        "{}: a request at offset {} ends beyond the device of {size_bytes} bytes; set a \
+                         larger `size`",
+                        workload.path, record.offset_bytes
+                    ))
+                    .into());
+                }
+            }
+        }
+        Ok(serde_json::json!({
+            "footprint_bytes": touched_bytes,
+            "fills": estimate.fills(),
+            "band_bytes_written": estimate.band_bytes_written(),
+            "write_amplification": estimate.write_amplification(),
+        }))
+    }
+}

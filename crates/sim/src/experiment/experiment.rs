@@ -1,0 +1,348 @@
+//! An experiment as its TOML file states it.
+
+use super::config::{ConfigError, NodeConfig, Setting};
+use super::stated::Stated;
+use super::workload::Workload;
+use crate::disk::Bands;
+use crate::quantity::{Size, SizeOrShare};
+use crate::replay::{Fit, ReplayOptions};
+use crate::report::ReplayMode;
+use crate::toml_error;
+use crate::trace::ReadOptions;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a path of a workload begins with when a recipe makes it.
+const RECIPE_PREFIX: &str = "synthetic:";
+
+/// Workloads, systems and settings to be run together, and what a paper states of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name of the experiment, and of its own stack if it has one.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Why results may differ from what is stated.
+    #[serde(default)]
+    pub differs: String,
+    /// Root seed.
+    #[serde(default = "seed_default")]
+    pub seed: u64,
+    /// Size of the device of every stack, instead of what the stack or its drive says.
+    pub size: Option<Size>,
+    /// Stacks: names of ready-made ones, or paths of TOML files.
+    #[serde(default)]
+    pub systems: Vec<String>,
+    /// A stack of the experiment's own.
+    #[serde(default)]
+    pub node: Vec<NodeConfig>,
+    /// What is looked at in the traces themselves, instead of running stacks on them.
+    pub analysis: Option<Analysis>,
+    /// One workload, or a list.
+    #[serde(deserialize_with = "one_or_more")]
+    pub workload: Vec<WorkloadConfig>,
+    /// Keys of nodes, set in every stack that has the node.
+    #[serde(default)]
+    pub set: BTreeMap<String, toml::Value>,
+    /// Keys of nodes (or `system`) and the values each takes; every combination is run.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, Vec<toml::Value>>,
+    /// What a paper states.
+    #[serde(default)]
+    pub stated: Vec<Stated>,
+    /// Folder that relative paths start from.
+    #[serde(skip)]
+    folder: PathBuf,
+    /// The file, for errors.
+    #[serde(skip)]
+    pub(super) file: String,
+}
+
+fn seed_default() -> u64 {
+    1
+}
+
+/// What is looked at in a trace itself.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Analysis {
+    /// Counts, sizes and footprints, as `trace info` finds them.
+    Characteristics,
+    /// The write amplification of writing straight to a drive-managed disk.
+    DirectWrite(DirectWriteConfig),
+}
+
+/// The disk of the direct-write estimate.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectWriteConfig {
+    /// How the addresses are cut into bands.
+    pub bands: Bands,
+    /// Room of the log.
+    pub persistent_cache: SizeOrShare,
+}
+
+/// A workload and the way it is replayed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadConfig {
+    /// Short name for `[[stated]]`; what follows `synthetic:`, or the name of the file, when absent.
+    pub name: Option<String>,
+    /// A trace file, relative to the experiment file, or `synthetic:RECIPE`.
+    pub path: String,
+    /// Divides requests and footprint of a recipe. A recipe without this key is never scaled.
+    pub scale: Option<f64>,
+    /// Trace format, when it is not recognised.
+    pub format: Option<String>,
+    /// Columns of a CSV trace.
+    pub columns: Option<String>,
+    /// Stop after this many records.
+    pub limit: Option<u64>,
+    /// Requests outstanding at most; 1 when absent.
+    pub queue_depth: Option<u32>,
+    /// Issue each request at its time stamp, this many times faster.
+    pub open_loop_speed: Option<f64>,
+    /// Issue in this many streams.
+    pub streams: Option<u32>,
+    /// What to do with addresses beyond the device.
+    pub fit: Option<FitConfig>,
+}
+
+/// What to do with addresses beyond the device.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FitConfig {
+    /// Take them modulo the size of the device.
+    Wrap,
+    /// Squeeze the whole trace into the device.
+    Scale,
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<WorkloadConfig>, D::Error> {
+    struct OneOrMore;
+    impl<'de> serde::de::Visitor<'de> for OneOrMore {
+        type Value = Vec<WorkloadConfig>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a table [workload] or tables [[workload]]")
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            WorkloadConfig::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(seq))
+        }
+    }
+    from.deserialize_any(OneOrMore)
+}
+
+impl Experiment {
+    /// Reads an experiment file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not TOML or says something impossible.
+    pub fn open(path: &Path) -> Result<Experiment, ConfigError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+            path: file.clone(),
+            error,
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Experiment::parse(&file, &text, folder)
+    }
+
+    /// The experiment of a text that came from `file`; relative paths in it start from `folder`.
+    ///
+    /// # Errors
+    /// When the text is not TOML or says something impossible.
+    pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Experiment, ConfigError> {
+        let mut experiment: Experiment = toml_error::from_toml(file, text)?;
+        experiment.folder = folder.to_path_buf();
+        experiment.file = file.to_string();
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |message: &str| Err(ConfigError::words(format!("{}: {message}", self.file)));
+        if self.workload.is_empty() {
+            return wrong("there is no [workload]");
+        }
+        let has_stacks = !self.systems.is_empty()
+            || !self.node.is_empty()
+            || self.sweep.contains_key("system");
+        match (&self.analysis, has_stacks) {
+            (None, false) => return wrong("nothing to run; accepted: `systems`, [[node]] or [analysis]"),
+            (Some(_), true) => return wrong("[analysis] looks at traces and runs no stack: leave out the systems"),
+            _ => {}
+        }
+        if self.analysis.is_some() && !(self.set.is_empty() && self.sweep.is_empty()) {
+            return wrong("[analysis] runs no stack: leave out [set] and [sweep]");
+        }
+        if !self.systems.is_empty() && self.sweep.contains_key("system") {
+            return wrong("`systems` and a sweep of `system`: accepted: one of them");
+        }
+        if let Some((key, _)) = self.sweep.iter().find(|(_, values)| values.is_empty()) {
+            return wrong(&format!("[sweep] {key} has no value"));
+        }
+        let mut names: Vec<String> = self.workload.iter().map(WorkloadConfig::name).collect();
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return wrong(&format!("two workloads are named `{}`", pair[0]));
+        }
+        for stated in &self.stated {
+            stated.check(self)?;
+        }
+        Ok(())
+    }
+
+    /// The path of a file that the experiment names.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        match self.folder.as_os_str().is_empty() {
+            true => name.to_string(),
+            false => self.folder.join(name).display().to_string(),
+        }
+    }
+
+    /// Divides requests and footprint of the scalable recipes by `scale` instead of what the file
+    /// says.
+    ///
+    /// # Errors
+    /// When no workload is scalable.
+    pub fn rescale(&mut self, scale: f64) -> Result<(), ConfigError> {
+        let mut scalable = self.workload.iter_mut().filter(|w| w.scale.is_some()).peekable();
+        if scalable.peek().is_none() {
+            return Err(ConfigError::words(format!(
+                "{}: --scale {scale}: no workload has a `scale`: only recipes that state one are scaled",
+                self.file
+            )));
+        }
+        for workload in scalable {
+            workload.scale = Some(scale);
+        }
+        Ok(())
+    }
+
+    /// Settings of `[set]`, and of `more` after them.
+    ///
+    /// # Errors
+    /// When a key is not one of a node.
+    pub(super) fn settings(&self, more: &[Setting]) -> Result<Vec<Setting>, ConfigError> {
+        let origin = format!("{}: [set]", self.file);
+        let mut settings = self
+            .set
+            .iter()
+            .map(|(path, value)| Setting::of(path, value.clone(), &origin))
+            .collect::<Result<Vec<_>, _>>()?;
+        settings.extend_from_slice(more);
+        Ok(settings)
+    }
+}
+
+impl WorkloadConfig {
+    /// The name by which `[[stated]]` knows it.
+    pub fn name(&self) -> String {
+        if let Some(name) = &self.name {
+            return name.clone();
+        }
+        match self.path.strip_prefix(RECIPE_PREFIX) {
+            Some(recipe) => recipe.to_string(),
+            None => Path::new(&self.path)
+                .file_name()
+                .map_or(self.path.clone(), |name| name.to_string_lossy().into_owned()),
+        }
+    }
+
+    /// By how much requests and footprint are divided.
+    pub fn factor(&self) -> f64 {
+        self.scale.unwrap_or(1.0)
+    }
+
+    /// The workload, its path resolved and scaled.
+    ///
+    /// # Errors
+    /// When the scale or the format is wrong.
+    pub(super) fn workload(&self, of: &Experiment) -> Result<Workload, ConfigError> {
+        let wrong = |message: String| ConfigError::words(format!("{}: {message}", of.file));
+        let path = match (self.path.strip_prefix(RECIPE_PREFIX), self.scale) {
+            (None, Some(scale)) => {
+                return Err(wrong(format!(
+                    "scale = {scale}: only a `synthetic:` workload can be scaled"
+                )));
+            }
+            (None, None) if self.path == "-" => self.path.clone(),
+            (None, None) => of.path_of(&self.path),
+            (Some(recipe), scale) => {
+                let is_file = recipe.ends_with(".toml");
+                let recipe = if is_file { of.path_of(recipe) } else { recipe.to_string() };
+                match scale {
+                    None | Some(1.0) => format!("{RECIPE_PREFIX}{recipe}"),
+                    Some(scale) => format!("{RECIPE_PREFIX}{recipe}/{scale}"),
+                }
+            }
+        };
+        let format = self.format.as_deref().map(str::parse).transpose();
+        Ok(Workload {
+            path,
+            options: ReadOptions {
+                format: format.map_err(wrong)?,
+                columns: self.columns.clone(),
+                sha256: true,
+                ..ReadOptions::default()
+            },
+            limit: self.limit,
+        })
+    }
+
+    /// The way it is replayed; `drop_reads` leaves the reads out.
+    ///
+    /// # Errors
+    /// When the mode is impossible, or a first pass over a trace that is to be squeezed fails.
+    pub(super) fn replay(
+        &self,
+        of: &Experiment,
+        workload: &Workload,
+        drop_reads: bool,
+    ) -> Result<ReplayOptions, super::RunError> {
+        let wrong = |message: &str| ConfigError::words(format!("{}: {message}", of.file));
+        let mode = match (self.queue_depth, self.open_loop_speed, self.streams) {
+            (None, None, None) => ReplayMode::ClosedLoop { depth: 1 },
+            (Some(0), None, None) => {
+                return Err(wrong("queue_depth = 0; accepted: 1 or more").into());
+            }
+            (Some(depth), None, None) => ReplayMode::ClosedLoop { depth },
+            (None, Some(speed), None) if speed > 0.0 && speed.is_finite() => {
+                ReplayMode::OpenLoop { speed }
+            }
+            (None, Some(_), None) => {
+                return Err(wrong("open_loop_speed; accepted: a number above 0").into());
+            }
+            (None, None, Some(0)) => return Err(wrong("streams = 0; accepted: 1 or more").into()),
+            (None, None, Some(streams)) => ReplayMode::Streams { streams },
+            _ => {
+                return Err(wrong(
+                    "accepted: one of `queue_depth`, `open_loop_speed` and `streams`",
+                )
+                .into());
+            }
+        };
+        let fit = match self.fit {
+            None => Fit::Refuse,
+            Some(FitConfig::Wrap) => Fit::Wrap,
+            Some(FitConfig::Scale) => Fit::Scale {
+                span_bytes: workload.span_bytes()?,
+            },
+        };
+        Ok(ReplayOptions {
+            mode,
+            limit: self.limit,
+            drop_reads,
+            fit,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! The experiments of published figures and tables that come with Imbrex.
+
+use super::config::ConfigError;
+use super::experiment::Experiment;
+use crate::toml_error::nearest;
+use std::path::Path;
+
+/// A figure or table of a paper.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// The paper.
+    pub paper: &'static str,
+    /// The figure or table.
+    pub figure: &'static str,
+    text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($paper:literal: $($figure:literal),* ;)*) => {
+        &[$($(Figure {
+            paper: $paper,
+            figure: $figure,
+            text: include_str!(concat!("../../../../experiments/", $paper, "/", $figure, ".toml")),
+        },)*)*]
+    };
+}
+
+const SHIPPED: &[Figure] = shipped![
+    "pore": "fig6", "fig16";
+];
+
+impl Figure {
+    /// The experiment.
+    ///
+    /// # Errors
+    /// None for one that is shipped, as a test makes sure.
+    pub fn experiment(&self) -> Result<Experiment, ConfigError> {
+        let file = format!("experiments/{}/{}.toml", self.paper, self.figure);
+        Experiment::parse(&file, self.text, Path::new(""))
+    }
+}
+
+/// The shipped figures of a paper and a figure, or all of them. A figure's number alone stands for
+/// all its parts: `fig15` for `fig15a-c` and `fig15d-f`.
+///
+/// # Errors
+/// When there is none; the nearest is suggested.
+pub fn figures(paper: Option<&str>, figure: Option<&str>) -> Result<Vec<Figure>, ConfigError> {
+    let of_paper: Vec<Figure> = SHIPPED
+        .iter()
+        .filter(|shipped| paper.is_none_or(|paper| shipped.paper == paper))
+        .copied()
+        .collect();
+    if let (true, Some(paper)) = (of_paper.is_empty(), paper) {
+        let mut papers: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.paper).collect();
+        papers.dedup();
+        return Err(unknown("paper", paper, &papers));
+    }
+    let Some(wanted) = figure else {
+        return Ok(of_paper);
+    };
+    let found: Vec<Figure> = of_paper
+        .iter()
+        .filter(|shipped| is_part(shipped.figure, wanted))
+        .copied()
+        .collect();
+    if found.is_empty() {
+        let names: Vec<&str> = of_paper.iter().map(|shipped| shipped.figure).collect();
+        return Err(unknown("figure", wanted, &names));
+    }
+    Ok(found)
+}
+
+/// True for the figure itself and for its parts.
+fn is_part(figure: &str, wanted: &str) -> bool {
+    figure.strip_prefix(wanted).is_some_and(|rest| {
+        rest.is_empty() || (!wanted.is_empty() && rest.starts_with(|c: char| !c.is_ascii_digit()))
+    })
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> ConfigError {
+    let hint = nearest(name, known.iter().copied())
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    ConfigError::words(format!(
+        "unknown {what} `{name}`{hint} (known: {})",
+        known.join(", ")
+    ))
+}

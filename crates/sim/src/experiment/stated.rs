@@ -1,0 +1,412 @@
+//! Numbers a paper states, and the rows in which they stand beside ours.
+
+use super::config::ConfigError;
+use super::execute::{Found, Outcome, WorkloadOutcome};
+use super::experiment::Experiment;
+use super::expression::{Expression, Quantity};
+use super::sweep::{Point, points, text_of};
+use crate::report::{Run, WorkloadKind};
+use crate::toml_error::nearest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// By how much a measured number may differ from the stated one when the row does not say.
+const TOLERANCE_DEFAULT: f64 = 0.25;
+
+/// One `[[stated]]` of an experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stated {
+    /// What the number is.
+    pub metric: String,
+    /// Its unit; `x` for a ratio.
+    pub unit: String,
+    /// What is stated: one number, or one for each workload.
+    pub stated: StatedValue,
+    /// Share of the stated number by which the measured one may differ (or, for a bound, pass it);
+    /// a quarter when absent, nothing for a bound.
+    pub tolerance: Option<f64>,
+    /// Whether the number is a value or a bound.
+    #[serde(default)]
+    pub comparison: Comparison,
+    /// How it is measured: an expression (see `expression.rs` and `experiments/README.md`).
+    pub measure: String,
+    /// How the workloads and the swept points become one number.
+    #[serde(default)]
+    pub over: Over,
+    /// The workloads it is about; all when absent.
+    #[serde(default)]
+    pub workloads: Vec<String>,
+}
+
+/// What is stated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum StatedValue {
+    /// One number.
+    One(f64),
+    /// A number for each workload, which makes a row of each.
+    OfWorkloads(BTreeMap<String, f64>),
+}
+
+/// Whether a stated number is a value or a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// The measured number is to be near it.
+    #[default]
+    About,
+    /// It is not to be above it.
+    AtMost,
+    /// It is not to be below it.
+    AtLeast,
+}
+
+/// How the workloads and the swept points become one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// The mean of the expression over them.
+    #[default]
+    Mean,
+    /// The expression of the means: every quantity is averaged first.
+    OfMeans,
+    /// The least.
+    Least,
+    /// The greatest.
+    Greatest,
+    /// The greatest less the least.
+    Spread,
+    /// The value of the only swept key at which the mean over the workloads is least.
+    LeastAt,
+}
+
+/// A stated number beside the measured one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The paper.
+    pub paper: String,
+    /// Its figure or table.
+    pub figure: String,
+    /// What the number is.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// What the paper states.
+    pub stated: f64,
+    /// What was measured; null when a part of it is undefined, as a ratio without reads.
+    pub measured: Option<f64>,
+    /// Share of `stated` by which `measured` may differ.
+    pub tolerance: f64,
+    /// Whether `stated` is a value or a bound.
+    pub comparison: Comparison,
+    /// Whether they agree.
+    pub agrees: bool,
+    /// The workloads, each with its scale.
+    pub workload: String,
+    /// How they came to be.
+    pub workload_kind: WorkloadKind,
+}
+
+impl Stated {
+    /// Finds what can be found wrong before anything is run.
+    pub(super) fn check(&self, experiment: &Experiment) -> Result<(), ConfigError> {
+        let wrong = |message: String| {
+            Err(ConfigError::words(format!(
+                "{}: [[stated]] `{}`: {message}",
+                experiment.file, self.metric
+            )))
+        };
+        let expression = match Expression::parse(&self.measure) {
+            Ok(expression) => expression,
+            Err(message) => return wrong(format!("measure = \"{}\": {message}", self.measure)),
+        };
+        let known: Vec<String> = experiment.workload.iter().map(|w| w.name()).collect();
+        let of_values: Vec<&String> = match &self.stated {
+            StatedValue::One(_) => vec![],
+            StatedValue::OfWorkloads(values) => values.keys().collect(),
+        };
+        for name in self.workloads.iter().chain(of_values) {
+            if !known.contains(name) {
+                let hint = nearest(name, known.iter().map(String::as_str))
+                    .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                return wrong(format!(
+                    "no workload is named `{name}`{hint} (named are: {})",
+                    known.join(", ")
+                ));
+            }
+        }
+        for quantity in expression.quantities() {
+            for (key, value) in &quantity.at {
+                let found = experiment.sweep.iter().find(|(swept, _)| is_key(swept, key));
+                let Some((swept, values)) = found else {
+                    return wrong(format!("`{key}` is not swept"));
+                };
+                if !values.iter().any(|v| same(&text_of(v), value)) {
+                    let values: Vec<String> = values.iter().map(text_of).collect();
+                    return wrong(format!(
+                        "{swept} is never `{value}`; it is {}",
+                        values.join(", ")
+                    ));
+                }
+            }
+        }
+        if self.over == Over::LeastAt && experiment.node_sweep().len() != 1 {
+            return wrong("over = \"least-at\" needs a sweep of exactly one key".to_string());
+        }
+        if self.tolerance.is_some_and(|tolerance| !(0.0..1e9).contains(&tolerance)) {
+            return wrong("tolerance: accepted: a share of the stated number, 0 or more".to_string());
+        }
+        Ok(())
+    }
+
+    /// The rows of this statement.
+    fn rows(&self, of: &Evaluation<'_>) -> Result<Vec<Row>, ConfigError> {
+        let expression = Expression::parse(&self.measure).expect("checked when it was read");
+        let chosen: Vec<&Sample<'_>> = of
+            .samples
+            .iter()
+            .filter(|s| self.workloads.is_empty() || self.workloads.contains(&s.workload.name))
+            .collect();
+        let groups: Vec<(f64, Vec<&Sample<'_>>)> = match &self.stated {
+            StatedValue::One(stated) => vec![(*stated, chosen)],
+            StatedValue::OfWorkloads(values) => chosen
+                .into_iter()
+                .filter_map(|s| Some((*values.get(&s.workload.name)?, vec![s])))
+                .collect(),
+        };
+        let row = |(stated, samples): (f64, Vec<&Sample<'_>>)| {
+            let measured = self.measured(&expression, &samples, &of.points).map_err(|message| {
+                ConfigError::words(format!(
+                    "{}: [[stated]] `{}`: {message}",
+                    of.experiment.file, self.metric
+                ))
+            })?;
+            let tolerance = self.tolerance.unwrap_or(match self.comparison {
+                Comparison::About => TOLERANCE_DEFAULT,
+                Comparison::AtMost | Comparison::AtLeast => 0.0,
+            });
+            let slack = tolerance * stated.abs();
+            let agrees = measured.is_some_and(|measured| match self.comparison {
+                Comparison::About => (measured - stated).abs() <= slack,
+                Comparison::AtMost => measured <= stated + slack,
+                Comparison::AtLeast => measured >= stated - slack,
+            });
+            let labels: Vec<&str> = samples.iter().map(|s| s.workload.path.as_str()).collect();
+            Ok(Row {
+                paper: of.paper.to_string(),
+                figure: of.figure.to_string(),
+                metric: self.metric.clone(),
+                unit: self.unit.clone(),
+                stated,
+                measured,
+                tolerance,
+                comparison: self.comparison,
+                agrees,
+                workload: labels.join(", "),
+                workload_kind: samples[0].workload.kind,
+            })
+        };
+        groups.into_iter().map(row).collect()
+    }
+
+    fn measured(
+        &self,
+        expression: &Expression,
+        samples: &[&Sample<'_>],
+        points: &[Point],
+    ) -> Result<Option<f64>, String> {
+        if self.over == Over::OfMeans {
+            return expression.value(&|part| {
+                let values = samples
+                    .iter()
+                    .flat_map(|sample| points.iter().map(|point| sample.look_up(part, point)))
+                    .collect::<Result<Option<Vec<f64>>, String>>()?;
+                Ok(values.map(|values| mean(&values)))
+            });
+        }
+        let at = |point: &Point| {
+            samples
+                .iter()
+                .map(|sample| expression.value(&|part| sample.look_up(part, point)))
+                .collect::<Result<Option<Vec<f64>>, String>>()
+        };
+        let by_point = points.iter().map(at).collect::<Result<Option<Vec<_>>, String>>()?;
+        let Some(by_point) = by_point else {
+            return Ok(None);
+        };
+        let all: Vec<f64> = by_point.iter().flatten().copied().collect();
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok(Some(match self.over {
+            Over::Mean | Over::OfMeans => mean(&all),
+            Over::Least => least,
+            Over::Greatest => greatest,
+            Over::Spread => greatest - least,
+            Over::LeastAt => {
+                let means: Vec<f64> = by_point.iter().map(|values| mean(values)).collect();
+                let best = (0..means.len())
+                    .min_by(|a, b| means[*a].total_cmp(&means[*b]))
+                    .expect("a sweep has points");
+                let (key, value) = points[best].iter().next().expect("one key is swept");
+                let text = text_of(value);
+                let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+                text[..digits.unwrap_or(text.len())]
+                    .parse()
+                    .map_err(|_| format!("{key} = {text} has no number to be least at"))?
+            }
+        }))
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// True when `short` is a swept key or its last part.
+fn is_key(swept: &str, short: &str) -> bool {
+    swept == short || swept.rsplit('.').next() == Some(short)
+}
+
+/// True for equal texts and equal numbers.
+fn same(a: &str, b: &str) -> bool {
+    a == b || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// What was found on a workload, as values that keys lead into.
+struct Sample<'a> {
+    workload: &'a WorkloadOutcome,
+    systems: Vec<System>,
+}
+
+struct System {
+    name: String,
+    parameters: BTreeMap<String, Value>,
+    values: Value,
+}
+
+impl Sample<'_> {
+    fn of(workload: &WorkloadOutcome) -> Sample<'_> {
+        let systems = match &workload.found {
+            Found::Trace(values) => vec![System {
+                name: "trace".to_string(),
+                parameters: BTreeMap::new(),
+                values: values.clone(),
+            }],
+            Found::Runs(report) => report.runs.iter().map(System::of).collect(),
+        };
+        Sample { workload, systems }
+    }
+
+    fn look_up(&self, part: &Expression, point: &Point) -> Result<Option<f64>, String> {
+        match part {
+            Expression::Scale => Ok(Some(self.workload.scale)),
+            Expression::Quantity(quantity) => self.quantity(quantity, point),
+            Expression::Number(number) => Ok(Some(*number)),
+            Expression::Binary(..) => part.value(&|part| self.look_up(part, point)),
+        }
+    }
+
+    fn quantity(&self, quantity: &Quantity, point: &Point) -> Result<Option<f64>, String> {
+        let wanted = |swept: &str| {
+            let at = quantity.at.iter().find(|(key, _)| is_key(swept, key));
+            at.map(|(_, value)| value.clone())
+                .or_else(|| point.get(swept).map(text_of))
+        };
+        let mut of_name = self.systems.iter().filter(|s| s.name == quantity.system).peekable();
+        if of_name.peek().is_none() {
+            let mut names: Vec<&str> = self.systems.iter().map(|s| s.name.as_str()).collect();
+            names.dedup();
+            return Err(format!(
+                "no system `{}`; there are {}",
+                quantity.system,
+                names.join(", ")
+            ));
+        }
+        let run = of_name
+            .find(|system| {
+                system.parameters.iter().all(|(key, value)| {
+                    let value = match value {
+                        Value::String(text) => text.clone(),
+                        other => other.to_string(),
+                    };
+                    wanted(key).is_some_and(|wanted| same(&wanted, &value))
+                })
+            })
+            .expect("every point was run and every fixed value is one of the sweep");
+        let mut value = &run.values;
+        for key in &quantity.path {
+            value = member(value, key).ok_or_else(|| {
+                format!("`{key}` of `{}` is not in a report", quantity.path.join("."))
+            })?;
+        }
+        match value {
+            Value::Null => Ok(None),
+            value => value
+                .as_f64()
+                .map(Some)
+                .ok_or_else(|| format!("`{}` is no number", quantity.path.join("."))),
+        }
+    }
+}
+
+/// A member of an object by its key, or of a list by its `name`.
+fn member<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    match value {
+        Value::Array(items) => items.iter().find(|item| item["name"] == key),
+        other => other.get(key),
+    }
+}
+
+impl System {
+    /// A run as values. Series are left out, but for the write rate that a drive settles to.
+    fn of(run: &Run) -> System {
+        let writes = &run.figures.write_mib_per_s;
+        let settled = &writes.values[writes.values.len() / 2..];
+        let settled = (!settled.is_empty()).then(|| mean(settled) * (1u64 << 20) as f64 / 1e6);
+        let mut small = run.clone();
+        small.figures = Default::default();
+        let mut values = serde_json::to_value(small).expect("a run has only string keys");
+        values["settled_write_mb_per_s"] = Value::from(settled);
+        System {
+            name: run.system.clone(),
+            parameters: run.parameters.clone(),
+            values,
+        }
+    }
+}
+
+struct Evaluation<'a> {
+    experiment: &'a Experiment,
+    paper: &'a str,
+    figure: &'a str,
+    points: Vec<Point>,
+    samples: Vec<Sample<'a>>,
+}
+
+impl Experiment {
+    /// What the paper states beside what was found.
+    ///
+    /// # Errors
+    /// When a statement names a system or a key that is not there.
+    pub fn rows(
+        &self,
+        paper: &str,
+        figure: &str,
+        outcome: &Outcome,
+    ) -> Result<Vec<Row>, ConfigError> {
+        let evaluation = Evaluation {
+            experiment: self,
+            paper,
+            figure,
+            points: points(&self.node_sweep()),
+            samples: outcome.workloads.iter().map(Sample::of).collect(),
+        };
+        let mut rows = Vec::new();
+        for stated in &self.stated {
+            rows.extend(stated.rows(&evaluation)?);
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,137 @@
+//! From an experiment to the cases it runs.
+
+use super::config::{ConfigError, Setting, StackConfig};
+use super::experiment::Experiment;
+use crate::toml_error::nearest;
+use std::collections::BTreeMap;
+
+/// A value for each swept key.
+pub type Point = BTreeMap<String, toml::Value>;
+
+/// Every combination of the values of a sweep: the first key (in the order of the alphabet)
+/// changes slowest, and values keep their order. One empty point without a sweep.
+pub fn points(sweep: &BTreeMap<String, Vec<toml::Value>>) -> Vec<Point> {
+    let mut points = vec![Point::new()];
+    for (key, values) in sweep {
+        points = points
+            .iter()
+            .flat_map(|point| {
+                values.iter().map(|value| {
+                    let mut point = point.clone();
+                    point.insert(key.clone(), value.clone());
+                    point
+                })
+            })
+            .collect();
+    }
+    points
+}
+
+/// A stack with the swept settings that it was given.
+#[derive(Clone, Debug)]
+pub struct SweptStack {
+    /// The stack.
+    pub config: StackConfig,
+    /// Those of the swept keys whose node the stack has.
+    pub point: Point,
+}
+
+/// A swept or set value as a person would write it.
+pub(super) fn text_of(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+impl Experiment {
+    /// Names or paths of the stacks, in the order in which they are run.
+    pub fn system_names(&self) -> Vec<String> {
+        let swept = self.sweep.get("system").into_iter().flatten().map(text_of);
+        self.systems.iter().cloned().chain(swept).collect()
+    }
+
+    /// The sweep without the key `system`, which is a list of stacks by another name.
+    pub(super) fn node_sweep(&self) -> BTreeMap<String, Vec<toml::Value>> {
+        let mut sweep = self.sweep.clone();
+        sweep.remove("system");
+        sweep
+    }
+
+    /// Every stack at every point, a stack at a time. A stack that lacks the node of a swept key
+    /// runs once for all values of it. `more` settings go over those of the file, and under the
+    /// swept ones.
+    ///
+    /// # Errors
+    /// When a stack, a setting or a swept key is wrong.
+    pub fn stacks(&self, more: &[Setting]) -> Result<Vec<SweptStack>, ConfigError> {
+        let settings = self.settings(more)?;
+        let points = points(&self.node_sweep());
+        let origin = format!("{}: [sweep]", self.file);
+        let mut stacks: Vec<SweptStack> = Vec::new();
+        for (file, base) in self.base_stacks()? {
+            let first = stacks.len();
+            for point in &points {
+                let mut all = settings.clone();
+                let mut own = Point::new();
+                for (key, value) in point {
+                    let setting = Setting::of(key, value.clone(), &origin)?;
+                    if base.has_node(&setting.node) {
+                        own.insert(key.clone(), value.clone());
+                    }
+                    all.push(setting);
+                }
+                if stacks[first..].iter().any(|stack| stack.point == own) {
+                    continue;
+                }
+                let config = base.clone().with(&file, &all)?;
+                stacks.push(SweptStack { config, point: own });
+            }
+        }
+        let keys = points.first().into_iter().flatten();
+        let swept = keys.map(|(key, value)| Setting::of(key, value.clone(), &origin));
+        for setting in settings.iter().cloned().map(Ok).chain(swept) {
+            has_node(&stacks, &setting?)?;
+        }
+        Ok(stacks)
+    }
+
+    /// The stacks as their files state them, but for the size of the device, each with its file.
+    fn base_stacks(&self) -> Result<Vec<(String, StackConfig)>, ConfigError> {
+        let mut stacks = Vec::new();
+        for name in self.system_names() {
+            let name = match name.ends_with(".toml") {
+                true => self.path_of(&name),
+                false => name,
+            };
+            stacks.push((name.clone(), StackConfig::load(&name, &[])?));
+        }
+        if !self.node.is_empty() {
+            let config = StackConfig {
+                name: self.name.clone(),
+                description: self.title.clone(),
+                size: None,
+                node: self.node.clone(),
+            };
+            stacks.push((self.file.clone(), config.with(&self.file, &[])?));
+        }
+        for (_, stack) in &mut stacks {
+            stack.size = self.size.or(stack.size);
+        }
+        Ok(stacks)
+    }
+}
+
+/// An error when no stack has the node of a setting.
+fn has_node(stacks: &[SweptStack], setting: &Setting) -> Result<(), ConfigError> {
+    if stacks.iter().any(|stack| stack.config.has_node(&setting.node)) {
+        return Ok(());
+    }
+    let nodes = stacks.iter().flat_map(|stack| &stack.config.node);
+    let hint = nearest(&setting.node, nodes.map(|node| node.name()))
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    Err(ConfigError::words(format!(
+        "{} {}.{}: no stack of the experiment has a node `{}`{hint}",
+        setting.origin, setting.node, setting.key, setting.node
+    )))
+}
