@@ -1,5 +1,11 @@
 //! The command line.
 
+mod experiments;
+mod read;
+
+pub use experiments::{ReproduceArgs, RunArgs};
+pub use read::ReadArgs;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -26,6 +32,10 @@ pub enum Command {
     },
     /// Replay one workload through several stacks and compare what happened
     Compare(CompareArgs),
+    /// Run an experiment file, sweeps included
+    Run(RunArgs),
+    /// Run the experiments of published figures and print paper beside measured
+    Reproduce(ReproduceArgs),
     /// Characterise, convert or generate traces
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -42,12 +52,9 @@ pub struct WorkloadArgs {
     /// `synthetic:RECIPE[/SCALE]` (see `imbrex trace synth --list`)
     #[arg(long, value_name = "PATH")]
     pub trace: String,
-    /// Trace format, when it is not recognised
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<String>,
-    /// Columns of a CSV trace, such as `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`
-    #[arg(long, value_name = "MAP")]
-    pub map: Option<String>,
+    /// How to read it.
+    #[command(flatten)]
+    pub read: ReadArgs,
     /// Stop after this many records
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
@@ -111,38 +118,6 @@ pub struct OutputArgs {
     pub json: bool,
 }
 
-/// Arguments of `run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// The experiment
-    #[arg(value_name = "FILE.toml")]
-    pub file: String,
-    /// Set a key of a node in every stack that has the node
-    #[arg(long, value_name = "NODE.KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Divide requests and footprint of a synthetic workload by this, instead of what the file says
-    #[arg(long, value_name = "N")]
-    pub scale: Option<f64>,
-    /// The output.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `reproduce`.
-#[derive(Debug, Args)]
-pub struct ReproduceArgs {
-    /// The paper; all of them when absent
-    pub paper: Option<String>,
-    /// One figure or table of it, such as `fig16`
-    pub figure: Option<String>,
-    /// Divide requests and footprint by this; 1 for full size
-    #[arg(long, value_name = "N")]
-    pub scale: Option<f64>,
-    /// The output.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
 /// What to do with traces.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
@@ -159,12 +134,9 @@ pub enum TraceCommand {
 pub struct InfoArgs {
     /// The trace
     pub path: String,
-    /// Trace format, when it is not recognised
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<String>,
-    /// Columns of a CSV trace
-    #[arg(long, value_name = "MAP")]
-    pub map: Option<String>,
+    /// How to read it.
+    #[command(flatten)]
+    pub read: ReadArgs,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -178,12 +150,9 @@ pub struct ConvertArgs {
     /// The file to write; its name says the format (.imbrex .csv .spc .iolog) and the compression
     /// (.gz .zst .xz .bz2)
     pub output: String,
-    /// Format of the input, when it is not recognised
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<String>,
-    /// Columns of a CSV input
-    #[arg(long, value_name = "MAP")]
-    pub map: Option<String>,
+    /// How to read it.
+    #[command(flatten)]
+    pub read: ReadArgs,
     /// Skip this many records first
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,

@@ -25,6 +25,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Systems { show, json } => commands::systems::run(show.as_deref(), json)?,
         Command::Compare(args) => commands::compare::run(&args)?,
+        Command::Run(args) => commands::run::run(&args)?,
+        Command::Reproduce(args) => commands::reproduce::run(&args)?,
         Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args)?,
         Command::Trace(TraceCommand::Convert(args)) => commands::trace::convert(&args)?,
         Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,

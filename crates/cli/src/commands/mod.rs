@@ -2,6 +2,8 @@
 
 pub mod compare;
 pub mod create;
+pub mod reproduce;
+pub mod run;
 pub mod serve;
 pub mod systems;
 pub mod trace;
@@ -11,7 +13,6 @@ use crate::args::{FitArg, OutputArgs, WorkloadArgs};
 use imbrex_sim::experiment::{Setting, Workload};
 use imbrex_sim::replay::{Fit, ReplayOptions};
 use imbrex_sim::report::{ReplayMode, Report, TableStyle};
-use imbrex_sim::trace::ReadOptions;
 use std::io::{IsTerminal, Write};
 
 /// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program
@@ -39,24 +40,11 @@ pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
         .collect::<Result<_, _>>()?)
 }
 
-/// How to read a trace.
-pub fn read_options(format: Option<&str>, map: Option<&str>) -> Result<ReadOptions, Failure> {
-    Ok(ReadOptions {
-        format: format.map(str::parse).transpose()?,
-        columns: map.map(str::to_string),
-        ..ReadOptions::default()
-    })
-}
-
 /// The workload and the way it is replayed.
 pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
-    let options = ReadOptions {
-        sha256: true,
-        ..read_options(args.format.as_deref(), args.map.as_deref())?
-    };
     let workload = Workload {
         path: args.trace.clone(),
-        options,
+        options: args.read.options()?,
         limit: args.limit,
     };
     let mode = match (args.open_loop, args.streams) {

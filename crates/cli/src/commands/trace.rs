@@ -1,19 +1,14 @@
 //! `imbrex trace`.
 
-use super::{emit, read_options};
+use super::emit;
 use crate::Failure;
 use crate::args::{ConvertArgs, InfoArgs, SynthArgs};
 use imbrex_sim::trace::synthetic::Recipe;
-use imbrex_sim::trace::{self, BlockRule, ReadOptions, TraceReader, WriteFormat, WriteOptions};
+use imbrex_sim::trace::{self, BlockRule, TraceReader, WriteFormat, WriteOptions};
 
 /// Says what a trace holds.
 pub fn info(args: &InfoArgs) -> Result<(), Failure> {
-    let read = read_options(args.format.as_deref(), args.map.as_deref())?;
-    let options = ReadOptions {
-        sha256: true,
-        ..read
-    };
-    let reader = trace::open(&args.path, &options)?;
+    let reader = trace::open(&args.path, &args.read.options()?)?;
     let info = trace::characterise(reader, BlockRule::default())?;
     if args.json {
         emit(&format!("{}\n", serde_json::to_string(&info)?));
@@ -25,8 +20,7 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
 
 /// Writes a trace, or a part of it, in another format.
 pub fn convert(args: &ConvertArgs) -> Result<(), Failure> {
-    let options = read_options(args.format.as_deref(), args.map.as_deref())?;
-    let reader = trace::open(&args.input, &options)?;
+    let reader = trace::open(&args.input, &args.read.options()?)?;
     let options = WriteOptions {
         skip: args.skip,
         limit: args.limit,

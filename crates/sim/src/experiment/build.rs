@@ -556,7 +556,11 @@ fn touched(touched_bytes: Option<u64>, key: &str, share: SizeOrShare) -> Result<
 ///
 /// # Errors
 /// When the limits of a random layout are not in order.
-pub(crate) fn lay_out(bands: Bands, total: BlockCount, seed: u64) -> Result<BandTable, ConfigError> {
+pub(crate) fn lay_out(
+    bands: Bands,
+    total: BlockCount,
+    seed: u64,
+) -> Result<BandTable, ConfigError> {
     const MIB: u64 = 1 << 20;
     Ok(match bands {
         Bands::Fixed(size) => bands_fixed(total, blocks(size.bytes())),

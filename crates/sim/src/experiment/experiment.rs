@@ -173,12 +173,15 @@ impl Experiment {
         if self.workload.is_empty() {
             return wrong("there is no [workload]");
         }
-        let has_stacks = !self.systems.is_empty()
-            || !self.node.is_empty()
-            || self.sweep.contains_key("system");
+        let has_stacks =
+            !self.systems.is_empty() || !self.node.is_empty() || self.sweep.contains_key("system");
         match (&self.analysis, has_stacks) {
-            (None, false) => return wrong("nothing to run; accepted: `systems`, [[node]] or [analysis]"),
-            (Some(_), true) => return wrong("[analysis] looks at traces and runs no stack: leave out the systems"),
+            (None, false) => {
+                return wrong("nothing to run; accepted: `systems`, [[node]] or [analysis]");
+            }
+            (Some(_), true) => {
+                return wrong("[analysis] looks at traces and runs no stack: leave out the systems");
+            }
             _ => {}
         }
         if self.analysis.is_some() && !(self.set.is_empty() && self.sweep.is_empty()) {
@@ -209,20 +212,26 @@ impl Experiment {
         }
     }
 
+    /// True when a workload states a `scale`.
+    pub fn is_scalable(&self) -> bool {
+        self.workload
+            .iter()
+            .any(|workload| workload.scale.is_some())
+    }
+
     /// Divides requests and footprint of the scalable recipes by `scale` instead of what the file
     /// says.
     ///
     /// # Errors
     /// When no workload is scalable.
     pub fn rescale(&mut self, scale: f64) -> Result<(), ConfigError> {
-        let mut scalable = self.workload.iter_mut().filter(|w| w.scale.is_some()).peekable();
-        if scalable.peek().is_none() {
+        if !self.is_scalable() {
             return Err(ConfigError::words(format!(
                 "{}: --scale {scale}: no workload has a `scale`: only recipes that state one are scaled",
                 self.file
             )));
         }
-        for workload in scalable {
+        for workload in self.workload.iter_mut().filter(|w| w.scale.is_some()) {
             workload.scale = Some(scale);
         }
         Ok(())
@@ -254,7 +263,9 @@ impl WorkloadConfig {
             Some(recipe) => recipe.to_string(),
             None => Path::new(&self.path)
                 .file_name()
-                .map_or(self.path.clone(), |name| name.to_string_lossy().into_owned()),
+                .map_or(self.path.clone(), |name| {
+                    name.to_string_lossy().into_owned()
+                }),
         }
     }
 
@@ -279,7 +290,11 @@ impl WorkloadConfig {
             (None, None) => of.path_of(&self.path),
             (Some(recipe), scale) => {
                 let is_file = recipe.ends_with(".toml");
-                let recipe = if is_file { of.path_of(recipe) } else { recipe.to_string() };
+                let recipe = if is_file {
+                    of.path_of(recipe)
+                } else {
+                    recipe.to_string()
+                };
                 match scale {
                     None | Some(1.0) => format!("{RECIPE_PREFIX}{recipe}"),
                     Some(scale) => format!("{RECIPE_PREFIX}{recipe}/{scale}"),

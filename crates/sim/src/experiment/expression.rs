@@ -248,7 +248,8 @@ mod tests {
 
     #[test]
     fn a_quantity_names_system_swept_values_and_key() {
-        let expression = Expression::parse("lru-band[capacity=5 %, cache.zone=2MiB].io_time_s.total");
+        let expression =
+            Expression::parse("lru-band[capacity=5 %, cache.zone=2MiB].io_time_s.total");
         let Ok(Expression::Quantity(quantity)) = expression else {
             panic!("{expression:?}");
         };

@@ -8,6 +8,7 @@ mod execute;
 mod experiment;
 mod expression;
 mod reproduce;
+mod rows;
 mod run;
 mod stated;
 mod sweep;

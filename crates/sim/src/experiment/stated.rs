@@ -139,7 +139,10 @@ impl Stated {
         }
         for quantity in expression.quantities() {
             for (key, value) in &quantity.at {
-                let found = experiment.sweep.iter().find(|(swept, _)| is_key(swept, key));
+                let found = experiment
+                    .sweep
+                    .iter()
+                    .find(|(swept, _)| is_key(swept, key));
                 let Some((swept, values)) = found else {
                     return wrong(format!("`{key}` is not swept"));
                 };
@@ -155,8 +158,13 @@ impl Stated {
         if self.over == Over::LeastAt && experiment.node_sweep().len() != 1 {
             return wrong("over = \"least-at\" needs a sweep of exactly one key".to_string());
         }
-        if self.tolerance.is_some_and(|tolerance| !(0.0..1e9).contains(&tolerance)) {
-            return wrong("tolerance: accepted: a share of the stated number, 0 or more".to_string());
+        if self
+            .tolerance
+            .is_some_and(|tolerance| !(0.0..1e9).contains(&tolerance))
+        {
+            return wrong(
+                "tolerance: accepted: a share of the stated number, 0 or more".to_string(),
+            );
         }
         Ok(())
     }
@@ -177,12 +185,14 @@ impl Stated {
                 .collect(),
         };
         let row = |(stated, samples): (f64, Vec<&Sample<'_>>)| {
-            let measured = self.measured(&expression, &samples, &of.points).map_err(|message| {
-                ConfigError::words(format!(
-                    "{}: [[stated]] `{}`: {message}",
-                    of.experiment.file, self.metric
-                ))
-            })?;
+            let measured = self
+                .measured(&expression, &samples, &of.points)
+                .map_err(|message| {
+                    ConfigError::words(format!(
+                        "{}: [[stated]] `{}`: {message}",
+                        of.experiment.file, self.metric
+                    ))
+                })?;
             let tolerance = self.tolerance.unwrap_or(match self.comparison {
                 Comparison::About => TOLERANCE_DEFAULT,
                 Comparison::AtMost | Comparison::AtLeast => 0.0,
@@ -232,7 +242,10 @@ impl Stated {
                 .map(|sample| expression.value(&|part| sample.look_up(part, point)))
                 .collect::<Result<Option<Vec<f64>>, String>>()
         };
-        let by_point = points.iter().map(at).collect::<Result<Option<Vec<_>>, String>>()?;
+        let by_point = points
+            .iter()
+            .map(at)
+            .collect::<Result<Option<Vec<_>>, String>>()?;
         let Some(by_point) = by_point else {
             return Ok(None);
         };
@@ -314,7 +327,11 @@ impl Sample<'_> {
             at.map(|(_, value)| value.clone())
                 .or_else(|| point.get(swept).map(text_of))
         };
-        let mut of_name = self.systems.iter().filter(|s| s.name == quantity.system).peekable();
+        let mut of_name = self
+            .systems
+            .iter()
+            .filter(|s| s.name == quantity.system)
+            .peekable();
         if of_name.peek().is_none() {
             let mut names: Vec<&str> = self.systems.iter().map(|s| s.name.as_str()).collect();
             names.dedup();
@@ -338,7 +355,10 @@ impl Sample<'_> {
         let mut value = &run.values;
         for key in &quantity.path {
             value = member(value, key).ok_or_else(|| {
-                format!("`{key}` of `{}` is not in a report", quantity.path.join("."))
+                format!(
+                    "`{key}` of `{}` is not in a report",
+                    quantity.path.join(".")
+                )
             })?;
         }
         match value {

@@ -124,7 +124,10 @@ impl Experiment {
 
 /// An error when no stack has the node of a setting.
 fn has_node(stacks: &[SweptStack], setting: &Setting) -> Result<(), ConfigError> {
-    if stacks.iter().any(|stack| stack.config.has_node(&setting.node)) {
+    if stacks
+        .iter()
+        .any(|stack| stack.config.has_node(&setting.node))
+    {
         return Ok(());
     }
     let nodes = stacks.iter().flat_map(|stack| &stack.config.node);

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// `value` with 3 significant digits and thousands separators: `0.0123`, `4.56`, `78.9`, `12,345`.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
         m if m == 0.0 || m >= 99.95 => 0,

@@ -15,6 +15,7 @@ mod report;
 mod series;
 mod table;
 
+pub(crate) use format::number;
 pub use format::bytes as human_bytes;
 pub use histogram::LatencyHistogram;
 pub use recorder::Recorder;

@@ -100,7 +100,7 @@ impl Report {
 
 impl WorkloadKind {
     /// What the kind means, in words that cannot be mistaken.
-    pub(super) fn describe(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             WorkloadKind::Captured => "captured from a system in use",
             WorkloadKind::Recorded => "recorded by Imbrex from real software",

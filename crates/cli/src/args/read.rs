@@ -1,0 +1,118 @@
+//! How to read a trace: the same flags for every command that reads one.
+
+use crate::Failure;
+use clap::Args;
+use imbrex_sim::quantity::parse_size;
+use imbrex_sim::trace::{ReadOptions, TimeUnit};
+use std::ops::RangeInclusive;
+
+/// How to read a trace.
+#[derive(Debug, Args, Clone)]
+pub struct ReadArgs {
+    /// Trace format, when it is not recognised
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Columns of a CSV trace, such as `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`
+    #[arg(long, value_name = "MAP")]
+    pub map: Option<String>,
+    /// What separates the columns of a CSV trace: one character, a comma when absent; a space
+    /// stands for any run of blanks
+    #[arg(long, value_name = "C")]
+    pub delimiter: Option<String>,
+    /// Unit of the times of a DiskSim trace: s, ms, us, ns, or filetime (100 ns)
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<String>,
+    /// Size of a page of an ARC trace, such as 512B (the size when absent)
+    #[arg(long, value_name = "SIZE")]
+    pub page_bytes: Option<String>,
+    /// Take only the requests of these devices
+    #[arg(long, value_name = "A-B")]
+    pub devices: Option<String>,
+    /// Put device n at n times this size, so that devices do not overlay each other
+    #[arg(long, value_name = "SIZE")]
+    pub device_stride: Option<String>,
+    /// Take a recording without an end as far as it goes, as a server that was killed leaves it
+    #[arg(long)]
+    pub accept_unfinished: bool,
+}
+
+impl ReadArgs {
+    /// The options the flags stand for, with the SHA-256 of the file.
+    pub fn options(&self) -> Result<ReadOptions, Failure> {
+        Ok(ReadOptions {
+            format: self.format.as_deref().map(str::parse).transpose()?,
+            columns: self.map.clone(),
+            delimiter: self.delimiter.as_deref().map(delimiter).transpose()?,
+            time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
+            page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
+            devices: self.devices.as_deref().map(devices).transpose()?,
+            device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
+            accept_unfinished: self.accept_unfinished,
+            sha256: true,
+        })
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, Failure> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ if text == "\\t" => Ok(b'\t'),
+        _ => Err(format!("--delimiter {text}: accepted: one ASCII character, or \\t").into()),
+    }
+}
+
+fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
+    Ok(match text {
+        "s" => TimeUnit::Seconds,
+        "ms" => TimeUnit::Milliseconds,
+        "us" => TimeUnit::Microseconds,
+        "ns" => TimeUnit::Nanoseconds,
+        "filetime" => TimeUnit::Ticks,
+        _ => return Err(format!("--time-unit {text}: accepted: s, ms, us, ns, filetime").into()),
+    })
+}
+
+fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
+    text.map(|text| parse_size(text).map_err(|error| format!("{option}: {error}").into()))
+        .transpose()
+}
+
+fn devices(text: &str) -> Result<RangeInclusive<u16>, Failure> {
+    let wrong = || {
+        format!(
+            "--devices {text}: accepted: one number, or two with a `-` between, from 0 to 65535"
+        )
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let first: u16 = first.trim().parse().map_err(|_| wrong())?;
+    let last: u16 = last.trim().parse().map_err(|_| wrong())?;
+    if first > last {
+        return Err(wrong().into());
+    }
+    Ok(first..=last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_a_number_or_a_range() {
+        assert_eq!(devices("3").unwrap(), 3..=3);
+        assert_eq!(devices("0-2").unwrap(), 0..=2);
+        for text in ["", "2-1", "a", "70000"] {
+            let error = devices(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("--devices {text}: accepted")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_delimiter_is_one_character() {
+        assert_eq!(delimiter(";").unwrap(), b';');
+        assert_eq!(delimiter("\\t").unwrap(), b'\t');
+        assert!(delimiter("ab").is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! Stated and measured numbers as a table.
+
+use super::stated::{Comparison, Row};
+use crate::report::{TableStyle, WorkloadKind, number};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+impl Row {
+    /// One line a number: stated, measured, by how much they may differ, and whether they agree;
+    /// under it the workloads, their kind spelt out.
+    pub fn table(rows: &[Row], style: TableStyle) -> String {
+        let mut table = Table::new();
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.load_style(presets::NOTHING);
+        table.set_header(["", "unit", "paper", "measured", "tolerance", "agrees"]);
+        let workloads = distinct_workloads(rows);
+        for row in rows {
+            let mark = match workloads.len() {
+                0 | 1 => String::new(),
+                _ => format!(" [{}]", 1 + index_in(&workloads, row)),
+            };
+            table.add_row([
+                format!("{}{mark}", row.metric),
+                row.unit.clone(),
+                row.stated_text(),
+                row.measured.map_or("-".to_string(), number),
+                format!("{}%", number(row.tolerance * 100.0)),
+                if row.agrees { "yes" } else { "NO" }.to_string(),
+            ]);
+        }
+        for (i, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((if i == 0 { 0 } else { 1 }, 1));
+            if i > 1 {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let mut text = String::new();
+        for (i, line) in table.lines().enumerate() {
+            let line = line.trim_end();
+            match (style, i) {
+                (TableStyle::Terminal, 0) => text.push_str(&format!("\x1b[1m{line}\x1b[0m\n")),
+                _ => text.push_str(&format!("{line}\n")),
+            }
+        }
+        for (i, (workload, kind)) in workloads.iter().enumerate() {
+            let mark = match workloads.len() {
+                1 => "on".to_string(),
+                _ => format!("[{}]", i + 1),
+            };
+            text.push_str(&format!("{mark} {workload}: {}\n", kind.describe()));
+        }
+        text
+    }
+
+    fn stated_text(&self) -> String {
+        let bound = match self.comparison {
+            Comparison::About => "",
+            Comparison::AtMost => "<= ",
+            Comparison::AtLeast => ">= ",
+        };
+        format!("{bound}{}", number(self.stated))
+    }
+}
+
+fn distinct_workloads(rows: &[Row]) -> Vec<(&str, WorkloadKind)> {
+    let mut distinct: Vec<(&str, WorkloadKind)> = Vec::new();
+    for row in rows {
+        let workload = (row.workload.as_str(), row.workload_kind);
+        if !distinct.contains(&workload) {
+            distinct.push(workload);
+        }
+    }
+    distinct
+}
+
+fn index_in(workloads: &[(&str, WorkloadKind)], row: &Row) -> usize {
+    let of_row = (row.workload.as_str(), row.workload_kind);
+    workloads
+        .iter()
+        .position(|workload| *workload == of_row)
+        .expect("every row's workload is among the distinct ones")
+}
