@@ -180,7 +180,9 @@ impl Experiment {
                 return wrong("nothing to run; accepted: `systems`, [[node]] or [analysis]");
             }
             (Some(_), true) => {
-                return wrong("[analysis] looks at traces and runs no stack: leave out the systems");
+                return wrong(
+                    "[analysis] looks at traces and runs no stack: leave out the systems",
+                );
             }
             _ => {}
         }

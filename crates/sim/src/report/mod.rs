@@ -15,8 +15,8 @@ mod report;
 mod series;
 mod table;
 
-pub(crate) use format::number;
 pub use format::bytes as human_bytes;
+pub(crate) use format::number;
 pub use histogram::LatencyHistogram;
 pub use recorder::Recorder;
 pub use report::{

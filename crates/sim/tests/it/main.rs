@@ -2,5 +2,6 @@
 
 mod calibration;
 mod disks;
+mod experiments;
 mod report;
 mod traces;

@@ -1,0 +1,369 @@
+//! Experiment files: reading, sweeping, running and setting stated numbers beside measured ones.
+
+use imbrex_sim::experiment::{Experiment, Found, Outcome, execute, figures, points};
+use std::path::Path;
+
+/// Two systems on a small load, swept over two keys.
+const SWEPT: &str = r#"
+name = "swept"
+title = "a test"
+size = "8 GiB"
+systems = ["cmr-only", "lru"]
+
+[workload]
+path = "synthetic:uniform-random-write"
+scale = 500
+
+[set]
+"translation.bands" = "fixed:18MiB"
+
+[sweep]
+"cache.zone" = ["2MiB", "20MiB"]
+"cache.capacity" = ["4MiB", "1MiB"]
+"#;
+
+fn parse(text: &str) -> Experiment {
+    Experiment::parse("test.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The message of an experiment that is refused when it is read.
+fn refused(text: &str) -> String {
+    let result = Experiment::parse("test.toml", text, Path::new(""));
+    result.expect_err("it is refused").to_string()
+}
+
+/// The message of an experiment that is refused when its stacks are made.
+fn refused_stacks(text: &str) -> String {
+    parse(text)
+        .stacks(&[])
+        .expect_err("it is refused")
+        .to_string()
+}
+
+fn run(experiment: &Experiment, jobs: usize) -> Outcome {
+    let experiments = std::slice::from_ref(experiment);
+    let outcomes = execute(experiments, &[], None, jobs, &|_| {});
+    outcomes.unwrap_or_else(|error| panic!("{error}")).remove(0)
+}
+
+fn labels(outcome: &Outcome) -> Vec<String> {
+    match &outcome.workloads[0].found {
+        Found::Runs(report) => report.runs.iter().map(|run| run.label()).collect(),
+        Found::Trace(_) => panic!("stacks were run"),
+    }
+}
+
+#[test]
+fn every_combination_of_a_sweep_comes_once_the_first_key_slowest() {
+    let points = points(&parse(SWEPT).sweep);
+    let texts: Vec<String> = points
+        .iter()
+        .map(|point| format!("{} {}", point["cache.capacity"], point["cache.zone"]))
+        .collect();
+    let expected = [
+        "\"4MiB\" \"2MiB\"",
+        "\"4MiB\" \"20MiB\"",
+        "\"1MiB\" \"2MiB\"",
+        "\"1MiB\" \"20MiB\"",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn a_stack_without_the_swept_node_runs_once_and_the_order_is_that_of_the_file() {
+    let outcome = run(&parse(SWEPT), 2);
+    let expected = [
+        "cmr-only",
+        "lru capacity=4MiB zone=2MiB",
+        "lru capacity=4MiB zone=20MiB",
+        "lru capacity=1MiB zone=2MiB",
+        "lru capacity=1MiB zone=20MiB",
+    ];
+    assert_eq!(labels(&outcome), expected);
+}
+
+#[test]
+fn the_swept_system_is_a_list_of_systems() {
+    let text = SWEPT
+        .replace("systems = [\"cmr-only\", \"lru\"]\n", "")
+        .replace("[sweep]", "[sweep]\nsystem = [\"lru\", \"pore\"]");
+    assert_eq!(parse(&text).system_names(), ["lru", "pore"]);
+    assert_eq!(parse(&text).stacks(&[]).unwrap().len(), 8);
+}
+
+#[test]
+fn equal_experiments_give_equal_reports_whatever_the_number_of_jobs() {
+    let json = |jobs| match &run(&parse(SWEPT), jobs).workloads[0].found {
+        Found::Runs(report) => report.without_simulation().to_json(),
+        Found::Trace(_) => panic!("stacks were run"),
+    };
+    assert_eq!(json(1), json(2));
+}
+
+#[test]
+fn settings_reach_every_stack_and_the_size_is_that_of_the_file() {
+    let stacks = parse(SWEPT).stacks(&[]).unwrap();
+    for stack in &stacks {
+        assert_eq!(stack.config.size.map(|size| size.bytes()), Some(8 << 30));
+    }
+    let text = toml::to_string(&stacks[1].config).unwrap();
+    assert!(
+        text.contains("bands = \"fixed:18 MiB\"") || text.contains("bands = \"fixed:18MiB\""),
+        "{text}"
+    );
+}
+
+/// Adds a `[[stated]]` to the swept experiment.
+fn with_stated(stated: &str) -> String {
+    format!("{SWEPT}\n[[stated]]\nmetric = \"m\"\nunit = \"x\"\n{stated}\n")
+}
+
+fn measured(stated: &str) -> (Option<f64>, bool) {
+    let experiment = parse(&with_stated(stated));
+    let outcome = run(&experiment, 2);
+    let rows = experiment.rows("paper", "figure", &outcome).unwrap();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    (rows[0].measured, rows[0].agrees)
+}
+
+#[test]
+fn a_quotient_of_a_system_and_itself_is_one_at_every_point() {
+    let stated = "stated = 1\nmeasure = \"lru.io_time_s.total / lru.io_time_s.total\"";
+    assert_eq!(measured(stated), (Some(1.0), true));
+}
+
+#[test]
+fn ways_over_points_differ_as_they_should() {
+    let capacity = "measure = \"lru[zone=2MiB].capacity_blocks\"\nstated = 640\n";
+    assert_eq!(
+        measured(capacity),
+        (Some(640.0), true),
+        "mean of 1024 and 256"
+    );
+    let over = |over: &str| measured(&format!("{capacity}over = \"{over}\"")).0;
+    assert_eq!(over("least"), Some(256.0));
+    assert_eq!(over("greatest"), Some(1024.0));
+    assert_eq!(over("spread"), Some(768.0));
+    assert_eq!(over("of-means"), Some(640.0));
+    let ratio = "measure = \"256 / lru.capacity_blocks\"\nstated = 1\n";
+    assert_eq!(measured(ratio).0, Some(0.625), "mean of the ratios");
+    let of_means = format!("{ratio}over = \"of-means\"");
+    assert_eq!(measured(&of_means).0, Some(0.4), "ratio of the means");
+}
+
+#[test]
+fn bounds_and_tolerances_decide() {
+    let at = "measure = \"lru[capacity=1MiB].capacity_blocks\"\n";
+    for (rest, agrees) in [
+        ("stated = 300", true),
+        ("stated = 300\ntolerance = 0.1", false),
+        ("stated = 255\ncomparison = \"at-most\"", false),
+        (
+            "stated = 255\ncomparison = \"at-most\"\ntolerance = 0.01",
+            true,
+        ),
+        ("stated = 257\ncomparison = \"at-least\"", false),
+        ("stated = 256\ncomparison = \"at-least\"", true),
+    ] {
+        assert_eq!(measured(&format!("{at}{rest}")).1, agrees, "{rest}");
+    }
+}
+
+#[test]
+fn an_undefined_number_is_measured_as_none_and_does_not_agree() {
+    let stated = "stated = 1\nmeasure = \"cmr-only.write_amplification.host\"";
+    assert_eq!(measured(stated), (None, false));
+}
+
+#[test]
+fn the_best_value_of_a_single_swept_key_is_found() {
+    let text = with_stated("stated = 4\nover = \"least-at\"\nmeasure = \"lru.bands_rewritten\"")
+        .replace("\"cache.zone\" = [\"2MiB\", \"20MiB\"]\n", "");
+    let experiment = parse(&text);
+    let rows = experiment.rows("", "", &run(&experiment, 2)).unwrap();
+    assert_eq!(
+        rows[0].measured,
+        Some(4.0),
+        "the larger cache rewrites less"
+    );
+}
+
+#[test]
+fn a_number_for_each_workload_makes_a_row_of_each() {
+    let text = r#"
+name = "t"
+title = "t"
+[analysis]
+kind = "characteristics"
+[[workload]]
+path = "synthetic:wdev-like"
+scale = 64
+[[workload]]
+path = "synthetic:mds-like"
+scale = 64
+[[stated]]
+metric = "requests"
+unit = "1"
+stated = { mds-like = 2916662, wdev-like = 2654824 }
+tolerance = 0.001
+measure = "trace.requests * scale"
+"#;
+    let experiment = parse(text);
+    let rows = experiment.rows("p", "f", &run(&experiment, 2)).unwrap();
+    let found: Vec<(&str, f64, bool)> = rows
+        .iter()
+        .map(|row| (row.workload.as_str(), row.stated, row.agrees))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("synthetic:wdev-like/64", 2_654_824.0, true),
+            ("synthetic:mds-like/64", 2_916_662.0, true)
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
+    let rows = [
+        (
+            SWEPT.replace("title", "titel"),
+            "test.toml:3: unknown field `titel`, expected one of",
+        ),
+        (SWEPT.replace("title", "titel"), "did you mean `title`?"),
+        (
+            SWEPT.replace("scale = 500", "scael = 500"),
+            "did you mean `scale`?",
+        ),
+        (
+            SWEPT.replace("[sweep]", "[sweep]\nsystem = [\"lru\"]"),
+            "test.toml: `systems` and a sweep of `system`: accepted: one of them",
+        ),
+        (
+            SWEPT.replace("[\"2MiB\", \"20MiB\"]", "[]"),
+            "test.toml: [sweep] cache.zone has no value",
+        ),
+        (
+            SWEPT.replace("systems = [\"cmr-only\", \"lru\"]", ""),
+            "test.toml: nothing to run; accepted: `systems`, [[node]] or [analysis]",
+        ),
+        (
+            with_stated("stated = 1\nmeasure = \"lru\""),
+            "test.toml: [[stated]] `m`: measure = \"lru\": `lru` is no quantity",
+        ),
+        (
+            with_stated("stated = 1\nmeasure = \"lru[size=1].x\""),
+            "test.toml: [[stated]] `m`: `size` is not swept",
+        ),
+        (
+            with_stated("stated = 1\nmeasure = \"lru[zone=3MiB].x\""),
+            "test.toml: [[stated]] `m`: cache.zone is never `3MiB`; it is 2MiB, 20MiB",
+        ),
+        (
+            with_stated("stated = { uniform-random-wriet = 1 }\nmeasure = \"lru.x\""),
+            "no workload is named `uniform-random-wriet`; did you mean `uniform-random-write`?",
+        ),
+        (
+            with_stated("stated = 1\nmeasure = \"1\"\nover = \"least-at\""),
+            "over = \"least-at\" needs a sweep of exactly one key",
+        ),
+    ];
+    for (text, expected) in rows {
+        let error = refused(&text);
+        assert!(error.contains(expected), "{error}\nwanted: {expected}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_settings_is_said_with_the_nearest_name() {
+    let rows = [
+        (
+            SWEPT.replace("translation.bands", "translaton.bands"),
+            "test.toml: [set] translaton.bands: no stack of the experiment has a node `translaton`; did you \
+             mean `translation`?",
+        ),
+        (
+            SWEPT.replace("cache.zone", "cache.zoen"),
+            "did you mean `zone`?",
+        ),
+        (
+            SWEPT.replace("\"cache.zone\"", "\"zone\""),
+            "test.toml: [sweep]: `zone` is not a key of a node; accepted: NODE.KEY",
+        ),
+        (
+            SWEPT.replace("\"lru\"", "\"lru-bnad\""),
+            "unknown system `lru-bnad`; did you mean `lru-band`?",
+        ),
+    ];
+    for (text, expected) in rows {
+        let error = refused_stacks(&text);
+        assert!(error.contains(expected), "{error}\nwanted: {expected}");
+    }
+}
+
+#[test]
+fn a_statement_about_a_system_that_did_not_run_is_an_error() {
+    let experiment = parse(&with_stated(
+        "stated = 1\nmeasure = \"pore.io_time_s.total\"",
+    ));
+    let outcome = run(&experiment, 2);
+    let error = experiment.rows("", "", &outcome).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "test.toml: [[stated]] `m`: no system `pore`; there are cmr-only, lru"
+    );
+}
+
+#[test]
+fn only_a_recipe_with_a_scale_is_scaled() {
+    let mut fixed = parse(&SWEPT.replace("scale = 500\n", "limit = 10\n"));
+    let error = fixed.rescale(2.0).unwrap_err().to_string();
+    assert!(
+        error.contains("--scale 2: no workload has a `scale`"),
+        "{error}"
+    );
+    let mut scalable = parse(SWEPT);
+    scalable.rescale(2000.0).unwrap();
+    assert_eq!(
+        run(&scalable, 2).workloads[0].path,
+        "synthetic:uniform-random-write/2000"
+    );
+}
+
+#[test]
+fn every_shipped_figure_is_in_order() {
+    for figure in figures(None, None).unwrap() {
+        let experiment = figure
+            .experiment()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let name = format!("{}-{}", figure.paper, figure.figure);
+        assert_eq!(experiment.name, name);
+        assert!(!experiment.stated.is_empty(), "{name} states nothing");
+        if experiment.analysis.is_none() {
+            experiment
+                .stacks(&[])
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+#[test]
+fn figures_are_found_by_name_and_the_nearest_is_suggested() {
+    let names = |paper, figure| -> Vec<&str> {
+        let found = figures(paper, figure).unwrap();
+        found.iter().map(|shipped| shipped.figure).collect()
+    };
+    assert_eq!(names(Some("pore"), Some("fig16")), ["fig16"]);
+    let error = figures(Some("pore"), Some("fig61"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("unknown figure `fig61`; did you mean `fig6`? (known: "),
+        "{error}"
+    );
+    let error = figures(Some("poer"), None).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "unknown paper `poer`; did you mean `pore`? (known: pore)"
+    );
+}
