@@ -4,7 +4,7 @@ CARGO ?= $(shell command -v cargo 2>/dev/null || ls "$$HOME/.cargo/bin/cargo" 2>
 PYTHON ?= python3
 IMBREX := target/release/imbrex
 
-# A contiguous window of a recording that ships with the repository (workloads/README.md).
+# A recording that ships with the repository (workloads/README.md).
 DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
