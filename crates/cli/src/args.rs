@@ -6,6 +6,7 @@ mod read;
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use read::ReadArgs;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -65,13 +66,13 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub queue_depth: u32,
     /// Issue each request at its time stamp instead
-    #[arg(long, conflicts_with_all = ["streams"])]
+    #[arg(long, conflicts_with_all = ["streams", "queue_depth"])]
     pub open_loop: bool,
     /// Replay time stamps this many times faster
     #[arg(long, value_name = "X", requires = "open_loop", default_value_t = 1.0)]
     pub speed: f64,
     /// Issue in N streams, each in order
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "queue_depth")]
     pub streams: Option<u32>,
 }
 
@@ -108,7 +109,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Runs at the same time; the number of processors when absent
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub jobs: Option<usize>,
     /// Write report.json, CSV files and report.html into this folder
     #[arg(long, value_name = "DIR")]

@@ -28,6 +28,12 @@ pub enum Fit {
     },
 }
 
+/// Streams of a replay at most.
+pub const STREAMS_MAX: u32 = 4096;
+
+/// The latest arrival, so that there is time left to serve it: 73 years.
+const ARRIVAL_NS_MAX: u64 = 1 << 61;
+
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayOptions {
@@ -63,6 +69,20 @@ pub enum ReplayError {
         length_bytes: u64,
         /// The end of the device.
         device_bytes: u64,
+    },
+    /// A record arrives too late for a time in nanoseconds.
+    #[error(
+        "record {record}: arrives {arrival_s:.0} s after the first at speed {speed}; accepted: at most \
+         {} s",
+        ARRIVAL_NS_MAX / 1_000_000_000
+    )]
+    TooLate {
+        /// Number of the record, from 1.
+        record: u64,
+        /// When it would arrive.
+        arrival_s: f64,
+        /// How much faster than recorded the trace is replayed.
+        speed: f64,
     },
     /// The stack failed a request, which a simulated disk does only when it is told to.
     #[error("record {record}: {error}")]
@@ -192,10 +212,21 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             }
             match place(&record, self.device_blocks, self.options.fit) {
                 Some((operation, extent)) => {
-                    let at = match self.options.mode {
-                        ReplayMode::OpenLoop { speed } => (record.time_ns as f64 / speed) as u64,
-                        _ => record.time_ns,
+                    let (at, speed) = match self.options.mode {
+                        ReplayMode::OpenLoop { speed } => {
+                            ((record.time_ns as f64 / speed) as u64, speed)
+                        }
+                        ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
+                        ReplayMode::ClosedLoop { .. } => (0, 1.0),
                     };
+                    if at > ARRIVAL_NS_MAX {
+                        self.error = Some(ReplayError::TooLate {
+                            record: self.records_read,
+                            arrival_s: record.time_ns as f64 / speed / 1e9,
+                            speed,
+                        });
+                        return;
+                    }
                     self.next = Some((self.records_read, operation, extent, Instant(at)));
                 }
                 None => self.error = Some(self.beyond_device(&record)),
@@ -435,13 +466,87 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         let mut recorder = self.recorder.borrow_mut();
         match operation {
             Operation::Read => recorder.read_completed(now.0, latency, bytes),
-            Operation::Flush => recorder.write_completed(now.0, latency, 0),
-            _ => recorder.write_completed(now.0, latency, bytes),
+            Operation::Write { .. } => recorder.write_completed(now.0, latency, bytes),
+            _ => recorder.other_completed(now.0, latency),
         }
     }
 
     fn finished(&self) -> bool {
         let backlog = self.error.is_none() && self.streams.iter().any(|(_, b)| !b.is_empty());
         self.next.is_none() && self.outstanding == 0 && !backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Run;
+    use imbrex_core::buffer::ContentKind;
+
+    fn replayer(
+        records: Vec<TraceRecord>,
+        mode: ReplayMode,
+    ) -> Replayer<impl Iterator<Item = Result<TraceRecord, TraceError>>> {
+        let options = ReplayOptions {
+            mode,
+            limit: None,
+            drop_reads: false,
+            fit: Fit::Refuse,
+        };
+        let recorder = Rc::new(RefCell::new(Recorder::new()));
+        Replayer::new(
+            records.into_iter().map(Ok),
+            options,
+            BlockCount(64),
+            recorder,
+        )
+    }
+
+    #[test]
+    fn only_writes_are_counted_as_writes() {
+        let records = [
+            (TraceOperation::Write, 4096),
+            (TraceOperation::Flush, 0),
+            (TraceOperation::Trim, 8192),
+            (TraceOperation::WriteZeroes, 8192),
+            (TraceOperation::Read, 4096),
+        ]
+        .map(|(operation, bytes)| TraceRecord::new(0, operation, 0, bytes));
+        let mode = ReplayMode::ClosedLoop { depth: 1 };
+        let mut replayer = replayer(records.to_vec(), mode);
+        let mut buffers = Buffers::new(ContentKind::Counted);
+        let mut now = Instant::ZERO;
+        while !replayer.finished() {
+            let arrival = replayer.poll(now, &mut buffers).expect("one at a time");
+            now.0 += 1_000_000;
+            let completion = Completion {
+                tag: arrival.tag,
+                result: Ok(()),
+            };
+            replayer.reply(now, completion, &mut buffers);
+        }
+        assert_eq!(replayer.counts.requests, 5);
+        assert_eq!(replayer.counts.write_blocks, 1);
+        let mut run = Run::new("x", mode);
+        replayer.recorder.take().finish(now.0, &mut run);
+        let figures = run.figures;
+        let total = |series: &crate::report::Series| {
+            (series.values.iter().sum::<f64>() * series.bucket_s * 256.0).round()
+        };
+        assert_eq!(total(&figures.write_mib_per_s), 1.0, "blocks written");
+        assert_eq!(total(&figures.read_mib_per_s), 1.0, "blocks read");
+        assert_eq!(total(&figures.requests_per_s), 5.0 * 256.0);
+    }
+
+    #[test]
+    fn an_arrival_beyond_the_end_of_time_is_an_error() {
+        let record = TraceRecord::new(2_000_000_000, TraceOperation::Read, 0, 4096);
+        let mode = ReplayMode::OpenLoop { speed: 1e-10 };
+        let error = replayer(vec![record], mode).take_error().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "record 1: arrives 20000000000 s after the first at speed 0.0000000001; \
+             accepted: at most 2305843009 s"
+        );
     }
 }

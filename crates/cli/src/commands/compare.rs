@@ -15,6 +15,14 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         true => ready_made().map(str::to_string).collect(),
         false => args.systems.clone(),
     };
+    if workload.is_stream() && names.len() > 1 {
+        return Err(format!(
+            "--trace -: standard input can be read once, and {} systems are to be compared: give a \
+             file, or one system",
+            names.len()
+        )
+        .into());
+    }
     let configs = names
         .iter()
         .map(|name| StackConfig::load(name, &settings))

@@ -11,17 +11,20 @@ pub mod trace;
 use crate::Failure;
 use crate::args::{FitArg, OutputArgs, WorkloadArgs};
 use imbrex_sim::experiment::{Setting, Workload};
-use imbrex_sim::replay::{Fit, ReplayOptions};
+use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use imbrex_sim::report::{ReplayMode, Report, TableStyle};
 use std::io::{IsTerminal, Write};
 
 /// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program
-/// quietly.
+/// quietly, any other error makes it fail.
 pub fn emit(text: &str) {
     let mut out = std::io::stdout().lock();
-    let result = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if result.is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
-        std::process::exit(0);
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        eprintln!("imbrex: standard output: {error}");
+        std::process::exit(1);
     }
 }
 
@@ -54,7 +57,9 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
             }
             ReplayMode::OpenLoop { speed: args.speed }
         }
-        (false, Some(0)) => return Err("--streams 0: accepted: 1 or more".into()),
+        (false, Some(streams)) if !(1..=STREAMS_MAX).contains(&streams) => {
+            return Err(format!("--streams {streams}: accepted: 1 to {STREAMS_MAX}").into());
+        }
         (false, Some(streams)) => ReplayMode::Streams { streams },
         (false, None) if args.queue_depth == 0 => {
             return Err("--queue-depth 0: accepted: 1 or more".into());
@@ -66,6 +71,12 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
     let fit = match args.fit {
         None => Fit::Refuse,
         Some(FitArg::Wrap) => Fit::Wrap,
+        Some(FitArg::Scale) if workload.is_stream() => {
+            return Err(
+                "--fit scale reads the trace twice, which standard input does not allow: give a file"
+                    .into(),
+            );
+        }
         Some(FitArg::Scale) => Fit::Scale {
             span_bytes: workload.span_bytes()?,
         },
@@ -82,7 +93,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
 /// How many runs at the same time.
 pub fn batch_jobs(output: &OutputArgs) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    output.jobs.unwrap_or(processors).max(1)
+    output.jobs.unwrap_or(processors)
 }
 
 /// Prints a report as a table or as JSON, and writes the files of `--out`.

@@ -1,5 +1,6 @@
 //! `imbrex systems`.
 
+use super::emit;
 use crate::Failure;
 use imbrex_sim::experiment::{StackConfig, ready_made, stack_text};
 
@@ -9,9 +10,9 @@ pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
         let (_, text) = stack_text(name)?;
         if json {
             let stack = StackConfig::load(name, &[])?;
-            println!("{}", serde_json::to_string(&stack)?);
+            emit(&format!("{}\n", serde_json::to_string(&stack)?));
         } else {
-            print!("{text}");
+            emit(&text);
         }
         return Ok(());
     }
@@ -23,10 +24,10 @@ pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
             .iter()
             .map(|s| serde_json::json!({"name": s.name, "description": s.description}))
             .collect();
-        println!("{}", serde_json::json!({"systems": list}));
+        emit(&format!("{}\n", serde_json::json!({"systems": list})));
     } else {
         for stack in stacks {
-            println!("{:<10} {}", stack.name, stack.description);
+            emit(&format!("{:<10} {}\n", stack.name, stack.description));
         }
     }
     Ok(())

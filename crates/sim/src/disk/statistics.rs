@@ -178,6 +178,11 @@ impl DiskStatistics {
         add(&self.cache_read_hits, 1);
     }
 
+    /// The medium was busy for `busy_ns` without moving blocks.
+    pub(super) fn waited(&self, direction: Direction, cause: Cause, busy_ns: u64) {
+        add(&self.busy_ns[direction as usize][cause as usize], busy_ns);
+    }
+
     /// The medium moved `extent` and was busy for `busy_ns` until `end`.
     #[inline]
     pub(super) fn moved(

@@ -2,17 +2,17 @@
 //! workload, then the stack, in which every share is a number of blocks.
 
 use super::config::{
-    CacheConfig, CacheMode, ConfigError, DiskConfig, NodeConfig, OpenZones, PeriodCounter, Policy,
-    PopularityWindow, StackConfig,
+    CacheConfig, CacheMode, ConfigError, DiskConfig, NodeConfig, Policy, StackConfig,
 };
 use super::describe::{Describe, DescribeDisk};
+use super::pore_settings::{at_least_a_block, pore_settings};
 use crate::disk::{
     self, Bands, Bypass, DiskOptions, Drive, EntryLimit, SimulatedDisk, TranslationSettings,
 };
 use crate::quantity::SizeOrShare;
 use crate::report::HeatMapRecorder;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings, PoreSettings};
+use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::disk::Disk;
 use imbrex_core::map::BandTable;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
@@ -20,7 +20,7 @@ use imbrex_core::translation::{
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
     bands_ascending, bands_fixed, bands_uniform,
 };
-use imbrex_core::units::{BlockCount, Duration, Lba};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Lba};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,6 +73,10 @@ struct PlannedTranslation {
     /// Of a random layout.
     band_seed: Option<u64>,
     persistent_cache: SizeOrShare,
+    /// Name of the node.
+    node: String,
+    /// Capacity of the drive below, unscaled.
+    drive_bytes: u64,
 }
 
 /// Puts a disk in the place of a simulated one.
@@ -134,6 +138,12 @@ impl Plan {
                 )));
             }
             Some(bytes) => blocks(bytes),
+            None if drive_blocks == BlockCount::ZERO => {
+                return Err(ConfigError::words(format!(
+                    "scale {}: leaves less than one block (4096 B) of the drive",
+                    options.scale
+                )));
+            }
             None => drive_blocks,
         };
         plan.plan_bands()?;
@@ -188,6 +198,8 @@ impl Plan {
             band_seed: random.then_some(seed),
             settings,
             persistent_cache,
+            node: config.name.clone(),
+            drive_bytes: drive.model.capacity.bytes(),
         });
         Ok(())
     }
@@ -353,7 +365,18 @@ impl Plan {
             return Ok(BlockCount::ZERO);
         };
         let bytes = match planned.persistent_cache {
-            SizeOrShare::Size(size) => size.bytes() / self.options.scale,
+            SizeOrShare::Size(size) => {
+                let drive_bytes = planned.drive_bytes;
+                let accepted = BLOCK_BYTES..=drive_bytes;
+                if !accepted.contains(&size.bytes()) {
+                    return Err(ConfigError::words(format!(
+                        "node `{}`: persistent_cache = \"{size}\"; accepted: one block (4096 B) to \
+                         the capacity of the drive ({drive_bytes} B)",
+                        planned.node
+                    )));
+                }
+                size.bytes() / self.options.scale
+            }
             share => share.bytes_of(touched(touched_bytes, "persistent_cache", share)?),
         };
         Ok(BlockCount(blocks(bytes).0.max(1)))
@@ -446,7 +469,7 @@ impl Plan {
             )))
         };
         let bytes = match config.capacity {
-            SizeOrShare::Size(size) => size.bytes(),
+            SizeOrShare::Size(size) => at_least_a_block(config, "capacity", size)?.bytes(),
             share if config.policy != Policy::Unlimited => {
                 share.bytes_of(touched(touched_bytes, "capacity", share)?)
             }
@@ -464,42 +487,7 @@ impl Plan {
                     next_uses: cache::next_uses(lookups).into(),
                 }
             }
-            Policy::Pore => {
-                let multiple = config.period_persistent_caches;
-                if !(multiple > 0.0 && multiple.is_finite()) {
-                    return wrong(format!(
-                        "period_persistent_caches = {multiple}; accepted: a number above 0"
-                    ));
-                }
-                let of_log = (log_blocks.0 as f64 * multiple) as u64;
-                let period_blocks = config.period_blocks.unwrap_or(of_log);
-                if period_blocks == 0 && log_blocks.0 == 0 {
-                    return wrong(
-                        "a period is a multiple of the persistent cache, and there is none below;                          set period_blocks"
-                            .into(),
-                    );
-                }
-                PolicySettings::Pore(PoreSettings {
-                    zone_blocks: blocks(config.zone.bytes()).0.max(1),
-                    period_blocks: period_blocks.max(1),
-                    period_counter: match config.period_counter {
-                        PeriodCounter::WriteMiss => cache::PeriodCounter::WriteMiss,
-                        PeriodCounter::DirtyEvict => cache::PeriodCounter::DirtyEvict,
-                        PeriodCounter::DirtyInsert => cache::PeriodCounter::DirtyInsert,
-                    },
-                    popularity_window: match config.popularity_window {
-                        PopularityWindow::Period => cache::PopularityWindow::Period,
-                        PopularityWindow::Lifetime => cache::PopularityWindow::Lifetime,
-                    },
-                    access_floor: u64::from(config.access_floor),
-                    open_zones: match config.open_zones {
-                        OpenZones::Cf => cache::OpenZones::Cf,
-                        OpenZones::Pf => cache::OpenZones::Pf,
-                        OpenZones::Bl => cache::OpenZones::Bl,
-                        OpenZones::All => cache::OpenZones::All,
-                    },
-                })
-            }
+            Policy::Pore => PolicySettings::Pore(pore_settings(config, log_blocks)?),
         };
         let capacity_blocks = match config.policy {
             Policy::Unlimited => self.blocks.0,

@@ -5,7 +5,7 @@ use super::stated::Stated;
 use super::workload::Workload;
 use crate::disk::Bands;
 use crate::quantity::{Size, SizeOrShare};
-use crate::replay::{Fit, ReplayOptions};
+use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use crate::report::ReplayMode;
 use crate::toml_error;
 use crate::trace::ReadOptions;
@@ -336,10 +336,14 @@ impl WorkloadConfig {
             (None, Some(speed), None) if speed > 0.0 && speed.is_finite() => {
                 ReplayMode::OpenLoop { speed }
             }
-            (None, Some(_), None) => {
-                return Err(wrong("open_loop_speed; accepted: a number above 0").into());
+            (None, Some(speed), None) => {
+                let message = format!("open_loop_speed = {speed}; accepted: a number above 0");
+                return Err(wrong(&message).into());
             }
-            (None, None, Some(0)) => return Err(wrong("streams = 0; accepted: 1 or more").into()),
+            (None, None, Some(streams)) if !(1..=STREAMS_MAX).contains(&streams) => {
+                let message = format!("streams = {streams}; accepted: 1 to {STREAMS_MAX}");
+                return Err(wrong(&message).into());
+            }
             (None, None, Some(streams)) => ReplayMode::Streams { streams },
             _ => {
                 return Err(wrong(

@@ -7,6 +7,7 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod pore_settings;
 mod reproduce;
 mod rows;
 mod run;

@@ -224,6 +224,14 @@ impl Task<'_> {
             }
         };
         let lookups = match plan.needs_lookups() {
+            true if self.workload.is_stream() => {
+                return Err(ConfigError::words(format!(
+                    "system `{}`: policy `opt` needs a first pass, which standard input does not \
+                     allow; give a file",
+                    case.config.name
+                ))
+                .into());
+            }
             true => Some(self.workload.lookups(plan.blocks(), fit, writes_only)?),
             false => None,
         };

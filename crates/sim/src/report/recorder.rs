@@ -1,17 +1,11 @@
 //! What a run must remember while it lasts, in constant memory.
 
 use super::histogram::LatencyHistogram;
-use super::report::{Figures, Run};
-use super::series::{GaugeSeries, HeatMapRecorder, SumSeries};
+use super::report::{Figures, HeatMap, Run};
+use super::series::{GaugeSeries, SumSeries};
 
 /// Buckets of a time series at most.
 const SERIES_BUCKETS: usize = 512;
-
-/// Address bins of the heat map of band writes.
-const HEAT_MAP_LBA_BINS: usize = 96;
-
-/// Time bins of the heat map of band writes at most.
-const HEAT_MAP_TIME_BINS: usize = 160;
 
 /// The fill of the persistent cache is kept in millionths.
 const FILL_SCALE: u64 = 1_000_000;
@@ -20,9 +14,9 @@ const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 
 /// Collects latencies and series of one run, in simulation and in service alike.
 ///
-/// Call [`read_completed`](Recorder::read_completed) or
-/// [`write_completed`](Recorder::write_completed) for each host request,
-/// [`band_written`](Recorder::band_written) for each home write,
+/// Call [`read_completed`](Recorder::read_completed),
+/// [`write_completed`](Recorder::write_completed) or
+/// [`other_completed`](Recorder::other_completed) for each host request,
 /// [`persistent_cache_used`](Recorder::persistent_cache_used) when the fill changes, and
 /// [`finish`](Recorder::finish) once. Instants are nanoseconds from the start of the run. A request
 /// allocates nothing.
@@ -35,7 +29,6 @@ pub struct Recorder {
     requests: SumSeries,
     fill: GaugeSeries,
     has_fill: bool,
-    band_writes: HeatMapRecorder,
 }
 
 impl Recorder {
@@ -50,7 +43,6 @@ impl Recorder {
             requests: SumSeries::new(SERIES_BUCKETS),
             fill: GaugeSeries::new(SERIES_BUCKETS),
             has_fill: false,
-            band_writes: HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS),
         }
     }
 
@@ -61,16 +53,17 @@ impl Recorder {
         self.completed(now_ns, latency_ns);
     }
 
-    /// A host write, zero or trim of `bytes` bytes took `latency_ns` and completed at `now_ns`.
+    /// A host write of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.writes.record(latency_ns);
         self.written_bytes.add(now_ns, bytes);
         self.completed(now_ns, latency_ns);
     }
 
-    /// `blocks` blocks from block `start` were written to their home band at `now_ns`.
-    pub fn band_written(&mut self, now_ns: u64, start: u64, blocks: u64) {
-        self.band_writes.add(now_ns, start, blocks);
+    /// A host request that moves no data (flush, write of zeroes, trim) took `latency_ns` and
+    /// completed at `now_ns`. It counts as a request, and neither as a read nor as a write.
+    pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
+        self.completed(now_ns, latency_ns);
     }
 
     /// From `now_ns` on, `used` of `capacity` of the persistent cache (bytes or entries, whichever
@@ -82,7 +75,8 @@ impl Recorder {
         self.has_fill = true;
     }
 
-    /// Ends the run at `end_ns` and fills in its response times, finish time and figures.
+    /// Ends the run at `end_ns` and fills in its response times, finish time and figures, all but
+    /// the map of writes to bands.
     pub fn finish(mut self, end_ns: u64, run: &mut Run) {
         run.response_ms = self.all.response_times();
         run.read_response_ms = self.reads.response_times();
@@ -98,7 +92,8 @@ impl Recorder {
                 Default::default()
             },
             latency_cdf: self.all.cdf(),
-            band_writes: self.band_writes.heat_map(end_ns),
+            // The disks know where they were written.
+            band_writes: HeatMap::default(),
         };
     }
 
@@ -124,15 +119,19 @@ mod tests {
         let mut recorder = Recorder::new();
         recorder.write_completed(1_000_000_000, 2_000_000, 1 << 20);
         recorder.read_completed(2_000_000_000, 4_000_000, 1 << 20);
-        recorder.band_written(2_000_000_000, 0, 20);
+        recorder.other_completed(2_000_000_000, 9_000_000);
         recorder.persistent_cache_used(0, 1, 2);
         let mut run = Run::new("lru", ReplayMode::Live);
         recorder.finish(2_000_000_000, &mut run);
         assert_eq!(run.finish_s, 2.0);
-        assert_eq!(run.response_ms.mean, Some(3.0));
+        assert_eq!(run.response_ms.mean, Some(5.0));
+        assert_eq!(run.response_ms.max, Some(9.0));
         assert_eq!(run.read_response_ms.max, Some(4.0));
         assert_eq!(run.write_response_ms.max, Some(2.0));
         let figures = run.figures;
+        let requests: f64 =
+            figures.requests_per_s.values.iter().sum::<f64>() * figures.requests_per_s.bucket_s;
+        assert!((requests - 3.0).abs() < 1e-3, "{requests}");
         let mib: f64 =
             figures.write_mib_per_s.values.iter().sum::<f64>() * figures.write_mib_per_s.bucket_s;
         assert!((mib - 1.0).abs() < 1e-3, "{mib}");
@@ -143,6 +142,5 @@ mod tests {
                 .iter()
                 .all(|fill| *fill == 0.5)
         );
-        assert_eq!(figures.band_writes.blocks.iter().sum::<u32>(), 20);
     }
 }

@@ -350,6 +350,9 @@ fn decode(bytes: &[u8], previous: &mut Previous) -> Result<Decoded, String> {
                 .ok_or_else(beyond)?;
         }
         record.length_bytes = next.length_bytes;
+        if record.length_bytes == 0 {
+            return Err("a record has length 0; accepted: 1 byte or more".to_owned());
+        }
         if !super::text::range_is_possible(record.offset_bytes, record.length_bytes) {
             return Err(beyond());
         }

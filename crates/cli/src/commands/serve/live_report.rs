@@ -58,7 +58,10 @@ impl LiveReport {
                 let mut recorder = recorder.borrow_mut();
                 match record.operation {
                     Operation::Read => recorder.read_completed(now.0, latency.0, bytes),
-                    _ => recorder.write_completed(now.0, latency.0, bytes),
+                    Operation::Write { .. } => {
+                        recorder.write_completed(now.0, latency.0, bytes);
+                    }
+                    _ => recorder.other_completed(now.0, latency.0),
                 }
             }
         })

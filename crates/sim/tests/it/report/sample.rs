@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use imbrex_sim::report::{
-    ByCause, DiskUse, Recorder, ReplayMode, Report, Run, SimulationCost, Workload, WorkloadKind,
+    ByCause, DiskUse, HeatMapRecorder, Recorder, ReplayMode, Report, Run, SimulationCost, Workload,
+    WorkloadKind,
 };
 use serde_json::json;
 
@@ -45,6 +46,7 @@ pub fn run(system: &str, home: f64) -> Run {
     let has_bands = system != "cmr-only";
     let mut random = Random(system.bytes().map(u64::from).sum());
     let mut recorder = Recorder::new();
+    let mut band_writes = HeatMapRecorder::new(96, 160);
     let mut now_ns = 0u64;
     let mut fill = 0u64;
     let (capacity, mut bands) = (4_000u64, 0u64);
@@ -63,7 +65,7 @@ pub fn run(system: &str, home: f64) -> Run {
                 let phase = (i / 6_000) * 3_000;
                 for _ in 0..(home as u64).max(1) {
                     let band = phase + random.below(9_000);
-                    recorder.band_written(now_ns + latency_ns, (1 << 20) + band * 300, 6_400);
+                    band_writes.add(now_ns + latency_ns, (1 << 20) + band * 300, 6_400);
                     bands += 1;
                 }
             }
@@ -79,6 +81,7 @@ pub fn run(system: &str, home: f64) -> Run {
     }
     let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
     recorder.finish(now_ns, &mut run);
+    run.figures.band_writes = band_writes.heat_map(now_ns);
     run.requests = 60_000;
     run.read_blocks = 36_000;
     run.write_blocks = 168_000;

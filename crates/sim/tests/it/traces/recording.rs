@@ -121,6 +121,17 @@ fn damage_is_told() {
 }
 
 #[test]
+fn a_record_without_bytes_is_refused() {
+    let bytes = encode(&[TraceRecord::new(0, Read, 4096, 0)]);
+    assert_eq!(
+        read_bytes(&bytes, &ReadOptions::default())
+            .expect_err("no length")
+            .to_string(),
+        "t: a record has length 0; accepted: 1 byte or more, after 0 records"
+    );
+}
+
+#[test]
 fn an_unfinished_recording_is_read_only_when_asked() {
     let good = encode(&sample());
     let options = ReadOptions {

@@ -1,0 +1,117 @@
+//! Values that no run can use are refused with one line: no panic, no silent correction.
+
+use std::fs::File;
+use std::process::{Command, Output, Stdio};
+
+const TRACE: &str = "128166386787582087,mds,1,Write,4096,4096,1331\n";
+
+/// Runs `imbrex` with a trace of one request in `t.csv` and on standard input.
+fn imbrex(arguments: &str, stdout: Stdio) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("t.csv");
+    std::fs::write(&trace, TRACE).expect("a trace");
+    Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder.path())
+        .stdin(File::open(&trace).expect("the trace"))
+        .stdout(stdout)
+        .output()
+        .expect("the command starts")
+}
+
+/// The message of a command that fails with `status` and prints nothing else.
+fn refusal(arguments: &str, status: i32) -> String {
+    let output = imbrex(arguments, Stdio::piped());
+    let message = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(status), "{arguments}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments} printed a result");
+    message
+}
+
+#[test]
+fn values_that_mean_nothing_are_refused() {
+    for (arguments, message) in [
+        (
+            "--systems lru --set cache.capacity=0",
+            "node `cache`: capacity = \"0 B\"; accepted: one block (4096 B) or more",
+        ),
+        (
+            "--systems pore --set cache.zone=4095B",
+            "node `cache`: zone = \"4095 B\"; accepted: one block (4096 B) or more",
+        ),
+        (
+            "--systems pore --set cache.period_blocks=0",
+            "node `cache`: period_blocks = 0; accepted: 1 or more",
+        ),
+        (
+            "--systems smr-only --set translation.persistent_cache=0",
+            "node `translation`: persistent_cache = \"0 B\"; accepted: one block (4096 B) to the \
+             capacity of the drive (5000980856832 B)",
+        ),
+        (
+            "--systems smr-only --set translation.persistent_cache=16000000TB",
+            "node `translation`: persistent_cache = \"16000000 TB\"; accepted: one block (4096 B) to \
+             the capacity of the drive (5000980856832 B)",
+        ),
+        (
+            "--systems cmr-only --streams 4000000000",
+            "--streams 4000000000: accepted: 1 to 4096",
+        ),
+    ] {
+        assert_eq!(
+            refusal(&format!("compare --trace t.csv {arguments}"), 1),
+            format!("imbrex: {message}\n")
+        );
+    }
+}
+
+#[test]
+fn a_scale_that_leaves_no_drive_is_refused() {
+    assert_eq!(
+        refusal("serve lru --emulate --scale 100000000000000 --socket s", 1),
+        "imbrex: scale 100000000000000: leaves less than one block (4096 B) of the drive\n"
+    );
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    assert_eq!(
+        refusal("compare --trace - --systems cmr-only,cmr-only", 1),
+        "imbrex: --trace -: standard input can be read once, and 2 systems are to be compared: give \
+         a file, or one system\n"
+    );
+    assert_eq!(
+        refusal("compare --trace - --systems cmr-only --fit scale", 1),
+        "imbrex: --fit scale reads the trace twice, which standard input does not allow: give a \
+         file\n"
+    );
+    let output = imbrex("compare --trace - --systems cmr-only", Stdio::piped());
+    assert!(output.status.success() && !output.stdout.is_empty());
+}
+
+#[test]
+fn options_that_would_be_ignored_are_wrong_usage() {
+    for arguments in [
+        "--queue-depth 8 --open-loop",
+        "--queue-depth 8 --streams 2",
+        "--speed 2",
+        "--jobs 0",
+    ] {
+        let arguments = format!("compare --trace t.csv --systems cmr-only {arguments}");
+        assert!(refusal(&arguments, 2).starts_with("error: "), "{arguments}");
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_printed_is_a_failure() {
+    for arguments in ["systems", "compare --trace t.csv --systems cmr-only"] {
+        let full = File::options().write(true).open("/dev/full");
+        let output = imbrex(arguments, full.expect("Linux").into());
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(
+            message.starts_with("imbrex: standard output: No space left on device"),
+            "{message}"
+        );
+    }
+}
