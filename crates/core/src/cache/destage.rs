@@ -158,6 +158,20 @@ impl Cache {
         let job = self.jobs.get_mut(id);
         job.outstanding = issued;
         job.ready = issued == 0;
+        if ctx.is_planted(PlantedBug::DestageSlotFreedEarly) {
+            self.free_slots_early(id, ctx);
+        }
+    }
+
+    /// The planted bug: the slots of a destage go to newcomers as soon as it has begun.
+    fn free_slots_early(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let entries = self.jobs.take_entries(id);
+        for entry in &entries {
+            if self.entries.get(*entry).pins == 1 {
+                self.release_slot(*entry, ctx);
+            }
+        }
+        self.jobs.get_mut(id).entries = entries;
     }
 
     fn write_in_turn(&mut self, id: u32, ctx: &mut Context<'_>) {
@@ -191,13 +205,6 @@ impl Cache {
             first += length;
         }
         self.jobs.get_mut(id).outstanding = issued;
-        if ctx.is_planted(PlantedBug::DestageSlotFreedEarly) {
-            for id in &entries {
-                self.entries.get_mut(*id).clear(Flag::Destaging);
-                self.unpin(*id, ctx);
-            }
-            return;
-        }
         self.jobs.get_mut(id).entries = entries;
         if issued == 0 {
             self.destage_done(id, ctx);

@@ -503,7 +503,21 @@ pub fn play(
     steps: Vec<Step>,
     queue_depth: usize,
 ) -> Result<Engine, String> {
-    let (mut engine, mut host) = engine_and_host(stack, disks, queue_depth);
+    let media = disks.iter().map(MemoryDisk::medium).collect();
+    play_on(stack, boxed(disks), media, steps, queue_depth)
+}
+
+/// Like [`play`], over disks of any kind; `media` are those whose volatile writes and failures the
+/// host can watch.
+pub fn play_on(
+    stack: Stack,
+    disks: Vec<Box<dyn Disk>>,
+    media: Vec<Rc<RefCell<Medium>>>,
+    steps: Vec<Step>,
+    queue_depth: usize,
+) -> Result<Engine, String> {
+    let mut engine = engine(stack, disks);
+    let mut host = CheckingHost::new(Vec::new(), queue_depth, media);
     let steps = with_a_last_look(&engine, steps);
     run(&mut engine, &mut host, steps)?;
     Ok(engine)
@@ -518,7 +532,9 @@ pub fn play_with_restart(
     mut steps: Vec<Step>,
     queue_depth: usize,
 ) -> Result<(Stack, Engine), String> {
-    let (mut engine, mut host) = engine_and_host(stack, disks, queue_depth);
+    let media = disks.iter().map(MemoryDisk::medium).collect();
+    let mut engine = engine(stack, boxed(disks));
+    let mut host = CheckingHost::new(Vec::new(), queue_depth, media);
     let later = steps.split_off(steps.len() / 2);
     run(&mut engine, &mut host, steps)?;
     let first = std::mem::replace(&mut engine.stack, rebuilt);
@@ -531,24 +547,20 @@ pub fn play_with_restart(
     Ok((first, engine))
 }
 
-fn engine_and_host(
-    stack: Stack,
-    disks: Vec<MemoryDisk>,
-    queue_depth: usize,
-) -> (Engine, CheckingHost) {
-    let media = disks.iter().map(MemoryDisk::medium).collect();
-    let disks = disks
+fn boxed(disks: Vec<MemoryDisk>) -> Vec<Box<dyn Disk>> {
+    disks
         .into_iter()
         .map(|disk| Box::new(disk) as Box<dyn Disk>)
-        .collect();
-    let buffers = Buffers::new(ContentKind::Stamped);
-    let engine = Engine {
+        .collect()
+}
+
+fn engine(stack: Stack, disks: Vec<Box<dyn Disk>>) -> Engine {
+    Engine {
         stack,
         disks,
-        buffers,
+        buffers: Buffers::new(ContentKind::Stamped),
         in_flight_max: 64,
-    };
-    (engine, CheckingHost::new(Vec::new(), queue_depth, media))
+    }
 }
 
 /// The steps, and every block read once more at the end, from wherever it has ended up.

@@ -554,9 +554,9 @@ pub(crate) fn lay_out(
         Bands::Fixed(size) => bands_fixed(total, blocks(size.bytes())),
         Bands::Ascending => bands_ascending(total, blocks(18 * MIB), blocks(36 * MIB)),
         Bands::Uniform { min, max } => {
-            if min.bytes() % MIB != 0 || max.bytes() % MIB != 0 {
+            if min.bytes() % BLOCK_BYTES != 0 || max.bytes() % BLOCK_BYTES != 0 {
                 return Err(ConfigError::words(format!(
-                    "bands = \"uniform:{min}..{max}\": accepted: whole MiB"
+                    "bands = \"uniform:{min}..{max}\": accepted: whole blocks of 4 KiB"
                 )));
             }
             bands_uniform(total, blocks(min.bytes()), blocks(max.bytes()), seed)

@@ -1,7 +1,16 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
 mod calibration;
+mod destructive;
 mod disks;
 mod experiments;
+#[path = "../../../core/tests/it/harness.rs"]
+#[allow(
+    dead_code,
+    reason = "the core tests use more of it than the tests of whole stacks"
+)]
+mod harness;
 mod report;
+mod simulate;
 mod traces;
+mod untimed;

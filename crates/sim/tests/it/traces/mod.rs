@@ -56,7 +56,7 @@ fn record(
 }
 
 /// The folder of sample traces beside the repository, or `None`, loudly.
-fn samples() -> Option<PathBuf> {
+pub fn samples() -> Option<PathBuf> {
     let from_environment =
         std::env::var_os("IMBREX_SHARED").map(|shared| PathBuf::from(shared).join("traces"));
     let mut folders = from_environment.into_iter().chain(

@@ -1,0 +1,129 @@
+//! One stack on one workload, with the counts of its nodes.
+
+use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::counters::{Counter, Counts};
+use imbrex_core::engine::Engine;
+use imbrex_core::map::BandTable;
+use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, Workload};
+use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
+use imbrex_sim::report::{Recorder, ReplayMode};
+use imbrex_sim::simulation::VirtualClock;
+use imbrex_sim::trace::{ReadOptions, TraceRecord};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the replacement and the translation did, counted in blocks; all zero without a cache or a
+/// translation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub read_hits: u64,
+    pub write_hits: u64,
+    pub dirty_evictions: u64,
+    pub clean_evictions: u64,
+    pub forced_evictions: u64,
+    pub divisions: u64,
+    pub appended: u64,
+    pub merged: u64,
+    pub bands_rewritten: u64,
+    pub band_blocks_written: u64,
+}
+
+impl Totals {
+    fn of(cache: &Counts, translation: &Counts) -> Totals {
+        Totals {
+            read_hits: cache.counter(Counter::ReadHits),
+            write_hits: cache.counter(Counter::WriteHits),
+            dirty_evictions: cache.counter(Counter::DirtyEvictions),
+            clean_evictions: cache.counter(Counter::CleanEvictions),
+            forced_evictions: cache.counter(Counter::ForcedEvictions),
+            divisions: cache.counter(Counter::RegionDivisions),
+            appended: translation.counter(Counter::PersistentCacheAppendedBlocks),
+            merged: translation.counter(Counter::PersistentCacheMergedBlocks),
+            bands_rewritten: translation.counter(Counter::BandsRewritten),
+            band_blocks_written: translation.counter(Counter::BandBlocksWritten),
+        }
+    }
+}
+
+/// A stack that was run.
+pub struct Simulated {
+    pub totals: Totals,
+    pub capacity_blocks: u64,
+    pub log_blocks: u64,
+    pub bands: BandTable,
+}
+
+/// A ready-made stack with settings such as `cache.capacity=40MiB`.
+pub fn stack(name: &str, settings: &[&str]) -> StackConfig {
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|text| Setting::parse(text).expect("a setting"))
+        .collect();
+    StackConfig::load(name, &settings).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A trace file or `synthetic:RECIPE/SCALE`.
+pub fn workload(path: &str) -> Workload {
+    Workload {
+        path: path.to_string(),
+        options: ReadOptions::default(),
+        limit: None,
+    }
+}
+
+/// Its records.
+pub fn records(workload: &Workload) -> Vec<TraceRecord> {
+    let reader = workload.records().unwrap_or_else(|error| panic!("{error}"));
+    reader
+        .map(|record| record.unwrap_or_else(|error| panic!("{error}")))
+        .collect()
+}
+
+/// Back to back.
+pub fn back_to_back(depth: u32) -> ReplayOptions {
+    ReplayOptions {
+        mode: ReplayMode::ClosedLoop { depth },
+        limit: None,
+        drop_reads: false,
+        fit: Fit::Refuse,
+    }
+}
+
+/// Runs a stack that has a cache and a translation; reads are replayed in both modes.
+pub fn simulate(config: &StackConfig, workload: &Workload, depth: u32) -> Simulated {
+    let plan = Plan::new(config, &BuildOptions::simulate(1)).expect("a plan");
+    let bands = plan.bands().expect("a translation");
+    let touched_bytes = workload
+        .touched_bytes(bands, plan.blocks(), Fit::Refuse, plan.is_write_only())
+        .expect("a trace");
+    let built = plan
+        .build(Some(touched_bytes), None, ContentKind::Counted)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut engine = Engine {
+        stack: built.stack,
+        disks: built.disks,
+        buffers: Buffers::new(ContentKind::Counted),
+        in_flight_max: depth,
+    };
+    let records = records(workload).into_iter().map(Ok);
+    let recorder = Rc::new(RefCell::new(Recorder::new()));
+    let mut replayer = Replayer::new(records, back_to_back(depth), plan.blocks(), recorder);
+    let mut clock = VirtualClock::default();
+    engine.run(&mut clock, &mut replayer, &mut |_, _| {});
+    replayer
+        .take_error()
+        .unwrap_or_else(|error| panic!("{error}"));
+    let counts = |node| engine.stack.counts(node);
+    Simulated {
+        totals: Totals::of(
+            built.describe.cache.map_or(&Counts::default(), counts),
+            built
+                .describe
+                .translation
+                .map_or(&Counts::default(), counts),
+        ),
+        capacity_blocks: built.describe.capacity_blocks.unwrap_or(0),
+        log_blocks: built.describe.persistent_cache_blocks.unwrap_or(0),
+        bands: bands.clone(),
+    }
+}
