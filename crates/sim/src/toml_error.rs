@@ -20,12 +20,45 @@ pub struct TomlError {
 /// When it is not TOML or does not fit `T`; an unknown key comes with the nearest known one.
 pub fn from_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let line = 1 + text[..start.min(text.len())].matches('\n').count();
+        let span = error.span().unwrap_or_default();
+        let line_at = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
+        let (first, last) = (line_at(span.start), line_at(span.end));
+        let message = explain(error.message());
+        let (line, message) = match find_culprit(text, first, last, error.message()) {
+            Some((line, Some(key))) => (line, format!("{key}: {message}")),
+            Some((line, None)) => (line, message),
+            None => (first, message),
+        };
         TomlError {
             file: file.to_string(),
             line,
-            message: explain(error.message()),
+            message,
+        }
+    })
+}
+
+/// Where serde can say only which tables an error lies in (`first..=last` are their lines): the
+/// line with the word that the message quotes first, and the key when the word is in its value.
+fn find_culprit<'a>(
+    text: &'a str,
+    first: usize,
+    last: usize,
+    message: &str,
+) -> Option<(usize, Option<&'a str>)> {
+    let word = message.split('`').nth(1)?;
+    if first == last || message.starts_with("missing field") {
+        return None;
+    }
+    let lines = text.lines().enumerate().skip(first - 1);
+    lines.take(last + 1 - first).find_map(|(index, line)| {
+        let (key, value) = line.split_once('=')?;
+        let key = key.trim();
+        let value = value.split('#').next().unwrap_or(value).trim();
+        let value = value.trim_matches(['"', '\'']);
+        match (key == word, value == word) {
+            (true, _) => Some((index + 1, None)),
+            (false, true) => Some((index + 1, Some(key))),
+            (false, false) => None,
         }
     })
 }
@@ -96,6 +129,40 @@ mod tests {
             "a.toml:2: unknown field `rotation_rmp`, expected one of `rotation_rpm`, `heads`, \
              `capacity`; did you mean `rotation_rpm`?"
         );
+    }
+
+    #[derive(serde::Deserialize, Debug)]
+    #[allow(dead_code)]
+    struct Tables {
+        node: Vec<Node>,
+    }
+
+    #[derive(serde::Deserialize, Debug)]
+    #[serde(tag = "kind", rename_all = "kebab-case")]
+    #[allow(dead_code)]
+    enum Node {
+        Disk(Table),
+    }
+
+    #[test]
+    fn an_error_in_one_of_several_tables_names_its_line_and_key() {
+        let first = "[[node]]\nkind = 'disk'\nrotation_rpm = 1\nheads = 2\n";
+        let message = |second: &str| {
+            let text = format!("{first}[[node]] # 1\nkind = 'disk'\n{second}");
+            from_toml::<Tables>("a.toml", &text)
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            message("rotation_rpm = 1\nhaeds = 2\n"),
+            "a.toml:8: unknown field `haeds`, expected one of `rotation_rpm`, `heads`, \
+             `capacity`; did you mean `heads`?"
+        );
+        assert_eq!(
+            message("rotation_rpm = 1\nheads = -5 # none\n"),
+            "a.toml:8: heads: invalid value: integer `-5`, expected u32"
+        );
+        assert!(message("heads = 2\n").ends_with("missing field `rotation_rpm`"));
     }
 
     #[test]

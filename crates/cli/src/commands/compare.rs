@@ -4,7 +4,8 @@ use super::{batch_jobs, settings, workload, write_results};
 use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_sim::experiment::config::CacheMode;
-use imbrex_sim::experiment::{Batch, Case, StackConfig, ready_made};
+use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
+use imbrex_sim::toml_error::nearest;
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
@@ -29,11 +30,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     for setting in &settings {
         if !configs.iter().any(|config| config.has_node(&setting.node)) {
-            return Err(format!(
-                "--set {}.{}: no compared stack has a node `{}`",
-                setting.node, setting.key, setting.node
-            )
-            .into());
+            return Err(unknown_node(setting, &configs).into());
         }
     }
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
@@ -59,4 +56,23 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     };
     let report = batch.run(&super::progress)?;
     write_results(&report, &args.output)
+}
+
+/// What to say of a setting for a node that no stack has.
+fn unknown_node(setting: &Setting, configs: &[StackConfig]) -> String {
+    let mut known: Vec<&str> = Vec::new();
+    for node in configs.iter().flat_map(|config| &config.node) {
+        if !known.contains(&node.name()) {
+            known.push(node.name());
+        }
+    }
+    let hint = nearest(&setting.node, known.iter().copied())
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    format!(
+        "--set {}.{}: no compared stack has a node `{}`{hint} (known: {})",
+        setting.node,
+        setting.key,
+        setting.node,
+        known.join(", ")
+    )
 }

@@ -111,8 +111,9 @@ impl Plan {
                         "a disk cannot be named `total`: reports use that name for the sum",
                     ));
                 }
-                let drive = Drive::open(&disk.drive)
-                    .map_err(|error| ConfigError::words(error.to_string()))?;
+                let drive = Drive::open(&disk.drive).map_err(|error| {
+                    ConfigError::words(format!("node `{}`: {error}", disk.name))
+                })?;
                 drives.insert(disk.name.clone(), drive);
             }
         }

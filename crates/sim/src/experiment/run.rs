@@ -263,9 +263,13 @@ impl Task<'_> {
                 fill.observe(now, stack);
             },
         );
-        replayer.take_error().map_err(|error| RunError::Replay {
-            trace: self.workload.path.clone(),
-            error: Box::new(error),
+        replayer.take_error().map_err(|error| match error {
+            // It names the trace, and the line.
+            ReplayError::Trace(error) => RunError::Trace(error),
+            error => RunError::Replay {
+                trace: self.workload.path.clone(),
+                error: Box::new(error),
+            },
         })?;
         let workload = report::Workload {
             path: self.workload.path.clone(),

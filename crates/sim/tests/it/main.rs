@@ -2,8 +2,10 @@
 
 mod calibration;
 mod destructive;
+mod determinism;
 mod disks;
 mod experiments;
+mod golden;
 #[path = "../../../core/tests/it/harness.rs"]
 #[allow(
     dead_code,
@@ -14,3 +16,4 @@ mod report;
 mod simulate;
 mod traces;
 mod untimed;
+mod write_amplification_order;

@@ -18,6 +18,13 @@ fn schema_document() -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// What in a report is not as the schema says.
+pub fn schema_violations(report: &Report) -> Vec<String> {
+    let document = schema_document();
+    let value: Value = serde_json::from_str(&report.to_json()).unwrap();
+    schema::violations(&document, &document, &value, "report")
+}
+
 fn keys(value: &Value) -> Vec<&str> {
     value
         .as_object()

@@ -1,0 +1,246 @@
+//! Bad input gives one line on standard error that names the file, the line and field or the
+//! option, the value, and what is accepted; never a panic. Status 1 says that the command failed,
+//! 2 that it was called wrongly.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const MSR_READ: &str = "128166386787582087,mds,1,Read,1211904,4608,1331\n";
+const SIZE: &str = "a size is written like `4KiB`, `256MiB`, `20GiB` (binary; a bare k, M, G, T is \
+                    binary too) or `20GB`, `8TB` (decimal)";
+
+fn imbrex(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the command starts")
+}
+
+/// Runs `compare` in a folder with the given files; checks that it fails with status 1, prints
+/// nothing else, and returns its message.
+fn failure(files: &[(&str, &[u8])], arguments: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in files {
+        std::fs::write(folder.path().join(name), content).expect("a file");
+    }
+    let arguments: Vec<&str> = ["compare"]
+        .into_iter()
+        .chain(arguments.split_whitespace())
+        .collect();
+    let output = imbrex(folder.path(), &arguments);
+    let message = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
+    let line = message.strip_suffix('\n').expect("a line");
+    assert!(!line.contains('\n'), "more than one line: {message}");
+    let message = line
+        .strip_prefix("imbrex: ")
+        .expect("the name of the command");
+    message.to_string()
+}
+
+/// The message about a trace.
+fn of_trace(trace: &str) -> String {
+    failure(&[("t.csv", trace.as_bytes())], "--trace t.csv")
+}
+
+/// The message about the ready-made `lru` with one text in it replaced, and the number of the
+/// first line that changed.
+fn of_stack(from: &str, to: &str) -> (String, usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = imbrex(folder.path(), &["systems", "--show", "lru"]);
+    let original = String::from_utf8(output.stdout).expect("text");
+    let changed = original.replace(from, to);
+    let lines = original.lines().zip(changed.lines());
+    let line = 1 + lines.take_while(|(a, b)| a == b).count();
+    let files = [
+        ("t.csv", MSR_READ.as_bytes()),
+        ("s.toml", changed.as_bytes()),
+    ];
+    (failure(&files, "--trace t.csv --systems s.toml"), line)
+}
+
+/// The message about options over a trace that is in order.
+fn of_options(options: &str) -> String {
+    let options = format!("--trace t.csv {options}");
+    failure(&[("t.csv", MSR_READ.as_bytes())], &options)
+}
+
+#[test]
+fn a_truncated_trace() {
+    assert_eq!(
+        of_trace(&format!("{MSR_READ}128166386816018591,mds,1,Wri")),
+        "t.csv, line 2: the line ends after 4 fields; accepted: 7 fields: Timestamp, Hostname, \
+         DiskNumber, Type, Offset, Size, ResponseTime"
+    );
+    let whole = zstd_frame(MSR_READ.repeat(100).as_bytes());
+    let half = &whole[..whole.len() / 2];
+    assert_eq!(
+        failure(&[("t.csv.zst", half)], "--trace t.csv.zst"),
+        "t.csv.zst: the zstd stream cannot be read to its end after 0 records: incomplete frame"
+    );
+}
+
+/// A zstd frame with one raw block (RFC 8878, section 3.1.1): magic, header of a single segment
+/// with a size of two bytes, block header, data.
+fn zstd_frame(data: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x60];
+    frame.extend(((data.len() - 256) as u16).to_le_bytes());
+    frame.extend(&((data.len() as u32) << 3 | 1).to_le_bytes()[..3]);
+    frame.extend(data);
+    frame
+}
+
+#[test]
+fn a_field_that_is_no_number() {
+    assert_eq!(
+        of_trace(&format!(
+            "{MSR_READ}128166386816018591,mds,1,Write,321x,16384,2326\n"
+        )),
+        "t.csv, line 2, field 5 (Offset): \"321x\" is not a number; accepted: an unsigned \
+         integer, in bytes"
+    );
+}
+
+#[test]
+fn an_offset_beyond_the_device() {
+    assert_eq!(
+        of_trace(&format!(
+            "{MSR_READ}128166386816018591,mds,1,Write,9000000000000,16384,2326\n"
+        )),
+        "t.csv: record 2: write of 16384 bytes at offset 9000000000000 ends beyond the device of \
+         500107862016 bytes; use a larger device, or --fit wrap or --fit scale"
+    );
+}
+
+#[test]
+fn an_unknown_column() {
+    let columns = [("t.csv", b"a,b,c\n1,2,3\n".as_slice())];
+    assert_eq!(
+        failure(
+            &columns,
+            "--trace t.csv --format csv --map off=offset,len=b"
+        ),
+        "column map \"off=offset,len=b\": unknown column \"offset\"; accepted: a, b, c or a \
+         number from 1 to 3"
+    );
+    assert_eq!(
+        failure(&columns, "--trace t.csv --format csv --map off=a,length=b"),
+        "column map \"off=a,length=b\": unknown key \"length\"; accepted: time, op, off, len, \
+         dev, resp"
+    );
+}
+
+#[test]
+fn an_empty_file_and_none() {
+    assert_eq!(
+        of_trace(""),
+        "t.csv: the file is empty; accepted: a trace with at least one request"
+    );
+    assert_eq!(
+        failure(&[], "--trace t.csv"),
+        "t.csv: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn an_unknown_system_suggests_the_nearest() {
+    assert_eq!(
+        of_options("--systems lru,poer"),
+        "unknown system `poer`; did you mean `pore`? (known: cmr-only, smr-only, lru, lru-band, \
+         pore-cf, pore-pf, pore; or the path of a TOML file)"
+    );
+    assert_eq!(
+        of_options("--systems zebra"),
+        "unknown system `zebra` (known: cmr-only, smr-only, lru, lru-band, pore-cf, pore-pf, \
+         pore; or the path of a TOML file)"
+    );
+}
+
+#[test]
+fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
+    let (message, line) = of_stack("policy = ", "polcy = ");
+    let expected = format!("s.toml:{line}: unknown field `polcy`, expected one of `name`, ");
+    assert!(message.starts_with(&expected), "{message}");
+    assert!(message.ends_with("; did you mean `policy`?"), "{message}");
+    let (message, line) = of_stack("policy = \"lru\"", "policy = \"lur\"");
+    assert_eq!(
+        message,
+        format!(
+            "s.toml:{line}: policy: unknown variant `lur`, expected one of `lru`, `lru-band`, \
+             `pore`, `unlimited`, `opt`; did you mean `lru`?"
+        )
+    );
+    let message = of_options("--set cache.capacty=40MiB");
+    let expected = "--set cache.capacty=\"40MiB\": unknown field `capacty`, expected one of ";
+    assert!(message.starts_with(expected), "{message}");
+    assert!(message.ends_with("; did you mean `capacity`?"), "{message}");
+    assert_eq!(
+        of_options("--set cahce.capacity=40MiB --systems lru"),
+        "--set cahce.capacity: no compared stack has a node `cahce`; did you mean `cache`? \
+         (known: smr, translation, ssd, cache)"
+    );
+}
+
+#[test]
+fn a_size_without_a_unit() {
+    assert_eq!(
+        of_options("--set cache.capacity=40"),
+        format!("--set cache.capacity=40: `40` has no unit: {SIZE}")
+    );
+    for value in ["2000", "\"2000\""] {
+        let (message, line) = of_stack("\"2 %\"", value);
+        assert_eq!(
+            message,
+            format!("s.toml:{line}: capacity: `2000` has no unit: {SIZE}")
+        );
+    }
+}
+
+#[test]
+fn values_out_of_range() {
+    assert_eq!(
+        of_options("--queue-depth 0"),
+        "--queue-depth 0: accepted: 1 or more"
+    );
+    assert_eq!(
+        of_options("--set cache.period_persistent_caches=0"),
+        "node `cache`: period_persistent_caches = 0; accepted: a number above 0"
+    );
+    assert_eq!(
+        of_options("--set cache.capacity=200%"),
+        "--set cache.capacity=\"200%\": `200%` is not a share: a share is written like `2 %` or \
+         `1/256 of touched bands`"
+    );
+    assert_eq!(
+        of_options("--set smr.drive=st5000as001"),
+        "node `smr`: unknown drive `st5000as001`: did you mean `st5000as0011`?; known are 850evo, \
+         cmr-500gb-7200, pblaze4, st5000as0011, or the path of a TOML file"
+    );
+    assert_eq!(
+        of_options("--set nonsense"),
+        "`nonsense` is not a setting; write NODE.KEY=VALUE, such as cache.capacity=40MiB"
+    );
+}
+
+#[test]
+fn a_command_called_wrongly_ends_with_status_2() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, part) in [
+        (["compare", "--colour"], "unexpected argument '--colour'"),
+        (
+            ["compare", "--queue-depth=many"],
+            "'many' for '--queue-depth <N>'",
+        ),
+        (
+            ["comprae", "--trace=x"],
+            "a similar subcommand exists: 'compare'",
+        ),
+    ] {
+        let output = imbrex(folder.path(), &arguments);
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+}

@@ -1,0 +1,85 @@
+//! PORE rewrites less than LRU-band, and LRU-band less than LRU, on every real workload at hand
+//! that makes LRU rewrite bands at all.
+
+use crate::simulate::{back_to_back, stack, workload};
+use crate::traces::samples;
+use imbrex_sim::experiment::{Batch, Case, Workload};
+use imbrex_sim::report::Run;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// With fewer rewrites by LRU the order says nothing.
+const BANDS_REWRITTEN_MIN: u64 = 100;
+
+/// The three caches in the order of what they rewrite, least first.
+const SYSTEMS: [&str; 3] = ["pore", "lru-band", "lru"];
+
+fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
+    let settings = [format!("cache.mode={mode}"), "cache.capacity=2 %".into()];
+    let cases = SYSTEMS.map(|name| Case {
+        config: stack(name, &settings.each_ref().map(String::as_str)),
+        parameters: BTreeMap::new(),
+        replay: imbrex_sim::replay::ReplayOptions {
+            drop_reads: mode == "write-only",
+            ..back_to_back(1)
+        },
+    });
+    let batch = Batch {
+        workload: workload.clone(),
+        seed: 1,
+        cases: cases.to_vec(),
+        jobs: 2,
+    };
+    batch
+        .run(&|_| ())
+        .unwrap_or_else(|error| panic!("{error}"))
+        .runs
+}
+
+/// Panics when the order is wrong; false when the workload says nothing.
+fn check(path: &str) -> bool {
+    let mut conclusive = true;
+    for mode in ["read-write", "write-only"] {
+        let runs = runs(&workload(path), mode);
+        let host = |run: &Run| run.write_amplification.host.expect("bands and writes");
+        let figures: Vec<String> = runs
+            .iter()
+            .map(|run| format!("{} {:.2}", run.system, host(run)))
+            .collect();
+        let rewritten = runs[2].bands_rewritten;
+        let line = format!("{path}, {mode}: {}", figures.join(" < "));
+        if rewritten < BANDS_REWRITTEN_MIN {
+            println!("{line}: inconclusive, LRU rewrote {rewritten} bands");
+            conclusive = false;
+            continue;
+        }
+        println!("{line}, LRU rewrote {rewritten} bands");
+        assert!(runs.windows(2).all(|w| host(&w[0]) < host(&w[1])), "{line}");
+    }
+    conclusive
+}
+
+#[test]
+fn on_a_captured_trace() {
+    let Some(folder) = samples() else {
+        return;
+    };
+    let path = folder.join("cloudphysics_libcachesim.csv.zst");
+    assert!(check(path.to_str().expect("a readable name")));
+}
+
+#[test]
+fn on_every_shipped_recording() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let mut paths: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder of workloads")
+        .map(|entry| entry.expect("a readable folder").path())
+        .map(|path| path.to_str().expect("a readable name").to_string())
+        .filter(|path| path.contains(".imbrex"))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "no recording ships");
+    for path in paths {
+        check(&path);
+    }
+}
