@@ -20,11 +20,10 @@ pub struct TomlError {
 /// When it is not TOML or does not fit `T`; an unknown key comes with the nearest known one.
 pub fn from_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|error| {
-        let span = error.span().unwrap_or_default();
-        let line_at = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
-        let (first, last) = (line_at(span.start), line_at(span.end));
+        let start = error.span().map_or(0, |span| span.start);
+        let first = 1 + text[..start.min(text.len())].matches('\n').count();
         let message = explain(error.message());
-        let (line, message) = match find_culprit(text, first, last, error.message()) {
+        let (line, message) = match find_culprit(text, first, error.message()) {
             Some((line, Some(key))) => (line, format!("{key}: {message}")),
             Some((line, None)) => (line, message),
             None => (first, message),
@@ -37,20 +36,21 @@ pub fn from_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlE
     })
 }
 
-/// Where serde can say only which tables an error lies in (`first..=last` are their lines): the
-/// line with the word that the message quotes first, and the key when the word is in its value.
+/// Of an error in one of several tables serde knows only where the first begins. The line is then
+/// the one, if there is only one, with the word that the message quotes first; with it comes the
+/// key when the word is the value.
 fn find_culprit<'a>(
     text: &'a str,
     first: usize,
-    last: usize,
     message: &str,
 ) -> Option<(usize, Option<&'a str>)> {
     let word = message.split('`').nth(1)?;
-    if first == last || message.starts_with("missing field") {
+    let is_header = text.lines().nth(first - 1)?.trim_start().starts_with('[');
+    if !is_header || message.starts_with("missing field") {
         return None;
     }
-    let lines = text.lines().enumerate().skip(first - 1);
-    lines.take(last + 1 - first).find_map(|(index, line)| {
+    let lines = text.lines().enumerate().skip(first);
+    let mut found = lines.filter_map(|(index, line)| {
         let (key, value) = line.split_once('=')?;
         let key = key.trim();
         let value = value.split('#').next().unwrap_or(value).trim();
@@ -60,7 +60,8 @@ fn find_culprit<'a>(
             (false, true) => Some((index + 1, Some(key))),
             (false, false) => None,
         }
-    })
+    });
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// Serde's sentence on an unknown field or variant, with the nearest known name in front of the
