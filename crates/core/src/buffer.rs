@@ -91,6 +91,8 @@ struct Buffer {
     blocks: u32,
     /// Issued operations that still hold a part of it.
     lent: u32,
+    /// Those of them that a disk has.
+    at_disk: u32,
     allocated: bool,
     content: Content,
 }
@@ -167,6 +169,7 @@ impl Buffers {
         let buffer = Buffer {
             blocks: 0,
             lent: 0,
+            at_disk: 0,
             allocated: false,
             content: self.new_content(blocks),
         };
@@ -251,10 +254,26 @@ impl Buffers {
         }
     }
 
-    /// True when an issued operation holds a part of the slice's buffer.
+    /// An operation went to a disk with the slice.
     #[inline]
-    pub(crate) fn is_lent(&self, slice: BufferSlice) -> bool {
-        slice.blocks > 0 && self.slab[slice.buffer.0 as usize].lent > 0
+    pub(crate) fn hand_to_disk(&mut self, slice: BufferSlice) {
+        if slice.blocks > 0 {
+            self.slab[slice.buffer.0 as usize].at_disk += 1;
+        }
+    }
+
+    /// The disk is done with it.
+    #[inline]
+    pub(crate) fn take_from_disk(&mut self, slice: BufferSlice) {
+        if slice.blocks > 0 {
+            self.slab[slice.buffer.0 as usize].at_disk -= 1;
+        }
+    }
+
+    /// True when a disk holds a part of the slice's buffer.
+    #[inline]
+    pub(crate) fn is_at_disk(&self, slice: BufferSlice) -> bool {
+        slice.blocks > 0 && self.slab[slice.buffer.0 as usize].at_disk > 0
     }
 
     /// The data of a slice; `None` unless the buffers hold bytes.

@@ -81,6 +81,9 @@ impl Context<'_> {
     #[inline]
     pub fn issue(&mut self, issue: Issue) {
         self.buffers.lend(issue.buffer);
+        if self.router.is_disk_behind(self.node, issue.port) {
+            self.buffers.hand_to_disk(issue.buffer);
+        }
         self.router
             .issue(Issuer::Node(self.node, issue.port), issue);
     }
@@ -187,7 +190,7 @@ impl Context<'_> {
 
     #[inline]
     fn assert_not_at_disk(&self, slice: BufferSlice) {
-        if self.buffers.is_lent(slice) {
+        if self.buffers.is_at_disk(slice) {
             self.router.assert_not_at_disk(slice);
         }
     }

@@ -67,6 +67,8 @@ pub(crate) enum Message {
 /// The queues between the nodes and the table of requests in flight.
 pub(crate) struct Router {
     nodes: Vec<NodeState>,
+    /// The node of each disk.
+    disks: Vec<NodeId>,
     in_flight: Vec<InFlight>,
     free: Vec<u32>,
     pub messages: VecDeque<Message>,
@@ -80,8 +82,14 @@ pub(crate) struct Router {
 
 impl Router {
     pub fn new(nodes: Vec<NodeState>) -> Router {
+        let mut disks: Vec<(DiskId, NodeId)> = (0..)
+            .zip(&nodes)
+            .filter_map(|(index, node)| Some((node.disk?, NodeId(index))))
+            .collect();
+        disks.sort_unstable_by_key(|(disk, _)| disk.0);
         Router {
             nodes,
+            disks: disks.into_iter().map(|(_, node)| node).collect(),
             in_flight: Vec::new(),
             free: Vec::new(),
             messages: VecDeque::new(),
@@ -114,6 +122,25 @@ impl Router {
     #[inline]
     pub fn node_mut(&mut self, node: NodeId) -> &mut NodeState {
         &mut self.nodes[node.0 as usize]
+    }
+
+    /// The leaf that is a disk. Panics when the stack has no such disk.
+    #[inline]
+    pub fn node_of(&self, disk: DiskId) -> NodeId {
+        self.disks[usize::from(disk.0)]
+    }
+
+    /// True when operations issued there go to a disk.
+    #[inline]
+    pub fn is_disk_behind(&self, node: NodeId, port: Port) -> bool {
+        let below = self.node(node).ports[usize::from(port.0)].below;
+        self.node(below).disk.is_some()
+    }
+
+    /// The data of a request in flight.
+    #[inline]
+    pub fn buffer_of(&self, id: RequestId) -> BufferSlice {
+        self.in_flight[id.index as usize].buffer
     }
 
     pub fn nodes(&self) -> &[NodeState] {

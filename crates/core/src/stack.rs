@@ -87,6 +87,9 @@ impl Stack {
             buffer,
         } = arrival;
         buffers.lend(buffer);
+        if self.router.node(self.top).disk.is_some() {
+            buffers.hand_to_disk(buffer);
+        }
         let host = HostOperation {
             operation,
             extent,
@@ -111,14 +114,9 @@ impl Stack {
         completion: DiskCompletion,
         buffers: &mut Buffers,
     ) {
-        let node = self
-            .router
-            .nodes()
-            .iter()
-            .position(|node| node.disk == Some(disk))
-            .expect("a completion from a disk of the stack");
-        self.router
-            .finish(completion.id, NodeId(node as u16), completion.result);
+        let node = self.router.node_of(disk);
+        buffers.take_from_disk(self.router.buffer_of(completion.id));
+        self.router.finish(completion.id, node, completion.result);
         self.deliver(now, buffers);
     }
 

@@ -67,8 +67,18 @@ impl Rate {
     /// The time `bytes` take at this rate, rounded to the nearest nanosecond.
     #[inline]
     pub fn time_of(self, bytes: u64) -> Duration {
-        let (bytes, rate) = (u128::from(bytes), u128::from(self.0));
-        Duration(((bytes * 1_000_000_000 + rate / 2) / rate) as u64)
+        const NS_PER_S: u64 = 1_000_000_000;
+        let exact = bytes
+            .checked_mul(NS_PER_S)
+            .and_then(|ns| ns.checked_add(self.0 / 2));
+        match exact {
+            Some(ns) => Duration(ns / self.0),
+            // More than 18 GB at once: the same in twice the width, which is far slower.
+            None => {
+                let (bytes, rate) = (u128::from(bytes), u128::from(self.0));
+                Duration(((bytes * u128::from(NS_PER_S) + rate / 2) / rate) as u64)
+            }
+        }
     }
 }
 

@@ -24,6 +24,8 @@ struct Admission {
     request: Request,
     host: u32,
     run: Option<Run>,
+    /// The destage that the next evicted block may join.
+    destage: Option<u32>,
     hits: u64,
     events: PolicyEvents,
 }
@@ -151,12 +153,14 @@ impl Cache {
             request,
             host: self.hosts.open(request.id),
             run: None,
+            destage: None,
             hits: 0,
             events: PolicyEvents::default(),
         }
     }
 
     fn admitted(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
+        self.close_destage(&mut admission.destage, ctx);
         self.end_run(&mut admission, ctx);
         Cache::count_events(admission.events, ctx);
         self.end_part(admission.host, None, ctx);
@@ -177,7 +181,7 @@ impl Cache {
         kind: AccessKind,
         ctx: &mut Context<'_>,
     ) -> u32 {
-        self.make_room(&mut admission.events, ctx);
+        self.make_room(&mut admission.destage, &mut admission.events, ctx);
         let lba = admission.lba(index);
         let older = self.entries.find(lba);
         if let Some(older) = older {

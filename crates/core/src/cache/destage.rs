@@ -44,21 +44,27 @@ impl DestageQueue {
 }
 
 impl Cache {
-    /// Evicts until there is room for one block.
-    pub(super) fn make_room(&mut self, events: &mut PolicyEvents, ctx: &mut Context<'_>) {
+    /// Evicts until there is room for one block. `open` is the destage that blocks evicted for the
+    /// same request may still join.
+    pub(super) fn make_room(
+        &mut self,
+        open: &mut Option<u32>,
+        events: &mut PolicyEvents,
+        ctx: &mut Context<'_>,
+    ) {
         while self.cached_blocks >= self.settings.capacity_blocks {
             let mut victims = mem::take(&mut self.victims);
             self.policy.victims(&mut victims, events);
             assert!(!victims.is_empty(), "a full cache without a victim");
-            self.evict(&victims, ctx);
+            self.evict(&victims, open, ctx);
             victims.clear();
             self.victims = victims;
         }
     }
 
-    /// Takes the victims out of the map; dirty ones that adjoin below become one destage.
-    fn evict(&mut self, victims: &[u32], ctx: &mut Context<'_>) {
-        let mut open: Option<u32> = None;
+    /// Takes the victims out of the map; dirty ones that adjoin below become one destage, with those
+    /// evicted for an earlier block of the same request.
+    fn evict(&mut self, victims: &[u32], open: &mut Option<u32>, ctx: &mut Context<'_>) {
         let (mut dirty_evictions, mut clean_evictions) = (0, 0);
         for &id in victims {
             let entry = self.entries.get(id);
@@ -80,29 +86,33 @@ impl Cache {
             let entry = self.entries.get(id);
             let unsettled = entry.writes > 0 || entry.is(Flag::HasOlder);
             let lba = entry.lba;
+            // What it waits for may itself wait for a slot of the open destage, which therefore
+            // must not wait for it.
             let adjoins = open.filter(|job| {
                 let extent = self.jobs.get(*job).extent;
-                extent.end() == lba && extent.blocks.0 < DESTAGE_RUN_BLOCKS_MAX
+                !unsettled && extent.end() == lba && extent.blocks.0 < DESTAGE_RUN_BLOCKS_MAX
             });
             let job = adjoins.unwrap_or_else(|| {
-                if let Some(job) = open {
-                    self.unblock(job, ctx);
-                }
+                self.close_destage(open, ctx);
                 let job = self.open_destage(lba);
                 self.destages.push(job);
                 job
             });
-            open = Some(job);
+            *open = Some(job);
             self.add_to_destage(job, id);
             if unsettled {
                 self.block_on(job, id, Event::Settled);
             }
         }
-        if let Some(job) = open {
-            self.unblock(job, ctx);
-        }
         ctx.count(Counter::DirtyEvictions, dirty_evictions);
         ctx.count(Counter::CleanEvictions, clean_evictions);
+    }
+
+    /// Lets a destage begin that nothing will join any more.
+    pub(super) fn close_destage(&mut self, open: &mut Option<u32>, ctx: &mut Context<'_>) {
+        if let Some(job) = open.take() {
+            self.unblock(job, ctx);
+        }
     }
 
     /// A destage without blocks yet, to be put in the queue.

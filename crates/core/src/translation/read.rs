@@ -181,6 +181,13 @@ impl PersistentCache {
         }
     }
 
+    /// Where the slots from `position` to `end` lie on the disk, as far as the ring does not begin
+    /// anew.
+    pub(super) fn log_extent_to(&self, position: u64, end: u64) -> Extent {
+        let to_wrap = self.settings.log_blocks.0 - self.log.slot(position);
+        self.log_extent(position, to_wrap.min(end - position))
+    }
+
     /// Where the slots of positions in the log lie on the disk.
     pub(super) fn log_extent(&self, position: u64, blocks: u64) -> Extent {
         let start = self.layout.areas().persistent_cache.start.0;

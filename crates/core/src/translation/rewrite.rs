@@ -16,7 +16,7 @@ use crate::counters::Counter;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::map::BandId;
+use crate::map::{BandId, Piece};
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::units::{Duration, Instant};
@@ -264,11 +264,22 @@ impl PersistentCache {
             ctx.zero(part);
         }
         let gathered = core::mem::take(&mut self.gathered);
-        for piece in &gathered {
-            let blocks = piece.extent.blocks.0;
-            let part = rewrite.buffer.part(piece.extent.start.0 - start, blocks);
-            let slots = self.log_extent(piece.position, blocks);
-            self.issue_for_rewrite(Operation::Read, slots, part, Cause::Cleaning, ctx);
+        // Writes that came one after another in address order are one run of slots.
+        let adjoin = |a: &Piece, b: &Piece| {
+            a.extent.end() == b.extent.start && a.position + a.extent.blocks.0 == b.position
+        };
+        for run in gathered.chunk_by(adjoin) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let mut next = first.position;
+            let end = last.position + last.extent.blocks.0;
+            while next < end {
+                let slots = self.log_extent_to(next, end);
+                let skipped = next - first.position;
+                let from = first.extent.start.0 + skipped - start;
+                let part = rewrite.buffer.part(from, slots.blocks.0);
+                self.issue_for_rewrite(Operation::Read, slots, part, Cause::Cleaning, ctx);
+                next += slots.blocks.0;
+            }
         }
         self.gathered = gathered;
     }

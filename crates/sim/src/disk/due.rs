@@ -2,65 +2,38 @@
 
 use imbrex_core::disk::DiskOp;
 use imbrex_core::units::Instant;
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
-struct Item {
-    at: Instant,
-    /// Order of entry, which decides between equal times.
-    sequence: u64,
-    op: DiskOp,
-}
-
-impl PartialEq for Item {
-    fn eq(&self, other: &Item) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Item {}
-
-impl PartialOrd for Item {
-    fn partial_cmp(&self, other: &Item) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Item {
-    /// The earliest is the greatest, as the heap wants it.
-    fn cmp(&self, other: &Item) -> Ordering {
-        (other.at, other.sequence).cmp(&(self.at, self.sequence))
-    }
-}
+use std::collections::VecDeque;
 
 /// Operations by the time they end; those that end together in the order they were entered.
+///
+/// A sorted queue: an operation entered later mostly ends later, so its place is found in a step
+/// or two from the back.
 #[derive(Default)]
 pub struct Due {
-    heap: BinaryHeap<Item>,
-    sequence: u64,
+    queue: VecDeque<(Instant, DiskOp)>,
 }
 
 impl Due {
     /// `op` ends at `at`.
     #[inline]
     pub fn push(&mut self, at: Instant, op: DiskOp) {
-        self.sequence += 1;
-        let sequence = self.sequence;
-        self.heap.push(Item { at, sequence, op });
+        let later = self.queue.iter().rev().take_while(|item| item.0 > at);
+        let index = self.queue.len() - later.count();
+        self.queue.insert(index, (at, op));
     }
 
     /// An operation that has ended by `now`.
     #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<DiskOp> {
-        if self.heap.peek()?.at > now {
+        if self.queue.front()?.0 > now {
             return None;
         }
-        self.heap.pop().map(|item| item.op)
+        self.queue.pop_front().map(|item| item.1)
     }
 
     /// When the next one ends.
     #[inline]
     pub fn next(&self) -> Option<Instant> {
-        self.heap.peek().map(|item| item.at)
+        self.queue.front().map(|item| item.0)
     }
 }

@@ -8,6 +8,7 @@ use crate::quantity::Rate;
 use imbrex_core::disk::DiskOp;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
+use std::collections::VecDeque;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -31,7 +32,8 @@ pub struct SolidState {
     flush_ns: u64,
     write_cache: bool,
     controller_free_ns: u64,
-    channels_free_ns: Vec<u64>,
+    /// In ascending order: which channel is which does not matter.
+    channels_free_ns: VecDeque<u64>,
     busy_until_ns: u64,
 }
 
@@ -51,7 +53,7 @@ impl SolidState {
             flush_ns: model.flush_latency.0.0,
             write_cache,
             controller_free_ns: 0,
-            channels_free_ns: vec![0; model.channels as usize],
+            channels_free_ns: vec![0; model.channels as usize].into(),
             busy_until_ns: 0,
         }
     }
@@ -77,10 +79,10 @@ impl SolidState {
         let one_block_ns = path.interval_ns.max(path.rate.time_of(BLOCK_BYTES).0);
         let begin_ns = now.0.max(self.controller_free_ns);
         self.controller_free_ns = begin_ns + hold_ns;
-        let channel = self.earliest_channel();
+        let channel_free_ns = self.channels_free_ns.pop_front().expect("a channel");
         let latency_ns = path.latency_ns.saturating_sub(one_block_ns);
-        let end_ns = self.controller_free_ns.max(self.channels_free_ns[channel]) + latency_ns;
-        self.channels_free_ns[channel] = end_ns;
+        let end_ns = self.controller_free_ns.max(channel_free_ns) + latency_ns;
+        self.hold_channel_until(end_ns);
         let end_ns = end_ns + if forced { self.flush_ns } else { 0 };
         let busy_ns = end_ns.saturating_sub(self.busy_until_ns.max(now.0));
         self.busy_until_ns = self.busy_until_ns.max(end_ns);
@@ -94,13 +96,11 @@ impl SolidState {
     }
 
     #[inline]
-    fn earliest_channel(&self) -> usize {
-        let mut earliest = 0;
-        for (index, free_ns) in self.channels_free_ns.iter().enumerate() {
-            if *free_ns < self.channels_free_ns[earliest] {
-                earliest = index;
-            }
-        }
-        earliest
+    fn hold_channel_until(&mut self, end_ns: u64) {
+        // Later requests mostly end later, so the place is at the back or near it.
+        let later = self.channels_free_ns.iter().rev();
+        let later = later.take_while(|free_ns| **free_ns > end_ns).count();
+        let index = self.channels_free_ns.len() - later;
+        self.channels_free_ns.insert(index, end_ns);
     }
 }

@@ -40,6 +40,15 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
+    /// Adds every latency that `other` has recorded.
+    pub fn add(&mut self, other: &LatencyHistogram) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("both have the same bounds");
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
     /// Number of latencies recorded.
     pub fn count(&self) -> u64 {
         self.histogram.len()

@@ -23,7 +23,7 @@ const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 pub struct Recorder {
     reads: LatencyHistogram,
     writes: LatencyHistogram,
-    all: LatencyHistogram,
+    others: LatencyHistogram,
     read_bytes: SumSeries,
     written_bytes: SumSeries,
     requests: SumSeries,
@@ -37,7 +37,7 @@ impl Recorder {
         Recorder {
             reads: LatencyHistogram::new(),
             writes: LatencyHistogram::new(),
-            all: LatencyHistogram::new(),
+            others: LatencyHistogram::new(),
             read_bytes: SumSeries::new(SERIES_BUCKETS),
             written_bytes: SumSeries::new(SERIES_BUCKETS),
             requests: SumSeries::new(SERIES_BUCKETS),
@@ -50,37 +50,41 @@ impl Recorder {
     pub fn read_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.reads.record(latency_ns);
         self.read_bytes.add(now_ns, bytes);
-        self.completed(now_ns, latency_ns);
+        self.requests.add(now_ns, 1);
     }
 
     /// A host write of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.writes.record(latency_ns);
         self.written_bytes.add(now_ns, bytes);
-        self.completed(now_ns, latency_ns);
+        self.requests.add(now_ns, 1);
     }
 
     /// A host request that moves no data (flush, write of zeroes, trim) took `latency_ns` and
     /// completed at `now_ns`. It counts as a request, and neither as a read nor as a write.
     pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
-        self.completed(now_ns, latency_ns);
+        self.others.record(latency_ns);
+        self.requests.add(now_ns, 1);
     }
 
     /// From `now_ns` on, `used` of `capacity` of the persistent cache (bytes or entries, whichever
     /// is nearer its limit) is in use; instants must not decrease.
     pub fn persistent_cache_used(&mut self, now_ns: u64, used: u64, capacity: u64) {
-        let millionths = u128::from(used) * u128::from(FILL_SCALE) / u128::from(capacity.max(1));
-        self.fill
-            .set(now_ns, u64::try_from(millionths).unwrap_or(u64::MAX));
+        // Saturates beyond 18 million million, which no persistent cache holds.
+        let millionths = used.saturating_mul(FILL_SCALE) / capacity.max(1);
+        self.fill.set(now_ns, millionths);
         self.has_fill = true;
     }
 
     /// Ends the run at `end_ns` and fills in its response times, finish time and figures, all but
     /// the map of writes to bands.
     pub fn finish(mut self, end_ns: u64, run: &mut Run) {
-        run.response_ms = self.all.response_times();
         run.read_response_ms = self.reads.response_times();
         run.write_response_ms = self.writes.response_times();
+        let mut all = self.reads;
+        all.add(&self.writes);
+        all.add(&self.others);
+        run.response_ms = all.response_times();
         run.finish_s = end_ns as f64 / 1e9;
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
@@ -91,15 +95,10 @@ impl Recorder {
             } else {
                 Default::default()
             },
-            latency_cdf: self.all.cdf(),
+            latency_cdf: all.cdf(),
             // The disks know where they were written.
             band_writes: HeatMap::default(),
         };
-    }
-
-    fn completed(&mut self, now_ns: u64, latency_ns: u64) {
-        self.all.record(latency_ns);
-        self.requests.add(now_ns, 1);
     }
 }
 
