@@ -1,11 +1,11 @@
 //! `imbrex create`.
 
-use super::{emit, settings};
+use super::{emit, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
 use imbrex_serve::image::{Image, ImageDescription, ImageNode};
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+use imbrex_sim::experiment::{BuildOptions, Plan};
 use imbrex_sim::quantity::{Size, parse_size};
 use imbrex_sim::report::human_bytes;
 
@@ -14,7 +14,7 @@ pub const IMAGE_SEED: u64 = 1;
 
 /// Makes the images of a stack.
 pub fn run(args: &CreateArgs) -> Result<(), Failure> {
-    let mut config = StackConfig::load(&args.stack, &settings(&args.set)?)?;
+    let mut config = stack_with_settings(&args.stack, &args.set)?;
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
     }

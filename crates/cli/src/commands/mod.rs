@@ -10,9 +10,11 @@ pub mod trace;
 
 use crate::Failure;
 use crate::args::{FitArg, OutputArgs, WorkloadArgs};
-use imbrex_sim::experiment::{Setting, Workload};
+use imbrex_sim::experiment::config::NodeConfig;
+use imbrex_sim::experiment::{Setting, StackConfig, Workload};
 use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use imbrex_sim::report::{ReplayMode, Report, TableStyle};
+use imbrex_sim::toml_error::nearest;
 use std::io::{IsTerminal, Write};
 
 /// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program
@@ -41,6 +43,36 @@ pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
         .iter()
         .map(|text| Setting::parse(text))
         .collect::<Result<_, _>>()?)
+}
+
+/// The one stack that a command is about, each of its settings applied to a node it has.
+pub fn stack_with_settings(name: &str, set: &[String]) -> Result<StackConfig, Failure> {
+    let settings = settings(set)?;
+    let config = StackConfig::load(name, &settings)?;
+    for Setting { node, key, .. } in &settings {
+        if config.has_node(node) {
+            continue;
+        }
+        let nodes: Vec<&str> = config.node.iter().map(NodeConfig::name).collect();
+        let hint = nearest(node, nodes.iter().copied())
+            .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        return Err(format!(
+            "--set {node}.{key}: the stack `{}` has no node `{node}`{hint} (nodes: {})",
+            config.name,
+            nodes.join(", ")
+        )
+        .into());
+    }
+    Ok(config)
+}
+
+/// How to read a trace.
+pub fn read_options(format: Option<&str>, map: Option<&str>) -> Result<ReadOptions, Failure> {
+    Ok(ReadOptions {
+        format: format.map(str::parse).transpose()?,
+        columns: map.map(str::to_string),
+        ..ReadOptions::default()
+    })
 }
 
 /// The workload and the way it is replayed.

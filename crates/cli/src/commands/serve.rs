@@ -4,14 +4,14 @@ mod live_report;
 mod recording;
 
 use super::create::{IMAGE_SEED, image_options};
-use super::{emit, settings};
+use super::{emit, stack_with_settings};
 use crate::Failure;
 use crate::args::ServeArgs;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_serve::disk::FileDisk;
-use imbrex_serve::image::{Image, ImageInUse};
+use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::Server;
@@ -22,14 +22,15 @@ use imbrex_sim::quantity::parse_size;
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
 use recording::{Recording, create_file};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 /// A stack that is ready to be served, with the image that holds it, if any.
 struct Served {
     config: StackConfig,
     built: Built,
-    image: Option<ImageInUse>,
+    image: Option<Image>,
 }
 
 /// Serves a stack until it is told to stop, then prints the report.
@@ -69,6 +70,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut fill = FillObserver::new(&describe, live.recorder());
     server.observe(live.observer(recording.as_ref()));
     server.stop_on_signals()?;
+    // From here on an end that is not in order leaves an image that is refused.
+    let image = image.map(Image::begin_use).transpose()?;
     let export = Export {
         name: config.name.clone(),
         description: config.description.clone(),
@@ -97,9 +100,6 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         fill.observe(now, stack)
     });
     drop(fill);
-    if let Some(recording) = recording {
-        recording.finish()?;
-    }
     // An image is marked clean only when all of it is known to be on the medium.
     outcome?;
     if let Some(image) = image {
@@ -110,18 +110,19 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             .report(&describe, &engine.stack, &uri, IMAGE_SEED)
             .to_json(),
     );
+    if let Some(recording) = recording {
+        recording.finish()?;
+    }
     match command {
         None => Ok(ExitCode::SUCCESS),
-        Some(command) => {
-            let status = command.wait()?;
-            Ok(ExitCode::from(
-                status
-                    .code()
-                    .and_then(|c| u8::try_from(c).ok())
-                    .unwrap_or(1),
-            ))
-        }
+        Some(command) => Ok(exit_code(command.wait()?)),
     }
+}
+
+/// The exit status of a command as shells put it: 128 and the signal for one that a signal ended.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 fn listen(args: &ServeArgs) -> Result<Listen, Failure> {
@@ -152,8 +153,6 @@ fn check_stack(asked: &str, image: &Image, data: Option<&Path>) -> Result<(), Fa
 fn open_image(image: Image, server: &Server) -> Result<Served, Failure> {
     let config = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
     let plan = Plan::new(&config, &image_options())?;
-    let states = image.layer_states().to_vec();
-    let image = image.begin_use()?;
     let mut built = plan.build_on(
         Some(plan.blocks().bytes()),
         None,
@@ -173,10 +172,10 @@ fn open_image(image: Image, server: &Server) -> Result<Served, Failure> {
             )))
         },
     )?;
-    if !states.is_empty() {
+    if !image.layer_states().is_empty() {
         built
             .stack
-            .restore(&states)
+            .restore(image.layer_states())
             .map_err(|error| format!("the image is damaged: {error}"))?;
     }
     Ok(Served {
@@ -214,7 +213,7 @@ fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
     if args.scale == 0 {
         return Err("--scale 0: accepted: 1 or more".into());
     }
-    let config = StackConfig::load(&args.stack, &settings(&args.set)?)?;
+    let config = stack_with_settings(&args.stack, &args.set)?;
     let options = BuildOptions {
         seed: IMAGE_SEED,
         size_bytes: args.size.as_deref().map(parse_size).transpose()?,

@@ -1,5 +1,11 @@
 //! Integration tests of the command and of the repository as a whole: one binary, one module a topic.
 
 mod bad_input;
+mod bad_serve;
 mod bad_values;
+mod client;
+mod parity;
+mod serve_restart;
+mod serve_run;
+mod served;
 mod tidy;

@@ -202,7 +202,12 @@ impl Image {
         &self.states
     }
 
-    /// Removes the clean mark, durably.
+    /// The file of a disk; `None` when the image has no such node.
+    pub fn node_path(&self, name: &str) -> Option<PathBuf> {
+        node_path(&self.directory, &self.description, name)
+    }
+
+    /// Removes the clean mark, durably. To be called when all else that can fail is done.
     ///
     /// # Errors
     /// When the system refuses; the image is then as it was.
@@ -219,8 +224,7 @@ impl Image {
 impl ImageInUse {
     /// The file of a disk; `None` when the image has no such node.
     pub fn node_path(&self, name: &str) -> Option<PathBuf> {
-        let node = self.description.nodes.iter().find(|n| n.name == name)?;
-        Some(self.directory.node_path(&node.name))
+        node_path(&self.directory, &self.description, name)
     }
 
     /// Makes the files of all disks durable, then keeps the states of the layers beside them and
@@ -240,6 +244,11 @@ impl ImageInUse {
         let bytes = format::encode(&self.description, Some(layer_states));
         self.directory.replace_state(&bytes)
     }
+}
+
+fn node_path(directory: &Directory, of: &ImageDescription, name: &str) -> Option<PathBuf> {
+    let node = of.nodes.iter().find(|node| node.name == name)?;
+    Some(directory.node_path(&node.name))
 }
 
 fn create_files(

@@ -1,0 +1,311 @@
+//! What `create` and `serve` refuse, word for word, and that a refusal harms nothing.
+
+use crate::client::FLUSH;
+use crate::served::{Place, Served, disconnect, failure, imbrex, run};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+/// NBD's number for a full device, the same as errno's.
+const ENOSPC: u32 = 28;
+
+fn create_failure(place: &Place, arguments: &[&str]) -> String {
+    let data = place.data();
+    let said = failure(&run(&[&["create", "--data", &data], arguments].concat()));
+    assert!(!Path::new(&data).exists(), "an image was made: {said}");
+    said
+}
+
+#[test]
+fn create_refuses_sizes_that_cannot_be() {
+    let place = Place::new();
+    let rows = [
+        ("0", "imbrex: size: accepted: one block (4096 B) or more"),
+        (
+            "64",
+            "imbrex: `64` has no unit: a size is written like `4KiB`, `256MiB`, `20GiB` (binary; a bare \
+             k, M, G, T is binary too) or `20GB`, `8TB` (decimal)",
+        ),
+        (
+            "6TB",
+            "imbrex: size: 6000000000000 B is more than the drive below holds (5000980856832 B)",
+        ),
+    ];
+    for (size, expected) in rows {
+        assert_eq!(create_failure(&place, &["pore", "--size", size]), expected);
+    }
+}
+
+#[test]
+fn create_refuses_stacks_and_settings_that_are_not_there() {
+    let place = Place::new();
+    let of = |set: &str| create_failure(&place, &["lru", "--size", "64MiB", "--set", set]);
+    assert_eq!(
+        of("cash.capacity=1MiB"),
+        "imbrex: --set cash.capacity: the stack `lru` has no node `cash`; did you mean `cache`? (nodes: smr, \
+         translation, ssd, cache)"
+    );
+    assert_eq!(
+        of("cache.policy=opt"),
+        "imbrex: node `cache`: policy `opt` must know the future, so it needs a trace"
+    );
+    assert_eq!(
+        of("cache=3"),
+        "imbrex: `cache=3` is not a setting; write NODE.KEY=VALUE, such as cache.capacity=40MiB"
+    );
+    let said = of("cache.capactiy=1MiB");
+    let start =
+        "imbrex: --set cache.capactiy=\"1MiB\": unknown field `capactiy`, expected one of `name`";
+    assert!(said.starts_with(start), "{said}");
+    assert!(said.ends_with("; did you mean `capacity`?"), "{said}");
+    assert_eq!(
+        create_failure(&place, &["poer", "--size", "64MiB"]),
+        "imbrex: unknown system `poer`; did you mean `pore`? (known: cmr-only, smr-only, lru, lru-band, \
+         pore-cf, pore-pf, pore; or the path of a TOML file)"
+    );
+}
+
+#[test]
+fn serve_refuses_settings_that_are_not_there() {
+    let place = Place::new();
+    let socket = place.socket();
+    let emulate = ["serve", "lru", "--emulate", "--size", "64MiB", "--socket"];
+    let of = |set: &str| failure(&run(&[&emulate[..], &[&socket, "--set", set]].concat()));
+    assert_eq!(
+        of("ssb.drive=850evo"),
+        "imbrex: --set ssb.drive: the stack `lru` has no node `ssb`; did you mean `ssd`? (nodes: smr, \
+         translation, ssd, cache)"
+    );
+    assert_eq!(
+        of("cache.policy=opt"),
+        "imbrex: node `cache`: policy `opt` must know the future, so it needs a trace"
+    );
+    assert!(!Path::new(&socket).exists(), "the socket was left behind");
+}
+
+#[test]
+fn serve_refuses_what_is_no_image_of_its_own() {
+    let place = Place::new();
+    let data = place.data();
+    assert_eq!(
+        place.refused("lru"),
+        format!("imbrex: there is no image in {data}")
+    );
+    place.create("lru", "64MiB", &[]);
+    let again = failure(&run(&["create", "lru", "--data", &data]));
+    assert_eq!(
+        again,
+        format!("imbrex: there is already an image in {data}")
+    );
+    assert_eq!(
+        place.refused("pore"),
+        format!("imbrex: {data}: the image was created for the stack `lru`, not `pore`")
+    );
+    let state = place.path("data/state");
+    let good = std::fs::read(&state).expect("a state");
+    let mut other = good.clone();
+    other[8] = 9;
+    std::fs::write(&state, &other).expect("a file");
+    assert_eq!(
+        place.refused("lru"),
+        format!("imbrex: the image in {data} has format version 9, this build reads version 1")
+    );
+    std::fs::write(&state, &good).expect("a file");
+    place.serve("lru").stop();
+}
+
+#[test]
+fn an_image_whose_server_was_killed_is_refused() {
+    let place = Place::new();
+    let data = place.data();
+    place.create("lru", "64MiB", &[]);
+    let server = place.serve("lru");
+    assert_eq!(server.client().write(0, 0, &[1; 4096]), 0);
+    server.kill_nine();
+    let refused = format!(
+        "imbrex: the image in {data} was not closed cleanly: what it holds may be stale, so it is refused"
+    );
+    assert_eq!(place.refused("lru"), refused);
+    assert_eq!(place.refused("lru"), refused, "the second time as well");
+}
+
+#[test]
+fn an_image_has_one_server() {
+    let place = Place::new();
+    let data = place.data();
+    place.create("lru", "64MiB", &[]);
+    let server = place.serve("lru");
+    let other = place.path("other");
+    let second = failure(&run(&["serve", "lru", "--data", &data, "--socket", &other]));
+    assert_eq!(
+        second,
+        format!("imbrex: the image in {data} is in use by another process")
+    );
+    assert_eq!(server.client().write(0, 0, &[1; 4096]), 0);
+    server.stop();
+    place.serve("lru").stop();
+}
+
+#[test]
+fn a_server_that_could_not_start_leaves_its_image_clean() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    place.create("lru", "64MiB", &[]);
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    assert_eq!(
+        place.refused("lru"),
+        format!("imbrex: cannot listen on {socket}: another server is listening there")
+    );
+    drop(listener);
+    std::fs::remove_file(&socket).expect("a socket");
+    std::fs::write(&socket, "mine").expect("a file");
+    assert_eq!(
+        place.refused("lru"),
+        format!("imbrex: cannot listen on {socket}: it exists and is not a socket")
+    );
+    assert_eq!(std::fs::read(&socket).expect("a file"), b"mine");
+    std::fs::remove_file(&socket).expect("a file");
+
+    let tcp = |address: &str| {
+        failure(&run(&[
+            "serve", "lru", "--data", &data, "--listen", address,
+        ]))
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address");
+    assert_eq!(
+        tcp(&address.to_string()),
+        format!(
+            "imbrex: cannot listen on {address}: the port is taken; port 0 takes any that is free"
+        )
+    );
+    assert_eq!(
+        tcp("0.0.0.0:0"),
+        "imbrex: cannot listen on 0.0.0.0:0: only loopback addresses (127.0.0.1, ::1) are accepted, because \
+         NBD clients are not authenticated"
+    );
+    assert_eq!(
+        tcp("localhost:1"),
+        "imbrex: --listen localhost:1: accepted: a loopback address and a port, such as 127.0.0.1:10809"
+    );
+
+    // The disks are opened last; one that is not there is no reason to distrust the others.
+    let (disk, away) = (place.path("data/smr.img"), place.path("away"));
+    std::fs::rename(&disk, &away).expect("a file");
+    assert_eq!(
+        place.refused("lru"),
+        format!("imbrex: cannot open {disk} as a disk: No such file or directory (os error 2)")
+    );
+    std::fs::rename(&away, &disk).expect("a file");
+    place.serve("lru").stop();
+}
+
+#[test]
+fn a_recording_that_cannot_be_kept_does_not_spoil_the_image() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    place.create("lru", "64MiB", &[]);
+    let full = "/dev/full";
+    let arguments = ["--data", &data, "--socket", &socket, "--record", full];
+    let server = Served::start(
+        imbrex().args(["serve", "lru"]).args(arguments),
+        Path::new(&socket),
+    );
+    let mut client = server.client();
+    assert_eq!(client.write(0, 0, &[7; 4096]), 0);
+    disconnect(client);
+    server.signal("TERM");
+    let (status, _) = server.wait();
+    assert_eq!(status, Some(1), "the loss of the recording is an error");
+    let server = place.serve("lru");
+    assert_eq!(server.client().read(0, 4096), Ok(vec![7; 4096]));
+    server.stop();
+}
+
+/// A small file system of its own, unmounted at the end.
+struct SmallFileSystem<'a>(&'a str);
+
+impl<'a> SmallFileSystem<'a> {
+    fn mount(path: &'a str, bytes: u64) -> Option<SmallFileSystem<'a>> {
+        std::fs::create_dir(path).expect("a directory");
+        let options = format!("size={bytes}");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs", path])
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(SmallFileSystem(path)),
+            _ => {
+                eprintln!("skipped: a small file system can be mounted by root only");
+                None
+            }
+        }
+    }
+}
+
+impl SmallFileSystem<'_> {
+    fn grow(&self, bytes: u64) {
+        let options = format!("remount,size={bytes}");
+        let mounted = Command::new("mount")
+            .args(["-o", &options, self.0])
+            .status();
+        assert!(mounted.expect("mount").success());
+    }
+}
+
+impl Drop for SmallFileSystem<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-l", self.0]).status();
+    }
+}
+
+fn a_full_file_system_below(stack: &str, set: &[&str]) {
+    let place = Place::new();
+    let data = place.data();
+    let Some(mounted) = SmallFileSystem::mount(&data, 24 << 20) else {
+        return;
+    };
+    place.create(stack, "128MiB", set);
+    let server = place.serve(stack);
+    let mut client = server.client();
+    let block = |index: u64| vec![index as u8 | 1; 1 << 20];
+    let mut written = Vec::new();
+    let mut refused = 0;
+    for index in 0..40 {
+        match client.write(0, index << 20, &block(index)) {
+            0 => written.push(index),
+            error => {
+                assert_eq!(error, ENOSPC, "{stack}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(written.len() >= 12, "{stack}: only {written:?} fit");
+    assert!(refused >= 12, "{stack}: only {refused} writes were refused");
+    for index in &written {
+        let read = client
+            .read(index << 20, 1 << 20)
+            .expect("what was answered");
+        assert!(read == block(*index), "{stack}: MiB {index}");
+    }
+    // Room is made, and all is well again.
+    mounted.grow(256 << 20);
+    assert_eq!(client.write(0, 100 << 20, &block(100)), 0, "{stack}");
+    assert_eq!(client.call(FLUSH, 0, 0, 0), 0, "{stack}");
+    disconnect(client);
+    server.stop();
+    let server = place.serve(stack);
+    let mut client = server.client();
+    for index in written.into_iter().chain([100]) {
+        let read = client.read(index << 20, 1 << 20).expect("what was kept");
+        assert!(read == block(index), "{stack}: MiB {index} after a restart");
+    }
+    disconnect(client);
+    server.stop();
+}
+
+#[test]
+fn a_client_hears_of_a_full_file_system_and_the_server_goes_on() {
+    a_full_file_system_below("cmr-only", &[]);
+    a_full_file_system_below("lru", &["cache.capacity=48MiB"]);
+}
