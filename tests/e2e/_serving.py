@@ -42,10 +42,10 @@ def create(stack, size, *settings):
 class Serving:
     """A server as a context manager; `report` is set once it has ended cleanly."""
 
-    def __init__(self, stack, data):
+    def __init__(self, stack, data, *options):
         self.socket = SCRATCH / "nbd.sock"
         self.uri = f"nbd+unix:///?socket={self.socket}"
-        self.command = [IMBREX, "serve", stack, "--data", data, "--socket", self.socket]
+        self.command = [IMBREX, "serve", stack, "--data", data, "--socket", self.socket, *options]
         self.report = None
 
     def __enter__(self):
@@ -78,3 +78,11 @@ class Serving:
             except OSError:
                 return False
             return True
+
+
+class Emulating(Serving):
+    """A server of an emulated drive whose contents are in memory."""
+
+    def __init__(self, stack, *options):
+        super().__init__(stack, None)
+        self.command = [IMBREX, "serve", stack, "--emulate", "--socket", self.socket, *options]

@@ -91,12 +91,20 @@ pub struct CompareArgs {
     /// The workload.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Stacks, by name or TOML file; all ready-made ones when absent
+    /// Stacks, by name, by the name of a drive that hides its shingles itself, or by TOML file; all
+    /// ready-made ones when absent
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub systems: Vec<String>,
     /// Set a key of a node in every stack that has the node
     #[arg(long, value_name = "NODE.KEY=VALUE")]
     pub set: Vec<String>,
+    /// Size of the device, such as 64GiB; the size of the drive when absent
+    #[arg(long)]
+    pub size: Option<String>,
+    /// Divide capacity, persistent-cache bytes and entries of the drives by this, as `serve
+    /// --emulate --scale` does
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub drive_scale: u64,
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -188,7 +196,7 @@ pub struct SynthArgs {
 /// Arguments of `create`.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// A ready-made stack, or a TOML file
+    /// A ready-made stack, a drive that hides its shingles itself (st5000as0011), or a TOML file
     pub stack: String,
     /// Folder for the images
     #[arg(long, value_name = "DIR")]
@@ -204,7 +212,8 @@ pub struct CreateArgs {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// A ready-made stack, or a TOML file; the one given to `create`
+    /// A ready-made stack, a drive that hides its shingles itself (st5000as0011), or a TOML file; the
+    /// one given to `create`
     pub stack: String,
     /// Folder with the images; with --emulate a folder for the contents of the drives, which are
     /// kept in memory when absent

@@ -5,11 +5,15 @@ use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_sim::experiment::config::CacheMode;
 use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
+use imbrex_sim::quantity::{Size, parse_size};
 use imbrex_sim::toml_error::nearest;
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+    if args.drive_scale == 0 {
+        return Err("--drive-scale 0: accepted: 1 or more".into());
+    }
     let (workload, mut replay) = workload(&args.workload)?;
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
@@ -24,10 +28,16 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         )
         .into());
     }
-    let configs = names
+    let mut configs = names
         .iter()
         .map(|name| StackConfig::load(name, &settings))
         .collect::<Result<Vec<_>, _>>()?;
+    if let Some(size) = &args.size {
+        let size = Size(parse_size(size)?);
+        for config in &mut configs {
+            config.size = Some(size);
+        }
+    }
     for setting in &settings {
         if !configs.iter().any(|config| config.has_node(&setting.node)) {
             return Err(unknown_node(setting, &configs).into());
@@ -45,6 +55,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             config,
             parameters: BTreeMap::new(),
             replay,
+            drive_scale: args.drive_scale,
         })
         .collect();
     let seed = args.output.seed.unwrap_or(1);

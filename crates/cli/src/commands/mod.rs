@@ -66,15 +66,6 @@ pub fn stack_with_settings(name: &str, set: &[String]) -> Result<StackConfig, Fa
     Ok(config)
 }
 
-/// How to read a trace.
-pub fn read_options(format: Option<&str>, map: Option<&str>) -> Result<ReadOptions, Failure> {
-    Ok(ReadOptions {
-        format: format.map(str::parse).transpose()?,
-        columns: map.map(str::to_string),
-        ..ReadOptions::default()
-    })
-}
-
 /// The workload and the way it is replayed.
 pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
     let workload = Workload {

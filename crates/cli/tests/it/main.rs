@@ -3,6 +3,8 @@
 mod bad_input;
 mod bad_serve;
 mod bad_values;
+#[allow(dead_code)]
+#[path = "../../../serve/tests/it/client.rs"]
 mod client;
 mod parity;
 mod serve_restart;

@@ -1,6 +1,8 @@
 //! A stack as its TOML file states it.
 
-use crate::disk::{Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update};
+use crate::disk::{
+    Bands, Bypass, Drive, EntryLimit, LIBRARY, Rewrite, RewriteExtent, TranslationSettings, Update,
+};
 use crate::quantity::{Size, SizeOrShare, Span};
 use crate::toml_error::{self, TomlError, nearest};
 use serde::{Deserialize, Serialize};
@@ -297,14 +299,38 @@ pub fn ready_made() -> impl Iterator<Item = &'static str> {
     READY_MADE.iter().map(|(name, _)| *name)
 }
 
-/// The TOML text of a stack: a ready-made one by name, or a file by path, with the name errors
-/// should give it.
+/// The drives of the library that hide their shingles themselves; each is a stack of its own name.
+fn self_managed_drives() -> impl Iterator<Item = (&'static str, Drive)> {
+    let drives = LIBRARY.iter().filter_map(|(name, text)| {
+        let drive = Drive::parse(name, text).ok()?;
+        Some((*name, drive))
+    });
+    drives.filter(|(_, drive)| drive.model.translation.is_some())
+}
+
+/// A drive that hides its shingles itself, with the translation it was given in its factory.
+fn stack_of_drive(name: &str, drive: &Drive) -> String {
+    format!(
+        "name = \"{name}\"\n\
+         description = \"{}, as it left the factory: its own translation, no cache\"\n\n\
+         [[node]]\nname = \"smr\"\nkind = \"disk\"\ndrive = \"{name}\"\n\n\
+         # What is not said here is as the drive file says.\n\
+         [[node]]\nname = \"translation\"\nkind = \"persistent-cache\"\nbelow = \"smr\"\n",
+        drive.model.name
+    )
+}
+
+/// The TOML text of a stack: a ready-made one by name, a drive of the library that hides its
+/// shingles itself, by name, or a file by path, with the name errors should give it.
 ///
 /// # Errors
 /// When it is neither; the nearest ready-made name is suggested.
 pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     if let Some((name, text)) = READY_MADE.iter().find(|(name, _)| *name == name_or_path) {
         return Ok((format!("stacks/{name}.toml"), (*text).to_string()));
+    }
+    if let Some((name, drive)) = self_managed_drives().find(|(name, _)| *name == name_or_path) {
+        return Ok((format!("drives/{name}.toml"), stack_of_drive(name, &drive)));
     }
     let looks_like_path = name_or_path.ends_with(".toml") || name_or_path.contains('/');
     if looks_like_path || std::path::Path::new(name_or_path).is_file() {
@@ -316,7 +342,8 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
             });
     }
     let known: Vec<&str> = ready_made().collect();
-    let hint = nearest(name_or_path, known.iter().copied())
+    let drives = self_managed_drives().map(|(name, _)| name);
+    let hint = nearest(name_or_path, known.iter().copied().chain(drives))
         .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
     Err(ConfigError::words(format!(
         "unknown system `{name_or_path}`{hint} (known: {}; or the path of a TOML file)",

@@ -150,6 +150,7 @@ fn prepare(
                     })
                     .collect(),
                 replay,
+                drive_scale: 1,
             })
             .collect();
         workloads.push((workload, cases));

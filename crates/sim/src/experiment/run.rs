@@ -47,6 +47,8 @@ pub struct Case {
     pub parameters: BTreeMap<String, serde_json::Value>,
     /// How the workload is replayed.
     pub replay: ReplayOptions,
+    /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
+    pub drive_scale: u64,
 }
 
 /// Cases over one workload.
@@ -190,7 +192,11 @@ impl Task<'_> {
     fn run(&self, touched: &TouchedBytes) -> Result<(Run, report::Workload), RunError> {
         let case = self.case;
         let started = std::time::Instant::now();
-        let plan = Plan::new(&case.config, &BuildOptions::simulate(self.seed))?;
+        let options = BuildOptions {
+            scale: case.drive_scale,
+            ..BuildOptions::simulate(self.seed)
+        };
+        let plan = Plan::new(&case.config, &options)?;
         let fit = case.replay.fit;
         let writes_only = plan.is_write_only() || case.replay.drop_reads;
         let touched_bytes = match (plan.needs_touched_bytes(), plan.bands()) {
