@@ -575,7 +575,7 @@ fn count_areas(disk: &SimulatedDisk, translation: &PersistentCache) {
     let statistics = disk.statistics();
     statistics.set_areas([
         ("metadata".to_string(), areas.metadata),
-        ("persistent cache".to_string(), areas.persistent_cache),
+        ("persistent_cache".to_string(), areas.persistent_cache),
         ("scratch".to_string(), areas.scratch),
         ("bands".to_string(), areas.bands),
     ]);

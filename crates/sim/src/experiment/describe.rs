@@ -1,9 +1,9 @@
 //! What a report needs to know of a stack beside what the stack itself has counted.
 
 use super::config::{DiskConfig, StackConfig};
-use crate::disk::{Direction, DiskStatistics, Drive, OperationKind, SimulatedDisk};
+use crate::disk::{AreaUse, Direction, DiskStatistics, Drive, OperationKind, SimulatedDisk};
 use crate::replay::ReplayCounts;
-use crate::report::{ByCause, DiskUse, Recorder, ReplayMode, Run};
+use crate::report::{ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Run};
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::operation::Cause;
 use imbrex_core::stack::{NodeId, Stack};
@@ -82,7 +82,19 @@ impl DescribeDisk {
             busy_time_by_cause_s: by_cause(|cause| {
                 (s.busy(Direction::Read, cause) + s.busy(Direction::Write, cause)).as_seconds()
             }),
+            areas: s.areas().iter().map(area_use).collect(),
         }
+    }
+}
+
+fn area_use(area: &AreaUse) -> DiskAreaUse {
+    let bytes = |direction| area.blocks_in(direction) * BLOCK_BYTES;
+    DiskAreaUse {
+        name: area.name.clone(),
+        read_bytes: bytes(Direction::Read),
+        written_bytes: bytes(Direction::Write),
+        read_time_s: area.busy_in(Direction::Read).as_seconds(),
+        write_time_s: area.busy_in(Direction::Write).as_seconds(),
     }
 }
 

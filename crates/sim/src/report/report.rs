@@ -324,6 +324,24 @@ pub struct DiskUse {
     pub busy_time_s: f64,
     /// Time busy, by cause.
     pub busy_time_by_cause_s: ByCause<f64>,
+    /// Use of the parts of the disk, by address; empty unless a translation has divided it.
+    #[serde(default)]
+    pub areas: Vec<DiskAreaUse>,
+}
+
+/// What was done in one part of a disk. An operation counts where it starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskAreaUse {
+    /// `metadata`, `persistent_cache`, `scratch` or `bands`.
+    pub name: String,
+    /// Bytes the medium read.
+    pub read_bytes: u64,
+    /// Bytes the medium wrote.
+    pub written_bytes: u64,
+    /// Time busy reading.
+    pub read_time_s: f64,
+    /// Time busy writing.
+    pub write_time_s: f64,
 }
 
 /// What the figures are drawn from; every array is bounded whatever the length of the run.

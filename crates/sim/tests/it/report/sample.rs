@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use imbrex_sim::report::{
-    ByCause, DiskUse, HeatMapRecorder, Recorder, ReplayMode, Report, Run, SimulationCost, Workload,
-    WorkloadKind,
+    ByCause, DiskAreaUse, DiskUse, HeatMapRecorder, Recorder, ReplayMode, Report, Run, SimulationCost,
+    Workload, WorkloadKind,
 };
 use serde_json::json;
 
@@ -137,6 +137,13 @@ fn disks(has_cache: bool, home: f64, host_bytes: f64) -> Vec<DiskUse> {
         seek_time_s: 0.0,
         busy_time_s: 0.0,
         busy_time_by_cause_s: ByCause::default(),
+        areas: vec![DiskAreaUse {
+            name: "bands".to_string(),
+            read_bytes: share(home),
+            written_bytes: share(home),
+            read_time_s: 11.0,
+            write_time_s: 12.5,
+        }],
     };
     if has_cache {
         let mut ssd = shape("ssd", "generic-sata-ssd");
