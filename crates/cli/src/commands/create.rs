@@ -5,6 +5,7 @@ use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
 use imbrex_serve::image::{Image, ImageDescription, ImageNode};
+use imbrex_sim::experiment::config::Destage;
 use imbrex_sim::experiment::{BuildOptions, Plan};
 use imbrex_sim::quantity::{Size, parse_size};
 use imbrex_sim::report::human_bytes;
@@ -17,6 +18,16 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let mut config = stack_with_settings(&args.stack, &args.set)?;
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
+    }
+    if config
+        .cache()
+        .is_some_and(|cache| cache.destage == Destage::Cached)
+    {
+        return Err(
+            "destage = \"cached\" can lose blocks that were durable and is for simulation only; \
+                    accepted here: \"durable\""
+                .into(),
+        );
     }
     let plan = Plan::new(&config, &image_options())?;
     config.size = Some(Size(plan.blocks().bytes()));

@@ -10,10 +10,19 @@ use imbrex_sim::trace::{self, BlockRule, TraceReader, WriteFormat, WriteOptions}
 pub fn info(args: &InfoArgs) -> Result<(), Failure> {
     let reader = trace::open(&args.path, &args.read.options()?)?;
     let info = trace::characterise(reader, BlockRule::default())?;
+    // The assumed parameters are part of every result made from the recipe.
+    let recipe = Recipe::of_path(&args.path)?;
     if args.json {
-        emit(&format!("{}\n", serde_json::to_string(&info)?));
+        let mut document = serde_json::to_value(&info)?;
+        if let Some(recipe) = &recipe {
+            document["recipe"] = recipe.text().into();
+        }
+        emit(&format!("{document}\n"));
     } else {
         emit(&info.to_string());
+        if let Some(recipe) = &recipe {
+            emit(&format!("\n{}", recipe.text()));
+        }
     }
     Ok(())
 }

@@ -117,7 +117,9 @@ impl Cache {
 
     /// A destage without blocks yet, to be put in the queue.
     fn open_destage(&mut self, first: Lba) -> u32 {
-        let operation = Operation::WRITE_DURABLE;
+        let operation = Operation::Write {
+            durability: self.settings.destage,
+        };
         let job = self
             .jobs
             .open(JobKind::Destage, NONE, operation, Cause::Destage);

@@ -8,6 +8,7 @@ use super::pore::Pore;
 use super::unlimited::Unlimited;
 use crate::disk::Geometry;
 use crate::map::BandTable;
+use crate::operation::Durability;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -34,6 +35,9 @@ pub struct CacheSettings {
     pub capacity_blocks: u64,
     /// Flash blocks beyond the capacity, for victims on their way below.
     pub destage_slots_max: u32,
+    /// When a destage counts as done. `Cached` leaves it to the write cache of the device below, as
+    /// PORE's prototype did: quick, but a power cut can lose blocks that were durable in the cache.
+    pub destage: Durability,
     /// Which requests bring blocks in.
     pub mode: CacheMode,
     /// Who leaves when the cache is full.

@@ -8,6 +8,7 @@ use imbrex_core::cache::{
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
+use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::units::BlockCount;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub fn settings(
     policy: PolicySettings,
 ) -> CacheSettings {
     CacheSettings {
+        destage: Durability::Durable,
         capacity_blocks,
         destage_slots_max,
         mode,

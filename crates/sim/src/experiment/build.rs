@@ -2,7 +2,7 @@
 //! workload, then the stack, in which every share is a number of blocks.
 
 use super::config::{
-    CacheConfig, CacheMode, ConfigError, DiskConfig, NodeConfig, Policy, StackConfig,
+    CacheConfig, CacheMode, ConfigError, Destage, DiskConfig, NodeConfig, Policy, StackConfig,
 };
 use super::describe::{Describe, DescribeDisk};
 use super::pore_settings::{at_least_a_block, pore_settings};
@@ -15,6 +15,7 @@ use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::disk::Disk;
 use imbrex_core::map::BandTable;
+use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
@@ -497,6 +498,10 @@ impl Plan {
         Ok(CacheSettings {
             capacity_blocks,
             destage_slots_max: config.destage_slots,
+            destage: match config.destage {
+                Destage::Durable => Durability::Durable,
+                Destage::Cached => Durability::Cached,
+            },
             mode: match config.mode {
                 CacheMode::ReadWrite => cache::CacheMode::ReadWrite,
                 CacheMode::WriteOnly => cache::CacheMode::WriteOnly,

@@ -133,6 +133,9 @@ pub struct CacheConfig {
     /// Blocks that may be on their way out at once, beside the capacity.
     #[serde(default = "destage_slots_default")]
     pub destage_slots: u32,
+    /// When a destage counts as done.
+    #[serde(default)]
+    pub destage: Destage,
     /// PORE's unit of address space.
     #[serde(default = "zone_default")]
     pub zone: Size,
@@ -215,6 +218,18 @@ words! {
         Unlimited,
         /// The one used again last, known from the trace.
         Opt,
+    }
+}
+
+words! {
+    /// When a destage counts as done.
+    Destage {
+        /// When it is durable below, so that what was durable in the cache always is.
+        #[default]
+        Durable,
+        /// When the write cache of the drive below has it, as in PORE's prototype (MSST 2017):
+        /// quicker, but a power cut can lose what was durable before.
+        Cached,
     }
 }
 

@@ -9,13 +9,11 @@ use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use crate::report::ReplayMode;
 use crate::toml_error;
 use crate::trace::ReadOptions;
+use crate::trace::synthetic::PATH_PREFIX;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// What a path of a workload begins with when a recipe makes it.
-const RECIPE_PREFIX: &str = "synthetic:";
 
 /// Workloads, systems and settings to be run together, and what a paper states of them.
 #[derive(Clone, Debug, Deserialize)]
@@ -261,7 +259,7 @@ impl WorkloadConfig {
         if let Some(name) = &self.name {
             return name.clone();
         }
-        match self.path.strip_prefix(RECIPE_PREFIX) {
+        match self.path.strip_prefix(PATH_PREFIX) {
             Some(recipe) => recipe.to_string(),
             None => Path::new(&self.path)
                 .file_name()
@@ -282,7 +280,7 @@ impl WorkloadConfig {
     /// When the scale or the format is wrong.
     pub(super) fn workload(&self, of: &Experiment) -> Result<Workload, ConfigError> {
         let wrong = |message: String| ConfigError::words(format!("{}: {message}", of.file));
-        let path = match (self.path.strip_prefix(RECIPE_PREFIX), self.scale) {
+        let path = match (self.path.strip_prefix(PATH_PREFIX), self.scale) {
             (None, Some(scale)) => {
                 return Err(wrong(format!(
                     "scale = {scale}: only a `synthetic:` workload can be scaled"
@@ -298,8 +296,8 @@ impl WorkloadConfig {
                     recipe.to_string()
                 };
                 match scale {
-                    None | Some(1.0) => format!("{RECIPE_PREFIX}{recipe}"),
-                    Some(scale) => format!("{RECIPE_PREFIX}{recipe}/{scale}"),
+                    None | Some(1.0) => format!("{PATH_PREFIX}{recipe}"),
+                    Some(scale) => format!("{PATH_PREFIX}{recipe}/{scale}"),
                 }
             }
         };

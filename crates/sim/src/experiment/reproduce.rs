@@ -26,7 +26,8 @@ macro_rules! shipped {
 }
 
 const SHIPPED: &[Figure] = shipped![
-    "pore": "fig6", "fig16";
+    "pore": "table1", "fig3-smr", "fig3-cmr", "fig4", "fig6", "fig11", "fig12", "fig13", "fig14", "fig15a-c", "fig15d-f",
+        "fig16", "fig16-read-write";
 ];
 
 impl Figure {

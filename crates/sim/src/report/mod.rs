@@ -20,8 +20,9 @@ pub(crate) use format::number;
 pub use histogram::LatencyHistogram;
 pub use recorder::Recorder;
 pub use report::{
-    ByCause, DiskAreaUse, DiskUse, Figures, HeatMap, IoTime, LatencyCdf, ReplayMode, Report, ResponseTimes, Run,
-    SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
+    ByCause, DiskAreaUse, DiskUse, Figures, HeatMap, IoTime, LatencyCdf, ReplayMode, Report,
+    ResponseTimes, Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification,
+    ratio,
 };
 pub use series::{GaugeSeries, HeatMapRecorder, SumSeries};
 pub use table::TableStyle;

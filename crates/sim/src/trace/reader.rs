@@ -22,9 +22,6 @@ use super::text::{LineResult, Lines, Parsed, split};
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
 
-/// A prefix of a trace path that names a recipe: `synthetic:wdev-like`, or `synthetic:wdev-like/16` at a sixteenth.
-const RECIPE_PREFIX: &str = "synthetic:";
-
 /// Where a workload comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -41,16 +38,8 @@ pub struct Source {
 /// # Errors
 /// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
 pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
-    let Some(recipe) = path.strip_prefix(RECIPE_PREFIX) else {
+    let Some(recipe) = Recipe::of_path(path)? else {
         return TraceReader::new(Input::open(path, options.sha256)?, options);
-    };
-    // A path has slashes too: only what follows the last one and is a number is a scale.
-    let scaled = recipe
-        .rsplit_once('/')
-        .and_then(|(name, scale)| Some((name, scale.parse::<f64>().ok()?)));
-    let recipe = match scaled {
-        Some((name, scale)) => Recipe::load(name)?.scaled(scale)?,
-        None => Recipe::load(recipe)?,
     };
     for (option, given) in options.specific() {
         if given {

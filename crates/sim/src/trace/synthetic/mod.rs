@@ -26,12 +26,17 @@ macro_rules! shipped {
     };
 }
 
+/// What a trace path begins with when it names a recipe.
+pub const PATH_PREFIX: &str = "synthetic:";
+
 /// Name and text of every shipped recipe.
 const SHIPPED: &[(&str, &str)] = shipped![
     "hm-like",
     "mds-like",
     "one-block",
     "prn-like",
+    "random-8k-1tb",
+    "random-8k-56gb",
     "sequential-write",
     "src-like",
     "stg-like",
@@ -106,6 +111,25 @@ impl Recipe {
             }
         })?;
         Self::parse(name_or_path, &text)
+    }
+
+    /// The recipe of a trace path such as `synthetic:wdev-like`, or `synthetic:wdev-like/16` at a sixteenth; none for
+    /// the path of a file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load) and [`scaled`](Self::scaled).
+    pub fn of_path(path: &str) -> Result<Option<Self>, TraceError> {
+        let Some(recipe) = path.strip_prefix(PATH_PREFIX) else {
+            return Ok(None);
+        };
+        // A path has slashes too: only what follows the last one and is a number is a scale.
+        let scaled = recipe
+            .rsplit_once('/')
+            .and_then(|(name, scale)| Some((name, scale.parse::<f64>().ok()?)));
+        match scaled {
+            Some((name, scale)) => Self::load(name)?.scaled(scale).map(Some),
+            None => Self::load(recipe).map(Some),
+        }
     }
 
     /// Reads a recipe from its text; `path` names it in errors.
