@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use imbrex_sim::report::{
-    ByCause, DiskAreaUse, DiskUse, HeatMapRecorder, Recorder, ReplayMode, Report, Run, SimulationCost,
-    Workload, WorkloadKind,
+    ByCause, DiskAreaUse, DiskUse, HeatMapRecorder, Recorder, ReplayMode, Report, Run,
+    SimulationCost, Workload, WorkloadKind,
 };
 use serde_json::json;
 
