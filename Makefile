@@ -9,10 +9,10 @@ DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint bench soak build clean rust
+.PHONY: help demo test fmt lint bench bench-serve soak build clean rust
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 # Every target that compiles depends on this one, so that a missing Rust is one clear sentence.
 rust:
@@ -48,6 +48,9 @@ lint: rust ## check formatting and lints, warnings are errors
 
 bench: rust ## run the benchmarks; docs/performance.md says what each figure means
 	"$(CARGO)" bench --locked --workspace --bench '*'
+
+bench-serve: build ## serving, beside nbdkit's file plugin on a tmpfs (needs fio and nbdkit)
+	@$(PYTHON) scripts/bench_serve.py
 
 soak: rust ## the long tests that `make test` leaves out
 	@CARGO="$(CARGO)" $(PYTHON) tests/run.py --soak
