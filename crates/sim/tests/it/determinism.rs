@@ -13,6 +13,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         config: stack(name, &[]),
         parameters: BTreeMap::new(),
         replay,
+        drive_scale: 1,
     };
     let batch = Batch {
         workload: workload.clone(),

@@ -15,6 +15,7 @@ fn report() -> Report {
         config: stack(name, &[]),
         parameters: BTreeMap::new(),
         replay: back_to_back(1),
+        drive_scale: 1,
     };
     let batch = Batch {
         workload: workload("synthetic:uniform-random-write/1000"),

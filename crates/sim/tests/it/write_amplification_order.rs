@@ -23,6 +23,7 @@ fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
             drop_reads: mode == "write-only",
             ..back_to_back(1)
         },
+        drive_scale: 1,
     });
     let batch = Batch {
         workload: workload.clone(),
