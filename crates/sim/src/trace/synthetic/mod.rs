@@ -7,6 +7,7 @@
 mod layout;
 mod plain;
 mod sampling;
+mod updates;
 mod volume;
 
 use std::path::Path;
@@ -14,10 +15,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use plain::{OneBlock, PlainLoad, Sequential, UniformRandom};
+pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
 
 use super::{TraceError, TraceRecord};
 use plain::PlainRecords;
+use updates::UpdateRecords;
 use volume::VolumeRecords;
 
 macro_rules! shipped {
@@ -32,6 +35,18 @@ pub const PATH_PREFIX: &str = "synthetic:";
 /// Name and text of every shipped recipe.
 const SHIPPED: &[(&str, &str)] = shipped![
     "hm-like",
+    "hwsr-financial1",
+    "hwsr-financial2",
+    "hwsr-mds0",
+    "hwsr-mds1",
+    "hwsr-prn0",
+    "hwsr-prn1",
+    "hwsr-proj0",
+    "hwsr-proj1",
+    "hwsr-prxy0",
+    "hwsr-usr0",
+    "hwsr-usr1",
+    "hwsr-wdev0",
     "mds-like",
     "one-block",
     "prn-like",
@@ -68,6 +83,8 @@ pub struct Recipe {
 pub enum Model {
     /// Table `[volume]`: published counts and footprint of a real volume.
     Volume(Box<Volume>),
+    /// Table `[updates]`: published sizes, distinct data and number of updates of a real trace.
+    Updates(Box<Updates>),
     /// One of the plain loads for benchmarks.
     Plain(PlainLoad),
 }
@@ -79,6 +96,7 @@ struct RecipeFile {
     description: String,
     seed: u64,
     volume: Option<Volume>,
+    updates: Option<Updates>,
     uniform_random: Option<UniformRandom>,
     sequential: Option<Sequential>,
     one_block: Option<OneBlock>,
@@ -144,6 +162,8 @@ impl Recipe {
         let file: RecipeFile = toml::from_str(text).map_err(|error| problem(error.to_string()))?;
         let mut models: Vec<Model> = [
             file.volume.map(|volume| Model::Volume(Box::new(volume))),
+            file.updates
+                .map(|updates| Model::Updates(Box::new(updates))),
             file.uniform_random
                 .map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
             file.sequential
@@ -156,7 +176,7 @@ impl Recipe {
         .collect();
         if models.len() != 1 {
             return Err(problem(format!(
-                "{} model tables; accepted: exactly one of [volume], [uniform-random], [sequential], [one-block]",
+                "{} model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block]",
                 models.len()
             )));
         }
@@ -188,6 +208,7 @@ impl Recipe {
         }
         let model = match &self.model {
             Model::Volume(volume) => Model::Volume(Box::new(volume.scaled(factor))),
+            Model::Updates(updates) => Model::Updates(Box::new(updates.scaled(factor))),
             Model::Plain(load) => Model::Plain(load.scaled(factor)),
         };
         if let Some(reason) = model.problem() {
@@ -223,6 +244,9 @@ impl Recipe {
             Model::Volume(volume) => {
                 Generator::Volume(Box::new(VolumeRecords::new(volume, self.seed)))
             }
+            Model::Updates(updates) => {
+                Generator::Updates(Box::new(UpdateRecords::new(updates, self.seed)))
+            }
             Model::Plain(load) => Generator::Plain(PlainRecords::new(load.clone(), self.seed)),
         })
     }
@@ -232,6 +256,7 @@ impl Model {
     fn problem(&self) -> Option<String> {
         match self {
             Self::Volume(volume) => volume.problem(),
+            Self::Updates(updates) => updates.problem(),
             Self::Plain(load) => load.problem(),
         }
     }
@@ -244,6 +269,7 @@ pub struct SyntheticRecords(Generator);
 #[derive(Debug, Clone)]
 enum Generator {
     Volume(Box<VolumeRecords>),
+    Updates(Box<UpdateRecords>),
     Plain(PlainRecords),
 }
 
@@ -252,6 +278,7 @@ impl SyntheticRecords {
     pub fn device_bytes(&self) -> u64 {
         match &self.0 {
             Generator::Volume(records) => records.device_bytes(),
+            Generator::Updates(records) => records.device_bytes(),
             Generator::Plain(records) => records.device_bytes(),
         }
     }
@@ -263,6 +290,7 @@ impl Iterator for SyntheticRecords {
     fn next(&mut self) -> Option<TraceRecord> {
         match &mut self.0 {
             Generator::Volume(records) => records.next(),
+            Generator::Updates(records) => records.next(),
             Generator::Plain(records) => records.next(),
         }
     }

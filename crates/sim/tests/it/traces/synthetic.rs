@@ -1,7 +1,9 @@
 //! The shipped recipes meet the counts they quote.
 
-use imbrex_sim::trace::TraceOperation;
 use imbrex_sim::trace::synthetic::{Model, Recipe};
+use imbrex_sim::trace::{BlockRule, TraceOperation, TraceReader, characterise};
+
+use proptest::prelude::*;
 
 const BAND: u64 = 18 << 20;
 
@@ -149,15 +151,16 @@ fn message(name: &str, text: &str) -> String {
 #[test]
 fn bad_recipes_are_refused_with_the_reason() {
     let unknown = Recipe::load("wdev").unwrap_err().to_string();
-    assert_eq!(
-        unknown,
-        "no synthetic recipe is called \"wdev\"; accepted: hm-like, mds-like, one-block, prn-like, sequential-write, \
-         src-like, stg-like, ts-like, uniform-random-write, usr-like, wdev-like, web-like, or the path of a .toml file"
+    assert!(
+        unknown.starts_with(
+            "no synthetic recipe is called \"wdev\"; accepted: hm-like, hwsr-financial1, "
+        ) && unknown.ends_with(", wdev-like, web-like, or the path of a .toml file"),
+        "{unknown}"
     );
     let head = "name = \"x\"\ndescription = \"y\"\nseed = 1\n";
     assert_eq!(
         message("x.toml", head),
-        "x.toml: 0 model tables; accepted: exactly one of [volume], [uniform-random], [sequential], [one-block]"
+        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block]"
     );
     let load = |percent: &str| {
         format!(
@@ -171,4 +174,99 @@ fn bad_recipes_are_refused_with_the_reason() {
     );
     assert!(message("x.toml", &(load("50") + "sise = 3\n")).contains("unknown field `sise`"));
     assert!(Recipe::parse("x.toml", &load("50")).is_ok());
+}
+
+/// Table 3 of HWSR: counts exactly, distinct data and mean sizes within 1 %.
+#[test]
+fn update_loads_have_the_published_counts() {
+    let mut loads = 0;
+    for name in Recipe::names().filter(|name| name.starts_with("hwsr-")) {
+        let recipe = Recipe::load(name).unwrap();
+        let Model::Updates(updates) = &recipe.model else {
+            panic!("{name} has no table [updates]")
+        };
+        let published = &updates.published;
+        let info = characterise(TraceReader::from_recipe(&recipe), BlockRule::Touched).unwrap();
+        eprintln!(
+            "{name}: {} updates, {:.3} GB, {:.0} B read, {:.0} B written, {:.1} % random",
+            info.updates,
+            info.unique_bytes as f64 / 1e9,
+            info.read.mean_bytes,
+            info.write.mean_bytes,
+            info.random_percent
+        );
+        assert_eq!(info.requests, published.requests, "{name}");
+        let writes = (published.requests as f64 * published.write_percent / 100.0).round() as u64;
+        assert_eq!(
+            (info.write.requests, info.updates),
+            (writes, published.updates),
+            "{name}"
+        );
+        for (measured, stated) in [
+            (info.unique_bytes as f64 / 1e9, published.unique_gb),
+            (info.read.mean_bytes, published.mean_read_bytes),
+            (info.write.mean_bytes, published.mean_write_bytes),
+        ] {
+            assert!(
+                (measured / stated - 1.0).abs() < 0.01,
+                "{name}: {measured} for {stated}"
+            );
+        }
+        assert!(
+            info.footprint_bytes <= recipe.records().device_bytes(),
+            "{name}"
+        );
+        loads += 1;
+    }
+    assert_eq!(loads, 12);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A recipe is either refused or generates what it says; it never panics.
+    #[test]
+    fn any_accepted_recipe_generates_its_requests(
+        requests in 1..3000u64,
+        write_percent in 0.0..100.0f64,
+        unique_gb in 1e-6..0.01f64,
+        mean_bytes in 512.0..60_000.0f64,
+        updates in 0..3000u64,
+        file_blocks in 1..64u64,
+        percents in proptest::array::uniform6(0.0..100.0f64),
+        lengths in proptest::array::uniform4(1.0..200.0f64),
+    ) {
+        let updates = format!(
+            "name = 'x'\ndescription = 'y'\nseed = 1\n[updates.published]\nsource = 's'\n\
+             requests = {requests}\nwrite_percent = {write_percent}\nunique_gb = {unique_gb}\n\
+             mean_read_bytes = {mean_bytes}\nmean_write_bytes = {mean_bytes}\nupdates = {updates}\n\
+             [updates.locality]\ninterval_us = 10\nfile_kib = {}\ndevice_to_files = 1.0\n\
+             open_files = 3\nskew = 2.5\nsequential_percent = {}\nreads_of_written_percent = {}\n",
+            file_blocks * 4, percents[0], percents[1]
+        );
+        let volume = include_str!("../../../../../workloads/synthetic/wdev-like.toml")
+            .replace("2654824", &requests.to_string())
+            .replace("72.7", &write_percent.to_string())
+            .replace("written_gib = 4.71", &format!("written_gib = {}", unique_gb * 10.0))
+            .replace("accessed_gib = 4.73", &format!("accessed_gib = {}", unique_gb * 12.0))
+            .replace("written_coverage_percent = 10", &format!("written_coverage_percent = {}", percents[2]))
+            .replace("dense_bands_percent = 5", &format!("dense_bands_percent = {}", percents[3]))
+            .replace("hot_blocks_percent = 4", &format!("hot_blocks_percent = {}", percents[4]))
+            .replace("scan_coverage_percent = 5", &format!("scan_coverage_percent = {}", percents[5]))
+            .replace("extent_blocks = 8.0", &format!("extent_blocks = {}", lengths[0]))
+            .replace("burst_runs = 6.0", &format!("burst_runs = {}", lengths[1]))
+            .replace("hot_item_blocks = 2 ", &format!("hot_item_blocks = {} ", lengths[2] as u64))
+            .replace("touched_run_bands = 8.0", &format!("touched_run_bands = {}", lengths[3]));
+        for text in [updates, volume] {
+            let Ok(recipe) = Recipe::parse("x.toml", &text) else { continue };
+            let device_bytes = recipe.records().device_bytes();
+            let mut count = 0;
+            for record in recipe.records() {
+                prop_assert!(record.length_bytes > 0);
+                prop_assert!(record.offset_bytes + record.length_bytes <= device_bytes);
+                count += 1;
+            }
+            prop_assert_eq!(count, requests);
+        }
+    }
 }
