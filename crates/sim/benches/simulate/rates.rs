@@ -98,24 +98,28 @@ fn one_block_trace(folder: &Path) -> String {
     path
 }
 
-/// The CloudPhysics trace where it is at hand, a shipped recipe where it is not.
+/// The CloudPhysics trace where it is at hand, the shipped recording of pgbench where it is not.
 fn long_trace() -> (String, &'static str) {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let given = std::env::var_os("IMBREX_SHARED").map(PathBuf::from);
-    let beside = here.ancestors().map(|folder| folder.join("shared"));
-    let found = given
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = match std::env::var_os("IMBREX_SHARED") {
+        Some(given) => vec![PathBuf::from(given)],
+        None => here
+            .ancestors()
+            .map(|folder| folder.join("shared"))
+            .collect(),
+    };
+    let found = shared
         .into_iter()
-        .chain(beside)
         .map(|shared| shared.join("traces/cloudphysics_libcachesim.csv.zst"))
         .find(|path| path.is_file());
     match found {
         Some(path) => (path.display().to_string(), "CloudPhysics looped"),
         None => {
-            eprintln!("the CloudPhysics trace is not here: the recipe wdev-like stands in for it");
-            (
-                "synthetic:wdev-like".to_string(),
-                "wdev-like looped (synthetic)",
-            )
+            eprintln!(
+                "the CloudPhysics trace is not here: the recording of pgbench stands in for it"
+            );
+            let path = here.join("../../workloads/pgbench.imbrex.xz");
+            (path.display().to_string(), "pgbench looped (recorded)")
         }
     }
 }
