@@ -348,12 +348,32 @@ fn every_shipped_figure_is_in_order() {
 }
 
 #[test]
+fn every_shipped_statement_can_be_measured() {
+    for figure in figures(None, None).unwrap() {
+        let mut experiment = figure.experiment().unwrap();
+        if !experiment.is_scalable() {
+            // The full size is what these are about, and takes too long here.
+            continue;
+        }
+        experiment.rescale(64.0).unwrap();
+        let outcome = run(&experiment, 2);
+        let rows = experiment.rows(figure.paper, figure.figure, &outcome);
+        let rows = rows.unwrap_or_else(|error| panic!("{error}"));
+        assert!(rows.len() >= experiment.stated.len(), "{}", figure.figure);
+        for row in rows {
+            assert!(row.measured.is_some_and(f64::is_finite), "{row:?}");
+        }
+    }
+}
+
+#[test]
 fn figures_are_found_by_name_and_the_nearest_is_suggested() {
     let names = |paper, figure| -> Vec<&str> {
         let found = figures(paper, figure).unwrap();
         found.iter().map(|shipped| shipped.figure).collect()
     };
-    assert_eq!(names(Some("pore"), Some("fig16")), ["fig16"]);
+    assert_eq!(names(Some("pore"), Some("fig12")), ["fig12"]);
+    assert_eq!(names(Some("pore"), Some("fig15")), ["fig15a-c", "fig15d-f"]);
     let error = figures(Some("pore"), Some("fig61"))
         .unwrap_err()
         .to_string();
