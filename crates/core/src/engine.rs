@@ -2,8 +2,10 @@
 
 use crate::buffer::Buffers;
 use crate::disk::Disk;
+use crate::error::IoError;
+use crate::lifecycle::{OpenError, Start};
 use crate::operation::Completion;
-use crate::stack::{Arrival, DiskId, Stack};
+use crate::stack::{Arrival, DiskId, NodeId, Stack};
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -29,6 +31,27 @@ pub trait Frontend {
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers);
     /// True when no further request will come.
     fn finished(&self) -> bool;
+}
+
+/// Sends nothing: the frontend while layers come up and go down.
+struct Nobody;
+
+impl Frontend for Nobody {
+    fn next_arrival(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll(&mut self, _now: Instant, _buffers: &mut Buffers) -> Option<Arrival> {
+        None
+    }
+
+    fn reply(&mut self, _now: Instant, _completion: Completion, _buffers: &mut Buffers) {
+        unreachable!("an answer to nobody")
+    }
+
+    fn finished(&self) -> bool {
+        true
+    }
 }
 
 /// A stack with its disks and buffers.
@@ -58,6 +81,47 @@ impl Engine {
             self.run_instant(now, frontend);
             observe(now, &self.stack);
         }
+    }
+
+    /// Lets every layer come up, from the bottom up, before the first [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When a layer cannot; says which node it is. The engine is of no use then.
+    pub fn open(&mut self, clock: &mut dyn Clock, start: Start) -> Result<(), (NodeId, OpenError)> {
+        let mut now = clock.wait(Some(Instant::ZERO));
+        for node in self.stack.bottom_up() {
+            self.stack.open_node(now, node, start, &mut self.buffers);
+            let result = loop {
+                self.run_instant(now, &mut Nobody);
+                if let Some(result) = self.stack.take_opened() {
+                    break result;
+                }
+                now = clock.wait(self.next_event(&Nobody));
+            };
+            result.map_err(|error| (node, error))?;
+        }
+        Ok(())
+    }
+
+    /// Lets every layer go down in good order, from the top down, when [`run`](Self::run) has
+    /// returned.
+    ///
+    /// # Errors
+    /// When a layer could not; says which node it is. Layers further down were not told.
+    pub fn close(&mut self, clock: &mut dyn Clock) -> Result<(), (NodeId, IoError)> {
+        let mut now = clock.wait(Some(Instant::ZERO));
+        for node in self.stack.bottom_up().rev() {
+            self.stack.close_node(now, node, &mut self.buffers);
+            let result = loop {
+                self.run_instant(now, &mut Nobody);
+                if let Some(result) = self.stack.take_closed() {
+                    break result;
+                }
+                now = clock.wait(self.next_event(&Nobody));
+            };
+            result.map_err(|error| (node, error))?;
+        }
+        Ok(())
     }
 
     fn next_event(&self, frontend: &dyn Frontend) -> Option<Instant> {

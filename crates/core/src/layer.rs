@@ -4,6 +4,7 @@ use crate::buffer::{BufferSlice, Buffers};
 use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -28,6 +29,19 @@ pub trait Layer {
 
     /// The deadline set with [`Context::wake_at`] has passed.
     fn wake(&mut self, _ctx: &mut Context<'_>) {}
+
+    /// Comes up, before the first request, when every layer below has. The layer says that it is
+    /// done, or why it cannot, with [`Context::opened`], now or after operations of its own.
+    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
+        ctx.opened(Ok(()));
+    }
+
+    /// Goes down in good order, after every layer above and when nothing is in flight. The layer
+    /// says that it is done, or what went wrong, with [`Context::closed`]. It gets no request
+    /// afterwards.
+    fn close(&mut self, ctx: &mut Context<'_>) {
+        ctx.closed(Ok(()));
+    }
 
     /// Writes down all that the layer must know again after a clean shutdown. Called only when
     /// nothing is in flight.
@@ -92,6 +106,16 @@ impl Context<'_> {
     #[inline]
     pub fn finish(&mut self, request: RequestId, result: Result<(), IoError>) {
         self.router.finish(request, self.node, result);
+    }
+
+    /// Says how coming up has ended.
+    pub fn opened(&mut self, result: Result<(), OpenError>) {
+        self.router.opened = Some(result);
+    }
+
+    /// Says how going down has ended.
+    pub fn closed(&mut self, result: Result<(), IoError>) {
+        self.router.closed = Some(result);
     }
 
     /// Asks to be woken at `instant`, instead of at any instant asked for before.
@@ -175,6 +199,13 @@ impl Context<'_> {
     pub fn fill_metadata(&mut self, slice: BufferSlice, record: &[u8]) {
         self.assert_not_at_disk(slice);
         self.buffers.fill_metadata(slice, record);
+    }
+
+    /// The bytes of a slice that holds metadata; `None` when the buffers hold no bytes. Panics
+    /// while a disk holds the buffer.
+    pub fn metadata(&self, slice: BufferSlice) -> Option<&[u8]> {
+        self.assert_not_at_disk(slice);
+        self.buffers.bytes(slice)
     }
 
     /// True when a test has planted this bug; never outside tests.

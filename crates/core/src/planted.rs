@@ -3,15 +3,81 @@
 //! The switch exists only with the feature `planted-bugs`; without it
 //! [`Context::is_planted`](crate::layer::Context::is_planted) is always false.
 
-/// A bug that a test may plant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlantedBug {
-    /// A band rewrite leaves out one write that restores what an earlier one destroyed.
-    RestoringWriteSkipped,
+macro_rules! planted_bugs {
+    ($($(#[doc = $doc:literal])+ $bug:ident = $name:literal,)+) => {
+        /// A bug that a test may plant.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum PlantedBug {
+            $($(#[doc = $doc])+ $bug,)+
+        }
+
+        impl PlantedBug {
+            /// Every bug that can be planted.
+            pub const ALL: &[PlantedBug] = &[$(PlantedBug::$bug,)+];
+
+            /// The name used on the command line and in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(PlantedBug::$bug => $name,)+
+                }
+            }
+        }
+    };
+}
+
+planted_bugs! {
+    /// A flush of the cache does not reach its flash.
+    SsdFlushSkipped = "ssd-flush-skipped",
+    /// A flush of a translation does not reach its disk.
+    SmrFlushSkipped = "smr-flush-skipped",
+    /// A flush is answered before the flush of the journal has completed.
+    AckBeforeJournalFlush = "ack-before-journal-flush",
+    /// A forced write is answered like a plain one.
+    FuaAsPlain = "fua-as-plain",
+    /// A flush does nothing unless its own connection has written since the last one.
+    FlushOwnConnectionOnly = "flush-own-connection-only",
+    /// The checksum of a journal block is not checked at recovery.
+    RecordCrcUnchecked = "record-crc-unchecked",
+    /// Recovery goes on behind a bad journal block.
+    ReplayPastBadRecord = "replay-past-bad-record",
+    /// An opened journal goes on with the old epoch.
+    EpochNotBumped = "epoch-not-bumped",
+    /// An opened journal takes records before its new epoch is durable.
+    EpochBumpUnflushed = "epoch-bump-unflushed",
+    /// A superblock points to checkpoint pages that are not durable yet.
+    RootBeforePages = "root-before-pages",
+    /// The journal before a checkpoint is overwritten before the checkpoint is durable.
+    JournalFreedEarly = "journal-freed-early",
+    /// All superblock copies are written at once.
+    AllSuperblocksInFlight = "all-superblocks-in-flight",
+    /// A superseded location is used again before the new mapping is durable.
+    OldLocationReusedEarly = "old-location-reused-early",
+    /// A dirty block leaves the cache before it is durable below.
+    DirtyDroppedBeforeDestinationFlush = "dirty-dropped-before-destination-flush",
     /// A band rewrite drops a log entry that was appended while it ran.
-    EntryDroppedDuringRewrite,
-    /// A log slot is used again while its entry is live.
-    SlotReusedEarly,
-    /// A cache slot is used again before its destage is durable below.
-    DestageSlotFreedEarly,
+    RemapIgnoresOverwrite = "remap-ignores-overwrite",
+    /// A band is rewritten in place without a copy of its old content.
+    BandRewriteWithoutScratch = "band-rewrite-without-scratch",
+    /// The scratch band is used again before the band it covers is durable.
+    ScratchReleasedEarly = "scratch-released-early",
+    /// A band rewrite leaves out one write that restores what an earlier one destroyed.
+    OverlapNotRestored = "overlap-not-restored",
+    /// The sequential bypass writes home below live data.
+    BypassOverLiveData = "bypass-over-live-data",
+    /// Space that a trim freed is used again before the trim is durable.
+    TrimReusedEarly = "trim-reused-early",
+    /// Recovery ignores trims.
+    TrimForgottenOnReplay = "trim-forgotten-on-replay",
+    /// A flush that failed is tried again and then taken for good.
+    FailedFlushRetried = "failed-flush-retried",
+    /// The checksum of data is not checked when it is read.
+    ReadCrcSkipped = "read-crc-skipped",
+    /// A metadata block is accepted whatever address it says it belongs to.
+    CrcWithoutAddress = "crc-without-address",
+    /// Recovery overwrites what a second recovery would need.
+    RecoveryNotIdempotent = "recovery-not-idempotent",
+    /// Recovery keeps a record whose data is not there.
+    DanglingRecordKept = "dangling-record-kept",
+    /// With its flash gone, a cache serves what lies below instead of what is lost.
+    DeadSsdServedStale = "dead-ssd-served-stale",
 }

@@ -6,6 +6,7 @@ use crate::disk::DiskOp;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Issue, Port};
+use crate::lifecycle::OpenError;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -76,6 +77,10 @@ pub(crate) struct Router {
     pub host_in_flight: u32,
     idle_since: Instant,
     requests_active: u32,
+    /// What the layer that is coming up has said.
+    pub opened: Option<Result<(), OpenError>>,
+    /// What the layer that is going down has said.
+    pub closed: Option<Result<(), IoError>>,
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<PlantedBug>,
 }
@@ -97,6 +102,8 @@ impl Router {
             host_in_flight: 0,
             idle_since: Instant::ZERO,
             requests_active: 0,
+            opened: None,
+            closed: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }

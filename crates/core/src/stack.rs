@@ -3,8 +3,10 @@
 use crate::buffer::{BufferSlice, Buffers};
 use crate::counters::Counts;
 use crate::disk::{DiskCompletion, DiskOp, Geometry};
+use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Layer};
+use crate::lifecycle::{OpenError, Start};
 use crate::map::ExtentLocks;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::rng::Rng;
@@ -178,6 +180,60 @@ impl Stack {
     /// What a node has counted.
     pub fn counts(&self, node: NodeId) -> &Counts {
         &self.router.node(node).counts
+    }
+
+    /// Every layer, from the bottom up.
+    pub(crate) fn bottom_up(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.layers.len() as u16).map(NodeId)
+    }
+
+    /// Lets a layer come up; a disk is up already.
+    pub(crate) fn open_node(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        start: Start,
+        buffers: &mut Buffers,
+    ) {
+        self.router.opened = None;
+        match &mut self.layers[usize::from(node.0)] {
+            None => self.router.opened = Some(Ok(())),
+            Some(layer) => layer.open(
+                start,
+                &mut Context {
+                    now,
+                    node,
+                    router: &mut self.router,
+                    buffers,
+                },
+            ),
+        }
+        self.deliver(now, buffers);
+    }
+
+    /// What the layer that was last told to come up has said.
+    pub(crate) fn take_opened(&mut self) -> Option<Result<(), OpenError>> {
+        self.router.opened.take()
+    }
+
+    /// Lets a layer go down; a disk stays as it is.
+    pub(crate) fn close_node(&mut self, now: Instant, node: NodeId, buffers: &mut Buffers) {
+        self.router.closed = None;
+        match &mut self.layers[usize::from(node.0)] {
+            None => self.router.closed = Some(Ok(())),
+            Some(layer) => layer.close(&mut Context {
+                now,
+                node,
+                router: &mut self.router,
+                buffers,
+            }),
+        }
+        self.deliver(now, buffers);
+    }
+
+    /// What the layer that was last told to go down has said.
+    pub(crate) fn take_closed(&mut self) -> Option<Result<(), IoError>> {
+        self.router.closed.take()
     }
 
     /// The state of every layer, bottom up, for a clean shutdown. Panics unless the stack is quiet.

@@ -170,7 +170,7 @@ impl Cache {
         let job = self.jobs.get_mut(id);
         job.outstanding = issued;
         job.ready = issued == 0;
-        if ctx.is_planted(PlantedBug::DestageSlotFreedEarly) {
+        if ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush) {
             self.free_slots_early(id, ctx);
         }
     }

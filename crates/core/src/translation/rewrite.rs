@@ -165,8 +165,7 @@ impl PersistentCache {
                 };
                 rewrite.blocks = whole.blocks.0 - rewrite.from;
                 self.gathered.sort_unstable_by_key(|piece| piece.position);
-                if ctx.is_planted(PlantedBug::EntryDroppedDuringRewrite) && self.gathered.len() > 1
-                {
+                if ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) && self.gathered.len() > 1 {
                     // As if the newest entry had come after the gather; the drop takes it too.
                     self.gathered.pop();
                 }
@@ -301,7 +300,7 @@ impl PersistentCache {
         let rewrite = self.enter(Phase::WritingHome);
         self.raise_write_pointer(rewrite.band);
         let mut blocks = rewrite.blocks;
-        if ctx.is_planted(PlantedBug::RestoringWriteSkipped) {
+        if ctx.is_planted(PlantedBug::OverlapNotRestored) {
             blocks = self.blocks_to_last_dirty_track(&rewrite);
         }
         let home = self.layout.home(rewrite.band, rewrite.from, blocks);
@@ -368,7 +367,7 @@ impl PersistentCache {
             ctx.count(Counter::BandRewriteNs, ctx.now().since(rewrite.started).0);
             let band = self.bands.extent_of(rewrite.band);
             let mut before = rewrite.gathered_before;
-            if ctx.is_planted(PlantedBug::EntryDroppedDuringRewrite) {
+            if ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) {
                 before = u64::MAX;
             }
             self.log.supersede_before(band, before, &mut self.gathered);

@@ -147,7 +147,7 @@ impl PersistentCache {
         let gather = self.rewrite.as_ref().and_then(|rewrite| rewrite.hold);
         Holds {
             position: self.holds.iter().copied().chain(gather).min(),
-            ignored: self.rewrite.is_some() && ctx.is_planted(PlantedBug::SlotReusedEarly),
+            ignored: self.rewrite.is_some() && ctx.is_planted(PlantedBug::OldLocationReusedEarly),
         }
     }
 }

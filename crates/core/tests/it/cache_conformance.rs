@@ -56,7 +56,7 @@ fn a_slot_freed_before_its_destage_is_durable_is_noticed() {
     let noticed = (0..200).find(|seed| {
         let settings = settings(6, 2, CacheMode::ReadWrite, PolicySettings::Lru);
         let (mut stack, disks, _) = cache_stack(settings, BLOCKS, *seed, 1_000);
-        stack.plant(PlantedBug::DestageSlotFreedEarly);
+        stack.plant(PlantedBug::DirtyDroppedBeforeDestinationFlush);
         let steps = random_steps(*seed, 120, BLOCKS, 12);
         play(stack, disks, steps, 4).is_err()
     });

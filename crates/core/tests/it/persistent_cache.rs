@@ -251,9 +251,9 @@ fn a_stream_over_fresh_bands_goes_home_and_one_over_written_bands_does_not() {
 #[test]
 fn planted_bugs_are_found() {
     for bug in [
-        PlantedBug::RestoringWriteSkipped,
-        PlantedBug::EntryDroppedDuringRewrite,
-        PlantedBug::SlotReusedEarly,
+        PlantedBug::OverlapNotRestored,
+        PlantedBug::RemapIgnoresOverwrite,
+        PlantedBug::OldLocationReusedEarly,
     ] {
         let found = (0..200u64).find(|&seed| {
             let (mut stack, disk, _) = build(seed, &settings());

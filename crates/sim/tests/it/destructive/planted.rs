@@ -12,16 +12,19 @@ fn every_planted_bug_is_found_within_two_hundred_cases() {
     let mut unnoticed = Vec::new();
     for (bug, stacks) in [
         (
-            PlantedBug::RestoringWriteSkipped,
+            PlantedBug::OverlapNotRestored,
             ["smr-only", "lru", "pore"].as_slice(),
         ),
         (
-            PlantedBug::EntryDroppedDuringRewrite,
+            PlantedBug::RemapIgnoresOverwrite,
             &["smr-only", "lru", "pore"],
         ),
-        (PlantedBug::SlotReusedEarly, &["smr-only", "lru", "pore"]),
         (
-            PlantedBug::DestageSlotFreedEarly,
+            PlantedBug::OldLocationReusedEarly,
+            &["smr-only", "lru", "pore"],
+        ),
+        (
+            PlantedBug::DirtyDroppedBeforeDestinationFlush,
             &["lru", "lru-band", "pore"],
         ),
     ] {

@@ -1,0 +1,290 @@
+//! Checkpoints: the whole state of a layer in the place that the newest one does not use.
+//!
+//! ```text
+//! pages -> flush -> superblock copies 0, 1 -> flush -> copies 2, 3 -> flush
+//! ```
+//!
+//! Until the last step the older checkpoint with the journal behind it is whole, and at no time
+//! are more than two superblocks on their way.
+
+use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
+use super::events::JournalEvent;
+use super::journal::{FlushTicket, Journal, Lsn, Phase, Purpose};
+use super::superblock::{COPIES, Superblock};
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::lifecycle::Uuid;
+use crate::planted::PlantedBug;
+use alloc::vec::Vec;
+
+/// Pages in flight at once.
+const PAGES_IN_FLIGHT_MAX: u32 = 32;
+
+/// Why a checkpoint is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Occasion {
+    /// The journal takes records when it is done.
+    Begin,
+    /// To make room in the ring.
+    Running,
+    /// The last thing that is written.
+    Close,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Pages,
+    PagesFlush(FlushTicket),
+    FirstCopies,
+    FirstFlush(FlushTicket),
+    SecondCopies,
+    SecondFlush(FlushTicket),
+}
+
+/// A checkpoint on its way.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    /// What the superblock will say.
+    superblock: Superblock,
+    occasion: Occasion,
+    bytes: Vec<u8>,
+    next_page: u64,
+    step: Step,
+    outstanding: u32,
+}
+
+impl Journal {
+    /// Writes an empty device over whatever the member holds: `checkpoint` is the state of the
+    /// layer at its start. [`JournalEvent::Opened`] says when it is done.
+    pub fn format(&mut self, set: Uuid, member: Uuid, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
+        self.superblock.set = set;
+        self.superblock.member = member;
+        self.start_at(Lsn(0));
+        self.start_checkpoint(Occasion::Begin, checkpoint, ctx);
+    }
+
+    /// Ends a recovery: `checkpoint` is the state that the layer has brought back. Records are
+    /// taken after [`JournalEvent::Opened`]. Until then a second recovery would find what this one
+    /// has found.
+    pub fn begin(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
+        self.start_checkpoint(Occasion::Begin, checkpoint, ctx);
+    }
+
+    /// Writes the state of the layer, with every record appended so far in it, so that the journal
+    /// before it can be used again. One at a time.
+    pub fn checkpoint(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
+        if self.failure().is_none() {
+            self.start_checkpoint(Occasion::Running, checkpoint, ctx);
+        }
+    }
+
+    /// Writes the last checkpoint of a layer that has nothing in flight and marks the member as
+    /// clean. [`JournalEvent::Closed`] says when it is done.
+    pub fn close(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
+        match self.failure() {
+            None => self.start_checkpoint(Occasion::Close, checkpoint, ctx),
+            Some(error) => self.events.push_back(JournalEvent::Failed(error)),
+        }
+    }
+
+    /// True while a checkpoint is being written.
+    pub fn is_checkpointing(&self) -> bool {
+        self.checkpoint.is_some()
+    }
+
+    fn start_checkpoint(&mut self, occasion: Occasion, bytes: Vec<u8>, ctx: &mut Context<'_>) {
+        assert!(self.checkpoint.is_none(), "a second checkpoint at once");
+        let pages = bytes.len().div_ceil(PAYLOAD_BYTES).max(1) as u64;
+        assert!(
+            pages <= self.settings.checkpoint_blocks,
+            "a checkpoint of {pages} pages in a place for {}",
+            self.settings.checkpoint_blocks
+        );
+        // What was appended is in the checkpoint; later records go to later blocks.
+        self.seal(ctx);
+        let old = self.superblock;
+        let bumped = occasion == Occasion::Begin && !ctx.is_planted(PlantedBug::EpochNotBumped);
+        let in_place =
+            occasion == Occasion::Begin && ctx.is_planted(PlantedBug::RecoveryNotIdempotent);
+        let place = if in_place {
+            old.checkpoint_place
+        } else {
+            1 - old.checkpoint_place
+        };
+        if ctx.is_planted(PlantedBug::JournalFreedEarly) {
+            self.tail = self.next;
+        }
+        self.checkpoint = Some(Checkpoint {
+            superblock: Superblock {
+                generation: old.generation + 1,
+                epoch: old.epoch + u64::from(bumped),
+                checkpoint_place: place,
+                clean: occasion == Occasion::Close,
+                checkpoint_checksum: crc32c::crc32c(&bytes),
+                checkpoint_bytes: bytes.len() as u64,
+                replay_from: self.next.0,
+                ..old
+            },
+            occasion,
+            bytes,
+            next_page: 0,
+            step: Step::Pages,
+            outstanding: 0,
+        });
+        self.write_pages(ctx);
+    }
+
+    /// Writes pages as far as may be in flight at once; goes on when all are written.
+    fn write_pages(&mut self, ctx: &mut Context<'_>) {
+        loop {
+            let Some(checkpoint) = &mut self.checkpoint else {
+                return;
+            };
+            let pages = checkpoint.bytes.len().div_ceil(PAYLOAD_BYTES).max(1) as u64;
+            if checkpoint.next_page == pages {
+                let hasty = ctx.is_planted(PlantedBug::RootBeforePages);
+                if checkpoint.outstanding == 0 || hasty {
+                    checkpoint.outstanding = 0;
+                    self.pages_written(hasty, ctx);
+                }
+                return;
+            }
+            if checkpoint.outstanding == PAGES_IN_FLIGHT_MAX {
+                return;
+            }
+            checkpoint.outstanding += 1;
+            let index = checkpoint.next_page;
+            checkpoint.next_page += 1;
+            let superblock = checkpoint.superblock;
+            let address = self.settings.checkpoint_start(superblock.checkpoint_place) + index;
+            let header = Header {
+                kind: BlockKind::CheckpointPage,
+                member: superblock.member,
+                address,
+                generation: superblock.generation,
+                sequence: index,
+                mark: pages,
+            };
+            let from = index as usize * PAYLOAD_BYTES;
+            let bytes = core::mem::take(&mut checkpoint.bytes);
+            let to = (from + PAYLOAD_BYTES).min(bytes.len());
+            block::seal_into(&header, &bytes[from..to], self.scratch());
+            if let Some(checkpoint) = &mut self.checkpoint {
+                checkpoint.bytes = bytes;
+            }
+            self.write_scratch(Purpose::Page, Extent::new(address, 1), ctx);
+        }
+    }
+
+    fn pages_written(&mut self, hasty: bool, ctx: &mut Context<'_>) {
+        if hasty {
+            return self.write_copies(0..2, Step::FirstCopies, ctx);
+        }
+        let ticket = self.flush(ctx);
+        self.wait_for(ticket, Step::PagesFlush, ctx);
+    }
+
+    /// Lets the checkpoint wait for a flush; with planted bugs it may have come already.
+    fn wait_for(
+        &mut self,
+        ticket: FlushTicket,
+        step: fn(FlushTicket) -> Step,
+        ctx: &mut Context<'_>,
+    ) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.step = step(ticket);
+        }
+        if self.flushed >= ticket {
+            self.checkpoint_flushed(self.flushed, ctx);
+        }
+    }
+
+    fn write_copies(&mut self, copies: core::ops::Range<usize>, step: Step, ctx: &mut Context<'_>) {
+        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
+        let all = ctx.is_planted(PlantedBug::AllSuperblocksInFlight);
+        let copies = if all { 0..COPIES } else { copies };
+        checkpoint.step = if all { Step::SecondCopies } else { step };
+        checkpoint.outstanding = copies.len() as u32;
+        let superblock = checkpoint.superblock;
+        let hasty = ctx.is_planted(PlantedBug::EpochBumpUnflushed);
+        let opens = checkpoint.occasion == Occasion::Begin && step == Step::FirstCopies && hasty;
+        let addresses = self.settings.superblock_addresses();
+        for copy in copies {
+            let block = superblock.encode(addresses[copy]);
+            self.scratch().copy_from_slice(&block);
+            self.write_scratch(
+                Purpose::SuperblockCopy,
+                Extent::new(addresses[copy], 1),
+                ctx,
+            );
+        }
+        if opens {
+            self.superblock = superblock;
+            self.tail = Lsn(superblock.replay_from);
+            self.phase = Phase::Running;
+            self.events.push_back(JournalEvent::Opened);
+        }
+    }
+
+    /// A page or a copy of the superblock has been written.
+    pub(super) fn checkpoint_part_done(&mut self, ctx: &mut Context<'_>) {
+        let Some(checkpoint) = &mut self.checkpoint else {
+            return;
+        };
+        if checkpoint.outstanding > 0 {
+            checkpoint.outstanding -= 1;
+        }
+        match (checkpoint.step, checkpoint.outstanding) {
+            (Step::Pages, _) => self.write_pages(ctx),
+            (Step::FirstCopies, 0) => {
+                let ticket = self.flush(ctx);
+                self.wait_for(ticket, Step::FirstFlush, ctx);
+            }
+            (Step::SecondCopies, 0) => {
+                let ticket = self.flush(ctx);
+                self.wait_for(ticket, Step::SecondFlush, ctx);
+            }
+            _ => {}
+        }
+    }
+
+    /// A flush has completed.
+    pub(super) fn checkpoint_flushed(&mut self, done: FlushTicket, ctx: &mut Context<'_>) {
+        let Some(checkpoint) = &self.checkpoint else {
+            return;
+        };
+        match checkpoint.step {
+            Step::PagesFlush(ticket) if ticket <= done => {
+                self.write_copies(0..2, Step::FirstCopies, ctx);
+            }
+            Step::FirstFlush(ticket) if ticket <= done => {
+                self.write_copies(2..COPIES, Step::SecondCopies, ctx);
+            }
+            Step::SecondFlush(ticket) if ticket <= done => self.checkpoint_done(),
+            _ => {}
+        }
+    }
+
+    fn checkpoint_done(&mut self) {
+        let checkpoint = self.checkpoint.take().expect("a checkpoint on its way");
+        self.superblock = checkpoint.superblock;
+        let replay_from = Lsn(checkpoint.superblock.replay_from);
+        self.tail = replay_from;
+        self.durable = self.durable.max(replay_from);
+        let event = match checkpoint.occasion {
+            Occasion::Begin if self.is_running() => return,
+            Occasion::Begin => {
+                self.phase = Phase::Running;
+                JournalEvent::Opened
+            }
+            Occasion::Running => JournalEvent::Checkpointed {
+                durable_before: self.durable,
+            },
+            Occasion::Close => {
+                self.phase = Phase::Shut;
+                JournalEvent::Closed
+            }
+        };
+        self.events.push_back(event);
+    }
+}

@@ -1,0 +1,523 @@
+//! The journal of a layer while it runs: records, flushes and when there is room.
+
+use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
+use super::checkpoint::Checkpoint;
+use super::events::JournalEvent;
+use super::open::Opening;
+use super::record::{self, DataRef, RECORD_BYTES_MAX};
+use super::superblock::{COPIES, Superblock};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::{Context, Issue, Port};
+use crate::lifecycle::Uuid;
+use crate::operation::{Cause, Completion, Operation, Tag};
+use crate::planted::PlantedBug;
+use crate::units::{BLOCK_BYTES, BlockCount};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Tags with this bit belong to the journal; a layer's own must not have it.
+const TAG_BIT: u64 = 1 << 63;
+/// Smallest ring.
+const RING_BLOCKS_MIN: u64 = 8;
+
+/// A place in the journal: the number of a journal block since the member was formatted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Lsn(pub u64);
+
+/// Names a flush that was asked for; later ones are greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FlushTicket(pub u64);
+
+/// Which layer owns a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum LayerKind {
+    /// A write-back cache; the member is its flash.
+    Cache = 1,
+    /// A persistent cache over bands; the member is its disk.
+    PersistentCache = 2,
+}
+
+impl LayerKind {
+    /// The kind with a number.
+    pub fn from_number(number: u32) -> Option<LayerKind> {
+        [LayerKind::Cache, LayerKind::PersistentCache]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
+    }
+}
+
+/// Where a journal lies and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalSettings {
+    /// The layer.
+    pub layer: LayerKind,
+    /// The port of the member.
+    pub port: Port,
+    /// Blocks of the member.
+    pub member_blocks: BlockCount,
+    /// The area of the journal, in the addresses of the port. Its ends hold the superblocks, so it
+    /// must not depend on anything that only the superblock knows.
+    pub area: Extent,
+    /// Blocks of each of the two places for a checkpoint.
+    pub checkpoint_blocks: u64,
+}
+
+impl JournalSettings {
+    /// Blocks that a place for a checkpoint of at most `bytes` bytes needs.
+    pub fn checkpoint_blocks_for(bytes: u64) -> u64 {
+        bytes.div_ceil(PAYLOAD_BYTES as u64).max(1)
+    }
+
+    /// Blocks of an area with places for such checkpoints and a ring of `ring_blocks`.
+    pub fn area_blocks_for(checkpoint_blocks: u64, ring_blocks: u64) -> u64 {
+        COPIES as u64 + 2 * checkpoint_blocks + ring_blocks
+    }
+
+    /// The block of each copy of the superblock.
+    pub fn superblock_addresses(&self) -> [u64; COPIES] {
+        let (start, end) = (self.area.start.0, self.area.end().0);
+        [start, start + 1, end - 2, end - 1]
+    }
+
+    /// First block of a place for a checkpoint.
+    pub fn checkpoint_start(&self, place: u16) -> u64 {
+        self.area.start.0 + 2 + u64::from(place) * self.checkpoint_blocks
+    }
+
+    /// The ring of journal blocks.
+    pub fn ring(&self) -> Extent {
+        let before = 2 + 2 * self.checkpoint_blocks;
+        let blocks = self.area.blocks.0.saturating_sub(before + 2);
+        Extent::new(self.area.start.0 + before, blocks)
+    }
+
+    /// Where the journal block with a number lies.
+    pub fn address_of(&self, lsn: Lsn) -> u64 {
+        let ring = self.ring();
+        ring.start.0 + lsn.0 % ring.blocks.0
+    }
+}
+
+/// What an operation in flight is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    Unused,
+    JournalBlock(Lsn),
+    Flush,
+    Page,
+    SuperblockCopy,
+    /// Part of recovery, which knows its own operations by number.
+    Recovery(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    purpose: Purpose,
+    buffer: BufferSlice,
+}
+
+/// How far the life of a journal has come.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Not opened yet, refused or closed.
+    Shut,
+    Opening(Box<Opening>),
+    Running,
+}
+
+/// A flush that is waiting for the journal blocks it must cover.
+#[derive(Clone, Copy, Debug)]
+struct Collecting {
+    ticket: FlushTicket,
+    /// Every block before it must have been written.
+    target: Lsn,
+}
+
+/// The durable memory of one layer.
+///
+/// The layer hands every completion whose tag the journal [owns](Self::owns) to
+/// [`complete`](Self::complete) and then takes out the [events](Self::next_event); after it has
+/// appended what one event of its own brought, it calls [`commit`](Self::commit).
+#[derive(Debug)]
+pub struct Journal {
+    pub(super) settings: JournalSettings,
+    pub(super) phase: Phase,
+    /// What the newest durable superblock says.
+    pub(super) superblock: Superblock,
+    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) events: VecDeque<JournalEvent>,
+    failed: Option<IoError>,
+
+    /// The payload of the block that is being filled, and a block's worth of memory.
+    open: Vec<u8>,
+    scratch: Vec<u8>,
+    /// The number of the block that is being filled.
+    pub(super) next: Lsn,
+    /// The oldest block that must not be overwritten.
+    pub(super) tail: Lsn,
+    /// Blocks being written, oldest first, and whether each is done.
+    writing: VecDeque<(Lsn, bool)>,
+    /// Every block before it has been written.
+    written: Lsn,
+    /// Every block before it is durable, and so is the data its records speak of.
+    pub(super) durable: Lsn,
+
+    tickets: u64,
+    collecting: Option<Collecting>,
+    /// The ticket of the flush that is in flight and the place it covers.
+    flushing: Option<(FlushTicket, Lsn)>,
+    /// Every flush up to and with this one is done.
+    pub(super) flushed: FlushTicket,
+
+    in_flight: Vec<InFlight>,
+    free: Vec<u32>,
+}
+
+impl Journal {
+    /// A journal that is not opened yet.
+    ///
+    /// Panics when the area has no room for a ring: the layer's layout checks.
+    pub fn new(settings: JournalSettings) -> Journal {
+        assert!(
+            settings.ring().blocks.0 >= RING_BLOCKS_MIN,
+            "a ring of {} blocks",
+            settings.ring().blocks.0
+        );
+        Journal {
+            superblock: Superblock {
+                compatible_features: 0,
+                read_only_features: 0,
+                required_features: 0,
+                layer: settings.layer as u32,
+                set: Uuid::default(),
+                member: Uuid::default(),
+                generation: 0,
+                epoch: 0,
+                member_blocks: settings.member_blocks.0,
+                area_blocks: settings.area.blocks.0,
+                checkpoint_blocks: settings.checkpoint_blocks,
+                checkpoint_place: 1,
+                clean: false,
+                checkpoint_checksum: 0,
+                checkpoint_bytes: 0,
+                replay_from: 0,
+            },
+            settings,
+            phase: Phase::Shut,
+            checkpoint: None,
+            events: VecDeque::new(),
+            failed: None,
+            open: Vec::with_capacity(PAYLOAD_BYTES),
+            scratch: vec![0; BLOCK_BYTES as usize],
+            next: Lsn(0),
+            tail: Lsn(0),
+            writing: VecDeque::new(),
+            written: Lsn(0),
+            durable: Lsn(0),
+            tickets: 0,
+            collecting: None,
+            flushing: None,
+            flushed: FlushTicket(0),
+            in_flight: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Where the journal lies.
+    pub fn settings(&self) -> &JournalSettings {
+        &self.settings
+    }
+
+    /// The member's name, once it is open.
+    pub fn member(&self) -> Uuid {
+        self.superblock.member
+    }
+
+    /// Counts the checkpoints.
+    pub fn generation(&self) -> u64 {
+        self.superblock.generation
+    }
+
+    /// Why nothing can be made durable any more, if that is so. Sticky.
+    pub fn failure(&self) -> Option<IoError> {
+        self.failed
+    }
+
+    /// True when records are taken.
+    pub fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    /// True when the journal issued the operation with this tag.
+    #[inline]
+    pub fn owns(&self, tag: Tag) -> bool {
+        tag.0 & TAG_BIT != 0
+    }
+
+    /// True when a host request may append records. The rest of the ring is kept for what must
+    /// come to an end in any case: a band rewrite, destages, the records of a checkpoint.
+    pub fn has_room(&self) -> bool {
+        let ring = self.settings.ring().blocks.0;
+        self.used() + (ring / 4).max(2) <= ring
+    }
+
+    /// True when the layer should begin a checkpoint, so that room does not run out.
+    pub fn wants_checkpoint(&self) -> bool {
+        let half = self.settings.ring().blocks.0 / 2;
+        self.is_running()
+            && self.failed.is_none()
+            && self.checkpoint.is_none()
+            && self.used() >= half
+    }
+
+    /// Every record before this place is durable.
+    pub fn durable_before(&self) -> Lsn {
+        self.durable
+    }
+
+    fn used(&self) -> u64 {
+        self.next.0 - self.tail.0
+    }
+
+    /// Appends a record and returns its place. It goes to the disk with the next
+    /// [`commit`](Self::commit), or earlier when a block is full.
+    ///
+    /// The data it speaks of must have been written before. Panics when the record is longer than
+    /// [`RECORD_BYTES_MAX`], or when the ring is full: hosts ask [`has_room`](Self::has_room).
+    pub fn append(
+        &mut self,
+        kind: u8,
+        payload: &[u8],
+        data: Option<DataRef<'_>>,
+        ctx: &mut Context<'_>,
+    ) -> Lsn {
+        assert!(self.is_running(), "a record before the journal is open");
+        let bytes = record::bytes_of(payload, data);
+        assert!(bytes <= RECORD_BYTES_MAX, "a record of {bytes} bytes");
+        if self.open.len() + bytes > PAYLOAD_BYTES {
+            self.seal(ctx);
+        }
+        record::put(&mut self.open, kind, payload, data);
+        self.next
+    }
+
+    /// Sends what was appended to the disk, or lets it wait for the block that is on its way, so
+    /// that records which come together share a block.
+    pub fn commit(&mut self, ctx: &mut Context<'_>) {
+        if self.writing.is_empty() {
+            self.seal(ctx);
+        }
+    }
+
+    /// Makes every record appended and every operation of the port completed before now durable.
+    /// [`JournalEvent::Flushed`] says when.
+    pub fn flush(&mut self, ctx: &mut Context<'_>) -> FlushTicket {
+        self.seal(ctx);
+        let target = self.next;
+        let collecting = match self.collecting {
+            Some(collecting) => Collecting {
+                target,
+                ..collecting
+            },
+            None => {
+                self.tickets += 1;
+                let ticket = FlushTicket(self.tickets);
+                Collecting { ticket, target }
+            }
+        };
+        self.collecting = Some(collecting);
+        self.advance_flush(ctx);
+        collecting.ticket
+    }
+
+    /// The next thing the layer must know.
+    pub fn next_event(&mut self) -> Option<JournalEvent> {
+        self.events.pop_front()
+    }
+
+    /// Takes the completion of an operation that the journal [owns](Self::owns).
+    pub fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        let index = (completion.tag.0 & !TAG_BIT) as usize;
+        let InFlight { purpose, buffer } = self.in_flight[index];
+        self.in_flight[index].purpose = Purpose::Unused;
+        self.free.push(index as u32);
+        match (purpose, completion.result) {
+            (Purpose::Recovery(number), result) => {
+                self.recovery_read(number, buffer, result, ctx);
+            }
+            (Purpose::Flush, Err(_)) if ctx.is_planted(PlantedBug::FailedFlushRetried) => {
+                self.issue(Purpose::Flush, Operation::Flush, Extent::EMPTY, buffer, ctx);
+            }
+            (_, Err(error)) => {
+                ctx.release(buffer);
+                self.fail(error);
+            }
+            (purpose, Ok(())) => {
+                ctx.release(buffer);
+                match purpose {
+                    Purpose::JournalBlock(lsn) => self.block_written(lsn, ctx),
+                    Purpose::Flush => self.flush_done(ctx),
+                    Purpose::Page | Purpose::SuperblockCopy => self.checkpoint_part_done(ctx),
+                    Purpose::Recovery(_) | Purpose::Unused => {
+                        unreachable!("a completion of nothing")
+                    }
+                }
+            }
+        }
+    }
+
+    /// Seals the block that is being filled, if it holds a record, and writes it.
+    pub(super) fn seal(&mut self, ctx: &mut Context<'_>) {
+        if self.open.is_empty() || self.failed.is_some() {
+            self.open.clear();
+            return;
+        }
+        let ring = self.settings.ring().blocks.0;
+        assert!(self.used() < ring, "the journal has no room left");
+        let lsn = self.next;
+        self.next = Lsn(lsn.0 + 1);
+        let header = Header {
+            kind: BlockKind::Journal,
+            member: self.superblock.member,
+            address: self.settings.address_of(lsn),
+            generation: self.superblock.epoch,
+            sequence: lsn.0,
+            mark: self.durable.0,
+        };
+        block::seal_into(&header, &self.open, &mut self.scratch);
+        self.open.clear();
+        self.writing.push_back((lsn, false));
+        let place = Extent::new(header.address, 1);
+        self.write_scratch(Purpose::JournalBlock(lsn), place, ctx);
+    }
+
+    /// Writes the block in `scratch`.
+    pub(super) fn write_scratch(&mut self, purpose: Purpose, place: Extent, ctx: &mut Context<'_>) {
+        let buffer = ctx.allocate(BlockCount(1));
+        ctx.fill_metadata(buffer, &self.scratch);
+        self.issue(purpose, Operation::WRITE, place, buffer, ctx);
+    }
+
+    pub(super) fn scratch(&mut self) -> &mut [u8] {
+        &mut self.scratch
+    }
+
+    pub(super) fn issue(
+        &mut self,
+        purpose: Purpose,
+        operation: Operation,
+        extent: Extent,
+        buffer: BufferSlice,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = InFlight { purpose, buffer };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.in_flight[index as usize] = entry;
+                index
+            }
+            None => {
+                self.in_flight.push(entry);
+                (self.in_flight.len() - 1) as u32
+            }
+        };
+        ctx.issue(Issue {
+            port: self.settings.port,
+            operation,
+            extent,
+            buffer,
+            cause: Cause::Metadata,
+            tag: Tag(TAG_BIT | u64::from(index)),
+        });
+    }
+
+    fn block_written(&mut self, lsn: Lsn, ctx: &mut Context<'_>) {
+        let entry = self.writing.iter_mut().find(|(place, _)| *place == lsn);
+        entry.expect("a block that was being written").1 = true;
+        let before = self.written;
+        while let Some((lsn, true)) = self.writing.front() {
+            self.written = Lsn(lsn.0 + 1);
+            self.writing.pop_front();
+        }
+        if self.failed.is_some() {
+            return;
+        }
+        if self.written > before {
+            let last = Lsn(self.written.0 - 1);
+            self.events.push_back(JournalEvent::Written(last));
+        }
+        self.commit(ctx);
+        self.advance_flush(ctx);
+    }
+
+    fn advance_flush(&mut self, ctx: &mut Context<'_>) {
+        let Some(collecting) = self.collecting else {
+            return;
+        };
+        if self.flushing.is_some() || self.written < collecting.target || self.failed.is_some() {
+            return;
+        }
+        self.collecting = None;
+        self.flushing = Some((collecting.ticket, self.written));
+        let skipped = match self.settings.layer {
+            LayerKind::Cache => PlantedBug::SsdFlushSkipped,
+            LayerKind::PersistentCache => PlantedBug::SmrFlushSkipped,
+        };
+        if ctx.is_planted(skipped) {
+            return self.flush_done(ctx);
+        }
+        if ctx.is_planted(PlantedBug::AckBeforeJournalFlush) {
+            self.events.push_back(JournalEvent::Flushed {
+                ticket: collecting.ticket,
+                durable_before: self.written,
+            });
+        }
+        let nothing = BufferSlice::EMPTY;
+        self.issue(
+            Purpose::Flush,
+            Operation::Flush,
+            Extent::EMPTY,
+            nothing,
+            ctx,
+        );
+    }
+
+    fn flush_done(&mut self, ctx: &mut Context<'_>) {
+        let (ticket, covers) = self.flushing.take().expect("a flush in flight");
+        if self.failed.is_some() {
+            return;
+        }
+        self.flushed = ticket;
+        self.durable = self.durable.max(covers);
+        self.events.push_back(JournalEvent::Flushed {
+            ticket,
+            durable_before: self.durable,
+        });
+        self.checkpoint_flushed(ticket, ctx);
+        self.advance_flush(ctx);
+    }
+
+    /// From now on nothing becomes durable.
+    fn fail(&mut self, error: IoError) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.failed = Some(error);
+        self.checkpoint = None;
+        self.collecting = None;
+        self.open.clear();
+        self.events.push_back(JournalEvent::Failed(error));
+    }
+
+    /// Sets the places of a journal that was just opened.
+    pub(super) fn start_at(&mut self, next: Lsn) {
+        self.next = next;
+        self.written = next;
+        self.durable = next;
+    }
+}

@@ -1,0 +1,35 @@
+//! What a layer needs to lose nothing: one mechanism for every layer that keeps a mapping or dirty
+//! data.
+//!
+//! **The contract.** After a flush or a forced write has completed, the data survives any power
+//! cut. Writes that no flush covers may be lost, block by block; a block is never mixed with
+//! another address, never older than what was last durable, and a torn one is detected and rolled
+//! back. A write is answered only after its data and its journal record were handed to the disk,
+//! so every answered write survives the death of the process.
+//!
+//! **The mechanism.** A [`Journal`] lives in an area of one member and holds four copies of a
+//! superblock, two places for a checkpoint and a ring of journal blocks:
+//!
+//! ```text
+//! | superblock 0, 1 | checkpoint A | checkpoint B | ring of journal blocks | superblock 2, 3 |
+//! ```
+//!
+//! Every block of it is a [sealed block](block): a header with a checksum, the member's name, the
+//! block's own address, a generation and a sequence number. The layer's durable state is a
+//! function of the newest checkpoint and of the records after it, and the layer decides what both
+//! say; the journal decides what is durable.
+//!
+//! What a layer author writes is told in `ARCHITECTURE.md`; the bytes are drawn in
+//! `docs/formats/journal.md`.
+
+pub mod block;
+mod checkpoint;
+mod events;
+mod journal;
+mod open;
+mod record;
+pub mod superblock;
+
+pub use events::{Intact, JournalEvent, LsnQueue, Recovery, Replayed};
+pub use journal::{FlushTicket, Journal, JournalSettings, LayerKind, Lsn};
+pub use record::{DataRef, FIELDS as RECORD_FIELDS, RECORD_BYTES_MAX, Record, records};

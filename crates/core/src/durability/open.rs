@@ -1,0 +1,482 @@
+//! Recovery: a state machine that reads a member and says what must be brought back. It writes
+//! nothing.
+//!
+//! ```text
+//! Superblocks -> Checkpoint -> Ring -> Data -> recovered
+//! ```
+
+use super::block::BlockError;
+use super::block::{self, BlockKind, Expected, FORMAT_VERSION, PAYLOAD_BYTES};
+use super::events::{Intact, JournalEvent, Recovery, Replayed};
+use super::journal::{Journal, Lsn, Phase, Purpose};
+use super::record;
+use super::superblock::{COPIES, Superblock};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::lifecycle::{OpenError, Uuid};
+use crate::operation::Operation;
+use crate::planted::PlantedBug;
+use crate::units::{BLOCK_BYTES, BlockCount};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Blocks of a checkpoint or of the ring that are read at once.
+const CHUNK_BLOCKS_MAX: u64 = 64;
+/// Reads of data in flight at once.
+const DATA_READS_MAX: u32 = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Superblocks,
+    Checkpoint,
+    Ring,
+    Data,
+}
+
+/// A recovery on its way.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// The set that the member must belong to, and its name in it.
+    expected: Option<(Uuid, Uuid)>,
+    step: Step,
+    outstanding: u32,
+    copies: [Option<Result<Superblock, BlockError>>; COPIES],
+    read_error: Option<IoError>,
+
+    checkpoint: Vec<u8>,
+    /// The next page, or the next block of the ring counted from the first that is replayed.
+    next: u64,
+
+    /// The next journal block that may be replayed.
+    lsn: Lsn,
+    /// Replay has ended there; what follows is only looked at.
+    stopped: bool,
+    /// Every block before it was durable.
+    mark: Lsn,
+    records: Vec<(Lsn, Replayed)>,
+    /// The next record whose data may have to be read.
+    next_record: usize,
+}
+
+impl Journal {
+    /// Begins a recovery. [`JournalEvent::Recovered`] or [`JournalEvent::Refused`] ends it.
+    /// `expected` is the set that the member must belong to, and its name in it.
+    pub fn open(&mut self, expected: Option<(Uuid, Uuid)>, ctx: &mut Context<'_>) {
+        self.phase = Phase::Opening(Box::new(Opening {
+            expected,
+            step: Step::Superblocks,
+            outstanding: COPIES as u32,
+            copies: [const { None }; COPIES],
+            read_error: None,
+            checkpoint: Vec::new(),
+            next: 0,
+            lsn: Lsn(0),
+            stopped: false,
+            mark: Lsn(0),
+            records: Vec::new(),
+            next_record: 0,
+        }));
+        for (copy, address) in (0..).zip(self.settings.superblock_addresses()) {
+            self.read(copy, Extent::new(address, 1), ctx);
+        }
+    }
+
+    fn read(&mut self, number: u64, extent: Extent, ctx: &mut Context<'_>) {
+        let buffer = ctx.allocate(extent.blocks);
+        let purpose = Purpose::Recovery(number);
+        self.issue(purpose, Operation::Read, extent, buffer, ctx);
+    }
+
+    /// A read of the recovery has finished.
+    pub(super) fn recovery_read(
+        &mut self,
+        number: u64,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        let Phase::Opening(mut opening) = core::mem::replace(&mut self.phase, Phase::Shut) else {
+            unreachable!("a read of a recovery that is over")
+        };
+        opening.outstanding -= 1;
+        let outcome = match opening.step {
+            Step::Superblocks => self.superblock_read(&mut opening, number, buffer, result, ctx),
+            Step::Checkpoint => self.pages_read(&mut opening, number, buffer, result, ctx),
+            Step::Ring => self.ring_read(&mut opening, number, buffer, result, ctx),
+            Step::Data => self.data_read(&mut opening, number, buffer, result, ctx),
+        };
+        ctx.release(buffer);
+        let outcome = outcome.and_then(|()| self.advance(&mut opening, ctx));
+        match outcome {
+            Ok(false) => self.phase = Phase::Opening(opening),
+            Ok(true) => {
+                let recovery = Recovery {
+                    checkpoint: opening.checkpoint,
+                    records: opening
+                        .records
+                        .into_iter()
+                        .map(|(_, record)| record)
+                        .collect(),
+                    clean: self.superblock.clean,
+                    generation: self.superblock.generation,
+                };
+                self.tail = Lsn(self.superblock.replay_from);
+                self.start_at(opening.lsn);
+                self.events
+                    .push_back(JournalEvent::Recovered(Box::new(recovery)));
+            }
+            Err(error) if opening.outstanding == 0 => {
+                self.events.push_back(JournalEvent::Refused(error));
+            }
+            Err(_) => unreachable!("a refusal with reads in flight"),
+        }
+    }
+
+    /// Begins the next step when the last one is over; true when the recovery is.
+    fn advance(&mut self, opening: &mut Opening, ctx: &mut Context<'_>) -> Result<bool, OpenError> {
+        loop {
+            if opening.outstanding > 0 && opening.step != Step::Data {
+                return Ok(false);
+            }
+            match opening.step {
+                Step::Superblocks => {
+                    self.superblock = self.choose(opening, ctx)?;
+                    opening.step = Step::Checkpoint;
+                }
+                Step::Checkpoint => {
+                    let blocks = self
+                        .superblock
+                        .checkpoint_bytes
+                        .div_ceil(PAYLOAD_BYTES as u64);
+                    let pages = blocks.max(1);
+                    if opening.next < pages {
+                        let place = self.superblock.checkpoint_place;
+                        let start = self.settings.checkpoint_start(place) + opening.next;
+                        let count = (pages - opening.next).min(CHUNK_BLOCKS_MAX);
+                        opening.outstanding = 1;
+                        self.read(opening.next, Extent::new(start, count), ctx);
+                        opening.next += count;
+                        return Ok(false);
+                    }
+                    let sum = crc32c::crc32c(&opening.checkpoint);
+                    if sum != self.superblock.checkpoint_checksum
+                        || opening.checkpoint.len() as u64 != self.superblock.checkpoint_bytes
+                    {
+                        let detail = "its bytes do not match the superblock's checksum";
+                        return Err(OpenError::damaged("checkpoint", detail));
+                    }
+                    opening.step = Step::Ring;
+                    opening.next = 0;
+                    opening.lsn = Lsn(self.superblock.replay_from);
+                    opening.mark = opening.lsn;
+                    opening.stopped = self.superblock.clean;
+                }
+                Step::Ring => {
+                    let ring = self.settings.ring().blocks.0;
+                    if opening.next < ring && !self.superblock.clean {
+                        let first = Lsn(self.superblock.replay_from + opening.next);
+                        let to_wrap = ring - first.0 % ring;
+                        let count = (ring - opening.next).min(CHUNK_BLOCKS_MAX).min(to_wrap);
+                        opening.outstanding = 1;
+                        let start = self.settings.address_of(first);
+                        self.read(first.0, Extent::new(start, count), ctx);
+                        opening.next += count;
+                        return Ok(false);
+                    }
+                    opening.step = Step::Data;
+                    let mark = opening.mark;
+                    let unsure = opening.records.iter().position(|(lsn, _)| *lsn >= mark);
+                    opening.next_record = unsure.unwrap_or(opening.records.len());
+                }
+                Step::Data => {
+                    if ctx.is_planted(PlantedBug::DanglingRecordKept) {
+                        return Ok(true);
+                    }
+                    while opening.outstanding < DATA_READS_MAX
+                        && opening.next_record < opening.records.len()
+                    {
+                        let number = opening.next_record;
+                        opening.next_record += 1;
+                        if let Some(data) = opening.records[number].1.data {
+                            opening.outstanding += 1;
+                            self.read(number as u64, data, ctx);
+                        }
+                    }
+                    return Ok(opening.outstanding == 0);
+                }
+            }
+        }
+    }
+
+    fn superblock_read(
+        &mut self,
+        opening: &mut Opening,
+        copy: u64,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), OpenError> {
+        let address = self.settings.superblock_addresses()[copy as usize];
+        if let Err(error) = result {
+            opening.read_error = Some(error);
+            return Ok(());
+        }
+        let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
+        let decoded = match ctx.metadata(buffer) {
+            Some(bytes) => Superblock::decode(bytes, address, ignore_address),
+            None => Err(BlockError::Zero),
+        };
+        opening.copies[copy as usize] = Some(decoded);
+        Ok(())
+    }
+
+    /// The superblock that counts: the newest that two copies agree on, or else the newest.
+    fn choose(&self, opening: &mut Opening, _ctx: &Context<'_>) -> Result<Superblock, OpenError> {
+        let good = |copy: &Option<Result<Superblock, BlockError>>| match copy {
+            Some(Ok(superblock)) => Some(*superblock),
+            _ => None,
+        };
+        let copies: Vec<Superblock> = opening.copies.iter().filter_map(good).collect();
+        let newest = |least: usize| {
+            let agreed =
+                |one: &&Superblock| copies.iter().filter(|other| *other == *one).count() >= least;
+            copies
+                .iter()
+                .filter(agreed)
+                .max_by_key(|one| one.generation)
+        };
+        let Some(chosen) = newest(2).or(newest(1)).copied() else {
+            return Err(no_superblock(opening));
+        };
+        opening.read_error = None;
+        if chosen.required_features != 0 || chosen.read_only_features != 0 {
+            return Err(OpenError::Features(
+                chosen.required_features | chosen.read_only_features,
+            ));
+        }
+        if let Some((set, member)) = opening.expected
+            && (chosen.set, chosen.member) != (set, member)
+        {
+            return Err(OpenError::Foreign {
+                found: chosen.set,
+                expected: set,
+            });
+        }
+        let same = |name, found: u64, expected: u64| match found == expected {
+            true => Ok(()),
+            false => Err(OpenError::Settings {
+                name,
+                found,
+                expected,
+            }),
+        };
+        let settings = &self.settings;
+        same("layer number", chosen.layer.into(), settings.layer as u64)?;
+        same(
+            "device blocks",
+            chosen.member_blocks,
+            settings.member_blocks.0,
+        )?;
+        same(
+            "journal area blocks",
+            chosen.area_blocks,
+            settings.area.blocks.0,
+        )?;
+        same(
+            "checkpoint blocks",
+            chosen.checkpoint_blocks,
+            settings.checkpoint_blocks,
+        )?;
+        let place_bytes = settings.checkpoint_blocks * PAYLOAD_BYTES as u64;
+        if chosen.checkpoint_place > 1 || chosen.checkpoint_bytes > place_bytes {
+            return Err(OpenError::damaged(
+                "superblock",
+                "it places the checkpoint outside its area",
+            ));
+        }
+        Ok(chosen)
+    }
+
+    fn pages_read(
+        &mut self,
+        opening: &mut Opening,
+        first: u64,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), OpenError> {
+        result.map_err(OpenError::Io)?;
+        let superblock = &self.superblock;
+        let start = self.settings.checkpoint_start(superblock.checkpoint_place);
+        let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
+        let bytes = ctx.metadata(buffer).unwrap_or(&[]);
+        for (index, page) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
+            let expected = Expected {
+                ignore_address,
+                ..Expected::new(
+                    BlockKind::CheckpointPage,
+                    Some(superblock.member),
+                    start + index,
+                )
+            };
+            let (header, payload) = block::unseal(page, expected).map_err(|error| {
+                let detail = format!("page {index}: {}", error.message());
+                OpenError::damaged("checkpoint", detail)
+            })?;
+            let is_right = header.generation == superblock.generation
+                && (header.sequence == index || ignore_address);
+            if !is_right {
+                let detail = format!(
+                    "page {index} is page {} of generation {}",
+                    header.sequence, header.generation
+                );
+                return Err(OpenError::damaged("checkpoint", detail));
+            }
+            opening.checkpoint.extend_from_slice(payload);
+        }
+        Ok(())
+    }
+
+    fn ring_read(
+        &mut self,
+        opening: &mut Opening,
+        first: u64,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), OpenError> {
+        result.map_err(OpenError::Io)?;
+        let skips = ctx.is_planted(PlantedBug::ReplayPastBadRecord);
+        let unchecked = ctx.is_planted(PlantedBug::RecordCrcUnchecked);
+        let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
+        let bytes = ctx.metadata(buffer).unwrap_or(&[]);
+        for (number, bytes) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
+            let lsn = Lsn(number);
+            let expected = Expected {
+                ignore_checksum: unchecked,
+                ignore_address,
+                ..Expected::new(
+                    BlockKind::Journal,
+                    Some(self.superblock.member),
+                    self.settings.address_of(lsn),
+                )
+            };
+            let sealed = block::unseal(bytes, expected);
+            let ours = sealed
+                .ok()
+                .filter(|(header, _)| header.generation == self.superblock.epoch);
+            match ours {
+                Some((header, payload)) if !opening.stopped && header.sequence == lsn.0 => {
+                    opening.mark = opening.mark.max(Lsn(header.mark));
+                    take_records(opening, lsn, payload, self.settings.member_blocks)?;
+                    opening.lsn = Lsn(lsn.0 + 1);
+                }
+                // A block that came later says that the one which is missing was durable.
+                Some((header, _))
+                    if opening.stopped
+                        && header.sequence > opening.lsn.0
+                        && header.mark > opening.lsn.0 =>
+                {
+                    let detail = format!(
+                        "block {} is missing, and block {} says it was durable",
+                        opening.lsn.0, header.sequence
+                    );
+                    return Err(OpenError::damaged("journal", detail));
+                }
+                _ if skips => {}
+                _ => opening.stopped = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn data_read(
+        &mut self,
+        opening: &mut Opening,
+        number: u64,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), OpenError> {
+        let record = &mut opening.records[number as usize].1;
+        let mut found = Vec::new();
+        if result.is_ok() {
+            ctx.checksum(buffer, &mut found);
+        }
+        let intact: Vec<bool> = (0..record.checksums.len())
+            .map(|at| found.get(at) == Some(&record.checksums[at]))
+            .collect();
+        if intact.contains(&false) {
+            record.intact = Intact::Blocks(intact);
+        }
+        Ok(())
+    }
+}
+
+/// Adds the records of a journal block to those that are replayed.
+fn take_records(
+    opening: &mut Opening,
+    lsn: Lsn,
+    payload: &[u8],
+    member_blocks: BlockCount,
+) -> Result<(), OpenError> {
+    for record in record::records(payload) {
+        let record = record.map_err(|_| {
+            let detail = format!("the records of block {} cannot be taken apart", lsn.0);
+            OpenError::damaged("journal", detail)
+        })?;
+        if record
+            .data
+            .is_some_and(|data| data.end().0 > member_blocks.0)
+        {
+            let detail = format!("block {} names data past the end of the member", lsn.0);
+            return Err(OpenError::damaged("journal", detail));
+        }
+        let checksums = (0..record.checksums.len() / 4)
+            .map(|at| record.checksum(at))
+            .collect();
+        let replayed = Replayed {
+            kind: record.kind,
+            payload: record.payload.to_vec(),
+            data: record.data,
+            checksums,
+            intact: Intact::All,
+        };
+        opening.records.push((lsn, replayed));
+    }
+    Ok(())
+}
+
+/// Why no copy of the superblock will do.
+fn no_superblock(opening: &Opening) -> OpenError {
+    if let Some(error) = opening.read_error {
+        return OpenError::Io(error);
+    }
+    let mut details: Vec<String> = vec![];
+    for (copy, found) in (0..).zip(&opening.copies) {
+        match found {
+            Some(Err(BlockError::Version(found))) => {
+                return OpenError::Version {
+                    found: u32::from(*found),
+                    supported: u32::from(FORMAT_VERSION),
+                };
+            }
+            Some(Err(error)) if *error != BlockError::Zero => {
+                details.push(format!("copy {copy}: {}", error.message()));
+            }
+            _ => {}
+        }
+    }
+    let foreign = |copy: &Option<Result<Superblock, BlockError>>| {
+        matches!(copy, Some(Err(BlockError::Zero | BlockError::Magic(_))))
+    };
+    if opening.copies.iter().all(foreign) {
+        return OpenError::NotFormatted;
+    }
+    OpenError::damaged("superblock", details.join("; "))
+}
