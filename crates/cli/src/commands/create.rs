@@ -73,5 +73,6 @@ pub fn image_options() -> BuildOptions {
         scale: 1,
         trim_disks: true,
         contents_dir: None,
+        durability: None,
     }
 }

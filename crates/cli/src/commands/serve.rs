@@ -220,6 +220,7 @@ fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
         scale: args.scale,
         trim_disks: false,
         contents_dir: args.data.clone(),
+        durability: None,
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {

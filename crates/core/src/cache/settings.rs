@@ -7,8 +7,10 @@ use super::opt::Opt;
 use super::pore::Pore;
 use super::unlimited::Unlimited;
 use crate::disk::Geometry;
+use crate::durability::DurabilitySettings;
 use crate::map::BandTable;
 use crate::operation::Durability;
+use crate::units::BlockCount;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -42,6 +44,8 @@ pub struct CacheSettings {
     pub mode: CacheMode,
     /// Who leaves when the cache is full.
     pub policy: PolicySettings,
+    /// How dirty blocks outlive a crash; `None` keeps them until the cache is dropped.
+    pub durability: Option<DurabilitySettings>,
 }
 
 /// The replacement policies.
@@ -135,6 +139,14 @@ fn error<T>(message: String) -> Result<T, CacheSettingsError> {
 }
 
 impl CacheSettings {
+    /// Blocks of flash that the cache uses.
+    pub fn flash_blocks(&self) -> BlockCount {
+        BlockCount(
+            self.capacity_blocks
+                .saturating_add(u64::from(self.destage_slots_max)),
+        )
+    }
+
     /// Checks the sizes and returns the number of flash slots.
     pub(super) fn check(
         &self,

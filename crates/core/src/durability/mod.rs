@@ -33,3 +33,24 @@ pub mod superblock;
 pub use events::{Intact, JournalEvent, LsnQueue, Recovery, Replayed};
 pub use journal::{FlushTicket, Journal, JournalSettings, LayerKind, Lsn};
 pub use record::{DataRef, FIELDS as RECORD_FIELDS, RECORD_BYTES_MAX, Record, records};
+
+/// What can be set on the durability of a layer; a layer without such settings keeps nothing over
+/// a restart, as a simulation of an untimed algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DurabilitySettings {
+    /// Blocks of the ring of journal blocks.
+    pub ring_blocks: u64,
+    /// Blocks of data that may be written without a flush, which bounds what recovery must read:
+    /// at this number the layer flushes by itself.
+    pub unflushed_blocks_max: u64,
+}
+
+impl Default for DurabilitySettings {
+    /// A ring of 8 MiB, and 16 MiB of data without a flush.
+    fn default() -> DurabilitySettings {
+        DurabilitySettings {
+            ring_blocks: 2048,
+            unflushed_blocks_max: 4096,
+        }
+    }
+}

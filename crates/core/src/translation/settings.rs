@@ -1,5 +1,6 @@
 //! What can be set on a persistent cache, and why a set of settings may not fit a disk.
 
+use crate::durability::DurabilitySettings;
 use crate::units::{BlockCount, Duration};
 use core::fmt;
 
@@ -54,6 +55,8 @@ pub struct PersistentCacheSettings {
     /// Time the firmware takes for each band rewrite beside its disk operations: a calibrated
     /// parameter of a drive.
     pub rewrite_overhead: Duration,
+    /// How the map outlives a crash; `None` keeps it until the translation is dropped.
+    pub durability: Option<DurabilitySettings>,
 }
 
 impl PersistentCacheSettings {
@@ -70,6 +73,7 @@ impl PersistentCacheSettings {
             rewrite_extent: RewriteExtent::Band,
             packet_blocks_max: BlockCount(128),
             rewrite_overhead: Duration::ZERO,
+            durability: None,
         }
     }
 

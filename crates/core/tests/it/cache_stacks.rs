@@ -58,6 +58,7 @@ pub fn settings(
     policy: PolicySettings,
 ) -> CacheSettings {
     CacheSettings {
+        durability: None,
         destage: Durability::Durable,
         capacity_blocks,
         destage_slots_max,

@@ -14,6 +14,7 @@ use crate::report::HeatMapRecorder;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::disk::Disk;
+use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
@@ -39,6 +40,9 @@ pub struct BuildOptions {
     pub trim_disks: bool,
     /// Keeps the contents of simulated disks in sparse files in this folder, instead of memory.
     pub contents_dir: Option<PathBuf>,
+    /// Makes every layer that can be durable so; `None` simulates the untimed algorithms, which
+    /// keep no journal.
+    pub durability: Option<DurabilitySettings>,
 }
 
 impl BuildOptions {
@@ -50,6 +54,7 @@ impl BuildOptions {
             scale: 1,
             trim_disks: false,
             contents_dir: None,
+            durability: None,
         }
     }
 }
@@ -305,7 +310,8 @@ impl Plan {
                 NodeConfig::PersistentCache(config) => {
                     let planned = self.planned();
                     let below = nodes[config.below.as_str()];
-                    let settings = planned.layer_settings(log_blocks, self.options.scale);
+                    let mut settings = planned.layer_settings(log_blocks, self.options.scale);
+                    settings.durability = self.options.durability;
                     let bands = Arc::clone(&planned.bands);
                     describe.bands = Some(u64::from(bands.bands()));
                     describe.band_seed = planned.band_seed;
@@ -507,6 +513,7 @@ impl Plan {
                 CacheMode::WriteOnly => cache::CacheMode::WriteOnly,
             },
             policy,
+            durability: self.options.durability,
         })
     }
 }
