@@ -103,6 +103,8 @@ impl Journal {
         // What was appended is in the checkpoint; later records go to later blocks.
         self.seal(ctx);
         let old = self.superblock;
+        let generation = self.next_generation();
+        self.greatest_generation = generation;
         let bumped = occasion == Occasion::Begin && !ctx.is_planted(PlantedBug::EpochNotBumped);
         let in_place =
             occasion == Occasion::Begin && ctx.is_planted(PlantedBug::RecoveryNotIdempotent);
@@ -116,7 +118,7 @@ impl Journal {
         }
         self.checkpoint = Some(Checkpoint {
             superblock: Superblock {
-                generation: old.generation + 1,
+                generation,
                 epoch: old.epoch + u64::from(bumped),
                 checkpoint_place: place,
                 clean: occasion == Occasion::Close,

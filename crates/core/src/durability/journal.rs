@@ -149,6 +149,8 @@ pub struct Journal {
     pub(super) phase: Phase,
     /// What the newest durable superblock says.
     pub(super) superblock: Superblock,
+    /// The greatest generation that any copy of the superblock has ever had.
+    pub(super) greatest_generation: u64,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) events: VecDeque<JournalEvent>,
     failed: Option<IoError>,
@@ -207,6 +209,7 @@ impl Journal {
                 checkpoint_bytes: 0,
                 replay_from: 0,
             },
+            greatest_generation: 0,
             settings,
             phase: Phase::Shut,
             checkpoint: None,
@@ -241,6 +244,12 @@ impl Journal {
     /// Counts the checkpoints.
     pub fn generation(&self) -> u64 {
         self.superblock.generation
+    }
+
+    /// The generation that the next checkpoint will have. It is greater than that of any superblock
+    /// that was ever written, those of checkpoints that a crash cut short included.
+    pub fn next_generation(&self) -> u64 {
+        self.greatest_generation.max(self.superblock.generation) + 1
     }
 
     /// Why nothing can be made durable any more, if that is so. Sticky.

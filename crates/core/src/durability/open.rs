@@ -145,7 +145,7 @@ impl Journal {
             }
             match opening.step {
                 Step::Superblocks => {
-                    self.superblock = self.choose(opening, ctx)?;
+                    self.superblock = self.choose(opening)?;
                     opening.step = Step::Checkpoint;
                 }
                 Step::Checkpoint => {
@@ -236,12 +236,14 @@ impl Journal {
     }
 
     /// The superblock that counts: the newest that two copies agree on, or else the newest.
-    fn choose(&self, opening: &mut Opening, _ctx: &Context<'_>) -> Result<Superblock, OpenError> {
+    fn choose(&mut self, opening: &mut Opening) -> Result<Superblock, OpenError> {
         let good = |copy: &Option<Result<Superblock, BlockError>>| match copy {
             Some(Ok(superblock)) => Some(*superblock),
             _ => None,
         };
         let copies: Vec<Superblock> = opening.copies.iter().filter_map(good).collect();
+        let greatest = copies.iter().map(|copy| copy.generation).max();
+        self.greatest_generation = greatest.unwrap_or(0);
         let newest = |least: usize| {
             let agreed =
                 |one: &&Superblock| copies.iter().filter(|other| *other == *one).count() >= least;
