@@ -53,7 +53,14 @@ pub enum OpenError {
         /// The set that was asked for.
         expected: Uuid,
     },
-    /// The member was written by a newer format.
+    /// The member is another one of the same set: members have changed places.
+    OtherMember {
+        /// The member it says it is.
+        found: Uuid,
+        /// The member that belongs here.
+        expected: Uuid,
+    },
+    /// The member was written by another format.
     Version {
         /// What it says.
         found: u32,
@@ -106,6 +113,10 @@ impl fmt::Display for OpenError {
             OpenError::Foreign { found, expected } => {
                 write!(f, "it belongs to image {found}, not to image {expected}")
             }
+            OpenError::OtherMember { found, expected } => write!(
+                f,
+                "it is member {found} of its image, and member {expected} belongs here"
+            ),
             OpenError::Version { found, supported } => write!(
                 f,
                 "it has format version {found}; this build reads up to version {supported}"

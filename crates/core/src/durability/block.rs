@@ -138,7 +138,7 @@ pub enum BlockError {
     Magic(u32),
     /// Its bytes have changed.
     Checksum,
-    /// A newer build wrote it.
+    /// A build with another format wrote it.
     Version(u16),
     /// It is another kind of block.
     Kind(u16),
@@ -216,7 +216,7 @@ pub fn unseal(block: &[u8], expected: Expected) -> Result<(Header, &[u8]), Block
     if u32_at(4) != checksum_of(block) && !expected.ignore_checksum {
         return Err(BlockError::Checksum);
     }
-    if u16_at(8) > FORMAT_VERSION {
+    if u16_at(8) != FORMAT_VERSION {
         return Err(BlockError::Version(u16_at(8)));
     }
     if u16_at(10) != expected.kind as u16 {

@@ -9,7 +9,7 @@
 
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
 use super::events::JournalEvent;
-use super::journal::{FlushTicket, Journal, Lsn, Phase, Purpose};
+use super::journal::{Journal, Lsn, Phase, Purpose};
 use super::superblock::{COPIES, Superblock};
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -34,11 +34,11 @@ enum Occasion {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Pages,
-    PagesFlush(FlushTicket),
+    PagesFlush,
     FirstCopies,
-    FirstFlush(FlushTicket),
+    FirstFlush,
     SecondCopies,
-    SecondFlush(FlushTicket),
+    SecondFlush,
 }
 
 /// A checkpoint on its way.
@@ -182,23 +182,15 @@ impl Journal {
         if hasty {
             return self.write_copies(0..2, Step::FirstCopies, ctx);
         }
-        let ticket = self.flush(ctx);
-        self.wait_for(ticket, Step::PagesFlush, ctx);
+        self.flush_then(Step::PagesFlush, ctx);
     }
 
-    /// Lets the checkpoint wait for a flush; with planted bugs it may have come already.
-    fn wait_for(
-        &mut self,
-        ticket: FlushTicket,
-        step: fn(FlushTicket) -> Step,
-        ctx: &mut Context<'_>,
-    ) {
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.step = step(ticket);
-        }
-        if self.flushed >= ticket {
-            self.checkpoint_flushed(self.flushed, ctx);
-        }
+    /// Lets the checkpoint wait for a flush, which covers every block whose records it contains.
+    fn flush_then(&mut self, step: Step, ctx: &mut Context<'_>) {
+        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
+        checkpoint.step = step;
+        let target = Lsn(checkpoint.superblock.replay_from);
+        self.flush_for_checkpoint(target, ctx);
     }
 
     fn write_copies(&mut self, copies: core::ops::Range<usize>, step: Step, ctx: &mut Context<'_>) {
@@ -238,36 +230,23 @@ impl Journal {
         }
         match (checkpoint.step, checkpoint.outstanding) {
             (Step::Pages, _) => self.write_pages(ctx),
-            (Step::FirstCopies, 0) => {
-                let ticket = self.flush(ctx);
-                self.wait_for(ticket, Step::FirstFlush, ctx);
-            }
-            (Step::SecondCopies, 0) => {
-                let ticket = self.flush(ctx);
-                self.wait_for(ticket, Step::SecondFlush, ctx);
-            }
+            (Step::FirstCopies, 0) => self.flush_then(Step::FirstFlush, ctx),
+            (Step::SecondCopies, 0) => self.flush_then(Step::SecondFlush, ctx),
             _ => {}
         }
     }
 
-    /// A flush has completed.
-    pub(super) fn checkpoint_flushed(&mut self, done: FlushTicket, ctx: &mut Context<'_>) {
-        let Some(checkpoint) = &self.checkpoint else {
-            return;
-        };
-        match checkpoint.step {
-            Step::PagesFlush(ticket) if ticket <= done => {
-                self.write_copies(0..2, Step::FirstCopies, ctx);
-            }
-            Step::FirstFlush(ticket) if ticket <= done => {
-                self.write_copies(2..COPIES, Step::SecondCopies, ctx);
-            }
-            Step::SecondFlush(ticket) if ticket <= done => self.checkpoint_done(),
+    /// The flush that the checkpoint waits for has completed.
+    pub(super) fn checkpoint_flushed(&mut self, ctx: &mut Context<'_>) {
+        match self.checkpoint.as_ref().map(|checkpoint| checkpoint.step) {
+            Some(Step::PagesFlush) => self.write_copies(0..2, Step::FirstCopies, ctx),
+            Some(Step::FirstFlush) => self.write_copies(2..COPIES, Step::SecondCopies, ctx),
+            Some(Step::SecondFlush) => self.checkpoint_done(ctx),
             _ => {}
         }
     }
 
-    fn checkpoint_done(&mut self) {
+    fn checkpoint_done(&mut self, ctx: &mut Context<'_>) {
         let checkpoint = self.checkpoint.take().expect("a checkpoint on its way");
         self.superblock = checkpoint.superblock;
         let replay_from = Lsn(checkpoint.superblock.replay_from);
@@ -288,5 +267,7 @@ impl Journal {
             }
         };
         self.events.push_back(event);
+        // What had to wait for room.
+        self.commit(ctx);
     }
 }

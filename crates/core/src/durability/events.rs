@@ -36,7 +36,8 @@ pub enum JournalEvent {
     /// The closing checkpoint is durable.
     Closed,
     /// A write or flush of the journal has failed. Nothing can be made durable any more: whatever
-    /// waits for a place or a ticket fails, and so does every later write and flush.
+    /// waits for a place or a ticket fails, and so does every later write and flush. Told again
+    /// when the layer commits or flushes afterwards.
     Failed(IoError),
 }
 

@@ -138,6 +138,17 @@ struct Collecting {
     target: Lsn,
 }
 
+/// The flush that is in flight.
+#[derive(Clone, Copy, Debug)]
+struct Flushing {
+    /// Every ticket up to and with this one is done with it.
+    ticket: FlushTicket,
+    /// Every block before it was written when it was begun.
+    covers: Lsn,
+    /// The checkpoint waits for it.
+    is_for_checkpoint: bool,
+}
+
 /// The durable memory of one layer.
 ///
 /// The layer hands every completion whose tag the journal [owns](Self::owns) to
@@ -170,11 +181,13 @@ pub struct Journal {
     pub(super) durable: Lsn,
 
     tickets: u64,
-    collecting: Option<Collecting>,
-    /// The ticket of the flush that is in flight and the place it covers.
-    flushing: Option<(FlushTicket, Lsn)>,
+    /// Flushes that are not begun, oldest first; their targets rise.
+    collecting: VecDeque<Collecting>,
+    /// The checkpoint waits for a flush after every block before this has been written.
+    checkpoint_target: Option<Lsn>,
+    flushing: Option<Flushing>,
     /// Every flush up to and with this one is done.
-    pub(super) flushed: FlushTicket,
+    flushed: FlushTicket,
 
     in_flight: Vec<InFlight>,
     free: Vec<u32>,
@@ -223,7 +236,8 @@ impl Journal {
             written: Lsn(0),
             durable: Lsn(0),
             tickets: 0,
-            collecting: None,
+            collecting: VecDeque::new(),
+            checkpoint_target: None,
             flushing: None,
             flushed: FlushTicket(0),
             in_flight: Vec::new(),
@@ -316,9 +330,11 @@ impl Journal {
     }
 
     /// Sends what was appended to the disk, or lets it wait for the block that is on its way, so
-    /// that records which come together share a block.
+    /// that records which come together share a block. When there is no room but the reserve, only
+    /// full blocks are written until a checkpoint has made room.
     pub fn commit(&mut self, ctx: &mut Context<'_>) {
-        if self.writing.is_empty() {
+        self.repeat_failure();
+        if self.writing.is_empty() && self.has_room() {
             self.seal(ctx);
         }
     }
@@ -326,22 +342,26 @@ impl Journal {
     /// Makes every record appended and every operation of the port completed before now durable.
     /// [`JournalEvent::Flushed`] says when.
     pub fn flush(&mut self, ctx: &mut Context<'_>) -> FlushTicket {
-        self.seal(ctx);
-        let target = self.next;
-        let collecting = match self.collecting {
-            Some(collecting) => Collecting {
-                target,
-                ..collecting
-            },
-            None => {
+        self.commit(ctx);
+        let is_open = !self.open.is_empty();
+        let target = Lsn(self.next.0 + u64::from(is_open));
+        let ticket = match self.collecting.back() {
+            Some(last) if last.target == target => last.ticket,
+            _ => {
                 self.tickets += 1;
                 let ticket = FlushTicket(self.tickets);
-                Collecting { ticket, target }
+                self.collecting.push_back(Collecting { ticket, target });
+                ticket
             }
         };
-        self.collecting = Some(collecting);
         self.advance_flush(ctx);
-        collecting.ticket
+        ticket
+    }
+
+    /// A flush without a ticket, after all blocks before `target` are written.
+    pub(super) fn flush_for_checkpoint(&mut self, target: Lsn, ctx: &mut Context<'_>) {
+        self.checkpoint_target = Some(target);
+        self.advance_flush(ctx);
     }
 
     /// The next thing the layer must know.
@@ -464,15 +484,31 @@ impl Journal {
         self.advance_flush(ctx);
     }
 
+    /// Begins one flush for all that can be covered now.
     fn advance_flush(&mut self, ctx: &mut Context<'_>) {
-        let Some(collecting) = self.collecting else {
-            return;
-        };
-        if self.flushing.is_some() || self.written < collecting.target || self.failed.is_some() {
+        if self.flushing.is_some() || self.failed.is_some() {
             return;
         }
-        self.collecting = None;
-        self.flushing = Some((collecting.ticket, self.written));
+        let covers = self.written;
+        let is_for_checkpoint = self.checkpoint_target.is_some_and(|lsn| lsn <= covers);
+        let mut ready = is_for_checkpoint.then_some(self.flushed);
+        while let Some(collecting) = self.collecting.front()
+            && collecting.target <= covers
+        {
+            ready = Some(collecting.ticket);
+            self.collecting.pop_front();
+        }
+        let Some(ticket) = ready else {
+            return;
+        };
+        if is_for_checkpoint {
+            self.checkpoint_target = None;
+        }
+        self.flushing = Some(Flushing {
+            ticket,
+            covers,
+            is_for_checkpoint,
+        });
         let skipped = match self.settings.layer {
             LayerKind::Cache => PlantedBug::SsdFlushSkipped,
             LayerKind::PersistentCache => PlantedBug::SmrFlushSkipped,
@@ -482,7 +518,7 @@ impl Journal {
         }
         if ctx.is_planted(PlantedBug::AckBeforeJournalFlush) {
             self.events.push_back(JournalEvent::Flushed {
-                ticket: collecting.ticket,
+                ticket,
                 durable_before: self.written,
             });
         }
@@ -497,17 +533,21 @@ impl Journal {
     }
 
     fn flush_done(&mut self, ctx: &mut Context<'_>) {
-        let (ticket, covers) = self.flushing.take().expect("a flush in flight");
+        let flushing = self.flushing.take().expect("a flush in flight");
         if self.failed.is_some() {
             return;
         }
-        self.flushed = ticket;
-        self.durable = self.durable.max(covers);
-        self.events.push_back(JournalEvent::Flushed {
-            ticket,
-            durable_before: self.durable,
-        });
-        self.checkpoint_flushed(ticket, ctx);
+        self.flushed = flushing.ticket;
+        self.durable = self.durable.max(flushing.covers);
+        if self.is_running() {
+            self.events.push_back(JournalEvent::Flushed {
+                ticket: flushing.ticket,
+                durable_before: self.durable,
+            });
+        }
+        if flushing.is_for_checkpoint {
+            self.checkpoint_flushed(ctx);
+        }
         self.advance_flush(ctx);
     }
 
@@ -518,9 +558,20 @@ impl Journal {
         }
         self.failed = Some(error);
         self.checkpoint = None;
-        self.collecting = None;
+        self.collecting.clear();
+        self.checkpoint_target = None;
         self.open.clear();
         self.events.push_back(JournalEvent::Failed(error));
+    }
+
+    /// Tells the failure again, so that what has begun to wait since then does not wait for ever.
+    fn repeat_failure(&mut self) {
+        let is_told = matches!(self.events.back(), Some(JournalEvent::Failed(_)));
+        if let Some(error) = self.failed
+            && !is_told
+        {
+            self.events.push_back(JournalEvent::Failed(error));
+        }
     }
 
     /// Sets the places of a journal that was just opened.

@@ -27,6 +27,9 @@ use alloc::vec::Vec;
 
 /// Blocks of a checkpoint or of the ring that are read at once.
 const CHUNK_BLOCKS_MAX: u64 = 64;
+/// Generations, epochs and journal blocks are never counted further in the life of a device: at a
+/// million blocks a second that takes 292,000 years.
+const COUNT_MAX: u64 = u64::MAX / 2;
 /// Reads of data in flight at once.
 const DATA_READS_MAX: u32 = 32;
 
@@ -46,6 +49,8 @@ pub(super) struct Opening {
     step: Step,
     outstanding: u32,
     copies: [Option<Result<Superblock, BlockError>>; COPIES],
+    /// Lone superblocks newer than the chosen one, the newest last.
+    newer: Vec<Superblock>,
     read_error: Option<IoError>,
 
     checkpoint: Vec<u8>,
@@ -72,6 +77,7 @@ impl Journal {
             step: Step::Superblocks,
             outstanding: COPIES as u32,
             copies: [const { None }; COPIES],
+            newer: Vec::new(),
             read_error: None,
             checkpoint: Vec::new(),
             next: 0,
@@ -112,6 +118,7 @@ impl Journal {
         };
         ctx.release(buffer);
         let outcome = outcome.and_then(|()| self.advance(&mut opening, ctx));
+        let outcome = outcome.or_else(|error| self.turn_to_newer(&mut opening, error, ctx));
         match outcome {
             Ok(false) => self.phase = Phase::Opening(opening),
             Ok(true) => {
@@ -213,6 +220,28 @@ impl Journal {
         }
     }
 
+    /// When the checkpoint that two superblocks agree on is not whole, a crash may have come
+    /// while it was being replaced, and one of the newer superblocks have been damaged since.
+    /// A newer one whose checkpoint is whole is right; an older one never is.
+    fn turn_to_newer(
+        &mut self,
+        opening: &mut Opening,
+        error: OpenError,
+        ctx: &mut Context<'_>,
+    ) -> Result<bool, OpenError> {
+        while opening.step == Step::Checkpoint
+            && let Some(newer) = opening.newer.pop()
+        {
+            self.superblock = newer;
+            opening.checkpoint.clear();
+            opening.next = 0;
+            if let Ok(is_over) = self.advance(opening, ctx) {
+                return Ok(is_over);
+            }
+        }
+        Err(error)
+    }
+
     fn superblock_read(
         &mut self,
         opening: &mut Opening,
@@ -256,20 +285,44 @@ impl Journal {
             return Err(no_superblock(opening));
         };
         opening.read_error = None;
-        if chosen.required_features != 0 || chosen.read_only_features != 0 {
-            return Err(OpenError::Features(
-                chosen.required_features | chosen.read_only_features,
-            ));
+        self.admit(&chosen, opening.expected)?;
+        opening.newer = copies
+            .into_iter()
+            .filter(|copy| copy.generation > chosen.generation)
+            .filter(|copy| self.admit(copy, opening.expected).is_ok())
+            .collect();
+        opening.newer.sort_by_key(|copy| copy.generation);
+        Ok(chosen)
+    }
+
+    /// Checks that a superblock is of this layer, that its features are known and that it makes
+    /// sense.
+    fn admit(
+        &self,
+        superblock: &Superblock,
+        expected: Option<(Uuid, Uuid)>,
+    ) -> Result<(), OpenError> {
+        let unknown = superblock.required_features | superblock.read_only_features;
+        if unknown != 0 {
+            return Err(OpenError::Features(unknown));
         }
-        if let Some((set, member)) = opening.expected
-            && (chosen.set, chosen.member) != (set, member)
-        {
-            return Err(OpenError::Foreign {
-                found: chosen.set,
-                expected: set,
-            });
+        if let Some((set, member)) = expected {
+            let (found, found_member) = (superblock.set, superblock.member);
+            if found != set {
+                return Err(OpenError::Foreign {
+                    found,
+                    expected: set,
+                });
+            }
+            if found_member != member {
+                return Err(OpenError::OtherMember {
+                    found: found_member,
+                    expected: member,
+                });
+            }
         }
-        let same = |name, found: u64, expected: u64| match found == expected {
+        let settings = &self.settings;
+        let same = |(name, found, expected)| match found == expected {
             true => Ok(()),
             false => Err(OpenError::Settings {
                 name,
@@ -277,31 +330,49 @@ impl Journal {
                 expected,
             }),
         };
-        let settings = &self.settings;
-        same("layer number", chosen.layer.into(), settings.layer as u64)?;
-        same(
-            "device blocks",
-            chosen.member_blocks,
-            settings.member_blocks.0,
-        )?;
-        same(
-            "journal area blocks",
-            chosen.area_blocks,
-            settings.area.blocks.0,
-        )?;
-        same(
-            "checkpoint blocks",
-            chosen.checkpoint_blocks,
-            settings.checkpoint_blocks,
-        )?;
+        [
+            (
+                "layer number",
+                superblock.layer.into(),
+                settings.layer as u64,
+            ),
+            (
+                "device blocks",
+                superblock.member_blocks,
+                settings.member_blocks.0,
+            ),
+            (
+                "journal area blocks",
+                superblock.area_blocks,
+                settings.area.blocks.0,
+            ),
+            (
+                "checkpoint blocks",
+                superblock.checkpoint_blocks,
+                settings.checkpoint_blocks,
+            ),
+        ]
+        .into_iter()
+        .try_for_each(same)?;
         let place_bytes = settings.checkpoint_blocks * PAYLOAD_BYTES as u64;
-        if chosen.checkpoint_place > 1 || chosen.checkpoint_bytes > place_bytes {
+        if superblock.checkpoint_place > 1 || superblock.checkpoint_bytes > place_bytes {
             return Err(OpenError::damaged(
                 "superblock",
                 "it places the checkpoint outside its area",
             ));
         }
-        Ok(chosen)
+        let counts = [
+            superblock.generation,
+            superblock.epoch,
+            superblock.replay_from,
+        ];
+        if counts.into_iter().any(|count| count > COUNT_MAX) {
+            return Err(OpenError::damaged(
+                "superblock",
+                "it counts further than a device can come",
+            ));
+        }
+        Ok(())
     }
 
     fn pages_read(
