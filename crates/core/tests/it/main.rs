@@ -7,6 +7,7 @@ mod cache_reference;
 mod cache_restore;
 mod cache_stacks;
 mod conformance;
+mod format_page;
 mod harness;
 mod journal;
 mod journal_cuts;
