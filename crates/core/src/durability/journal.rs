@@ -23,6 +23,9 @@ use alloc::vec::Vec;
 const TAG_BIT: u64 = 1 << 63;
 /// Smallest ring.
 const RING_BLOCKS_MIN: u64 = 8;
+/// Blocks of the ring that are filled before they are written: one for records that still come,
+/// and one with which a checkpoint begins.
+const LAST_BLOCKS: u64 = 2;
 
 /// A place in the journal: the number of a journal block since the member was formatted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -330,11 +333,12 @@ impl Journal {
     }
 
     /// Sends what was appended to the disk, or lets it wait for the block that is on its way, so
-    /// that records which come together share a block. When there is no room but the reserve, only
-    /// full blocks are written until a checkpoint has made room.
+    /// that records which come together share a block. When the ring is all but full, only full
+    /// blocks are written until a checkpoint has made room: the layer must begin one.
     pub fn commit(&mut self, ctx: &mut Context<'_>) {
         self.repeat_failure();
-        if self.writing.is_empty() && self.has_room() {
+        let is_all_but_full = self.used() + LAST_BLOCKS >= self.settings.ring().blocks.0;
+        if self.writing.is_empty() && !is_all_but_full {
             self.seal(ctx);
         }
     }

@@ -3,13 +3,12 @@
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
 use imbrex_core::durability::superblock;
-use std::path::Path;
+
+const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
 
 /// The rows of the tables of fields under a heading: first byte, bytes, name.
 fn fields_on_page(page: &str, heading: &str) -> Vec<(usize, usize, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
-    let text = std::fs::read_to_string(path.join(page)).expect("the page");
-    let section = text
+    let section = page
         .lines()
         .skip_while(|line| line.trim_start_matches('#').trim() != heading)
         .skip(1)
@@ -31,12 +30,12 @@ fn check(page: &str, heading: &str, fields: &[Field]) {
         .iter()
         .map(|field| (field.offset, field.bytes, field.name.to_owned()))
         .collect();
-    assert_eq!(fields_on_page(page, heading), expected, "{page}: {heading}");
+    assert_eq!(fields_on_page(page, heading), expected, "{heading}");
 }
 
 #[test]
 fn the_page_of_the_journal_draws_what_the_code_writes() {
-    check("journal.md", "Sealed block", &HEADER_FIELDS);
-    check("journal.md", "Superblock", &superblock::FIELDS);
-    check("journal.md", "Journal block", &RECORD_FIELDS);
+    check(JOURNAL, "Sealed block", &HEADER_FIELDS);
+    check(JOURNAL, "Superblock", &superblock::FIELDS);
+    check(JOURNAL, "Journal block", &RECORD_FIELDS);
 }

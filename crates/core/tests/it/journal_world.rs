@@ -218,7 +218,7 @@ pub fn damage(image: &mut Image, address: u64) {
 pub struct Host {
     steps: Vec<Step>,
     next: usize,
-    queue_depth: usize,
+    pub queue_depth: usize,
     version: u64,
     in_flight: BTreeMap<u64, (Step, BufferSlice, BTreeMap<u64, u64>)>,
     /// The newest version of each block whose write was answered.
