@@ -5,7 +5,9 @@
 //! ```
 //!
 //! Until the last step the older checkpoint with the journal behind it is whole, and at no time
-//! are more than two superblocks on their way.
+//! are more than two superblocks on their way. After a crash between the two halves only copies 0
+//! and 1 name the checkpoint that recovery has found, and the pages of the older one are about to
+//! be overwritten: then copies 2 and 3 come first.
 
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
 use super::events::JournalEvent;
@@ -180,7 +182,7 @@ impl Journal {
 
     fn pages_written(&mut self, hasty: bool, ctx: &mut Context<'_>) {
         if hasty {
-            return self.write_copies(0..2, Step::FirstCopies, ctx);
+            return self.write_copies(Step::FirstCopies, ctx);
         }
         self.flush_then(Step::PagesFlush, ctx);
     }
@@ -193,7 +195,14 @@ impl Journal {
         self.flush_for_checkpoint(target, ctx);
     }
 
-    fn write_copies(&mut self, copies: core::ops::Range<usize>, step: Step, ctx: &mut Context<'_>) {
+    /// Writes one half of the copies of the superblock, and never the only half that a recovery
+    /// could go by.
+    fn write_copies(&mut self, step: Step, ctx: &mut Context<'_>) {
+        let half = match step {
+            Step::FirstCopies => self.first_copies,
+            _ => COPIES / 2 - self.first_copies,
+        };
+        let copies = half..half + COPIES / 2;
         let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
         let all = ctx.is_planted(PlantedBug::AllSuperblocksInFlight);
         let copies = if all { 0..COPIES } else { copies };
@@ -239,8 +248,8 @@ impl Journal {
     /// The flush that the checkpoint waits for has completed.
     pub(super) fn checkpoint_flushed(&mut self, ctx: &mut Context<'_>) {
         match self.checkpoint.as_ref().map(|checkpoint| checkpoint.step) {
-            Some(Step::PagesFlush) => self.write_copies(0..2, Step::FirstCopies, ctx),
-            Some(Step::FirstFlush) => self.write_copies(2..COPIES, Step::SecondCopies, ctx),
+            Some(Step::PagesFlush) => self.write_copies(Step::FirstCopies, ctx),
+            Some(Step::FirstFlush) => self.write_copies(Step::SecondCopies, ctx),
             Some(Step::SecondFlush) => self.checkpoint_done(ctx),
             _ => {}
         }

@@ -165,6 +165,8 @@ pub struct Journal {
     pub(super) superblock: Superblock,
     /// The greatest generation that any copy of the superblock has ever had.
     pub(super) greatest_generation: u64,
+    /// The copy of the superblock, 0 or 2, that is written first with the one after it.
+    pub(super) first_copies: usize,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) events: VecDeque<JournalEvent>,
     failed: Option<IoError>,
@@ -226,6 +228,7 @@ impl Journal {
                 replay_from: 0,
             },
             greatest_generation: 0,
+            first_copies: 0,
             settings,
             phase: Phase::Shut,
             checkpoint: None,
