@@ -1,6 +1,7 @@
 //! Drive models, traces, experiments and reports.
 
 pub mod analysis;
+pub mod crashtest;
 pub mod disk;
 pub mod experiment;
 pub mod quantity;

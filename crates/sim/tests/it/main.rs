@@ -1,6 +1,7 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
 mod calibration;
+mod crashtest;
 mod destructive;
 mod determinism;
 mod disks;

@@ -1,0 +1,230 @@
+//! The host of a trial: it plays a workload and checks what it reads, and knows no time but the
+//! trial's own.
+
+use super::oracle::{Leniency, Oracle, ReadBack, Violation};
+use super::recording_disk::World;
+use super::stamp;
+use super::workload::{Action, REQUEST_BLOCKS_MAX, Step};
+use imbrex_core::buffer::{BufferSlice, Buffers};
+use imbrex_core::engine::{Clock, Frontend};
+use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
+use imbrex_core::operation::{Completion, Operation, Tag};
+use imbrex_core::stack::Arrival;
+use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Instants of a trial before it is declared to be going in circles.
+const INSTANTS_MAX: u64 = 3_000_000;
+
+/// Virtual time that never waits for anything outside.
+#[derive(Default)]
+pub struct TrialClock {
+    now: Instant,
+    instants: u64,
+}
+
+impl Clock for TrialClock {
+    fn wait(&mut self, until: Option<Instant>) -> Instant {
+        let until = until.expect("the stack is stuck: requests wait and nothing is due");
+        self.instants += 1;
+        assert!(
+            self.instants < INSTANTS_MAX,
+            "the stack goes in circles: {INSTANTS_MAX} instants have passed"
+        );
+        self.now = self.now.max(until);
+        self.now
+    }
+}
+
+/// Plays a workload.
+pub struct Host<'a> {
+    steps: std::slice::Iter<'a, Step>,
+    world: Rc<RefCell<World>>,
+    oracle: &'a mut Oracle,
+    seed: u64,
+    /// When the next step may come.
+    next_at: Instant,
+    last_at: Instant,
+    /// By the oracle's number of the request.
+    in_flight: BTreeMap<usize, (Step, BufferSlice)>,
+    leniency: Leniency,
+    /// The first thing that was wrong.
+    pub violation: Option<Violation>,
+}
+
+impl<'a> Host<'a> {
+    /// A host that has asked for nothing yet.
+    pub fn new(
+        steps: &'a [Step],
+        world: Rc<RefCell<World>>,
+        oracle: &'a mut Oracle,
+        seed: u64,
+    ) -> Host<'a> {
+        let mut host = Host {
+            steps: steps.iter(),
+            world,
+            oracle,
+            seed,
+            next_at: Instant::ZERO,
+            last_at: Instant::ZERO,
+            in_flight: BTreeMap::new(),
+            leniency: Leniency::default(),
+            violation: None,
+        };
+        host.schedule();
+        host
+    }
+
+    /// Lets reads fail, once something was broken on purpose.
+    pub fn lenient(mut self, leniency: Leniency) -> Host<'a> {
+        self.leniency = leniency;
+        self
+    }
+
+    fn schedule(&mut self) {
+        if let Some(step) = self.steps.as_slice().first() {
+            self.next_at = self.last_at + Duration(step.delay_ns);
+        }
+    }
+
+    fn note(&mut self, violation: Violation) {
+        self.violation.get_or_insert(violation);
+    }
+
+    fn judge(&mut self, number: usize, step: &Step, result: Result<(), IoError>, bytes: &[u8]) {
+        if step.action != Action::Read {
+            if let Err(error) = result
+                && !self.leniency.errors
+            {
+                self.note(Violation {
+                    lba: step.extent.start.0,
+                    detail: format!("{}: {error}, without any fault", step.describe()),
+                });
+            }
+            return;
+        }
+        for (block, bytes) in (step.extent.start.0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize))
+        {
+            let found = result.map(|()| stamp::read(bytes, block, self.seed));
+            let judged = self.oracle.judge_live(number, block, found, self.leniency);
+            if let Err(violation) = judged {
+                self.note(violation);
+            }
+        }
+    }
+}
+
+impl Frontend for Host<'_> {
+    fn next_arrival(&self) -> Option<Instant> {
+        (!self.finished()).then_some(self.next_at)
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+        if now < self.next_at {
+            return None;
+        }
+        let step = *self.steps.next()?;
+        self.last_at = now;
+        self.schedule();
+        let data = match step.action {
+            Action::Read | Action::Write { .. } => step.extent.blocks.0,
+            _ => 0,
+        };
+        let buffer = buffers.allocate(data);
+        if let Action::Write { .. } = step.action {
+            let bytes = buffers.bytes_mut(buffer).expect("buffers of bytes");
+            for (block, bytes) in
+                (step.extent.start.0..).zip(bytes.chunks_exact_mut(BLOCK_BYTES as usize))
+            {
+                stamp::fill(bytes, block, step.version, self.seed);
+            }
+        }
+        let index = self.world.borrow().log.events;
+        let number = self.oracle.arrive(step, index);
+        self.in_flight.insert(number, (step, buffer));
+        Some(Arrival {
+            tag: Tag((number as u64) << 1 | step.connection & 1),
+            operation: step.action.operation(),
+            extent: step.extent,
+            buffer,
+        })
+    }
+
+    fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
+        let number = (completion.tag.0 >> 1) as usize;
+        let (step, buffer) = self.in_flight.remove(&number).expect("a request in flight");
+        let index = self.world.borrow().log.events;
+        self.oracle.reply(number, completion.result, index);
+        let bytes = buffers.bytes(buffer).unwrap_or(&[]);
+        self.judge(number, &step, completion.result, bytes);
+        buffers.release(buffer);
+    }
+
+    fn finished(&self) -> bool {
+        self.steps.as_slice().is_empty()
+    }
+}
+
+/// Reads the whole device.
+pub struct WholeRead {
+    blocks: u64,
+    next: u64,
+    seed: u64,
+    in_flight: BTreeMap<u64, BufferSlice>,
+    /// What was read, by block.
+    pub reads: Vec<ReadBack>,
+}
+
+impl WholeRead {
+    /// A read of `blocks` blocks that has not begun.
+    pub fn new(blocks: u64, seed: u64) -> WholeRead {
+        WholeRead {
+            blocks,
+            next: 0,
+            seed,
+            in_flight: BTreeMap::new(),
+            reads: vec![Err(IoError::Invalid); blocks as usize],
+        }
+    }
+}
+
+impl Frontend for WholeRead {
+    fn next_arrival(&self) -> Option<Instant> {
+        (!self.finished()).then_some(Instant::ZERO)
+    }
+
+    fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+        if self.finished() {
+            return None;
+        }
+        let start = self.next;
+        let blocks = REQUEST_BLOCKS_MAX.min(self.blocks - start);
+        self.next += blocks;
+        let buffer = buffers.allocate(blocks);
+        self.in_flight.insert(start, buffer);
+        Some(Arrival {
+            tag: Tag(start),
+            operation: Operation::Read,
+            extent: Extent::new(start, blocks),
+            buffer,
+        })
+    }
+
+    fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
+        let start = completion.tag.0;
+        let buffer = self.in_flight.remove(&start).expect("a read in flight");
+        let bytes = buffers.bytes(buffer).expect("buffers of bytes");
+        for (block, bytes) in (start..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
+            let read = completion.result;
+            self.reads[block as usize] = read.map(|()| stamp::read(bytes, block, self.seed));
+        }
+        buffers.release(buffer);
+    }
+
+    fn finished(&self) -> bool {
+        self.next == self.blocks
+    }
+}

@@ -1,0 +1,201 @@
+//! What a member holds: blocks that images share until one of them is written.
+
+use imbrex_core::disk::{Geometry, TrackTable};
+use imbrex_core::extent::Extent;
+use imbrex_core::units::BLOCK_BYTES;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a disk writes in one piece.
+pub const SECTOR_BYTES: usize = 512;
+/// Sectors of a block.
+pub const SECTORS: usize = BLOCK_BYTES as usize / SECTOR_BYTES;
+/// Bytes of a block that an overlapping track was written over.
+const DESTROYED_BYTE: u8 = 0xdb;
+
+/// The content of a block.
+pub type Block = Rc<[u8; BLOCK_BYTES as usize]>;
+
+/// A block with the given bytes.
+pub fn block_of(bytes: &[u8]) -> Block {
+    Rc::new(bytes.try_into().expect("the bytes of one block"))
+}
+
+/// The contents of one member. A clone shares every block with its original.
+#[derive(Clone)]
+pub struct Medium {
+    blocks: Vec<Block>,
+    zero: Block,
+    destroyed: Block,
+    tracks: Option<Arc<TrackTable>>,
+}
+
+impl Medium {
+    /// A member on which nothing was ever written.
+    pub fn new(geometry: &Geometry) -> Medium {
+        let zero = Rc::new([0; BLOCK_BYTES as usize]);
+        let tracks = geometry.tracks.as_ref();
+        Medium {
+            blocks: vec![Rc::clone(&zero); geometry.blocks.0 as usize],
+            zero,
+            destroyed: Rc::new([DESTROYED_BYTE; BLOCK_BYTES as usize]),
+            tracks: tracks.filter(|tracks| tracks.overlap_tracks > 0).cloned(),
+        }
+    }
+
+    /// How many blocks it has.
+    pub fn len(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    /// True when it has no block.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// A block.
+    pub fn block(&self, at: u64) -> &Block {
+        &self.blocks[at as usize]
+    }
+
+    /// A block of zeroes that costs nothing.
+    pub fn zero(&self) -> &Block {
+        &self.zero
+    }
+
+    /// Changes a block without any regard for its neighbours: damage, not a write.
+    pub fn damage(&mut self, at: u64, content: Block) {
+        self.blocks[at as usize] = content;
+    }
+
+    /// Writes blocks from `start`, track by track; each shingled track destroys the same angular
+    /// range of the tracks that follow it.
+    pub fn write(&mut self, start: u64, data: &[Block]) {
+        let Some(tracks) = self.tracks.clone() else {
+            self.store(start, data);
+            return;
+        };
+        let (mut at, end) = (start, start + data.len() as u64);
+        while at < end {
+            let whole = tracks.extent_of(tracks.track_of(at));
+            let stop = whole.end().0.min(end);
+            self.store(at, &data[(at - start) as usize..(stop - start) as usize]);
+            for lost in destroyed_by(&tracks, Extent::new(at, stop - at)) {
+                for block in lost.start.0..lost.end().0 {
+                    self.blocks[block as usize] = Rc::clone(&self.destroyed);
+                }
+            }
+            at = stop;
+        }
+    }
+
+    /// True when the order of two writes, given by where they go, decides what they leave behind.
+    pub fn conflict(&self, one: Extent, other: Extent) -> bool {
+        if one.overlaps(other) {
+            return true;
+        }
+        let reaches = |from: Extent, to: Extent| {
+            let tracks = self.tracks.as_deref();
+            let lost = tracks.map(|tracks| {
+                let of_track = |part| destroyed_by(tracks, part).collect::<Vec<_>>();
+                parts_by_track(tracks, from)
+                    .into_iter()
+                    .flat_map(of_track)
+                    .collect::<Vec<_>>()
+            });
+            lost.is_some_and(|lost| lost.iter().any(|extent| extent.overlaps(to)))
+        };
+        reaches(one, other) || reaches(other, one)
+    }
+
+    fn store(&mut self, start: u64, data: &[Block]) {
+        let start = start as usize;
+        self.blocks[start..start + data.len()].clone_from_slice(data);
+    }
+}
+
+/// The parts of an extent that lie on one track each.
+fn parts_by_track(tracks: &TrackTable, extent: Extent) -> Vec<Extent> {
+    let (mut at, end) = (extent.start.0, extent.end().0);
+    let mut parts = Vec::new();
+    while at < end {
+        let stop = tracks.extent_of(tracks.track_of(at)).end().0.min(end);
+        parts.push(Extent::new(at, stop - at));
+        at = stop;
+    }
+    parts
+}
+
+/// What a write to a part of one track destroys on the tracks that follow.
+fn destroyed_by(tracks: &TrackTable, part: Extent) -> impl Iterator<Item = Extent> + '_ {
+    let track = tracks.track_of(part.start.0);
+    let whole = tracks.extent_of(track);
+    let is_shingled = part.start.0 >= tracks.conventional_blocks.0;
+    let overlap = if is_shingled {
+        tracks.overlap_tracks
+    } else {
+        0
+    };
+    let last = (track + overlap).min(tracks.tracks() - 1);
+    let (from, to) = (part.start.0 - whole.start.0, part.end().0 - whole.start.0);
+    (track + 1..=last).map(move |follower| {
+        let beside = tracks.extent_of(follower);
+        let scale = |block: u64| block * beside.blocks.0;
+        let from = scale(from) / whole.blocks.0;
+        let to = scale(to).div_ceil(whole.blocks.0);
+        Extent::new(beside.start.0 + from, to - from)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_core::disk::Media;
+    use imbrex_core::units::BlockCount;
+
+    fn shingled() -> Medium {
+        // Ten tracks of 4 blocks, 2 of them conventional; a write destroys the next track.
+        let tracks = TrackTable::new([(10, 4)], BlockCount(8), 1);
+        Medium::new(&Geometry {
+            tracks: Some(Arc::new(tracks)),
+            ..Geometry::plain(BlockCount(40), Media::Shingled)
+        })
+    }
+
+    fn filled(byte: u8, blocks: usize) -> Vec<Block> {
+        vec![block_of(&[byte; BLOCK_BYTES as usize]); blocks]
+    }
+
+    #[test]
+    fn a_shingled_track_destroys_the_next_and_its_own_later_part_survives() {
+        let mut medium = shingled();
+        medium.write(0, &filled(1, 40));
+        assert!((0..40).all(|at| medium.block(at)[0] == 1));
+        medium.write(9, &filled(2, 2));
+        let destroyed: Vec<u64> = (0..40)
+            .filter(|at| medium.block(*at)[0] == DESTROYED_BYTE)
+            .collect();
+        assert_eq!(destroyed, [13, 14]);
+        medium.write(1, &filled(3, 2));
+        assert_eq!(medium.block(5)[0], 1, "conventional tracks stand apart");
+    }
+
+    #[test]
+    fn writes_conflict_where_one_destroys_the_other() {
+        let medium = shingled();
+        assert!(medium.conflict(Extent::new(9, 1), Extent::new(13, 1)));
+        assert!(medium.conflict(Extent::new(13, 1), Extent::new(9, 1)));
+        assert!(!medium.conflict(Extent::new(9, 1), Extent::new(14, 1)));
+        assert!(!medium.conflict(Extent::new(9, 1), Extent::new(17, 1)));
+        assert!(medium.conflict(Extent::new(2, 3), Extent::new(4, 1)));
+    }
+
+    #[test]
+    fn a_clone_keeps_what_its_original_loses() {
+        let mut medium = shingled();
+        medium.write(0, &filled(1, 1));
+        let before = medium.clone();
+        medium.write(0, &filled(2, 1));
+        assert_eq!((before.block(0)[0], medium.block(0)[0]), (1, 2));
+    }
+}

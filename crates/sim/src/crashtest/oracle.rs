@@ -1,0 +1,393 @@
+//! Which contents a block may have, by what the host has been told.
+
+use super::stamp::Found;
+use super::workload::{Action, Step};
+use imbrex_core::error::IoError;
+
+/// One content that a block has had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Zeroes: unwritten, zeroed or trimmed.
+    Zero,
+    /// The data of the write with this number.
+    Version(u64),
+}
+
+impl Content {
+    fn matches(self, found: Found) -> bool {
+        match self {
+            Content::Zero => found == Found::Zero,
+            Content::Version(version) => found == Found::Version(version),
+        }
+    }
+}
+
+/// What the host was told about a request.
+#[derive(Clone, Copy, Debug)]
+struct Reply {
+    /// Counts arrivals and replies together.
+    tick: u64,
+    /// The log index.
+    index: u64,
+    result: Result<(), IoError>,
+}
+
+/// A request and what came of it.
+#[derive(Clone, Debug)]
+struct Asked {
+    step: Step,
+    tick: u64,
+    /// The log index of its arrival.
+    index: u64,
+    reply: Option<Reply>,
+    /// From this log index on a crash may no longer take it back.
+    durable_from: Option<u64>,
+}
+
+/// A block that holds what it must not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The block.
+    pub lba: u64,
+    /// In words.
+    pub detail: String,
+}
+
+/// What a block read as: an error, or what was found.
+pub type ReadBack = Result<Found, IoError>;
+
+/// How far reads may fall short of what was promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Leniency {
+    /// Reads may fail: something was broken on purpose.
+    pub errors: bool,
+    /// Blocks may be older than what was durable, where a broken structure cannot be told from
+    /// one that was never written.
+    pub older: bool,
+}
+
+/// Everything the host has asked for since the contents of the device were last known.
+pub struct Oracle {
+    /// For each block the contents that it may have had at the start: the first is durable.
+    base: Vec<Vec<Content>>,
+    asked: Vec<Asked>,
+    /// For each block the writes and zeroings of it, in the order of arrival.
+    by_block: Vec<Vec<usize>>,
+    ticks: u64,
+}
+
+impl Oracle {
+    /// An empty device.
+    pub fn empty(blocks: u64) -> Oracle {
+        Oracle::known(vec![Content::Zero; blocks as usize])
+    }
+
+    /// A device whose contents are known and durable.
+    pub fn known(contents: Vec<Content>) -> Oracle {
+        Oracle {
+            by_block: vec![Vec::new(); contents.len()],
+            base: contents.into_iter().map(|content| vec![content]).collect(),
+            asked: Vec::new(),
+            ticks: 0,
+        }
+    }
+
+    /// A request arrives; `index` is the log index. Returns its number.
+    pub fn arrive(&mut self, step: Step, index: u64) -> usize {
+        let number = self.asked.len();
+        if step.action.changes() {
+            for block in step.extent.start.0..step.extent.end().0 {
+                self.by_block[block as usize].push(number);
+            }
+        }
+        let tick = self.tick();
+        self.asked.push(Asked {
+            step,
+            tick,
+            index,
+            reply: None,
+            durable_from: None,
+        });
+        number
+    }
+
+    /// A request was answered.
+    pub fn reply(&mut self, number: usize, result: Result<(), IoError>, index: u64) {
+        let tick = self.tick();
+        let asked = &mut self.asked[number];
+        asked.reply = Some(Reply {
+            tick,
+            index,
+            result,
+        });
+        if result.is_err() {
+            return;
+        }
+        match asked.step.action {
+            Action::Flush => {
+                let arrived = asked.tick;
+                for asked in &mut self.asked {
+                    let covered = asked.step.action.changes()
+                        && asked
+                            .reply
+                            .is_some_and(|reply| reply.tick < arrived && reply.result.is_ok());
+                    if covered && asked.durable_from.is_none() {
+                        asked.durable_from = Some(index);
+                    }
+                }
+            }
+            action if action.is_durable() => asked.durable_from = Some(index),
+            _ => {}
+        }
+    }
+
+    /// True when every request was answered.
+    pub fn is_settled(&self) -> bool {
+        self.asked.iter().all(|asked| asked.reply.is_some())
+    }
+
+    /// Log indices just after the host was promised something.
+    pub fn promises(&self) -> Vec<u64> {
+        let mut promises: Vec<u64> = self
+            .asked
+            .iter()
+            .filter(|asked| asked.step.action == Action::Flush || asked.step.action.is_durable())
+            .filter_map(|asked| asked.reply.map(|reply| reply.index))
+            .collect();
+        promises.dedup();
+        promises
+    }
+
+    /// Judges one block of a read that arrived as request `number`: reads are ordered behind the
+    /// writes of the same block that arrived before them.
+    ///
+    /// # Errors
+    /// When the block holds anything but the newest content.
+    pub fn judge_live(
+        &self,
+        number: usize,
+        lba: u64,
+        read: ReadBack,
+        leniency: Leniency,
+    ) -> Result<(), Violation> {
+        let found = match read {
+            Err(_) if leniency.errors => return Ok(()),
+            Err(error) => return Err(violation(lba, &format!("a read failed: {error}"))),
+            Ok(found) => found,
+        };
+        let before = self.by_block[lba as usize].iter();
+        let before: Vec<usize> = before.copied().filter(|other| *other < number).collect();
+        let mut allowed = Vec::new();
+        for other in before.iter().rev() {
+            allowed.push(self.content_of(*other));
+            let failed = self.asked[*other]
+                .reply
+                .is_some_and(|reply| reply.result.is_err());
+            if !failed {
+                return expect(lba, &allowed, found, "while the power was on");
+            }
+        }
+        allowed.extend(&self.base[lba as usize]);
+        expect(lba, &allowed, found, "while the power was on")
+    }
+
+    /// Judges the whole device as it was read after a power cut at log index `index`, and returns
+    /// what it holds from now on.
+    ///
+    /// # Errors
+    /// At the first block that is older than what was durable, or never was what it is now.
+    pub fn judge_recovered(
+        &self,
+        index: u64,
+        reads: &[ReadBack],
+        leniency: Leniency,
+    ) -> Result<Vec<Content>, Violation> {
+        let mut contents = Vec::with_capacity(reads.len());
+        for (lba, read) in (0..).zip(reads) {
+            let found = match read {
+                Err(_) if leniency.errors => {
+                    contents.push(Content::Zero);
+                    continue;
+                }
+                Err(error) => {
+                    let detail = format!("cannot be read after recovery: {error}");
+                    return Err(violation(lba, &detail));
+                }
+                Ok(found) => *found,
+            };
+            let mut candidates = self.candidates(lba, index);
+            if leniency.older {
+                candidates = self.candidates_ever(lba, index);
+            }
+            let content = candidates.iter().find(|content| content.matches(found));
+            match content {
+                Some(content) => contents.push(*content),
+                None => {
+                    let when = self.describe_loss(lba, index, found);
+                    expect(lba, &candidates, found, &when)?;
+                }
+            }
+        }
+        Ok(contents)
+    }
+
+    /// The contents that a block may have after a power cut, the durable one first.
+    fn candidates(&self, lba: u64, index: u64) -> Vec<Content> {
+        let writes = self.arrived(lba, index);
+        let durable = writes.iter().rposition(|number| {
+            let from = self.asked[*number].durable_from;
+            from.is_some_and(|from| from <= index)
+        });
+        match durable {
+            Some(durable) => writes[durable..]
+                .iter()
+                .map(|number| self.content_of(*number))
+                .collect(),
+            None => self.candidates_ever(lba, index),
+        }
+    }
+
+    /// Every content that a block has had before a power cut.
+    fn candidates_ever(&self, lba: u64, index: u64) -> Vec<Content> {
+        let writes = self.arrived(lba, index);
+        let writes = writes.iter().map(|number| self.content_of(*number));
+        self.base[lba as usize]
+            .iter()
+            .copied()
+            .chain(writes)
+            .collect()
+    }
+
+    fn arrived(&self, lba: u64, index: u64) -> Vec<usize> {
+        let writes = self.by_block[lba as usize].iter().copied();
+        writes
+            .filter(|number| self.asked[*number].index <= index)
+            .collect()
+    }
+
+    fn content_of(&self, number: usize) -> Content {
+        match self.asked[number].step.action {
+            Action::Write { .. } => Content::Version(self.asked[number].step.version),
+            _ => Content::Zero,
+        }
+    }
+
+    /// Says whether the content found is an older one that was acknowledged as superseded.
+    fn describe_loss(&self, lba: u64, index: u64, found: Found) -> String {
+        let ever = self.candidates_ever(lba, index);
+        let was_there = ever.iter().any(|content| content.matches(found));
+        let what = if was_there {
+            "after recovery: an acknowledged-durable block is lost"
+        } else {
+            "after recovery"
+        };
+        what.to_string()
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.ticks += 1;
+        self.ticks
+    }
+}
+
+fn violation(lba: u64, detail: &str) -> Violation {
+    Violation {
+        lba,
+        detail: format!("block {lba}: {detail}"),
+    }
+}
+
+fn expect(lba: u64, allowed: &[Content], found: Found, when: &str) -> Result<(), Violation> {
+    if allowed.iter().any(|content| content.matches(found)) {
+        return Ok(());
+    }
+    let words: Vec<String> = allowed
+        .iter()
+        .map(|content| match content {
+            Content::Zero => "zeroes".to_string(),
+            Content::Version(version) => format!("write {version}"),
+        })
+        .collect();
+    let found = match found {
+        Found::Zero => "zeroes".to_string(),
+        Found::Version(version) => format!("write {version}"),
+        Found::Foreign { lba, version } => format!("write {version} of block {lba}"),
+        Found::Mixed => "a mixture of writes or noise".to_string(),
+    };
+    let detail = format!("holds {found} {when}; allowed: {}", words.join(", "));
+    Err(violation(lba, &detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_core::extent::Extent;
+
+    fn step(action: Action, start: u64, blocks: u64, version: u64) -> Step {
+        Step {
+            connection: 0,
+            action,
+            extent: Extent::new(start, blocks),
+            version,
+            delay_ns: 0,
+        }
+    }
+
+    fn write(start: u64, version: u64) -> Step {
+        step(Action::Write { durable: false }, start, 1, version)
+    }
+
+    /// Write 1 is flushed, writes 2 and 3 are not.
+    fn oracle() -> Oracle {
+        let mut oracle = Oracle::empty(2);
+        let one = oracle.arrive(write(0, 1), 0);
+        oracle.reply(one, Ok(()), 2);
+        let flush = oracle.arrive(step(Action::Flush, 0, 0, 0), 2);
+        let two = oracle.arrive(write(0, 2), 3);
+        oracle.reply(flush, Ok(()), 6);
+        oracle.reply(two, Ok(()), 7);
+        oracle.arrive(write(0, 3), 8);
+        oracle
+    }
+
+    #[test]
+    fn what_was_flushed_is_the_oldest_that_may_be_found() {
+        let oracle = oracle();
+        let judge = |index, found| {
+            let reads = [Ok(found), Ok(Found::Zero)];
+            oracle.judge_recovered(index, &reads, Leniency::default())
+        };
+        for version in [1, 2, 3] {
+            assert!(judge(9, Found::Version(version)).is_ok());
+        }
+        assert!(judge(9, Found::Zero).is_err(), "older than durable");
+        assert!(judge(5, Found::Zero).is_ok(), "the flush was not answered");
+        assert!(judge(5, Found::Version(3)).is_err(), "not yet issued");
+        assert!(judge(9, Found::Mixed).is_err());
+        assert!(judge(9, Found::Foreign { lba: 1, version: 1 }).is_err());
+        let failed = [Err(IoError::Medium), Ok(Found::Zero)];
+        let judged = oracle.judge_recovered(9, &failed, Leniency::default());
+        assert!(judged.is_err(), "without a fault nothing may be unreadable");
+    }
+
+    #[test]
+    fn a_flush_does_not_cover_what_was_answered_after_it_arrived() {
+        let oracle = oracle();
+        assert_eq!(oracle.asked[0].durable_from, Some(6));
+        assert_eq!(oracle.asked[2].durable_from, None);
+        assert_eq!(oracle.promises(), [6]);
+    }
+
+    #[test]
+    fn a_read_sees_the_newest_content_that_came_before_it() {
+        let mut oracle = oracle();
+        let read = oracle.arrive(step(Action::Read, 0, 1, 0), 9);
+        let judge =
+            |oracle: &Oracle, found| oracle.judge_live(read, 0, Ok(found), Leniency::default());
+        assert!(judge(&oracle, Found::Version(3)).is_ok());
+        assert!(judge(&oracle, Found::Version(2)).is_err());
+        oracle.reply(3, Err(IoError::Medium), 10);
+        assert!(judge(&oracle, Found::Version(2)).is_ok(), "it failed");
+        assert!(judge(&oracle, Found::Version(1)).is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! A stack under test.
+
+use super::medium::Medium;
+use super::workload::Shape;
+use imbrex_core::disk::Geometry;
+use imbrex_core::stack::{NodeId, Stack};
+
+/// A member of a stack under test.
+#[derive(Clone)]
+pub struct Member {
+    /// The word used in reports.
+    pub name: &'static str,
+    /// The disk.
+    pub geometry: Geometry,
+}
+
+/// A stack that was just built.
+pub struct Parts {
+    /// The layers.
+    pub stack: Stack,
+    /// Its disks, in the order of their numbers.
+    pub members: Vec<Member>,
+    /// The node that counts band rewrites.
+    pub translation: Option<NodeId>,
+    /// What a workload must know.
+    pub shape: Shape,
+}
+
+/// How a stack under test is built from a seed: the same stack at every call.
+pub struct Subject {
+    /// The name on the command line.
+    pub name: String,
+    /// Builds it.
+    pub build: Box<dyn Fn(u64) -> Parts + Send + Sync>,
+    /// What `name_of_record` calls the kinds of records of a member's journal.
+    pub record_names: fn(member: usize, kind: u8) -> String,
+}
+
+impl Subject {
+    /// Members on which nothing was ever written.
+    pub fn blank(&self, seed: u64) -> Vec<Medium> {
+        let members = (self.build)(seed).members;
+        members
+            .iter()
+            .map(|member| Medium::new(&member.geometry))
+            .collect()
+    }
+}
