@@ -209,6 +209,17 @@ pub struct CreateArgs {
     pub set: Vec<String>,
 }
 
+/// Whether the files of an image are read and written round the page cache.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectArg {
+    /// Where the file system can
+    Auto,
+    /// Always; an error where the file system cannot
+    On,
+    /// Never
+    Off,
+}
+
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -240,6 +251,15 @@ pub struct ServeArgs {
     /// Set a key of a node of an emulated stack
     #[arg(long, value_name = "NODE.KEY=VALUE", requires = "emulate")]
     pub set: Vec<String>,
+    /// Go round the page cache (O_DIRECT)
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        conflicts_with = "emulate",
+        default_value_t = DirectArg::Off
+    )]
+    pub direct: DirectArg,
     /// Run a command with the device (`$uri`, `$unixsocket`), then stop with its exit status
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,

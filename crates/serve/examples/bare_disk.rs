@@ -8,7 +8,7 @@ use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::units::BlockCount;
-use imbrex_serve::disk::FileDisk;
+use imbrex_serve::disk::{DirectIo, FileDisk};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::Server;
@@ -24,7 +24,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     server.stop_on_signals()?;
     let blocks = BlockCount::from_bytes_floor(std::fs::metadata(file)?.len());
     let geometry = Geometry::plain(blocks, Media::Conventional);
-    let disk = FileDisk::open(Path::new(file), geometry.clone(), server.waker())?;
+    let disk = FileDisk::open(
+        Path::new(file),
+        geometry.clone(),
+        DirectIo::Off,
+        server.waker(),
+    )?;
     let mut builder = StackBuilder::new(0);
     let top = builder.disk(geometry);
     let mut engine = Engine {

@@ -8,6 +8,7 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -132,7 +133,20 @@ pub struct WallClock {
     poller: Rc<Poller>,
 }
 
+/// What events of a waker carry when nobody listens to anything else.
+const ALONE: u64 = 0;
+
 impl WallClock {
+    /// A clock without a server, and what ends its waits.
+    ///
+    /// # Errors
+    /// When the system refuses an epoll instance.
+    pub fn alone() -> io::Result<(WallClock, Waker)> {
+        let poller = Poller::new()?;
+        let waker = poller.waker(ALONE)?;
+        Ok((WallClock::new(WallTime::start(), Rc::new(poller)), waker))
+    }
+
     pub(crate) fn new(time: WallTime, poller: Rc<Poller>) -> WallClock {
         // The default slack would let every paced completion be up to 50 µs late. A kernel that
         // refuses leaves us with that.

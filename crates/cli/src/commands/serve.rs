@@ -6,11 +6,11 @@ mod recording;
 use super::create::{IMAGE_SEED, image_options};
 use super::{emit, stack_with_settings};
 use crate::Failure;
-use crate::args::ServeArgs;
+use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
-use imbrex_serve::disk::FileDisk;
+use imbrex_serve::disk::{DirectIo, FileDisk};
 use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
@@ -46,7 +46,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut server = Server::bind(&listen)?;
     let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
-        Some(image) => open_image(image, &server)?,
+        Some(image) => open_image(image, args.direct, &server)?,
         None => emulate(args)?,
     };
     let Served {
@@ -150,7 +150,12 @@ fn check_stack(asked: &str, image: &Image, data: Option<&Path>) -> Result<(), Fa
     Ok(())
 }
 
-fn open_image(image: Image, server: &Server) -> Result<Served, Failure> {
+fn open_image(image: Image, direct: DirectArg, server: &Server) -> Result<Served, Failure> {
+    let direct = match direct {
+        DirectArg::Auto => DirectIo::Auto,
+        DirectArg::On => DirectIo::On,
+        DirectArg::Off => DirectIo::Off,
+    };
     let config = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
     let plan = Plan::new(&config, &image_options())?;
     let mut built = plan.build_on(
@@ -164,7 +169,7 @@ fn open_image(image: Image, server: &Server) -> Result<Served, Failure> {
                     ConfigError::words(format!("the image has no disk `{}`", disk.name))
                 })?,
             };
-            let file = FileDisk::open(&path, model.geometry().clone(), server.waker())
+            let file = FileDisk::open(&path, model.geometry().clone(), direct, server.waker())
                 .map_err(|error| ConfigError::words(error.to_string()))?;
             Ok(Box::new(MeasuredDisk::new(
                 Box::new(file),

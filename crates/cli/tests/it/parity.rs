@@ -12,7 +12,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use imbrex_serve::connections::RequestEvent;
-use imbrex_serve::disk::FileDisk;
+use imbrex_serve::disk::{DirectIo, FileDisk};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{Server, StopHandle};
@@ -337,7 +337,7 @@ fn serve(mut server: Server, stack: &str, dir: &Path, log: &Log, progress: &Prog
         let path = dir.join(name);
         let file = File::create(&path).expect("a file");
         file.set_len(geometry.blocks.bytes()).expect("a length");
-        Box::new(FileDisk::open(&path, geometry, waker.clone()).expect("a disk"))
+        Box::new(FileDisk::open(&path, geometry, DirectIo::Off, waker.clone()).expect("a disk"))
     });
     let answered = Rc::new(Cell::new(0));
     let counted = Rc::clone(&answered);

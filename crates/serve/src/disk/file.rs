@@ -1,24 +1,23 @@
 //! A file or a block device as a disk.
 
-use super::workers::{Task, Workers, read_at, write_at, zero_at};
+use super::bounce::{Bounce, Spare};
+use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
 use crate::clock::Waker;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Operation, RequestId};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bounce buffers kept for further reads that would block.
-const SPARE_BUFFERS_MAX: usize = 64;
-/// Longer bounce buffers are not kept.
-const SPARE_BYTES_MAX: usize = 1 << 20;
 /// `f_type` of the file systems that live in memory (statfs(2)).
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
@@ -49,6 +48,26 @@ pub enum DiskError {
         /// The length of the disk.
         needed: u64,
     },
+    /// Direct I/O was asked for, and there is none.
+    #[error(
+        "{path} cannot be opened with O_DIRECT: its file system has no direct I/O",
+        path = path.display()
+    )]
+    NotDirect {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Whether operations go round the page cache (`O_DIRECT`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DirectIo {
+    /// Where the file system can.
+    Auto,
+    /// Always; a file system that cannot is an error.
+    On,
+    /// Never.
+    Off,
 }
 
 enum Key {
@@ -58,7 +77,7 @@ enum Key {
         /// Bytes at the start of the buffer that are already there.
         filled: usize,
     },
-    Zero {
+    Write {
         id: RequestId,
         durable: bool,
     },
@@ -67,14 +86,17 @@ enum Key {
 
 /// A file or a block device as a disk.
 ///
-/// Reads of cached data and all writes happen at once, in the page cache, on the thread of the
-/// engine. Reads that would wait for the medium, and synchronisations, go to threads. One
-/// synchronisation at a time answers all flushes and durable writes that came before it began.
-/// After one has failed nobody knows what the medium holds: from then on every write and flush
-/// fails, and reads go on.
+/// With the page cache, reads of cached data and all writes happen at once, on the thread of the
+/// engine; reads that would wait for the medium go to threads. With direct I/O reads and writes all
+/// go to threads. Every flush is an `fdatasync` on a thread, unless nothing was written since the
+/// last one; one at a time answers all flushes and durable writes that came before it began. After
+/// one has failed nobody knows what the medium holds: from then on every write and flush fails,
+/// and reads go on.
 pub struct FileDisk {
     geometry: Geometry,
+    path: PathBuf,
     file: Arc<File>,
+    direct: bool,
     workers: Workers<Key>,
     done: VecDeque<DiskCompletion>,
     /// Written to since the last synchronisation began.
@@ -87,26 +109,28 @@ pub struct FileDisk {
     waiting: Vec<RequestId>,
     /// On a medium, so that a read may have to wait; memory file systems know no read that would not.
     may_block: bool,
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
 }
 
 impl FileDisk {
     /// Opens an existing file or block device as a disk of the given geometry. `waker` ends the
     /// wait of the loop when a thread has finished. The file is locked (`flock`) against other
-    /// servers.
+    /// servers. Nothing is written to it.
     ///
     /// # Errors
-    /// When it cannot be opened for reading and writing, is locked, or is too short.
-    pub fn open(path: &Path, geometry: Geometry, waker: Waker) -> Result<FileDisk, DiskError> {
+    /// When it cannot be opened for reading and writing, is locked, is too short, or has no direct
+    /// I/O where that is asked for.
+    pub fn open(
+        path: &Path,
+        geometry: Geometry,
+        direct: DirectIo,
+        waker: Waker,
+    ) -> Result<FileDisk, DiskError> {
         let error = |source: io::Error| DiskError::Open {
             path: path.to_owned(),
             source,
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(error)?;
+        let (mut file, direct) = open_file(path, direct)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 let path = path.to_owned();
@@ -128,8 +152,10 @@ impl FileDisk {
         let file = Arc::new(file);
         Ok(FileDisk {
             geometry,
-            workers: Workers::new(Arc::clone(&file), waker),
+            path: path.to_owned(),
+            workers: Workers::new(Arc::clone(&file), direct, waker),
             file,
+            direct,
             done: VecDeque::new(),
             dirty: true,
             failed: false,
@@ -137,8 +163,53 @@ impl FileDisk {
             covered: Vec::new(),
             waiting: Vec::new(),
             may_block: !MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64)),
-            spare: Vec::new(),
+            spare: Spare::default(),
         })
+    }
+
+    /// True when operations go round the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Writes at once, on the calling thread.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn write_now(&mut self, extent: Extent, bytes: &[u8]) -> Result<(), IoError> {
+        self.dirty = true;
+        let mut bounce = self.spare.take(bytes.len());
+        bounce.bytes_mut().copy_from_slice(bytes);
+        let result = write_at(&self.file, offset_of(extent), bounce.bytes());
+        self.spare.give_back(bounce);
+        result.map_err(io_error)
+    }
+
+    /// Zeroes at once, on the calling thread.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn zero_now(&mut self, extent: Extent, may_unmap: bool) -> Result<(), IoError> {
+        self.dirty = true;
+        let (offset, length) = (offset_of(extent), extent.blocks.bytes());
+        let done = zero_at(&self.file, offset, length, may_unmap).map_err(io_error)?;
+        if done {
+            return Ok(());
+        }
+        write_zeroes(&self.file, offset, length).map_err(io_error)
+    }
+
+    /// Makes everything written so far durable, on the calling thread.
+    ///
+    /// # Errors
+    /// As the system says; then nothing can be made durable any more.
+    pub(super) fn synchronise_now(&mut self) -> Result<(), IoError> {
+        let result = rustix::fs::fdatasync(&self.file);
+        match result {
+            Ok(()) => self.dirty = false,
+            Err(errno) => self.fail(errno),
+        }
+        result.map_err(io_error)
     }
 
     fn finish(&mut self, id: RequestId, result: Result<(), IoError>) {
@@ -147,6 +218,9 @@ impl FileDisk {
 
     fn read(&mut self, id: RequestId, offset: u64, buffer: BufferSlice, buffers: &mut Buffers) {
         let bytes = buffers.bytes_mut(buffer).expect(BYTES);
+        if self.direct {
+            return self.read_on_thread(id, offset, buffer, bytes.len(), 0);
+        }
         if !self.may_block {
             let result = read_at(&self.file, offset, bytes).map_err(io_error);
             return self.finish(id, result);
@@ -162,18 +236,41 @@ impl FileDisk {
             Ok(filled) if filled == bytes.len() => self.finish(id, Ok(())),
             // Nothing of it, or not all, is in memory; a thread waits for the rest.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP) => {
-                let filled = filled.unwrap_or(0);
-                let mut bounce = self.spare.pop().unwrap_or_default();
-                bounce.resize(bytes.len() - filled, 0);
-                let task = Task::Read {
-                    offset: offset + filled as u64,
-                    bytes: bounce,
-                };
-                let key = Key::Read { id, buffer, filled };
-                self.workers.start(key, task);
+                let length = bytes.len();
+                self.read_on_thread(id, offset, buffer, length, filled.unwrap_or(0));
             }
             Err(errno) => self.finish(id, Err(io_error(errno))),
         }
+    }
+
+    fn read_on_thread(
+        &mut self,
+        id: RequestId,
+        offset: u64,
+        buffer: BufferSlice,
+        length: usize,
+        filled: usize,
+    ) {
+        let task = Task::Read {
+            offset: offset + filled as u64,
+            bytes: self.spare.take(length - filled),
+        };
+        self.workers.start(Key::Read { id, buffer, filled }, task);
+    }
+
+    fn write(&mut self, id: RequestId, offset: u64, bytes: &[u8], durable: bool) {
+        self.dirty = true;
+        if !self.direct {
+            let result = write_at(&self.file, offset, bytes);
+            return self.finish_write(id, durable, result);
+        }
+        let mut bounce = self.spare.take(bytes.len());
+        bounce.bytes_mut().copy_from_slice(bytes);
+        let task = Task::Write {
+            offset,
+            bytes: bounce,
+        };
+        self.workers.start(Key::Write { id, durable }, task);
     }
 
     fn zero(&mut self, id: RequestId, offset: u64, length: u64, operation: Operation) {
@@ -185,12 +282,12 @@ impl FileDisk {
             }
         );
         self.dirty = true;
+        let durable = operation.is_durable();
         match zero_at(&self.file, offset, length, may_unmap) {
-            Ok(true) => self.finish_write(id, operation.is_durable(), Ok(())),
+            Ok(true) => self.finish_write(id, durable, Ok(())),
             Ok(false) => {
-                let durable = operation.is_durable();
                 let task = Task::WriteZeroes { offset, length };
-                self.workers.start(Key::Zero { id, durable }, task);
+                self.workers.start(Key::Write { id, durable }, task);
             }
             Err(errno) => self.finish(id, Err(io_error(errno))),
         }
@@ -228,8 +325,8 @@ impl FileDisk {
 
     fn handle_synchronised(&mut self, result: Result<(), Errno>) {
         self.synchronising = false;
-        if result.is_err() {
-            self.failed = true;
+        if let Err(errno) = result {
+            self.fail(errno);
             self.covered.append(&mut self.waiting);
         }
         let mut covered = std::mem::take(&mut self.covered);
@@ -239,6 +336,53 @@ impl FileDisk {
         self.covered = covered;
         self.synchronise_if_idle();
     }
+
+    /// From now on nothing can be made durable, which the person who runs the server must know.
+    fn fail(&mut self, errno: Errno) {
+        if !self.failed {
+            eprintln!(
+                "imbrex: {}: fdatasync failed: {}; from now on writes and flushes of it fail, reads go on",
+                self.path.display(),
+                io::Error::from(errno)
+            );
+        }
+        self.failed = true;
+    }
+}
+
+/// The file, and whether it was opened for direct I/O.
+fn open_file(path: &Path, direct: DirectIo) -> Result<(File, bool), DiskError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let open = |options: &OpenOptions| {
+        options.open(path).map_err(|source| DiskError::Open {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    // Without it first, so that an error is about the file and not about direct I/O.
+    let file = open(&options)?;
+    if direct == DirectIo::Off {
+        return Ok((file, false));
+    }
+    options.custom_flags(OFlags::DIRECT.bits() as i32);
+    match options.open(path) {
+        // Some file systems take the flag and refuse the reads.
+        Ok(direct_file) if reads_directly(&direct_file) => Ok((direct_file, true)),
+        _ if direct == DirectIo::Auto => Ok((file, false)),
+        _ => Err(DiskError::NotDirect {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+fn reads_directly(file: &File) -> bool {
+    let mut block = Bounce::new(BLOCK_BYTES as usize);
+    rustix::io::pread(file, block.bytes_mut(), 0).is_ok()
+}
+
+fn offset_of(extent: Extent) -> u64 {
+    extent.start.0 * BLOCK_BYTES
 }
 
 impl Disk for FileDisk {
@@ -248,15 +392,13 @@ impl Disk for FileDisk {
 
     #[inline]
     fn submit(&mut self, _now: Instant, op: DiskOp, buffers: &mut Buffers) {
-        let offset = op.extent.start.0 * BLOCK_BYTES;
+        let offset = offset_of(op.extent);
         match op.operation {
             Operation::Read => self.read(op.id, offset, op.buffer, buffers),
             _ if self.failed => self.finish(op.id, Err(IoError::Medium)),
             Operation::Write { .. } => {
-                self.dirty = true;
                 let bytes = buffers.bytes(op.buffer).expect(BYTES);
-                let result = write_at(&self.file, offset, bytes);
-                self.finish_write(op.id, op.operation.is_durable(), result);
+                self.write(op.id, offset, bytes, op.operation.is_durable());
             }
             Operation::Zero { .. } => {
                 self.zero(op.id, offset, op.extent.blocks.bytes(), op.operation);
@@ -273,13 +415,13 @@ impl Disk for FileDisk {
         while let Some(done) = self.workers.poll() {
             match done.key {
                 Key::Read { id, buffer, filled } => {
-                    buffers.bytes_mut(buffer).expect(BYTES)[filled..].copy_from_slice(&done.bytes);
-                    if self.spare.len() < SPARE_BUFFERS_MAX && done.bytes.len() <= SPARE_BYTES_MAX {
-                        self.spare.push(done.bytes);
-                    }
+                    let bytes = buffers.bytes_mut(buffer).expect(BYTES);
+                    bytes[filled..].copy_from_slice(done.bytes.bytes());
+                    self.spare.give_back(done.bytes);
                     self.finish(id, done.result.map_err(io_error));
                 }
-                Key::Zero { id, durable } => {
+                Key::Write { id, durable } => {
+                    self.spare.give_back(done.bytes);
                     // It was written at some time before now, perhaps during a synchronisation.
                     self.dirty = true;
                     self.finish_write(id, durable, done.result);

@@ -1,6 +1,8 @@
 //! Threads for the calls that would block.
 
+use super::bounce::Bounce;
 use crate::clock::Waker;
+use imbrex_core::units::BLOCK_BYTES;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
@@ -8,15 +10,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Reads of one disk that wait for the medium at once, and a synchronisation beside them.
-const THREADS: usize = 4;
+/// Threads of a disk whose writes go to the page cache: reads that wait for the medium at once, and
+/// a synchronisation beside them.
+const THREADS_BUFFERED: usize = 4;
+/// Threads of a disk without page cache, where every operation waits for the medium.
+const THREADS_DIRECT: usize = 16;
 /// Bytes of zeroes written in one call.
 const ZEROES: usize = 1 << 20;
 
 /// What is to be done.
 pub(super) enum Task {
     /// Fill the bytes from the offset.
-    Read { offset: u64, bytes: Vec<u8> },
+    Read { offset: u64, bytes: Bounce },
+    /// Write the bytes to the offset.
+    Write { offset: u64, bytes: Bounce },
     /// Write zeroes, where the file system has no shorter way.
     WriteZeroes { offset: u64, length: u64 },
     /// Make everything written so far durable.
@@ -26,14 +33,15 @@ pub(super) enum Task {
 /// A task that is done, and what it was for.
 pub(super) struct Done<K> {
     pub key: K,
-    /// The bytes of a read; empty for others.
-    pub bytes: Vec<u8>,
+    /// The bytes of a read or write; empty for others.
+    pub bytes: Bounce,
     pub result: Result<(), Errno>,
 }
 
 /// A few threads over one file. They start with the first task: many files never need them.
 pub(super) struct Workers<K> {
     file: Arc<File>,
+    direct: bool,
     waker: Waker,
     tasks: Option<Sender<(K, Task)>>,
     results: (Sender<Done<K>>, Receiver<Done<K>>),
@@ -42,9 +50,11 @@ pub(super) struct Workers<K> {
 }
 
 impl<K: Send + 'static> Workers<K> {
-    pub fn new(file: Arc<File>, waker: Waker) -> Workers<K> {
+    /// Threads for a file that was opened with `O_DIRECT` or without.
+    pub fn new(file: Arc<File>, direct: bool, waker: Waker) -> Workers<K> {
         Workers {
             file,
+            direct,
             waker,
             tasks: None,
             results: channel(),
@@ -78,7 +88,12 @@ impl<K: Send + 'static> Workers<K> {
     fn start_threads(&mut self) -> Sender<(K, Task)> {
         let (tasks, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
-        for _ in 0..THREADS {
+        let threads = if self.direct {
+            THREADS_DIRECT
+        } else {
+            THREADS_BUFFERED
+        };
+        for _ in 0..threads {
             let (file, waker) = (Arc::clone(&self.file), self.waker.clone());
             let (queue, results) = (Arc::clone(&queue), self.results.0.clone());
             self.threads.push(thread::spawn(move || {
@@ -115,23 +130,24 @@ fn next_task<K>(queue: &Mutex<Receiver<(K, Task)>>) -> Option<(K, Task)> {
 
 fn carry_out<K>(file: &File, key: K, task: Task) -> Done<K> {
     let (result, bytes) = match task {
-        Task::Read { offset, mut bytes } => (read_at(file, offset, &mut bytes), bytes),
-        Task::WriteZeroes { offset, length } => (write_zeroes(file, offset, length), Vec::new()),
-        Task::Synchronise => (rustix::fs::fdatasync(file), Vec::new()),
+        Task::Read { offset, mut bytes } => (read_at(file, offset, bytes.bytes_mut()), bytes),
+        Task::Write { offset, bytes } => (write_at(file, offset, bytes.bytes()), bytes),
+        Task::WriteZeroes { offset, length } => {
+            (write_zeroes(file, offset, length), Bounce::default())
+        }
+        Task::Synchronise => (rustix::fs::fdatasync(file), Bounce::default()),
     };
     Done { key, bytes, result }
 }
 
 /// Reads until the bytes are full. The file is at least as long as the disk, so its end means
 /// that somebody has cut it.
-pub(super) fn read_at(file: &File, mut offset: u64, mut bytes: &mut [u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::pread(file, &mut *bytes, offset) {
+pub(super) fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::io::pread(file, &mut bytes[filled..], offset + filled as u64) {
             Ok(0) => return Err(Errno::IO),
-            Ok(count) => {
-                bytes = &mut bytes[count..];
-                offset += count as u64;
-            }
+            Ok(count) => filled = advanced(filled, count, bytes.len()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -139,20 +155,30 @@ pub(super) fn read_at(file: &File, mut offset: u64, mut bytes: &mut [u8]) -> Res
     Ok(())
 }
 
-/// Writes all of the bytes.
-pub(super) fn write_at(file: &File, mut offset: u64, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::pwrite(file, bytes, offset) {
+/// Writes all of the bytes, however little the system takes at once.
+pub(super) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match rustix::io::pwrite(file, &bytes[written..], offset + written as u64) {
             Ok(0) => return Err(Errno::IO),
-            Ok(count) => {
-                bytes = &bytes[count..];
-                offset += count as u64;
-            }
+            Ok(count) => written = advanced(written, count, bytes.len()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
     }
     Ok(())
+}
+
+/// Where to go on after `count` more bytes: at a whole block where there is one, because direct I/O
+/// starts nowhere else.
+fn advanced(at: usize, count: usize, length: usize) -> usize {
+    let reached = at + count;
+    let block = reached - reached % BLOCK_BYTES as usize;
+    if reached < length && block > at {
+        block
+    } else {
+        reached
+    }
 }
 
 /// Zeroes a range by the shortest way there is that leaves it allocated, or not, as wanted.
@@ -178,12 +204,14 @@ pub(super) fn zero_at(
     }
 }
 
-fn write_zeroes(file: &File, mut offset: u64, length: u64) -> Result<(), Errno> {
-    let zeroes = vec![0; ZEROES.min(length as usize)];
+/// Writes zeroes to a range.
+pub(super) fn write_zeroes(file: &File, mut offset: u64, length: u64) -> Result<(), Errno> {
+    let mut zeroes = Bounce::new(ZEROES.min(length as usize));
+    zeroes.bytes_mut().fill(0);
     let end = offset + length;
     while offset < end {
-        let count = (end - offset).min(zeroes.len() as u64);
-        write_at(file, offset, &zeroes[..count as usize])?;
+        let count = (end - offset).min(zeroes.bytes().len() as u64);
+        write_at(file, offset, &zeroes.bytes()[..count as usize])?;
         offset += count;
     }
     Ok(())

@@ -2,7 +2,8 @@
 
 use crate::client::*;
 use crate::support::{TestServer, plain};
-use imbrex_serve::disk::FileDisk;
+use imbrex_serve::clock::WallClock;
+use imbrex_serve::disk::{DirectIo, FileDisk};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,10 +13,26 @@ use tempfile::TempDir;
 const BLOCKS: u64 = 4096;
 
 fn server_over(path: &Path, blocks: u64) -> TestServer {
+    server_with(path, blocks, DirectIo::Off)
+}
+
+fn server_with(path: &Path, blocks: u64, direct: DirectIo) -> TestServer {
     let path = path.to_owned();
     TestServer::over(move |waker| {
-        Box::new(FileDisk::open(&path, plain(blocks), waker).expect("a disk"))
+        let disk = FileDisk::open(&path, plain(blocks), direct, waker).expect("a disk");
+        assert_eq!(disk.is_direct(), direct == DirectIo::On);
+        Box::new(disk)
     })
+}
+
+/// False, said aloud, where no file system at hand has direct I/O.
+fn has_direct_io(path: &Path) -> bool {
+    let (_, waker) = WallClock::alone().expect("an epoll instance");
+    let disk = FileDisk::open(path, plain(BLOCKS), DirectIo::Auto, waker).expect("a disk");
+    if !disk.is_direct() {
+        eprintln!("skipped: the file system below the test has no direct I/O");
+    }
+    disk.is_direct()
 }
 
 fn sparse_file(dir: &TempDir) -> std::path::PathBuf {
@@ -34,8 +51,22 @@ fn on_a_medium() -> TempDir {
 #[test]
 fn what_is_written_is_in_the_file() {
     for dir in [on_a_medium(), tempfile::tempdir().expect("a directory")] {
-        let path = sparse_file(&dir);
-        let server = server_over(&path, BLOCKS);
+        what_is_written_is_in(&sparse_file(&dir), DirectIo::Off);
+    }
+}
+
+#[test]
+fn what_is_written_round_the_page_cache_is_in_the_file() {
+    let dir = on_a_medium();
+    let path = sparse_file(&dir);
+    if has_direct_io(&path) {
+        what_is_written_is_in(&path, DirectIo::On);
+    }
+}
+
+fn what_is_written_is_in(path: &Path, direct: DirectIo) {
+    {
+        let server = server_with(path, BLOCKS, direct);
         let mut client = Client::ready(&server.socket);
         for (flags, offset, value) in [(0, 0, 1), (FUA, 8192, 2), (0, 5_000_000, 3)] {
             assert_eq!(client.write(flags, offset, &[value; 10_000]), 0);
@@ -49,7 +80,7 @@ fn what_is_written_is_in_the_file() {
         assert_eq!(client.read(0, 18_192), Ok(expected.clone()));
         drop(client);
         drop(server);
-        let file = File::open(&path).expect("the file");
+        let file = File::open(path).expect("the file");
         let mut found = vec![0; 18_192];
         file.read_exact_at(&mut found, 0).expect("the bytes");
         assert!(found == expected);
@@ -194,7 +225,7 @@ fn files_that_cannot_be_disks_are_named() {
     for (path, message) in expected {
         let path = path.clone();
         let server = TestServer::over(move |waker| {
-            let error = FileDisk::open(&path, plain(2), waker)
+            let error = FileDisk::open(&path, plain(2), DirectIo::Off, waker)
                 .err()
                 .expect("no disk");
             assert_eq!(error.to_string(), message);

@@ -4,6 +4,7 @@ mod bounds;
 mod client;
 mod file_disk;
 mod handshake;
+mod held;
 mod hostile;
 mod image;
 mod listener;

@@ -182,9 +182,9 @@ impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.stop.stop();
-            let ended = thread.join();
+            // A test that has failed may have left requests that will never be answered.
             if !thread::panicking() {
-                assert!(ended.is_ok(), "the server panicked");
+                assert!(thread.join().is_ok(), "the server panicked");
             }
         }
     }

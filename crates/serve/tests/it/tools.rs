@@ -1,7 +1,7 @@
 //! Clients nobody here wrote.
 
 use crate::support::{TestServer, plain};
-use imbrex_serve::disk::FileDisk;
+use imbrex_serve::disk::{DirectIo, FileDisk};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -13,7 +13,7 @@ fn server_over_file(dir: &TempDir) -> TestServer {
     let file = std::fs::File::create(&path).expect("a file");
     file.set_len(BYTES).expect("a length");
     TestServer::over(move |waker| {
-        Box::new(FileDisk::open(&path, plain(BYTES / 4096), waker).expect("a disk"))
+        Box::new(FileDisk::open(&path, plain(BYTES / 4096), DirectIo::Off, waker).expect("a disk"))
     })
 }
 
