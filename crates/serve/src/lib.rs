@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod connections;
 pub mod disk;
+pub mod fsck;
 pub mod image;
 pub mod listener;
 pub mod nbd;

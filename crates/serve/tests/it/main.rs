@@ -3,6 +3,8 @@
 mod bounds;
 mod client;
 mod file_disk;
+mod fsck;
+mod fsck_images;
 mod handshake;
 mod held;
 mod hostile;

@@ -1,0 +1,237 @@
+//! What the journal of a write-back cache says, and whether it can be.
+
+use super::findings::Findings;
+use super::journal::{JournalRecord, JournalState};
+use super::member::Member;
+use super::words::Words;
+use std::collections::BTreeMap;
+
+const STRUCTURE: &str = "map of the cache";
+
+/// Where a block lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The slot of the flash.
+    pub slot: u32,
+    /// The checksum of its data.
+    pub checksum: u32,
+    /// The data never became durable.
+    missing: bool,
+}
+
+/// The state of a cache.
+#[derive(Clone, Debug, Default)]
+pub struct CacheState {
+    /// Slots of the flash.
+    pub slots: u64,
+    /// The block of the flash where they begin.
+    pub slot_base: u64,
+    /// The dirty blocks: what is newer here than below.
+    pub dirty: BTreeMap<u64, Place>,
+    /// Slots and checksums of clean blocks, after a clean shutdown.
+    pub clean: Vec<(u32, u32)>,
+    /// By slot: the dirty block in it.
+    owners: BTreeMap<u32, u64>,
+    /// Where blocks that records have moved were before, the newest last.
+    older: BTreeMap<u64, Vec<Place>>,
+}
+
+impl CacheState {
+    /// Works out the state; `None` when the checkpoint cannot be taken apart.
+    pub fn read(
+        journal: &JournalState,
+        member: &Member,
+        into: &mut Findings,
+    ) -> Option<CacheState> {
+        let mut state = CacheState {
+            slot_base: journal.superblock.area_blocks,
+            ..CacheState::default()
+        };
+        if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
+            into.damage(member.name(), "checkpoint", problem);
+            return None;
+        }
+        for record in &journal.records {
+            if let Err(problem) = state.apply(record) {
+                let words = format!("record in journal block {}: {problem}", record.lsn);
+                into.damage(member.name(), "journal", words);
+            }
+        }
+        state.roll_back();
+        let end = state.slot_base.saturating_add(state.slots);
+        if end > journal.superblock.member_blocks {
+            let words = format!("its {} slots end past the member", state.slots);
+            into.damage(member.name(), STRUCTURE, words);
+        }
+        Some(state)
+    }
+
+    fn take_checkpoint(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let short = || "it is shorter than it says".to_owned();
+        let mut words = Words::new(bytes);
+        let mut next = || words.u64().ok_or_else(short);
+        let (slots, mappings, clean, state_bytes) = (next()?, next()?, next()?, next()?);
+        self.slots = slots;
+        let fits = |count: u64, bytes: u64, left: u64| {
+            count.checked_mul(bytes).is_some_and(|bytes| bytes <= left)
+        };
+        if !fits(mappings, 16, words.left()) {
+            return Err(short());
+        }
+        for _ in 0..mappings {
+            let lba = words.u64().ok_or_else(short)?;
+            let slot = words.u32().ok_or_else(short)?;
+            let checksum = words.u32().ok_or_else(short)?;
+            let place = Place {
+                slot,
+                checksum,
+                missing: false,
+            };
+            if self.dirty.contains_key(&lba) {
+                return Err(format!("block {lba} has two places"));
+            }
+            self.map(lba, place)?;
+        }
+        if !fits(clean, 8, words.left()) {
+            return Err(short());
+        }
+        for _ in 0..clean {
+            let slot = words.u32().ok_or_else(short)?;
+            let checksum = words.u32().ok_or_else(short)?;
+            if u64::from(slot) >= self.slots {
+                return Err(format!("slot {slot} is past the last"));
+            }
+            if self.owners.contains_key(&slot) {
+                return Err(format!("slot {slot} is both dirty and clean"));
+            }
+            self.clean.push((slot, checksum));
+        }
+        match words.left() == state_bytes {
+            true => Ok(()),
+            false => Err("it is longer than it says".to_owned()),
+        }
+    }
+
+    fn apply(&mut self, record: &JournalRecord) -> Result<(), String> {
+        match (record.kind, record.data) {
+            (codec::RECORD_MAP, Some(data)) => {
+                let mut words = Words::new(&record.payload);
+                let first = words.u64().filter(|_| words.left() == 0);
+                let first = first.ok_or("its payload is not one number")?;
+                for (index, checksum) in record.checksums.iter().enumerate() {
+                    let at = index as u64;
+                    let slot = (data.start.0 + at).checked_sub(self.slot_base);
+                    let slot = slot.and_then(|slot| u32::try_from(slot).ok());
+                    let place = Place {
+                        slot: slot.ok_or("its data does not lie in slots")?,
+                        checksum: *checksum,
+                        missing: record.is_missing(index),
+                    };
+                    let lba = first.checked_add(at).ok_or("its blocks end past all")?;
+                    self.map(lba, place)?;
+                }
+                Ok(())
+            }
+            (codec::RECORD_FREE | codec::RECORD_DROP, None) => {
+                let mut words = Words::new(&record.payload);
+                if !words.left().is_multiple_of(4) {
+                    return Err("its payload is not a row of slots".to_owned());
+                }
+                while let Some(slot) = words.u32() {
+                    if u64::from(slot) >= self.slots {
+                        return Err(format!("slot {slot} is past the last"));
+                    }
+                    if let Some(lba) = self.owners.remove(&slot) {
+                        self.dirty.remove(&lba);
+                        self.older.remove(&lba);
+                    }
+                }
+                Ok(())
+            }
+            (kind, data) => {
+                let with = if data.is_some() { "with" } else { "without" };
+                Err(format!("it is of the unknown kind {kind}, {with} data"))
+            }
+        }
+    }
+
+    fn map(&mut self, lba: u64, place: Place) -> Result<(), String> {
+        if u64::from(place.slot) >= self.slots {
+            return Err(format!("block {lba} is said to lie past the last slot"));
+        }
+        if let Some(owner) = self.owners.get(&place.slot) {
+            return Err(format!(
+                "slot {} is given to blocks {owner} and {lba}",
+                place.slot
+            ));
+        }
+        self.owners.insert(place.slot, lba);
+        if let Some(old) = self.dirty.insert(lba, place) {
+            self.owners.remove(&old.slot);
+            self.older.entry(lba).or_default().push(old);
+        }
+        Ok(())
+    }
+
+    /// Blocks whose newest data is missing are where they were before.
+    fn roll_back(&mut self) {
+        let missing: Vec<u64> = self
+            .dirty
+            .iter()
+            .filter(|(_, place)| place.missing)
+            .map(|(lba, _)| *lba)
+            .collect();
+        for lba in missing {
+            let older = self.older.get(&lba).map_or(&[][..], Vec::as_slice);
+            match older.iter().rev().find(|place| !place.missing) {
+                // It was used again, so the newest place was durable and is damaged since.
+                Some(place) if self.owners.contains_key(&place.slot) => {}
+                Some(place) => {
+                    let place = *place;
+                    self.owners.insert(place.slot, lba);
+                    if let Some(newest) = self.dirty.insert(lba, place) {
+                        self.owners.remove(&newest.slot);
+                    }
+                }
+                None => {
+                    if let Some(newest) = self.dirty.remove(&lba) {
+                        self.owners.remove(&newest.slot);
+                    }
+                }
+            }
+        }
+        self.older.clear();
+    }
+
+    /// Reads every slot in use and compares it with its checksum.
+    pub fn check_data(&self, member: &Member, into: &mut Findings) {
+        let dirty = self
+            .dirty
+            .iter()
+            .map(|(lba, place)| (place.slot, place.checksum, format!("dirty block {lba}")));
+        let clean = self
+            .clean
+            .iter()
+            .map(|(slot, checksum)| (*slot, *checksum, "clean block".to_owned()));
+        let mut bytes = Vec::new();
+        for (slot, checksum, what) in dirty.chain(clean) {
+            let address = self.slot_base + u64::from(slot);
+            let problem = match member.read(address, 1, &mut bytes) {
+                Err(error) => error.to_string(),
+                Ok(()) if crc32c::crc32c(&bytes) == checksum => continue,
+                Ok(()) => "its data does not match its checksum".to_owned(),
+            };
+            into.damage(
+                member.name(),
+                "data",
+                format!("{what} in slot {slot}: {problem}"),
+            );
+        }
+    }
+}
+
+mod codec {
+    pub const RECORD_MAP: u8 = 1;
+    pub const RECORD_FREE: u8 = 2;
+    pub const RECORD_DROP: u8 = 3;
+}

@@ -1,0 +1,300 @@
+//! The journal of a member as a reader of the format sees it: the newest checkpoint and the records
+//! after it.
+
+use super::findings::Findings;
+use super::member::{BLOCK, Member};
+use super::superblocks::Superblocks;
+use imbrex_core::durability::block::{self, BlockKind, Expected, Header, PAYLOAD_BYTES};
+use imbrex_core::durability::records;
+use imbrex_core::durability::superblock::Superblock;
+use imbrex_core::extent::Extent;
+use imbrex_core::lifecycle::Uuid;
+
+/// Largest checkpoint that is read: the dirty blocks of a cache of 256 GiB.
+const CHECKPOINT_BYTES_MAX: u64 = 1 << 30;
+/// Longest ring that is read: 1 GiB.
+const RING_BLOCKS_MAX: u64 = 1 << 18;
+/// Blocks that are read at once.
+const CHUNK_BLOCKS: u64 = 64;
+
+/// A record after the checkpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JournalRecord {
+    /// The journal block it is in.
+    pub lsn: u64,
+    /// What it says, in the numbers of the layer.
+    pub kind: u8,
+    /// The words that belong to it.
+    pub payload: Vec<u8>,
+    /// Where its data lies.
+    pub data: Option<Extent>,
+    /// The checksum of each block of the data.
+    pub checksums: Vec<u32>,
+    /// For each block of the data, whether it is there: those of records that no flush is known to
+    /// have covered may be missing, and are rolled back then. Empty when all are.
+    pub missing: Vec<bool>,
+}
+
+impl JournalRecord {
+    /// True when the block of the data with this index must be rolled back.
+    pub fn is_missing(&self, index: usize) -> bool {
+        self.missing.get(index).copied().unwrap_or(false)
+    }
+}
+
+/// What the journal of a member says.
+#[derive(Clone, Debug)]
+pub struct JournalState {
+    /// The copies of the superblock.
+    pub superblocks: Superblocks,
+    /// The one that counts.
+    pub superblock: Superblock,
+    /// The bytes of the checkpoint.
+    pub checkpoint: Vec<u8>,
+    /// The records after it.
+    pub records: Vec<JournalRecord>,
+    /// The journal block that would be written next.
+    pub next: u64,
+    /// Every journal block before it is known to be durable.
+    pub mark: u64,
+}
+
+/// First block of the ring, and its length.
+pub fn ring(superblock: &Superblock) -> (u64, u64) {
+    let start = 2 + 2 * superblock.checkpoint_blocks;
+    (start, superblock.area_blocks - 2 - start)
+}
+
+/// First block of the place of the checkpoint.
+pub fn checkpoint_start(superblock: &Superblock) -> u64 {
+    2 + u64::from(superblock.checkpoint_place) * superblock.checkpoint_blocks
+}
+
+impl JournalState {
+    /// Reads the journal, of which the superblocks were found, and says what is wrong with it.
+    /// `None` when nothing can be said of the state of the layer.
+    pub fn read(
+        superblocks: Superblocks,
+        member: &Member,
+        repair: bool,
+        into: &mut Findings,
+    ) -> Option<JournalState> {
+        let mut first_problem = None;
+        let mut chosen = None;
+        for candidate in &superblocks.candidates {
+            match read_checkpoint(candidate, member) {
+                Ok(checkpoint) => {
+                    chosen = Some((*candidate, checkpoint));
+                    break;
+                }
+                Err(problem) => {
+                    first_problem.get_or_insert(problem);
+                }
+            }
+        }
+        let Some((superblock, checkpoint)) = chosen else {
+            superblocks.check(&superblocks.candidates[0], member, repair, into);
+            let problem = first_problem.expect("a candidate that failed");
+            into.damage(member.name(), "checkpoint", problem);
+            return None;
+        };
+        superblocks.check(&superblock, member, repair, into);
+        if superblock.member_blocks > member.blocks() {
+            let words = format!(
+                "it is of a member of {} blocks, and this one has {}",
+                superblock.member_blocks,
+                member.blocks()
+            );
+            into.damage(member.name(), "superblock", words);
+        }
+        let unknown = superblock.required_features | superblock.read_only_features;
+        if unknown != 0 {
+            let words = format!("it needs features that this build does not know: {unknown:#x}");
+            into.damage(member.name(), "superblock", words);
+        }
+        let mut state = JournalState {
+            superblocks,
+            checkpoint,
+            records: Vec::new(),
+            next: superblock.replay_from,
+            mark: superblock.replay_from,
+            superblock,
+        };
+        if !superblock.clean
+            && let Err(problem) = state.replay(member)
+        {
+            into.damage(member.name(), "journal", problem);
+        }
+        state.look_for_data(member, into);
+        Some(state)
+    }
+
+    /// Reads the ring once around.
+    fn replay(&mut self, member: &Member) -> Result<(), String> {
+        let (start, blocks) = ring(&self.superblock);
+        if blocks > RING_BLOCKS_MAX {
+            return Err(format!(
+                "its ring has {blocks} blocks, more than can be read"
+            ));
+        }
+        let from = self.superblock.replay_from;
+        let mut bytes = Vec::new();
+        let mut read = 0;
+        let mut is_over = false;
+        while read < blocks {
+            let at = (from + read) % blocks;
+            let count = CHUNK_BLOCKS.min(blocks - read).min(blocks - at);
+            let unreadable = |error| format!("blocks from {} on: {error}", start + at);
+            member
+                .read(start + at, count, &mut bytes)
+                .map_err(unreadable)?;
+            for (i, sealed) in (0..).zip(bytes.chunks_exact(BLOCK)) {
+                let lsn = from + read + i;
+                let found = journal_block(sealed, start + at + i, &self.superblock);
+                match found {
+                    Some((header, payload)) if !is_over && header.sequence == lsn => {
+                        self.mark = self.mark.max(header.mark);
+                        self.take(lsn, payload)?;
+                        self.next = lsn + 1;
+                    }
+                    Some((header, _))
+                        if is_over && header.sequence > self.next && header.mark > self.next =>
+                    {
+                        return Err(format!(
+                            "block {} is missing, and block {} says it was durable",
+                            self.next, header.sequence
+                        ));
+                    }
+                    _ => is_over = true,
+                }
+            }
+            read += count;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, lsn: u64, payload: &[u8]) -> Result<(), String> {
+        for record in records(payload) {
+            let record =
+                record.map_err(|_| format!("the records of block {lsn} cannot be taken apart"))?;
+            if let Some(data) = record.data
+                && data.end().0 > self.superblock.member_blocks
+            {
+                return Err(format!("block {lsn} names data past the end of the member"));
+            }
+            self.records.push(JournalRecord {
+                lsn,
+                kind: record.kind,
+                payload: record.payload.to_vec(),
+                data: record.data,
+                checksums: (0..record.checksums.len() / 4)
+                    .map(|index| record.checksum(index))
+                    .collect(),
+                missing: Vec::new(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Which data of records that no flush is known to have covered is there.
+    fn look_for_data(&mut self, member: &Member, into: &mut Findings) {
+        let mut bytes = Vec::new();
+        let mut rolled_back = 0;
+        for record in &mut self.records {
+            let Some(data) = record.data.filter(|_| record.lsn >= self.mark) else {
+                continue;
+            };
+            let found: Vec<bool> = (data.start.0..data.end().0)
+                .zip(&record.checksums)
+                .map(|(address, checksum)| {
+                    let is_read = member.read(address, 1, &mut bytes).is_ok();
+                    !is_read || crc32c::crc32c(&bytes) != *checksum
+                })
+                .collect();
+            let missing = found.iter().filter(|missing| **missing).count();
+            if missing > 0 {
+                rolled_back += missing;
+                record.missing = found;
+            }
+        }
+        if rolled_back > 0 {
+            let words = "blocks of data never became durable; the next opening rolls them back";
+            into.note(member.name(), format!("{rolled_back} {words}"));
+        }
+    }
+}
+
+fn journal_block<'a>(
+    sealed: &'a [u8],
+    address: u64,
+    superblock: &Superblock,
+) -> Option<(Header, &'a [u8])> {
+    let expected = Expected::new(BlockKind::Journal, Some(superblock.member), address);
+    let (header, payload) = block::unseal(sealed, expected).ok()?;
+    (header.generation == superblock.epoch).then_some((header, payload))
+}
+
+/// The bytes of a checkpoint.
+fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, String> {
+    let length = superblock.checkpoint_bytes;
+    let pages = length.div_ceil(PAYLOAD_BYTES as u64).max(1);
+    if pages > superblock.checkpoint_blocks {
+        return Err("the superblock places it outside its area".to_owned());
+    }
+    if length > CHECKPOINT_BYTES_MAX {
+        return Err(format!("it has {length} bytes, more than can be read"));
+    }
+    let start = checkpoint_start(superblock);
+    let mut checkpoint = Vec::new();
+    let mut bytes = Vec::new();
+    for first in (0..pages).step_by(CHUNK_BLOCKS as usize) {
+        let count = CHUNK_BLOCKS.min(pages - first);
+        let unreadable = |error| format!("pages from {first} on: {error}");
+        member
+            .read(start + first, count, &mut bytes)
+            .map_err(unreadable)?;
+        for (page, sealed) in (first..).zip(bytes.chunks_exact(BLOCK)) {
+            let payload = checkpoint_page(sealed, start + page, page, superblock)
+                .map_err(|problem| format!("page {page}: {problem}"))?;
+            checkpoint.extend_from_slice(payload);
+        }
+    }
+    let is_right = checkpoint.len() as u64 == length
+        && crc32c::crc32c(&checkpoint) == superblock.checkpoint_checksum;
+    match is_right {
+        true => Ok(checkpoint),
+        false => Err("its bytes do not match the superblock's checksum".to_owned()),
+    }
+}
+
+fn checkpoint_page<'a>(
+    sealed: &'a [u8],
+    address: u64,
+    page: u64,
+    superblock: &Superblock,
+) -> Result<&'a [u8], String> {
+    let expected = Expected::new(BlockKind::CheckpointPage, Some(superblock.member), address);
+    let (header, payload) = block::unseal(sealed, expected).map_err(|error| error.message())?;
+    if (header.generation, header.sequence) != (superblock.generation, page) {
+        return Err(format!(
+            "it is page {} of generation {}",
+            header.sequence, header.generation
+        ));
+    }
+    Ok(payload)
+}
+
+/// Says what is wrong when a member does not belong to the set of the image.
+pub(super) fn check_set(
+    superblock: &Superblock,
+    set: Option<Uuid>,
+    member: &str,
+    into: &mut Findings,
+) {
+    if let Some(set) = set
+        && superblock.set != set
+    {
+        let words = format!("it belongs to image {}, not to image {set}", superblock.set);
+        into.damage(member, "superblock", words);
+    }
+}
