@@ -87,6 +87,8 @@ pub enum OpenError {
     },
     /// The member is an older copy of itself than another member remembers.
     OlderCopy {
+        /// Which member of the layer.
+        member: &'static str,
         /// How far the member has come.
         found: u64,
         /// How far it has been.
@@ -138,10 +140,14 @@ impl fmt::Display for OpenError {
             OpenError::Damaged { structure, detail } => {
                 write!(f, "its {structure} is damaged: {detail}")
             }
-            OpenError::OlderCopy { found, expected } => write!(
+            OpenError::OlderCopy {
+                member,
+                found,
+                expected,
+            } => write!(
                 f,
-                "it is an older copy of itself: it has reached generation {found}, and another \
-                 member remembers generation {expected}"
+                "its {member} is an older copy of itself: it has reached generation {found}, and \
+                 another member remembers generation {expected}"
             ),
             OpenError::Io(error) => write!(f, "{error}"),
         }

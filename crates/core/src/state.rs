@@ -23,7 +23,7 @@ impl StateWriter {
 }
 
 /// Reads back what a [`StateWriter`] wrote.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StateReader<'a> {
     bytes: &'a [u8],
 }

@@ -2,6 +2,7 @@
 
 use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
+use super::slots::SlotWaiter;
 use super::{AccessKind, Cache, CacheMode, PolicyEvents};
 use crate::counters::Counter;
 use crate::extent::Extent;
@@ -68,6 +69,11 @@ impl Cache {
     /// nothing changes.
     pub(super) fn read_around(&mut self, request: Request, ctx: &mut Context<'_>) {
         ctx.count(Counter::CacheBypassedBlocks, request.extent.blocks.0);
+        self.read_unchanged(request, ctx);
+    }
+
+    /// A read that changes nothing in the cache.
+    pub(super) fn read_unchanged(&mut self, request: Request, ctx: &mut Context<'_>) {
         let mut admission = self.admit(request);
         for index in 0..request.extent.blocks.0 {
             match self.cached_entry(admission.lba(index)) {
@@ -82,7 +88,8 @@ impl Cache {
     pub(super) fn write(&mut self, request: Request, ctx: &mut Context<'_>) {
         let mut admission = self.admit(request);
         for index in 0..request.extent.blocks.0 {
-            let entry = match self.cached_entry(admission.lba(index)) {
+            let found = self.cached_entry(admission.lba(index));
+            let entry = match found {
                 Some(entry) => {
                     admission.hits += 1;
                     self.policy
@@ -91,7 +98,7 @@ impl Cache {
                 }
                 None => self.insert(&mut admission, index, AccessKind::Write, ctx),
             };
-            self.add_write(&mut admission, index, entry, ctx);
+            self.add_write(&mut admission, index, entry, found.is_some(), ctx);
         }
         ctx.count(Counter::WriteLookups, request.extent.blocks.0);
         ctx.count(Counter::WriteHits, admission.hits);
@@ -120,7 +127,7 @@ impl Cache {
             }
         }
         self.victims = newest;
-        self.destages.push(job);
+        self.enqueue(job);
         self.unblock(job, ctx);
     }
 
@@ -191,6 +198,7 @@ impl Cache {
         if let Some(older) = older {
             let older = self.entries.get_mut(older);
             self.waits.add(older, Event::Gone, Waiter::Successor(id));
+            self.note_wait(Event::Gone);
             self.entries.get_mut(id).set(Flag::HasOlder);
         }
         let slot = self.slots.take();
@@ -199,7 +207,7 @@ impl Cache {
             Some(slot) => entry.slot = slot,
             None => {
                 entry.set(Flag::AwaitsSlot);
-                self.slots.wait(id);
+                self.slots.wait(SlotWaiter::Entry(id));
             }
         }
         self.cached_blocks += 1;
@@ -227,7 +235,16 @@ impl Cache {
     }
 
     #[inline]
-    fn add_write(&mut self, admission: &mut Admission, index: u64, id: u32, ctx: &mut Context<'_>) {
+    fn add_write(
+        &mut self,
+        admission: &mut Admission,
+        index: u64,
+        id: u32,
+        hit: bool,
+        ctx: &mut Context<'_>,
+    ) {
+        let durable = self.durable.is_some();
+        let unavailable = durable && hit && !self.slots.has_free();
         let entry = self.entries.get_mut(id);
         let (busy, slotless) = (entry.writes > 0, entry.is(Flag::AwaitsSlot));
         entry.pins += 1;
@@ -237,12 +254,18 @@ impl Cache {
             self.dirty_blocks += 1;
         }
         let slot = entry.slot;
-        let alone = busy || slotless;
+        let alone = busy || slotless || unavailable;
         let job = self.join_run(admission, JobKind::FlashWrite, index, slot, alone, ctx);
+        if durable {
+            self.take_write_slot(job, id, hit);
+        }
         self.jobs.get_mut(job).entries.push(id);
+        if busy {
+            self.block_on(job, id, Event::Written);
+        } else if slotless {
+            self.block_on(job, id, Event::Slotted);
+        }
         if alone {
-            let event = if busy { Event::Written } else { Event::Slotted };
-            self.block_on(job, id, event);
             self.end_run(admission, ctx);
         }
     }
@@ -291,7 +314,9 @@ impl Cache {
         if let Some(run) = &mut admission.run
             && run.kind == kind
             && !alone
-            && (kind == JobKind::MissRead || run.next_slot == slot)
+            && (run.next_slot == slot
+                || kind == JobKind::MissRead
+                || (kind == JobKind::FlashWrite && self.durable.is_some()))
         {
             run.next_slot = slot.wrapping_add(1);
             let job = self.jobs.get_mut(run.job);

@@ -25,6 +25,9 @@ pub(super) struct DestageQueue {
     jobs: VecDeque<u32>,
     /// The first of them that are being read, or need not be.
     started: usize,
+    /// Jobs of a durable cache that still wait for something and join the queue after it: a job
+    /// before them may wait for a slot, which one behind them may bring.
+    blocked: u32,
     /// Destages being read or written.
     in_flight: u32,
     /// Why a destage failed, as long as newcomers wait for a slot that may never come.
@@ -32,6 +35,16 @@ pub(super) struct DestageQueue {
 }
 
 impl DestageQueue {
+    /// True when no destage is waiting, read or written.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.in_flight == 0 && self.blocked == 0
+    }
+
+    /// True when no other destage may begin before one has ended.
+    pub fn is_full(&self) -> bool {
+        self.in_flight >= DESTAGES_IN_FLIGHT_MAX
+    }
+
     /// Adds a job behind all others.
     pub fn push(&mut self, job: u32) {
         self.jobs.push_back(job);
@@ -52,7 +65,17 @@ impl Cache {
         events: &mut PolicyEvents,
         ctx: &mut Context<'_>,
     ) {
-        while self.cached_blocks >= self.settings.capacity_blocks {
+        self.evict_down_to(self.settings.capacity_blocks - 1, open, events, ctx);
+    }
+
+    fn evict_down_to(
+        &mut self,
+        blocks: u64,
+        open: &mut Option<u32>,
+        events: &mut PolicyEvents,
+        ctx: &mut Context<'_>,
+    ) {
+        while self.cached_blocks > blocks {
             let mut victims = mem::take(&mut self.victims);
             self.policy.victims(&mut victims, events);
             assert!(!victims.is_empty(), "a full cache without a victim");
@@ -60,6 +83,22 @@ impl Cache {
             victims.clear();
             self.victims = victims;
         }
+    }
+
+    /// A recovery or failed destages have left more blocks in a durable cache than it may hold:
+    /// some leave. True when there were.
+    pub(super) fn evict_excess(&mut self, ctx: &mut Context<'_>) -> bool {
+        let capacity = self.settings.capacity_blocks;
+        let needed = self.destages.failure.is_none();
+        if !needed || self.cached_blocks <= capacity {
+            return false;
+        }
+        let (mut open, mut events) = (None, PolicyEvents::default());
+        self.evict_down_to(capacity, &mut open, &mut events, ctx);
+        self.close_destage(&mut open, ctx);
+        Cache::count_events(events, ctx);
+        self.set_gauges(ctx);
+        true
     }
 
     /// Takes the victims out of the map; dirty ones that adjoin below become one destage, with those
@@ -95,13 +134,17 @@ impl Cache {
             let job = adjoins.unwrap_or_else(|| {
                 self.close_destage(open, ctx);
                 let job = self.open_destage(lba);
-                self.destages.push(job);
+                self.enqueue(job);
                 job
             });
             *open = Some(job);
             self.add_to_destage(job, id);
             if unsettled {
                 self.block_on(job, id, Event::Settled);
+                if self.durable.is_some() {
+                    // What joined it would wait with it, and somebody may need its slot.
+                    self.close_destage(open, ctx);
+                }
             }
         }
         ctx.count(Counter::DirtyEvictions, dirty_evictions);
@@ -115,10 +158,31 @@ impl Cache {
         }
     }
 
+    /// Puts a job that is still blocked in the queue.
+    pub(super) fn enqueue(&mut self, job: u32) {
+        match self.durable {
+            Some(_) => self.destages.blocked += 1,
+            None => self.destages.push(job),
+        }
+    }
+
+    /// A destage, or a write around the cache, waits for nothing any more.
+    pub(super) fn unblocked_in_queue(&mut self, job: u32, ctx: &mut Context<'_>) {
+        if self.durable.is_some() {
+            self.destages.blocked -= 1;
+            self.destages.push(job);
+        }
+        self.pump_destages(ctx);
+    }
+
     /// A destage without blocks yet, to be put in the queue.
     fn open_destage(&mut self, first: Lba) -> u32 {
-        let operation = Operation::Write {
-            durability: self.settings.destage,
+        let operation = match self.durable {
+            // A flush of the backing comes after it.
+            Some(_) => Operation::WRITE,
+            None => Operation::Write {
+                durability: self.settings.destage,
+            },
         };
         let job = self
             .jobs
@@ -170,7 +234,8 @@ impl Cache {
         let job = self.jobs.get_mut(id);
         job.outstanding = issued;
         job.ready = issued == 0;
-        if ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush) {
+        let early = ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush);
+        if early && self.durable.is_none() {
             self.free_slots_early(id, ctx);
         }
     }
@@ -225,17 +290,25 @@ impl Cache {
 
     /// The reads or the writes of a destage have finished.
     pub(super) fn destage_step_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let failure = self.durable_failure();
         let job = self.jobs.get_mut(id);
-        if job.ready {
-            self.destage_done(id, ctx);
-        } else {
-            job.ready = true;
+        let written = job.ready;
+        job.ready = true;
+        if written {
+            job.error = job.error.or(failure);
+            if job.error.is_none() && self.durable.is_some() {
+                self.destage_written(id, ctx);
+            } else {
+                self.destage_done(id, ctx);
+            }
+        } else if job.error.is_none() && self.count_changed(id, false, ctx) > 0 {
+            self.jobs.get_mut(id).error = Some(IoError::Medium);
         }
         self.pump_destages(ctx);
     }
 
     /// A destage is durable below, or has failed.
-    fn destage_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn destage_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         self.destages.in_flight -= 1;
         let job = self.jobs.get(id);
         let (error, buffer) = (job.error, job.buffer);
@@ -303,7 +376,10 @@ impl Cache {
         // Until its write has succeeded, the old data is tried again, before anything that may
         // wait for the old entry to go.
         let job = self.open_destage(self.entries.get(old).lba);
-        self.destages.push_next(job);
+        match self.durable {
+            Some(_) => self.destages.blocked += 1,
+            None => self.destages.push_next(job),
+        }
         self.add_to_destage(job, old);
         self.block_on(job, newer, Event::Written);
         self.unblock(job, ctx);
@@ -370,10 +446,9 @@ impl Cache {
             return;
         };
         while self.operations_in_flight == 0
-            && let Some(id) = self.slots.pop_waiting()
+            && let Some(waiter) = self.slots.pop_waiting()
         {
-            self.entries.get_mut(id).clear(Flag::AwaitsSlot);
-            self.notify(id, Event::Slotted, Some(error), ctx);
+            self.starve(waiter, error, ctx);
         }
         if !self.slots.is_awaited() {
             self.destages.failure = None;

@@ -14,6 +14,7 @@
 
 mod admission;
 mod destage;
+mod durable;
 mod entries;
 mod jobs;
 mod lru;
@@ -27,6 +28,7 @@ mod settings;
 mod slots;
 mod unlimited;
 
+pub use durable::codec;
 pub use opt::next_uses;
 pub use settings::{
     CacheMode, CacheSettings, CacheSettingsError, OpenZones, PeriodCounter, PolicySettings,
@@ -37,12 +39,14 @@ use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
 use crate::error::IoError;
 use crate::layer::{Context, Layer, Port};
+use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use destage::DestageQueue;
+use durable::Durable;
 use entries::Entries;
 use jobs::{Hosts, Jobs, Waiter, Waits};
 use slots::Slots;
@@ -122,6 +126,10 @@ pub struct Cache {
     destages: DestageQueue,
     cached_blocks: u64,
     dirty_blocks: u64,
+    /// What makes it outlive a crash, where that is wanted.
+    durable: Option<Box<Durable>>,
+    /// The block of the flash where the slots begin.
+    slot_base: u64,
     /// Operations of its own on either port.
     operations_in_flight: u64,
     /// Used within one call only; kept for its memory.
@@ -130,12 +138,14 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The port to the cache's own medium: one block per slot from address 0.
+    /// The port to the cache's own medium: one block per slot, from address 0 or behind the journal
+    /// of a durable cache.
     pub const FLASH: Port = Port(0);
     /// The port to what is cached.
     pub const BACKING: Port = Port(1);
 
-    /// An empty cache and what it tells the node above, which is what `backing` tells it.
+    /// An empty cache and what it tells the node above: what `backing` tells it, but for the two
+    /// blocks at its end that a durable cache keeps for itself.
     ///
     /// # Errors
     /// When a setting is out of range or does not fit `flash` or `backing`.
@@ -145,10 +155,13 @@ impl Cache {
         backing: &Geometry,
     ) -> Result<(Cache, Geometry), CacheSettingsError> {
         let slots = settings.check(flash, backing)?;
+        let mut geometry = backing.clone();
+        geometry.blocks = settings.served_blocks(backing.blocks);
+        let (durable, slot_base) = settings.build_durable(flash, geometry.blocks, slots);
         let policy = settings.build_policy(backing)?;
         let cache = Cache {
             settings,
-            backing_blocks: backing.blocks.0,
+            backing_blocks: geometry.blocks.0,
             policy,
             entries: Entries::new(),
             slots: Slots::new(slots),
@@ -158,11 +171,13 @@ impl Cache {
             destages: DestageQueue::default(),
             cached_blocks: 0,
             dirty_blocks: 0,
+            durable,
+            slot_base,
             operations_in_flight: 0,
             victims: Vec::new(),
             woken: Vec::new(),
         };
-        Ok((cache, backing.clone()))
+        Ok((cache, geometry))
     }
 
     fn count_events(events: PolicyEvents, ctx: &mut Context<'_>) {
@@ -180,6 +195,10 @@ impl Cache {
 
 impl Layer for Cache {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if self.durable.is_some() && !self.durable_serves() {
+            self.submit_failed(request, ctx);
+            return self.durable_turn(ctx);
+        }
         let fits = request.extent.blocks.0 <= self.settings.capacity_blocks;
         match request.operation {
             Operation::Read if fits => self.read(request, ctx),
@@ -196,17 +215,46 @@ impl Layer for Cache {
             }
         }
         self.set_gauges(ctx);
+        if self.durable.is_some() {
+            self.durable_turn(ctx);
+        }
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        self.operation_done(completion, ctx);
+        if self.durable.is_none() {
+            return self.operation_done(completion, ctx);
+        }
+        if !self.service_done(completion, ctx) {
+            self.operation_done(completion, ctx);
+        }
+        self.durable_turn(ctx);
+    }
+
+    fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        match self.durable {
+            Some(_) => self.open_durable(start, ctx),
+            None => ctx.opened(Ok(())),
+        }
+    }
+
+    fn close(&mut self, ctx: &mut Context<'_>) {
+        match self.durable {
+            Some(_) => self.close_durable(ctx),
+            None => ctx.closed(Ok(())),
+        }
     }
 
     fn save(&self, state: &mut StateWriter) {
-        self.save_state(state);
+        // A durable cache brings itself back when it is opened.
+        if self.durable.is_none() {
+            self.save_state(state);
+        }
     }
 
     fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.restore_state(state)
+        match self.durable {
+            Some(_) => Ok(()),
+            None => self.restore_state(state),
+        }
     }
 }

@@ -73,13 +73,10 @@ impl Cache {
     }
 
     pub(super) fn restore_state(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        for (name, expected) in self.identity() {
-            let found = state.take_u64()?;
-            if found != expected {
-                return Err(StateError::new(format!(
-                    "the saved cache has {name} {found}, the cache now has {expected}"
-                )));
-            }
+        if let Some((name, found, expected)) = self.other_identity(state)? {
+            return Err(StateError::new(format!(
+                "the saved cache has {name} {found}, the cache now has {expected}"
+            )));
         }
         let count = state.take_u64()?;
         let mut slot_used = vec![false; self.slots.total() as usize];
@@ -117,6 +114,21 @@ impl Cache {
         self.cached_blocks = count;
         self.slots.restore(|slot| slot_used[slot as usize]);
         self.policy.restore(&cached, state)
+    }
+
+    /// The first setting that the saved state does not share with the cache: its name, what was
+    /// saved and what the cache has.
+    pub(super) fn other_identity(
+        &self,
+        state: &mut StateReader<'_>,
+    ) -> Result<Option<(&'static str, u64, u64)>, StateError> {
+        for (name, expected) in self.identity() {
+            let found = state.take_u64()?;
+            if found != expected {
+                return Ok(Some((name, found, expected)));
+            }
+        }
+        Ok(None)
     }
 
     /// The settings that a saved state must share with the cache that takes it back. What a

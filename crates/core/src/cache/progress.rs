@@ -3,6 +3,7 @@
 use super::Cache;
 use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
+use super::slots::SlotWaiter;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -14,6 +15,7 @@ impl Cache {
     /// Lets a job wait for an event of an entry.
     pub(super) fn block_on(&mut self, job: u32, entry: u32, event: Event) {
         self.jobs.get_mut(job).blocked += 1;
+        self.note_wait(event);
         let entry = self.entries.get_mut(entry);
         self.waits.add(entry, event, Waiter::Job(job));
     }
@@ -65,7 +67,8 @@ impl Cache {
     fn start(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         match job.kind {
-            JobKind::Destage | JobKind::BackingWrite => return self.pump_destages(ctx),
+            JobKind::Destage | JobKind::BackingWrite => return self.unblocked_in_queue(id, ctx),
+            JobKind::Flush if self.durable.is_some() => return self.start_durable_flush(id, ctx),
             JobKind::Flush => {
                 self.jobs.get_mut(id).outstanding = 2;
                 let nothing = (Extent::EMPTY, BufferSlice::EMPTY);
@@ -81,17 +84,27 @@ impl Cache {
                 .entries
                 .iter()
                 .any(|entry| !self.entries.get(*entry).is(Flag::HoldsData));
-        if job.error.is_some() || lacks_data {
+        let failure = match job.kind {
+            JobKind::FlashWrite => self.durable_failure(),
+            _ => None,
+        };
+        if job.error.is_some() || lacks_data || failure.is_some() {
             let job = self.jobs.get_mut(id);
-            job.error = job.error.or(Some(IoError::Medium));
-            return self.job_done(id, ctx);
+            job.error = job.error.or(failure).or(Some(IoError::Medium));
+            return match job.kind {
+                JobKind::FlashRead => self.flash_read_done(id, ctx),
+                _ => self.job_done(id, ctx),
+            };
+        }
+        if job.kind == JobKind::FlashWrite && self.durable.is_some() {
+            return self.queue_write(id);
         }
         let (operation, blocks, buffer) = (job.operation, job.extent.blocks, job.buffer);
         let (port, start) = match job.kind {
             JobKind::MissRead => (Cache::BACKING, job.extent.start.0),
             _ => (
                 Cache::FLASH,
-                u64::from(self.entries.get(job.entries[0]).slot),
+                self.slot_base + u64::from(self.entries.get(job.entries[0]).slot),
             ),
         };
         self.jobs.get_mut(id).outstanding = 1;
@@ -140,7 +153,7 @@ impl Cache {
             }
             let slot = self.entries.get(entries[first]).slot;
             let part = buffer.part(first as u64, length as u64);
-            let extent = Extent::new(u64::from(slot), length as u64);
+            let extent = Extent::new(self.slot_base + u64::from(slot), length as u64);
             self.issue(id, Cache::FLASH, operation, (extent, part), ctx);
             issued += 1;
             first += length;
@@ -179,13 +192,17 @@ impl Cache {
         if job.outstanding == 0 {
             self.job_done(id, ctx);
         }
-        self.fail_starved(ctx);
+        if self.durable.is_none() {
+            self.fail_starved(ctx);
+        }
     }
 
     /// The last outstanding operation of a job has finished, or it cannot start.
     pub(super) fn job_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         match self.jobs.get(id).kind {
+            JobKind::FlashRead if self.durable.is_some() => self.check_flash_read(id, ctx),
             JobKind::FlashRead => self.flash_read_done(id, ctx),
+            JobKind::FlashWrite if self.durable.is_some() => self.portion_done(id, ctx),
             JobKind::FlashWrite => self.flash_write_done(id, ctx),
             JobKind::MissRead => self.miss_read_done(id, ctx),
             JobKind::Fill => {
@@ -194,12 +211,13 @@ impl Cache {
                 self.flash_write_done(id, ctx);
             }
             JobKind::Destage => self.destage_step_done(id, ctx),
+            JobKind::BackingWrite if self.durable.is_some() => self.around_done(id, ctx),
             JobKind::BackingWrite | JobKind::Flush => self.below_done(id, ctx),
         }
     }
 
     /// A host write around the cache, a zeroing or a flush has ended.
-    fn below_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn below_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let (host, error) = (job.host, job.error);
         let entries = self.jobs.take_entries(id);
@@ -227,7 +245,7 @@ impl Cache {
         }
     }
 
-    fn flash_read_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn flash_read_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let (host, error) = (job.host, job.error);
         let entries = self.jobs.take_entries(id);
@@ -239,7 +257,7 @@ impl Cache {
     }
 
     /// A host write or a fill has reached flash, or failed to.
-    fn flash_write_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn flash_write_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let (host, error) = (job.host, job.error);
         let entries = self.jobs.take_entries(id);
@@ -308,6 +326,7 @@ impl Cache {
             job.host = NONE;
             job.buffer = own;
             job.entries = entries;
+            self.note_checksums(id, ctx);
             let issued = self.issue_flash_runs(id, Operation::WRITE, Flag::Cached, ctx);
             self.jobs.get_mut(id).outstanding = issued;
         }
@@ -350,11 +369,23 @@ impl Cache {
         if slot == NONE {
             return;
         }
-        if let Some(newcomer) = self.slots.free(slot) {
-            let entry = self.entries.get_mut(newcomer);
-            entry.slot = slot;
-            entry.clear(Flag::AwaitsSlot);
-            self.notify(newcomer, Event::Slotted, None, ctx);
+        if self.durable.is_some() {
+            return self.give_back_slot(slot, ctx);
+        }
+        self.hand_out(slot, ctx);
+    }
+
+    /// Gives a free slot to whoever has waited longest.
+    pub(super) fn hand_out(&mut self, slot: u32, ctx: &mut Context<'_>) {
+        match self.slots.free(slot) {
+            None => {}
+            Some(SlotWaiter::Entry(newcomer)) => {
+                let entry = self.entries.get_mut(newcomer);
+                entry.slot = slot;
+                entry.clear(Flag::AwaitsSlot);
+                self.notify(newcomer, Event::Slotted, None, ctx);
+            }
+            Some(SlotWaiter::Job(job)) => self.grant_slot(job, slot, ctx),
         }
     }
 

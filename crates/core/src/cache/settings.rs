@@ -1,13 +1,16 @@
 //! What a cache can be told, and whether it makes sense.
 
-use super::EvictionPolicy;
+use super::durable::intent::INTENT_PAGES;
+use super::durable::{self, Durable};
 use super::lru::Lru;
 use super::lru_band::LruBand;
 use super::opt::Opt;
 use super::pore::Pore;
 use super::unlimited::Unlimited;
+use super::{Cache, EvictionPolicy};
 use crate::disk::Geometry;
-use crate::durability::DurabilitySettings;
+use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
+use crate::extent::Extent;
 use crate::map::BandTable;
 use crate::operation::Durability;
 use crate::units::BlockCount;
@@ -19,6 +22,11 @@ use core::fmt;
 
 /// Entries and slots are numbered in 32 bits, one number kept for "none".
 const SLOTS_MAX: u64 = u32::MAX as u64 - 2;
+
+/// Slots that a durable cache has beyond its capacity and its destages, at least.
+const SPARE_SLOTS_MIN: u64 = 8;
+/// Smallest ring of journal blocks.
+const RING_BLOCKS_MIN: u64 = 8;
 
 /// Which requests bring blocks into a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,10 +149,102 @@ fn error<T>(message: String) -> Result<T, CacheSettingsError> {
 impl CacheSettings {
     /// Blocks of flash that the cache uses.
     pub fn flash_blocks(&self) -> BlockCount {
-        BlockCount(
-            self.capacity_blocks
-                .saturating_add(u64::from(self.destage_slots_max)),
-        )
+        BlockCount(self.journal_blocks().saturating_add(self.slots()))
+    }
+
+    /// Slots of the cache: its capacity, those of victims on their way below, and for a durable
+    /// cache as many again, so that it never has to write over data that may still be needed.
+    fn slots(&self) -> u64 {
+        let destages = u64::from(self.destage_slots_max);
+        let spare = match self.durability {
+            Some(_) => destages.max(SPARE_SLOTS_MIN),
+            None => 0,
+        };
+        self.capacity_blocks
+            .saturating_add(destages)
+            .saturating_add(spare)
+    }
+
+    /// Blocks of the journal before the slots.
+    fn journal_blocks(&self) -> u64 {
+        self.durability.map_or(0, |durability| {
+            let slots = self.slots().min(SLOTS_MAX);
+            let checkpoint = durable::checkpoint_blocks(slots);
+            JournalSettings::area_blocks_for(checkpoint, durability.ring_blocks)
+        })
+    }
+
+    /// Blocks that the cache serves over a backing of `backing` blocks.
+    pub(super) fn served_blocks(&self, backing: BlockCount) -> BlockCount {
+        match self.durability {
+            Some(_) => BlockCount(backing.0 - INTENT_PAGES),
+            None => backing,
+        }
+    }
+
+    /// The durable parts, and the block of the flash where the slots begin.
+    pub(super) fn build_durable(
+        &self,
+        flash: &Geometry,
+        served: BlockCount,
+        slots: u32,
+    ) -> (Option<Box<Durable>>, u64) {
+        let Some(durability) = self.durability else {
+            return (None, 0);
+        };
+        let area = self.journal_blocks();
+        let journal = JournalSettings {
+            layer: LayerKind::Cache,
+            port: Cache::FLASH,
+            member_blocks: flash.blocks,
+            area: Extent::new(0, area),
+            checkpoint_blocks: durable::checkpoint_blocks(u64::from(slots)),
+        };
+        // Destages may hold half of the slots that are not for cached blocks.
+        let batch = (u64::from(slots) - self.capacity_blocks) / 2;
+        let durable = Durable::new(durability, journal, slots, served.0, batch.max(1));
+        (Some(Box::new(durable)), area)
+    }
+
+    /// Checks what only a durable cache asks for.
+    fn check_durable(
+        &self,
+        durability: DurabilitySettings,
+        backing: &Geometry,
+    ) -> Result<(), CacheSettingsError> {
+        if self.destage == Durability::Cached {
+            return error(
+                "destage is cached in a durable cache: a block may leave it only when it is \
+                 durable below, so destage must be durable"
+                    .into(),
+            );
+        }
+        if matches!(self.policy, PolicySettings::Opt { .. }) {
+            return error(
+                "the policy opt in a durable cache: it foresees one run and cannot go on after \
+                 another"
+                    .into(),
+            );
+        }
+        if durability.ring_blocks < RING_BLOCKS_MIN {
+            return error(format!(
+                "ring_blocks is {}: the journal of a cache has at least {RING_BLOCKS_MIN} blocks",
+                durability.ring_blocks
+            ));
+        }
+        if durability.unflushed_blocks_max == 0 {
+            return error(
+                "unflushed_blocks_max is 0: at least 1 block may be written without a flush".into(),
+            );
+        }
+        if backing.blocks.0 <= INTENT_PAGES {
+            return error(format!(
+                "a durable cache over a device of {} blocks: it keeps {INTENT_PAGES} of them for \
+                 itself",
+                backing.blocks.0
+            ));
+        }
+        Ok(())
     }
 
     /// Checks the sizes and returns the number of flash slots.
@@ -157,13 +257,24 @@ impl CacheSettings {
         if capacity == 0 {
             return error("capacity_blocks is 0: a cache holds at least 1 block".into());
         }
-        let slots = capacity.saturating_add(u64::from(self.destage_slots_max));
+        let slots = self.slots();
         if slots > SLOTS_MAX {
             return error(format!(
                 "capacity_blocks {capacity} and destage_slots_max {} are together more than \
                  {SLOTS_MAX} blocks",
                 self.destage_slots_max
             ));
+        }
+        if let Some(durability) = self.durability {
+            self.check_durable(durability, backing)?;
+            let needed = self.flash_blocks();
+            if needed > flash.blocks {
+                return error(format!(
+                    "capacity_blocks {capacity} and destage_slots_max {} with a journal need {} \
+                     blocks and do not fit a flash device of {} blocks",
+                    self.destage_slots_max, needed.0, flash.blocks.0
+                ));
+            }
         }
         if slots > flash.blocks.0 {
             return error(format!(

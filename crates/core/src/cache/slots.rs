@@ -11,7 +11,16 @@ pub(super) struct Slots {
     fresh: u32,
     total: u32,
     freed: VecDeque<u32>,
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<SlotWaiter>,
+}
+
+/// Who waits for a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SlotWaiter {
+    /// A newcomer.
+    Entry(u32),
+    /// A host write of a durable cache, which overwrites nothing.
+    Job(u32),
 }
 
 impl Slots {
@@ -43,27 +52,33 @@ impl Slots {
         self.freed.pop_front()
     }
 
-    /// Lets an entry wait for a slot, behind all that wait already.
-    pub fn wait(&mut self, entry: u32) {
-        self.waiting.push_back(entry);
+    /// True when [`take`](Self::take) would give one.
+    pub fn has_free(&self) -> bool {
+        self.waiting.is_empty() && (self.fresh < self.total || !self.freed.is_empty())
+    }
+
+    /// Lets somebody wait for a slot, behind all that wait already.
+    pub fn wait(&mut self, waiter: SlotWaiter) {
+        self.waiting.push_back(waiter);
     }
 
     /// Lets an entry wait no longer.
     pub fn stop_waiting(&mut self, entry: u32) {
+        let entry = SlotWaiter::Entry(entry);
         self.waiting.retain(|waiting| *waiting != entry);
     }
 
-    /// Frees a slot. Returns the entry that gets it instead, when one waits.
-    pub fn free(&mut self, slot: u32) -> Option<u32> {
-        let entry = self.waiting.pop_front();
-        if entry.is_none() {
+    /// Frees a slot. Returns who gets it instead, when somebody waits.
+    pub fn free(&mut self, slot: u32) -> Option<SlotWaiter> {
+        let waiter = self.waiting.pop_front();
+        if waiter.is_none() {
             self.freed.push_back(slot);
         }
-        entry
+        waiter
     }
 
-    /// The entry that has waited longest, taken off the list.
-    pub fn pop_waiting(&mut self) -> Option<u32> {
+    /// Who has waited longest, taken off the list.
+    pub fn pop_waiting(&mut self) -> Option<SlotWaiter> {
         self.waiting.pop_front()
     }
 

@@ -256,6 +256,11 @@ impl Journal {
         &self.settings
     }
 
+    /// The set that the member belongs to, once it is open.
+    pub fn set(&self) -> Uuid {
+        self.superblock.set
+    }
+
     /// The member's name, once it is open.
     pub fn member(&self) -> Uuid {
         self.superblock.member
@@ -291,8 +296,24 @@ impl Journal {
     /// True when a host request may append records. The rest of the ring is kept for what must
     /// come to an end in any case: a band rewrite, destages, the records of a checkpoint.
     pub fn has_room(&self) -> bool {
-        let ring = self.settings.ring().blocks.0;
-        self.used() + (ring / 4).max(2) <= ring
+        self.used() + self.reserve() <= self.settings.ring().blocks.0
+    }
+
+    /// True when records that open at most `blocks` journal blocks may be appended, so that `kept`
+    /// blocks are still left, whatever happens to the block that is being filled.
+    pub fn has_room_for(&self, blocks: u64, kept: u64) -> bool {
+        let open = u64::from(!self.open.is_empty());
+        self.used() + open + blocks + kept <= self.settings.ring().blocks.0
+    }
+
+    /// Blocks of the ring that host requests must leave alone: see [`has_room`](Self::has_room).
+    pub fn reserve(&self) -> u64 {
+        (self.settings.ring().blocks.0 / 4).max(2)
+    }
+
+    /// True when no operation of the journal is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() == self.in_flight.len()
     }
 
     /// True when the layer should begin a checkpoint, so that room does not run out.

@@ -1,8 +1,12 @@
 //! Tests of whole stacks over memory disks.
 
 mod cache_conformance;
+mod cache_durable;
 mod cache_exact;
 mod cache_faults;
+mod cache_power;
+mod cache_power_disk;
+mod cache_power_host;
 mod cache_reference;
 mod cache_restore;
 mod cache_stacks;

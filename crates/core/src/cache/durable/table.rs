@@ -1,0 +1,196 @@
+//! Which dirty blocks lie in which slots, and which slots may not be used again yet.
+
+use super::codec::Mapping;
+use crate::durability::{Lsn, LsnQueue};
+use crate::units::Lba;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hash::{BuildHasherDefault, Hasher};
+use hashbrown::HashMap;
+
+/// Stands for no block.
+const NOBODY: u64 = u64::MAX;
+
+/// Spreads block addresses over the index: Fibonacci hashing (Knuth, vol. 3, 6.4), and fixed, so
+/// that every run goes the same way.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
+/// The state that the records appended so far lead to: the *mapped* slots, each with the dirty
+/// block whose newest durable or soon durable copy it holds.
+#[derive(Debug)]
+pub(super) struct SlotTable {
+    /// By slot: the block mapped to it, or [`NOBODY`].
+    owners: Vec<u64>,
+    /// By slot: the checksum of what it holds, dirty or clean.
+    checksums: Vec<u32>,
+    /// By slot: the first place before which the record that last took its block away is durable; 0
+    /// when there was none.
+    free_from: Vec<Lsn>,
+    /// The slot of each mapped block.
+    slots: HashMap<u64, u32, BuildHasherDefault<AddressHasher>>,
+    /// Slots that are free once the record that freed them is durable.
+    quarantine: LsnQueue<u32>,
+    last_quarantined: Lsn,
+}
+
+impl SlotTable {
+    /// A table of `slots` slots, none mapped.
+    pub fn new(slots: u32) -> SlotTable {
+        SlotTable {
+            owners: vec![NOBODY; slots as usize],
+            checksums: vec![0; slots as usize],
+            free_from: vec![Lsn(0); slots as usize],
+            slots: HashMap::with_capacity_and_hasher(slots as usize, BuildHasherDefault::default()),
+            quarantine: LsnQueue::default(),
+            last_quarantined: Lsn(0),
+        }
+    }
+
+    /// Slots in all.
+    pub fn slots(&self) -> u64 {
+        self.owners.len() as u64
+    }
+
+    /// The block mapped to a slot.
+    pub fn owner(&self, slot: u32) -> Option<Lba> {
+        let owner = *self.owners.get(slot as usize)?;
+        (owner != NOBODY).then_some(Lba(owner))
+    }
+
+    /// True when the slot holds a dirty block.
+    pub fn is_mapped(&self, slot: u32) -> bool {
+        self.owner(slot).is_some()
+    }
+
+    /// The checksum of what a slot holds.
+    pub fn checksum(&self, slot: u32) -> u32 {
+        self.checksums[slot as usize]
+    }
+
+    /// Notes the checksum of what was written to a slot.
+    pub fn set_checksum(&mut self, slot: u32, checksum: u32) {
+        self.checksums[slot as usize] = checksum;
+    }
+
+    /// Maps a block to a slot, by a record at `place`. Returns the slot that it was mapped to until
+    /// then.
+    pub fn map(&mut self, mapping: Mapping, place: Lsn) -> Option<u32> {
+        let Mapping {
+            lba,
+            slot,
+            checksum,
+        } = mapping;
+        assert!(
+            !self.is_mapped(slot),
+            "slot {slot} was given to a second block"
+        );
+        self.owners[slot as usize] = lba;
+        self.checksums[slot as usize] = checksum;
+        let old = self.slots.insert(lba, slot)?;
+        self.owners[old as usize] = NOBODY;
+        self.free_from[old as usize] = Lsn(place.0 + 1);
+        Some(old)
+    }
+
+    /// Takes its block away from a mapped slot, by a record at `place`.
+    pub fn unmap(&mut self, slot: u32, place: Lsn) -> Lba {
+        let lba = self.owner(slot).expect("a mapped slot");
+        self.owners[slot as usize] = NOBODY;
+        self.free_from[slot as usize] = Lsn(place.0 + 1);
+        self.slots.remove(&lba.0);
+        lba
+    }
+
+    /// The planted bugs: the slot may be used again at once.
+    pub fn forget_place(&mut self, slot: u32) {
+        self.free_from[slot as usize] = Lsn(0);
+    }
+
+    /// Nobody uses a slot any more. True when it is free; else it will be, once every record
+    /// before some place is durable.
+    pub fn give_back(&mut self, slot: u32, durable_before: Lsn) -> bool {
+        assert!(!self.is_mapped(slot), "the mapped slot {slot} was given up");
+        let place = self.free_from[slot as usize];
+        if place <= durable_before {
+            return true;
+        }
+        self.last_quarantined = self.last_quarantined.max(place);
+        self.quarantine.push(self.last_quarantined, slot);
+        false
+    }
+
+    /// The next slot of the quarantine that is free by now.
+    pub fn next_free(&mut self, durable_before: Lsn) -> Option<u32> {
+        self.quarantine.pop_up_to(durable_before)
+    }
+
+    /// Slots in the quarantine.
+    pub fn quarantined(&self) -> usize {
+        self.quarantine.len()
+    }
+
+    /// Every mapped block, by slot.
+    pub fn mappings(&self) -> impl Iterator<Item = Mapping> + '_ {
+        let slots = (0..).zip(self.owners.iter().zip(&self.checksums));
+        slots
+            .filter(|(_, (owner, _))| **owner != NOBODY)
+            .map(|(slot, (owner, checksum))| Mapping {
+                lba: *owner,
+                slot,
+                checksum: *checksum,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(lba: u64, slot: u32) -> Mapping {
+        Mapping {
+            lba,
+            slot,
+            checksum: slot,
+        }
+    }
+
+    #[test]
+    fn a_superseded_slot_is_free_only_when_the_record_is_durable() {
+        let mut table = SlotTable::new(4);
+        assert_eq!(table.map(mapping(7, 0), Lsn(1)), None);
+        assert_eq!(table.map(mapping(7, 1), Lsn(3)), Some(0));
+        assert!(!table.is_mapped(0));
+        assert!(!table.give_back(0, Lsn(3)));
+        assert_eq!(table.next_free(Lsn(3)), None);
+        assert_eq!(table.next_free(Lsn(4)), Some(0));
+        assert_eq!(table.unmap(1, Lsn(5)), Lba(7));
+        assert!(table.give_back(1, Lsn(6)));
+        assert_eq!(table.mappings().count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "was given up")]
+    fn a_mapped_slot_is_never_given_up() {
+        let mut table = SlotTable::new(1);
+        table.map(mapping(7, 0), Lsn(0));
+        table.give_back(0, Lsn(9));
+    }
+}
