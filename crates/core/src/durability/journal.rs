@@ -316,6 +316,14 @@ impl Journal {
         self.free.len() == self.in_flight.len()
     }
 
+    /// Blocks of the ring that are still to be filled, those apart that are kept for the beginning
+    /// of a checkpoint. One record takes at most one of them.
+    pub fn room(&self) -> u64 {
+        let filling = u64::from(!self.open.is_empty());
+        let taken = self.used() + filling + LAST_BLOCKS;
+        self.settings.ring().blocks.0.saturating_sub(taken)
+    }
+
     /// True when the layer should begin a checkpoint, so that room does not run out.
     pub fn wants_checkpoint(&self) -> bool {
         let half = self.settings.ring().blocks.0 / 2;

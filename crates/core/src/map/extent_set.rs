@@ -22,6 +22,11 @@ impl ExtentSet {
         self.ranges.is_empty()
     }
 
+    /// How many ranges it is.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Adds the blocks of `extent`.
     pub fn insert(&mut self, extent: Extent) {
         if extent.is_empty() {

@@ -6,11 +6,13 @@
 //! band lowers it. What lies above it is unwritten or zeroed, or in the log, which no write home
 //! can harm.
 
+use super::durable::DATA_BLOCKS_MAX;
 use super::persistent_cache::{Part, PersistentCache};
 use super::write::Progress;
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Lba};
 
 /// Streams followed at once.
@@ -83,21 +85,30 @@ impl PersistentCache {
         let pointer = u64::from(self.write_pointers[band.0 as usize]);
         let under_rewrite = self.rewrite.as_ref().is_some_and(|r| r.band == band)
             || self.salvage.is_some_and(|salvage| salvage.band == band);
-        if offset != pointer || under_rewrite {
+        let over_live = offset < pointer && ctx.is_planted(PlantedBug::BypassOverLiveData);
+        if (offset != pointer && !over_live) || under_rewrite {
             return None;
         }
         // A read of what was never written there must not find it destroyed.
         if self.bypassing.contains(&band) || self.home_reads.contains(&band) {
             return Some(Progress::Waits);
         }
-        let extent = Extent::between(rest.start, rest.end().min(whole.end()));
-        if pointer == 0 {
+        if !self.may_bypass(band, ctx) {
+            return None;
+        }
+        let mut extent = Extent::between(rest.start, rest.end().min(whole.end()));
+        if self.durable.is_some() {
+            extent.blocks = extent.blocks.min(BlockCount(DATA_BLOCKS_MAX));
+        } else if pointer == 0 {
             self.zero_all_but_the_log(whole);
         }
+        let supersedes = self.begin_to_supersede(extent);
         self.log.supersede(extent);
         self.zeroed.remove(extent);
         self.lost.remove(extent);
-        self.write_pointers[band.0 as usize] += extent.blocks.0 as u32;
+        let end = (offset + extent.blocks.0) as u32;
+        let pointer = &mut self.write_pointers[band.0 as usize];
+        *pointer = end.max(*pointer);
         self.bypassing.push(band);
         self.writes_in_flight += 1;
         ctx.count(Counter::BypassedBlocks, extent.blocks.0);
@@ -105,9 +116,15 @@ impl PersistentCache {
         let home = self.layout.home(band, offset, extent.blocks.0);
         let first = extent.start.offset_from(entry.request.extent.start);
         let buffer = entry.request.buffer.part(first, extent.blocks.0);
-        let part = Part::Bypass { job, extent, band };
+        let part = Part::Bypass {
+            job,
+            extent,
+            supersedes,
+        };
         let request = entry.request;
-        self.issue(part, request.operation, home, buffer, request.cause, ctx);
+        self.begin_bypass((band, offset), buffer, ctx);
+        let operation = self.data_operation(request.operation);
+        self.issue(part, operation, home, buffer, request.cause, ctx);
         Some(Progress::Issued(extent.blocks))
     }
 

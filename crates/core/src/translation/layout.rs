@@ -1,5 +1,6 @@
 //! Where a persistent cache keeps what on its disk.
 
+use super::durable::conventional_blocks_needed;
 use super::settings::{LayoutError, PersistentCacheSettings};
 use crate::disk::{Geometry, TrackTable};
 use crate::extent::Extent;
@@ -27,9 +28,11 @@ pub struct Areas {
 /// The places of log, scratch band and bands:
 ///
 /// ```text
-/// | one track of metadata | log | scratch band, guard | band, guard | band, guard | ...
-/// |--------- tracks that do not overlap ---|---------- tracks that overlap ----------
+/// | metadata | log | scratch band, guard | band, guard | band, guard | ...
+/// |--- tracks that do not overlap |---------- tracks that overlap ----------
 /// ```
+///
+/// The metadata is one track, or what the journal and the tables of checksums need.
 ///
 /// The scratch band and every band start on a track of their own and are followed by as many
 /// unused guard tracks as a write destroys, so that a write inside one never reaches the next.
@@ -61,7 +64,8 @@ impl Layout {
         if bands.blocks().0 > super::log::LBA_MAX {
             return Err(LayoutError::TooLarge(bands.blocks()));
         }
-        let metadata = tracks.extent_of(0);
+        let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
+        let metadata = Extent::new(0, needed.0 - settings.log_blocks.0);
         let log = Extent {
             start: metadata.end(),
             blocks: settings.log_blocks,
@@ -127,13 +131,6 @@ impl Layout {
         let track = self.tracks.extent_of(self.tracks.track_of(home + offset));
         track.end().0 - home
     }
-}
-
-/// Blocks at the start of a disk that must lie on tracks that do not overlap, rounded up to whole
-/// tracks. `tracks` need not say yet how many there are.
-pub fn conventional_blocks_needed(log_blocks: BlockCount, tracks: &TrackTable) -> BlockCount {
-    let log_end = tracks.extent_of(0).end().0 + log_blocks.0;
-    BlockCount(start_after(tracks, log_end, 0))
 }
 
 /// The start of the track that follows the one before `end` and `guard` tracks more; the end of
@@ -221,11 +218,8 @@ mod tests {
                 conventional: BlockCount(24)
             }
         );
-        let needed = conventional_blocks_needed(
-            BlockCount(20),
-            geometry(0).tracks.as_ref().expect("tracks"),
-        );
-        assert_eq!(needed, BlockCount(32));
+        let needed = conventional_blocks_needed(&settings, &bands, BlockCount(8));
+        assert_eq!(needed, BlockCount(28), "up to the end of the log");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub enum Room {
     AfterRewrite(Lba),
     /// Nothing can until a read of the oldest slot has finished.
     AfterRead,
+    /// Nothing can until what superseded the oldest slot is durable.
+    AfterFlush,
 }
 
 /// What keeps slots from being freed, beside their being live.
@@ -42,16 +44,21 @@ pub struct Holds {
 /// The ring, the map from addresses to positions, and which slots are live.
 #[derive(Debug)]
 pub struct Log {
-    capacity: u64,
+    pub(super) capacity: u64,
     packet_max: u64,
     entries_max: u64,
-    head: u64,
-    tail: u64,
-    map: ExtentMap,
+    pub(super) head: u64,
+    pub(super) tail: u64,
+    pub(super) map: ExtentMap,
     /// One bit per slot: the map points to it.
     live: Vec<u64>,
     /// What was appended from `head` to `tail`, runs packed as address and length.
     runs: VecDeque<u64>,
+    /// Slots before this position may be used again: what superseded them is durable. All of them
+    /// in a log that outlives nothing.
+    released: u64,
+    /// Every slot in use before this position is superseded.
+    superseded_before: u64,
 }
 
 impl Log {
@@ -67,6 +74,20 @@ impl Log {
             map: ExtentMap::new(),
             live: vec![0; capacity.0.div_ceil(64) as usize],
             runs: VecDeque::new(),
+            released: u64::MAX,
+            superseded_before: 0,
+        }
+    }
+
+    /// An empty log whose slots are used again only when they are [released](Self::release).
+    pub fn new_durable(
+        capacity: BlockCount,
+        packet_max: BlockCount,
+        entries_max: Option<u64>,
+    ) -> Log {
+        Log {
+            released: 0,
+            ..Log::new(capacity, packet_max, entries_max)
         }
     }
 
@@ -109,9 +130,35 @@ impl Log {
             && self.slot(second.position) != 0
     }
 
+    /// Longest run that is appended as one entry.
+    pub fn packet_max(&self) -> u64 {
+        self.packet_max
+    }
+
+    /// The first position whose slot is not superseded. What superseded those before it need not
+    /// be durable.
+    pub fn superseded_before(&mut self) -> u64 {
+        self.superseded_before = self.superseded_before.max(self.head);
+        while self.superseded_before < self.tail && !self.is_live(self.superseded_before) {
+            self.superseded_before += 1;
+        }
+        self.superseded_before
+    }
+
+    /// Every position before which slots may be used again.
+    pub fn released(&self) -> u64 {
+        self.released
+    }
+
+    /// What superseded the slots before a position has become durable.
+    pub fn release(&mut self, position: u64) {
+        self.released = self.released.max(position);
+    }
+
     /// Makes room for the first blocks of `extent`, which is about to be appended, and says for
     /// how many. Slots are freed one by one as the blocks need them, and only superseded ones,
-    /// among them those whose block is rewritten by an earlier block of the same run.
+    /// among them, unless slots must be released, those whose block is rewritten by an earlier
+    /// block of the same run.
     pub fn make_room(&mut self, extent: Extent, holds: Holds) -> Room {
         let is_held = |position: u64| !holds.ignored && holds.position == Some(position);
         while self.map.entries() >= self.entries_max {
@@ -122,6 +169,9 @@ impl Log {
             if is_held(self.head) {
                 return Room::AfterRead;
             }
+            if self.head >= self.released {
+                return Room::AfterFlush;
+            }
             self.free_oldest();
         }
         let wrap = self.capacity - self.slot(self.tail);
@@ -129,13 +179,21 @@ impl Log {
         let mut free = self.capacity - self.used();
         while free < wanted && self.used() > 0 {
             let oldest = self.oldest();
-            let own = extent.start <= oldest && oldest.0 < extent.start.0 + free;
+            let own = extent.start <= oldest
+                && oldest.0 < extent.start.0 + free
+                && self.released == u64::MAX;
             if self.is_live(self.head) && !own && !holds.ignored {
                 break;
             }
             if is_held(self.head) {
                 if free == 0 {
                     return Room::AfterRead;
+                }
+                break;
+            }
+            if self.head >= self.released {
+                if free == 0 {
+                    return Room::AfterFlush;
                 }
                 break;
             }
@@ -230,6 +288,10 @@ impl Log {
     pub fn restore(&mut self, head: u64, runs: &[Extent], entries: &[Piece]) -> bool {
         self.head = head;
         self.tail = head;
+        self.superseded_before = head;
+        if self.released != u64::MAX {
+            self.released = head;
+        }
         for run in runs {
             let fits = (1..=PACKET_BLOCKS_MAX).contains(&run.blocks.0)
                 && run.blocks.0 <= self.capacity - self.used();
@@ -359,6 +421,24 @@ mod tests {
             log.make_room(long, Holds::default()),
             Room::For(BlockCount(3))
         );
+    }
+
+    #[test]
+    fn a_durable_log_uses_a_slot_again_when_it_is_released() {
+        let mut log = Log::new_durable(BlockCount(4), BlockCount(4), None);
+        append(&mut log, 0, 4);
+        let first = Extent::new(0, 1);
+        let live = log.make_room(first, Holds::default());
+        assert_eq!(live, Room::AfterRewrite(Lba(0)), "not even by its own run");
+        log.supersede(Extent::new(0, 2));
+        assert_eq!(log.make_room(first, Holds::default()), Room::AfterFlush);
+        assert_eq!(log.superseded_before(), 2);
+        log.release(1);
+        let room = log.make_room(Extent::new(9, 4), Holds::default());
+        assert_eq!(room, Room::For(BlockCount(1)));
+        log.release(2);
+        let room = log.make_room(Extent::new(9, 4), Holds::default());
+        assert_eq!(room, Room::For(BlockCount(2)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod band_layout;
 mod bypass;
+mod durable;
 pub mod layout;
 pub mod log;
 mod persistent_cache;
@@ -12,6 +13,7 @@ mod state;
 mod write;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
+pub use durable::{DurableAreas, conventional_blocks_needed, records};
 pub use layout::{Areas, Layout};
 pub use persistent_cache::PersistentCache;
 pub use settings::{

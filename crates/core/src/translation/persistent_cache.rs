@@ -2,6 +2,7 @@
 //! home (Skylight, FAST 2015; PORE, MSST 2017).
 
 use super::bypass::Streams;
+use super::durable::{Check, DATA_BLOCKS_MAX, Durable, PageRead};
 use super::layout::{Areas, Layout};
 use super::log::Log;
 use super::read::ReadPiece;
@@ -12,10 +13,12 @@ use crate::disk::Geometry;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
+use crate::lifecycle::Start;
 use crate::map::{BandId, BandTable, ExtentLocks, ExtentSet, Piece};
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use crate::state::{StateError, StateReader, StateWriter};
-use crate::units::Instant;
+use crate::units::{BlockCount, Instant};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -74,10 +77,13 @@ pub struct PersistentCache {
 
     pub(super) streams: Streams,
     /// For each band how many blocks from its start may hold data at home; kept for the bypass
-    /// alone, empty without it.
+    /// and for durability, empty without either.
     pub(super) write_pointers: Vec<u32>,
     /// The bands with a bypass write in flight.
     pub(super) bypassing: Vec<BandId>,
+
+    /// What makes it outlive a crash, where it does.
+    pub(super) durable: Option<Box<Durable>>,
 }
 
 /// A request from above that is being served.
@@ -95,6 +101,8 @@ pub(super) struct Job {
     pub stream_blocks: u64,
     /// The log position it holds.
     pub hold: Option<u64>,
+    /// The zeroes that a zero writes which is served like a write.
+    pub zeroes: BufferSlice,
 }
 
 /// What an operation in flight is for.
@@ -110,13 +118,26 @@ pub(super) enum Part {
     Log {
         job: u32,
         extent: Extent,
+        position: u64,
+        /// The lowest position that it supersedes.
+        supersedes: u64,
     },
     /// Part of a write, straight home.
     Bypass {
         job: u32,
         extent: Extent,
-        band: BandId,
+        supersedes: u64,
     },
+    /// Part of a read whose blocks have checksums.
+    CheckedRead {
+        job: u32,
+        check: Check,
+        buffer: BufferSlice,
+    },
+    /// A page of a table of checksums, for reads that wait for it.
+    Page(PageRead),
+    /// The table of a band that the bypass has filled.
+    Table,
     Flush {
         job: u32,
     },
@@ -146,12 +167,19 @@ impl PersistentCache {
             tracks: None,
             bands: Some(Arc::clone(&bands)),
         };
-        let log = Log::new(
-            settings.log_blocks,
-            settings.packet_blocks_max,
-            settings.entries_max,
-        );
-        let write_pointers = if settings.bypass {
+        let durable = settings.durability.map(|durability| {
+            let durable = Durable::new(&settings, &durability, &bands, below.blocks);
+            Box::new(durable)
+        });
+        let (slots, entries_max) = (settings.log_blocks, settings.entries_max);
+        let log = match durable {
+            None => Log::new(slots, settings.packet_blocks_max, entries_max),
+            Some(_) => {
+                let longest = settings.packet_blocks_max.min(BlockCount(DATA_BLOCKS_MAX));
+                Log::new_durable(slots, longest, entries_max)
+            }
+        };
+        let write_pointers = if settings.bypass || durable.is_some() {
             vec![0; bands.bands() as usize]
         } else {
             Vec::new()
@@ -183,6 +211,7 @@ impl PersistentCache {
             streams: Streams::default(),
             write_pointers,
             bypassing: Vec::new(),
+            durable,
         };
         Ok((cache, geometry))
     }
@@ -199,12 +228,14 @@ impl PersistentCache {
                 match self.jobs[job as usize].request.operation {
                     Operation::Read => self.start_read(job, ctx),
                     Operation::Write { .. } => self.queue.push_back(job),
+                    Operation::Zero { .. } if self.durable.is_some() => self.queue.push_back(job),
                     Operation::Zero { .. } => self.zero(job, ctx),
                     _ => unreachable!("only operations with an extent are locked"),
                 }
             }
             self.proceed_with_writes(ctx);
-            if self.granted.is_empty() {
+            let heard = self.durable.is_some() && self.settle_durably(ctx);
+            if self.granted.is_empty() && !heard {
                 return;
             }
         }
@@ -229,6 +260,7 @@ impl PersistentCache {
             progress: 0,
             stream_blocks: 0,
             hold: None,
+            zeroes: BufferSlice::EMPTY,
         };
         match self.free_jobs.pop() {
             Some(index) => {
@@ -264,8 +296,9 @@ impl PersistentCache {
             Part::Read { job, .. }
             | Part::Log { job, .. }
             | Part::Bypass { job, .. }
+            | Part::CheckedRead { job, .. }
             | Part::Flush { job } => self.jobs[job as usize].outstanding += 1,
-            Part::Rewrite | Part::Unused => {}
+            Part::Rewrite | Part::Page(_) | Part::Table | Part::Unused => {}
         }
         ctx.issue(Issue {
             port: PersistentCache::DISK,
@@ -282,26 +315,33 @@ impl PersistentCache {
         let entry = &mut self.jobs[job as usize];
         entry.issued = true;
         if entry.outstanding == 0 {
-            self.finish(job, ctx);
+            self.conclude(job, ctx);
         }
     }
 
-    fn part_done(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+    pub(super) fn part_done(
+        &mut self,
+        job: u32,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
         let entry = &mut self.jobs[job as usize];
         entry.outstanding -= 1;
         entry.result = entry.result.and(result);
         if entry.issued && entry.outstanding == 0 {
-            self.finish(job, ctx);
+            self.conclude(job, ctx);
         }
     }
 
-    fn finish(&mut self, job: u32, ctx: &mut Context<'_>) {
+    pub(super) fn finish(&mut self, job: u32, ctx: &mut Context<'_>) {
         let Job {
             request,
             result,
             hold,
+            zeroes,
             ..
         } = self.jobs[job as usize];
+        ctx.release(zeroes);
         if let Some(position) = hold {
             remove_one(&mut self.holds, position);
         }
@@ -313,7 +353,7 @@ impl PersistentCache {
 
     /// A write of `extent` failed after the maps were changed: what it overwrote is gone, and what
     /// is in its place is unknown.
-    fn lose(&mut self, extent: Extent) {
+    pub(super) fn lose(&mut self, extent: Extent) {
         self.log.supersede(extent);
         self.zeroed.remove(extent);
         self.lost.insert(extent);
@@ -330,6 +370,10 @@ impl Layer for PersistentCache {
             Operation::Flush => {
                 // Every write that completed before has been handed to the disk.
                 let job = self.add_job(request);
+                if self.durable.is_some() {
+                    self.flush_for(job, ctx);
+                    return self.settle(ctx);
+                }
                 let part = Part::Flush { job };
                 let (flush, none) = (Operation::Flush, BufferSlice::EMPTY);
                 self.issue(part, flush, Extent::EMPTY, none, request.cause, ctx);
@@ -349,6 +393,11 @@ impl Layer for PersistentCache {
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        if let Some(durable) = &self.durable
+            && durable.journal.owns(completion.tag)
+        {
+            return self.complete_for_journal(completion, ctx);
+        }
         let index = completion.tag.0 as u32;
         let part = core::mem::replace(&mut self.parts[index as usize], Part::Unused);
         self.free_parts.push(index);
@@ -360,21 +409,51 @@ impl Layer for PersistentCache {
                 }
                 self.part_done(job, result, ctx);
             }
-            Part::Log { job, extent } => {
+            Part::Log {
+                job,
+                extent,
+                position,
+                supersedes,
+            } => {
                 self.writes_in_flight -= 1;
                 if result.is_err() {
                     self.lose(extent);
                 }
+                if self.durable.is_some() {
+                    match result {
+                        Ok(()) => self.record_append(extent, position, supersedes, ctx),
+                        Err(_) => self.record_failed_write(extent, supersedes, ctx),
+                    }
+                }
                 self.part_done(job, result, ctx);
             }
-            Part::Bypass { job, extent, band } => {
+            Part::Bypass {
+                job,
+                extent,
+                supersedes,
+            } => {
                 self.writes_in_flight -= 1;
+                let band = self.bands.band_of(extent.start);
                 remove_one(&mut self.bypassing, band);
                 if result.is_err() {
                     self.lose(extent);
                 }
+                if self.durable.is_some() {
+                    match result {
+                        Ok(()) => self.record_bypass(extent, supersedes, ctx),
+                        Err(_) => {
+                            self.bypass_failed(band, extent);
+                            self.record_failed_write(extent, supersedes, ctx);
+                        }
+                    }
+                }
                 self.part_done(job, result, ctx);
             }
+            Part::CheckedRead { job, check, buffer } => {
+                self.checked_read_done(job, check, buffer, result, ctx);
+            }
+            Part::Page(page) => self.page_read_done(page, result, ctx),
+            Part::Table => self.table_written(result, ctx),
             Part::Flush { job } => self.part_done(job, result, ctx),
             Part::Rewrite => self.rewrite_part_done(result, ctx),
             Part::Unused => unreachable!("a completion of nothing"),
@@ -387,16 +466,36 @@ impl Layer for PersistentCache {
         self.settle(ctx);
     }
 
+    fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        match self.durable {
+            Some(_) => self.open_durably(start, ctx),
+            None => ctx.opened(Ok(())),
+        }
+    }
+
+    fn close(&mut self, ctx: &mut Context<'_>) {
+        match self.durable {
+            Some(_) => self.close_durably(ctx),
+            None => ctx.closed(Ok(())),
+        }
+    }
+
+    /// A durable translation keeps its state on its disk.
     fn save(&self, state: &mut StateWriter) {
-        self.save_state(state);
+        if self.durable.is_none() {
+            self.save_state(state);
+        }
     }
 
     fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.restore_state(state)
+        match self.durable {
+            Some(_) => Ok(()),
+            None => self.restore_state(state),
+        }
     }
 }
 
-fn remove_one<T: PartialEq>(list: &mut Vec<T>, value: T) {
+pub(super) fn remove_one<T: PartialEq>(list: &mut Vec<T>, value: T) {
     let index = list.iter().position(|item| *item == value);
     list.swap_remove(index.expect("it was put into the list before"));
 }

@@ -1,5 +1,6 @@
 //! Reads: put together from the log, the bands and zeroed ranges.
 
+use super::durable::Check;
 use super::persistent_cache::{Part, PersistentCache};
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -51,7 +52,14 @@ impl PersistentCache {
                 Source::Zeroes => ctx.zero(buffer),
                 Source::Log(position) => {
                     let slots = self.log_extent(position, piece.extent.blocks.0);
-                    let part = Part::Read { job, home: None };
+                    let part = match self.durable {
+                        None => Part::Read { job, home: None },
+                        Some(_) => Part::CheckedRead {
+                            job,
+                            check: Check::Slots(position),
+                            buffer,
+                        },
+                    };
                     self.hold(job, position);
                     self.issue(part, Operation::Read, slots, buffer, request.cause, ctx);
                 }
@@ -85,7 +93,14 @@ impl PersistentCache {
             let buffer = request.buffer.part(first, source.blocks.0);
             let home = Some(band);
             self.home_reads.push(band);
-            let part = Part::Read { job, home };
+            let part = match self.durable {
+                None => Part::Read { job, home },
+                Some(_) => Part::CheckedRead {
+                    job,
+                    check: Check::Home(band, offset),
+                    buffer,
+                },
+            };
             self.issue(part, Operation::Read, source, buffer, cause, ctx);
             next = next + source.blocks;
         }
@@ -155,7 +170,19 @@ impl PersistentCache {
     fn plan_home(&self, mut next: Lba, end: Lba, plan: &mut Vec<ReadPiece>) {
         while next < end {
             let band = self.bands.band_of(next);
-            let stop = end.min(self.bands.extent_of(band).end());
+            let mut stop = end.min(self.bands.extent_of(band).end());
+            if self.durable.is_some() {
+                let readable = self.readable_end(band);
+                if readable <= next {
+                    plan.push(ReadPiece {
+                        extent: Extent::between(next, stop),
+                        source: Source::Zeroes,
+                    });
+                    next = stop;
+                    continue;
+                }
+                stop = stop.min(readable);
+            }
             plan.push(ReadPiece {
                 extent: Extent::between(next, stop),
                 source: Source::Home(band),

@@ -20,6 +20,7 @@ use crate::map::{BandId, Piece};
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::units::{Duration, Instant};
+use alloc::vec::Vec;
 
 /// First word of a metadata record: "imbrexPC", little-endian.
 const NOTE_MAGIC: u64 = u64::from_le_bytes(*b"imbrexPC");
@@ -37,7 +38,7 @@ enum Note {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+pub(super) enum Phase {
     /// Waits for the writes in flight, and for the reads of the band.
     Draining,
     /// Waits as long as the firmware takes.
@@ -45,8 +46,12 @@ enum Phase {
     Reading,
     Gathering,
     WritingScratch,
+    /// Waits until the scratch copy is durable, where that takes a flush.
+    FlushingScratch,
     NotingScratch,
     WritingHome,
+    /// Waits until the band is durable at home, where that takes a flush.
+    FlushingHome,
     NotingHome,
 }
 
@@ -54,21 +59,21 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rewrite {
     pub band: BandId,
-    phase: Phase,
+    pub phase: Phase,
     started: Instant,
     /// Brings home what only the scratch band holds, and merges nothing.
-    is_restore: bool,
+    pub is_restore: bool,
     /// The blocks of the band that are rewritten: these from this offset.
-    from: u64,
-    blocks: u64,
+    pub from: u64,
+    pub blocks: u64,
     /// Positions before it are merged; later ones were appended meanwhile and stay in the log.
-    gathered_before: u64,
+    pub gathered_before: u64,
     /// The lowest log position that is still to be read.
     pub hold: Option<u64>,
-    outstanding: u32,
+    pub outstanding: u32,
     result: Result<(), IoError>,
     /// As long as the longest band, so that every rewrite uses the same memory.
-    buffer: BufferSlice,
+    pub buffer: BufferSlice,
     note: BufferSlice,
 }
 
@@ -123,6 +128,11 @@ impl PersistentCache {
         if rewrite.phase != Phase::Draining || busy {
             return false;
         }
+        let band = rewrite.band;
+        if self.rewrite_must_wait(band, ctx) {
+            return false;
+        }
+        let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
         if self.settings.rewrite_overhead > Duration::ZERO {
             rewrite.phase = Phase::Overhead;
             ctx.wake_at(ctx.now() + self.settings.rewrite_overhead);
@@ -161,7 +171,10 @@ impl PersistentCache {
                 let lowest = lowest.extent.start.offset_from(whole.start);
                 rewrite.from = match self.settings.rewrite_extent {
                     RewriteExtent::Band => 0,
-                    RewriteExtent::FromFirstDirty => self.layout.track_start(rewrite.band, lowest),
+                    RewriteExtent::FromFirstDirty => {
+                        let from = self.layout.track_start(rewrite.band, lowest);
+                        self.rewrite_from(rewrite.band, from)
+                    }
                 };
                 rewrite.blocks = whole.blocks.0 - rewrite.from;
                 self.gathered.sort_unstable_by_key(|piece| piece.position);
@@ -183,15 +196,20 @@ impl PersistentCache {
             }
         };
         rewrite.buffer = ctx.allocate(self.bands.largest());
-        rewrite.note = ctx.allocate(crate::units::BlockCount(1));
         rewrite.phase = Phase::Reading;
+        if self.durable.is_some() {
+            self.rewrite = Some(rewrite);
+            self.read_band_durably(&rewrite, source, ctx);
+            return true;
+        }
+        rewrite.note = ctx.allocate(crate::units::BlockCount(1));
         self.rewrite = Some(rewrite);
         let buffer = rewrite.buffer.part(0, rewrite.blocks);
         self.issue_for_rewrite(Operation::Read, source, buffer, Cause::Cleaning, ctx);
         true
     }
 
-    fn issue_for_rewrite(
+    pub(super) fn issue_for_rewrite(
         &mut self,
         operation: Operation,
         extent: Extent,
@@ -219,8 +237,18 @@ impl PersistentCache {
         }
         let is_restore = rewrite.is_restore;
         let copies = self.settings.rewrite == RewriteMethod::CopyThenHome;
+        let durably = self.durable.is_some();
         match rewrite.phase {
             Phase::Draining | Phase::Overhead => unreachable!("nothing is in flight yet"),
+            Phase::FlushingScratch | Phase::FlushingHome => {
+                unreachable!("the journal's flush is its own")
+            }
+            Phase::Reading if durably => {
+                if !is_restore {
+                    ctx.count(Counter::BandBlocksRead, rewrite.blocks);
+                }
+                self.band_read_durably(ctx);
+            }
             Phase::Reading if is_restore => self.write_home(ctx),
             Phase::Reading => {
                 ctx.count(Counter::BandBlocksRead, rewrite.blocks);
@@ -228,7 +256,9 @@ impl PersistentCache {
             }
             Phase::Gathering => {
                 rewrite.hold = None;
-                if copies {
+                if durably {
+                    self.write_scratch_durably(ctx);
+                } else if copies {
                     self.write_scratch(ctx);
                 } else {
                     self.write_home(ctx);
@@ -236,12 +266,17 @@ impl PersistentCache {
             }
             Phase::WritingScratch => {
                 ctx.count(Counter::ScratchBlocksWritten, rewrite.blocks);
+                if durably {
+                    return self.flush_for_rewrite(Phase::FlushingScratch, ctx);
+                }
                 self.write_note(Note::ScratchComplete, Phase::NotingScratch, ctx);
             }
             Phase::NotingScratch => self.write_home(ctx),
             Phase::WritingHome => {
                 ctx.count(Counter::BandBlocksWritten, rewrite.blocks);
-                if copies {
+                if durably {
+                    self.flush_for_rewrite(Phase::FlushingHome, ctx);
+                } else if copies {
                     self.write_note(Note::HomeComplete, Phase::NotingHome, ctx);
                 } else {
                     self.complete_rewrite(ctx);
@@ -254,11 +289,14 @@ impl PersistentCache {
     /// Puts what the log holds of the band over what was read of it, all reads at once, so that
     /// the disk may choose their order. Zeroed ranges go home as zeroes: nothing of what was
     /// zeroed is left on the disk then.
-    fn gather(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn gather(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.enter(Phase::Gathering);
+        self.expect_gathered(&rewrite);
         let band = self.bands.extent_of(rewrite.band);
         let start = band.start.0 + rewrite.from;
-        for zeroed in self.zeroed.pieces(Extent::new(start, rewrite.blocks)) {
+        let mut zeroes = Vec::new();
+        self.zeroes_of_rewrite(Extent::new(start, rewrite.blocks), &mut zeroes);
+        for zeroed in zeroes {
             let part = rewrite.buffer.part(zeroed.start.0 - start, zeroed.blocks.0);
             ctx.zero(part);
         }
@@ -296,16 +334,21 @@ impl PersistentCache {
         );
     }
 
-    fn write_home(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn write_home(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.enter(Phase::WritingHome);
-        self.raise_write_pointer(rewrite.band);
+        let operation = if self.durable.is_some() {
+            Operation::WRITE
+        } else {
+            self.raise_write_pointer(rewrite.band);
+            Operation::WRITE_DURABLE
+        };
         let mut blocks = rewrite.blocks;
         if ctx.is_planted(PlantedBug::OverlapNotRestored) {
             blocks = self.blocks_to_last_dirty_track(&rewrite);
         }
         let home = self.layout.home(rewrite.band, rewrite.from, blocks);
         let buffer = rewrite.buffer.part(0, blocks);
-        self.issue_for_rewrite(Operation::WRITE_DURABLE, home, buffer, Cause::Cleaning, ctx);
+        self.issue_for_rewrite(operation, home, buffer, Cause::Cleaning, ctx);
     }
 
     /// Blocks up to the end of the last track with a merged block.
@@ -349,15 +392,18 @@ impl PersistentCache {
         self.issue_for_rewrite(durable, place, rewrite.note, Cause::Metadata, ctx);
     }
 
-    fn enter(&mut self, phase: Phase) -> Rewrite {
+    pub(super) fn enter(&mut self, phase: Phase) -> Rewrite {
         let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
         rewrite.phase = phase;
         *rewrite
     }
 
     /// The band is whole at home: what was merged leaves the log.
-    fn complete_rewrite(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn complete_rewrite(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewrite.expect("a rewrite in progress");
+        if self.durable.is_some() {
+            self.record_home(&rewrite, ctx);
+        }
         if rewrite.is_restore {
             self.salvage = None;
         } else {
@@ -379,10 +425,10 @@ impl PersistentCache {
 
     /// Leaves everything in the log and fails the write that waits for room. If the band was being
     /// written, its good copy is the one in the scratch band.
-    fn fail_rewrite(&mut self, error: IoError, ctx: &mut Context<'_>) {
+    pub(super) fn fail_rewrite(&mut self, error: IoError, ctx: &mut Context<'_>) {
         let rewrite = self.rewrite.expect("a rewrite in progress");
         let copies = self.settings.rewrite == RewriteMethod::CopyThenHome;
-        if copies && rewrite.phase == Phase::WritingHome {
+        if copies && rewrite.phase == Phase::WritingHome && self.durable.is_none() {
             self.salvage = Some(Salvage {
                 band: rewrite.band,
                 from: rewrite.from,
@@ -398,7 +444,8 @@ impl PersistentCache {
         self.resume_reads(ctx);
     }
 
-    fn release_buffers(&self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
+    fn release_buffers(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
+        self.end_work(ctx);
         ctx.release(rewrite.buffer);
         ctx.release(rewrite.note);
     }

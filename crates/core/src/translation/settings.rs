@@ -4,6 +4,10 @@ use crate::durability::DurabilitySettings;
 use crate::units::{BlockCount, Duration};
 use core::fmt;
 
+/// Smallest ring of a journal: a band rewrite and a few writes fit in the half that is filled
+/// before a checkpoint.
+const RING_BLOCKS_MIN: u64 = 16;
+
 /// What happens to a block that is written while it is in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UpdateMethod {
@@ -92,6 +96,18 @@ impl PersistentCacheSettings {
         if !(1..=blocks_max).contains(&self.packet_blocks_max.0) {
             return Err(LayoutError::PacketLength(self.packet_blocks_max));
         }
+        let Some(durability) = self.durability else {
+            return Ok(());
+        };
+        if self.update == UpdateMethod::InPlace {
+            return Err(LayoutError::UpdateNotDurable);
+        }
+        if self.rewrite == RewriteMethod::InPlace {
+            return Err(LayoutError::RewriteNotDurable);
+        }
+        if durability.ring_blocks < RING_BLOCKS_MIN {
+            return Err(LayoutError::RingTooSmall(durability.ring_blocks));
+        }
         Ok(())
     }
 }
@@ -107,6 +123,12 @@ pub enum LayoutError {
     PacketLength(BlockCount),
     /// There is no band.
     NoBands,
+    /// Blocks are updated in place, and a power cut in such a write would lose what was durable.
+    UpdateNotDurable,
+    /// Bands are rewritten in place, and a power cut in a rewrite would lose what was durable.
+    RewriteNotDurable,
+    /// The ring of journal blocks is too small.
+    RingTooSmall(u64),
     /// The addresses are too large for the log's records.
     TooLarge(BlockCount),
     /// The log ends beyond the tracks that do not overlap.
@@ -138,6 +160,18 @@ impl fmt::Display for LayoutError {
                 f,
                 "a packet of {blocks:?} is not between 1 and {} blocks",
                 super::log::PACKET_BLOCKS_MAX
+            ),
+            LayoutError::UpdateNotDurable => f.write_str(
+                "a persistent cache that updates blocks in place cannot outlive a power cut; \
+                 accepted with durability: update = append",
+            ),
+            LayoutError::RewriteNotDurable => f.write_str(
+                "a persistent cache that rewrites bands in place, without a scratch copy, cannot \
+                 outlive a power cut; accepted with durability: rewrite = copy-then-home",
+            ),
+            LayoutError::RingTooSmall(blocks) => write!(
+                f,
+                "a journal ring of {blocks} blocks is too small; accepted: {RING_BLOCKS_MIN} or more"
             ),
             LayoutError::NoBands => f.write_str("the disk needs at least one band"),
             LayoutError::TooLarge(blocks) => {

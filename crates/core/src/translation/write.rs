@@ -1,11 +1,13 @@
 //! Writes: appended to the log in the order of arrival, as room is made for them.
 
+use super::durable::{SUPERSEDES_NOTHING, Zeroed};
 use super::log::{Holds, Room};
-use super::persistent_cache::{Part, PersistentCache};
+use super::persistent_cache::{Job, Part, PersistentCache};
 use super::settings::UpdateMethod;
 use crate::counters::{Counter, Gauge};
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::operation::Operation;
 use crate::planted::PlantedBug;
 use crate::units::BlockCount;
 
@@ -21,6 +23,7 @@ pub(super) enum Progress {
 impl PersistentCache {
     /// Lets the queued writes proceed as far as there is room, and begins the rewrite they need.
     pub(super) fn proceed_with_writes(&mut self, ctx: &mut Context<'_>) {
+        self.checkpoint_when_due(ctx);
         loop {
             while let Some(&job) = self.queue.front() {
                 if !self.proceed_with(job, ctx) {
@@ -56,11 +59,31 @@ impl PersistentCache {
             if rest.is_empty() {
                 return true;
             }
+            if let Some(error) = self.durable.as_ref().and_then(|durable| durable.failure()) {
+                self.jobs[job as usize].result = Err(error);
+                return true;
+            }
             // The rewrite waits for the writes in flight, so no further one may begin.
             if self.rewrite.as_ref().is_some_and(|r| r.is_draining()) {
                 return false;
             }
-            let progress = match self.try_bypass(job, rest, ctx) {
+            if self.holds_writes() {
+                return false;
+            }
+            if matches!(entry.request.operation, Operation::Zero { .. }) && entry.zeroes.blocks == 0
+            {
+                match self.zero_durably(job, ctx) {
+                    Zeroed::Done => return true,
+                    Zeroed::Waits => return false,
+                    Zeroed::AsWrite => {}
+                }
+            }
+            let as_zeroes = self.jobs[job as usize].zeroes.blocks > 0;
+            let bypassed = match as_zeroes {
+                true => None,
+                false => self.try_bypass(job, rest, ctx),
+            };
+            let progress = match bypassed {
                 Some(progress) => progress,
                 None => self.append_to_log(job, self.up_to_next_band(rest), ctx),
             };
@@ -91,17 +114,19 @@ impl PersistentCache {
                 rest = Extent::between(rest.start, first.extent.start);
             }
         }
+        self.release_early(ctx);
         match self.log.make_room(rest, self.holds_now(ctx)) {
             Room::For(blocks) => {
                 let extent = Extent {
                     start: rest.start,
                     blocks,
                 };
+                let supersedes = self.begin_to_supersede(extent);
                 let position = self.log.append(extent);
                 self.zeroed.remove(extent);
                 self.lost.remove(extent);
                 ctx.count(Counter::PersistentCacheAppendedBlocks, blocks.0);
-                self.write_slots(job, extent, position, ctx);
+                self.write_slots(job, extent, (position, supersedes), ctx);
                 Progress::Issued(blocks)
             }
             Room::AfterRewrite(oldest) => {
@@ -111,6 +136,10 @@ impl PersistentCache {
                 Progress::Waits
             }
             Room::AfterRead => Progress::Waits,
+            Room::AfterFlush => {
+                self.flush_for_room(ctx);
+                Progress::Waits
+            }
         }
     }
 
@@ -128,18 +157,50 @@ impl PersistentCache {
             return Progress::Waits;
         }
         ctx.count(Counter::PersistentCacheUpdatedBlocks, extent.blocks.0);
-        self.write_slots(job, extent, position, ctx);
+        self.write_slots(job, extent, (position, SUPERSEDES_NOTHING), ctx);
         Progress::Issued(extent.blocks)
     }
 
-    fn write_slots(&mut self, job: u32, extent: Extent, position: u64, ctx: &mut Context<'_>) {
-        let request = self.jobs[job as usize].request;
+    /// Writes blocks of a job to the slots from a position, which supersede others.
+    fn write_slots(
+        &mut self,
+        job: u32,
+        extent: Extent,
+        (position, supersedes): (u64, u64),
+        ctx: &mut Context<'_>,
+    ) {
+        let Job {
+            request, zeroes, ..
+        } = self.jobs[job as usize];
         let first = extent.start.offset_from(request.extent.start);
-        let buffer = request.buffer.part(first, extent.blocks.0);
+        let buffer = if zeroes.blocks > 0 {
+            zeroes.part(0, extent.blocks.0)
+        } else {
+            request.buffer.part(first, extent.blocks.0)
+        };
+        if self.durable.is_some() {
+            self.keep_slot_sums(position, buffer, ctx);
+        }
         let slots = self.log_extent(position, extent.blocks.0);
         self.writes_in_flight += 1;
-        let part = Part::Log { job, extent };
-        self.issue(part, request.operation, slots, buffer, request.cause, ctx);
+        let part = Part::Log {
+            job,
+            extent,
+            position,
+            supersedes,
+        };
+        let operation = self.data_operation(request.operation);
+        self.issue(part, operation, slots, buffer, request.cause, ctx);
+    }
+
+    /// What is written below for a request. Where there is a journal, its flush makes the data of
+    /// a forced write durable together with the record.
+    pub(super) fn data_operation(&self, requested: Operation) -> Operation {
+        if self.durable.is_some() {
+            Operation::WRITE
+        } else {
+            requested
+        }
     }
 
     /// Which slots must not be used again yet.
@@ -147,7 +208,9 @@ impl PersistentCache {
         let gather = self.rewrite.as_ref().and_then(|rewrite| rewrite.hold);
         Holds {
             position: self.holds.iter().copied().chain(gather).min(),
-            ignored: self.rewrite.is_some() && ctx.is_planted(PlantedBug::OldLocationReusedEarly),
+            ignored: self.rewrite.is_some()
+                && self.durable.is_none()
+                && ctx.is_planted(PlantedBug::OldLocationReusedEarly),
         }
     }
 }

@@ -20,7 +20,7 @@ use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
-    bands_ascending, bands_fixed, bands_uniform,
+    bands_ascending, bands_fixed, bands_uniform, conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Lba};
 use std::collections::BTreeMap;
@@ -403,14 +403,15 @@ impl Plan {
             .cache()
             .is_some_and(|cache| cache.below.flash == config.name);
         let conventional_blocks = match (&self.translation, is_flash) {
-            // One track of metadata, then the log.
-            (Some(_), false) => {
+            (Some(planned), false) => {
                 let track = drive
                     .model
                     .platters
                     .as_ref()
                     .map_or(0, |p| p.outer_track.bytes());
-                BlockCount(blocks(track).0 + log_blocks.0)
+                let mut settings = planned.layer_settings(log_blocks, self.options.scale);
+                settings.durability = self.options.durability;
+                conventional_blocks_needed(&settings, &planned.bands, blocks(track))
             }
             _ => BlockCount::ZERO,
         };
