@@ -5,6 +5,7 @@ use crate::cache_power_disk::Survivors;
 use crate::cache_power_host::Ask;
 use crate::cache_stacks::{policies, settings};
 use imbrex_core::cache::{CacheMode, CacheSettings, PolicySettings};
+use imbrex_core::counters::Counter;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
@@ -12,10 +13,10 @@ use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 
-const BLOCKS: u64 = 130;
-const SET: Uuid = Uuid([7; 16]);
+pub const BLOCKS: u64 = 130;
+pub const SET: Uuid = Uuid([7; 16]);
 
-fn durable(capacity_blocks: u64, policy: PolicySettings) -> CacheSettings {
+pub fn durable(capacity_blocks: u64, policy: PolicySettings) -> CacheSettings {
     CacheSettings {
         durability: Some(DurabilitySettings {
             ring_blocks: 8,
@@ -25,7 +26,7 @@ fn durable(capacity_blocks: u64, policy: PolicySettings) -> CacheSettings {
     }
 }
 
-fn random_asks(rng: &mut Rng, count: u64, blocks: u64, longest: u64) -> Vec<Ask> {
+pub fn random_asks(rng: &mut Rng, count: u64, blocks: u64, longest: u64) -> Vec<Ask> {
     (0..count)
         .map(|_| {
             let length = 1 + rng.below(longest);
@@ -47,7 +48,7 @@ fn random_asks(rng: &mut Rng, count: u64, blocks: u64, longest: u64) -> Vec<Ask>
         .collect()
 }
 
-fn up(ended: Ended) -> Box<Engine> {
+pub fn up(ended: Ended) -> Box<Engine> {
     match ended {
         Ended::Up(engine) => engine,
         Ended::PowerCut => panic!("the power failed too early"),
@@ -124,6 +125,53 @@ fn campaign(seed: u64, rounds: u64, planted: Option<PlantedBug>) -> Result<u64, 
     Ok(cuts)
 }
 
+/// What a cache has counted, by counter.
+fn counted(rig: &Rig, engine: &Engine) -> Vec<u64> {
+    let counts = engine.stack.counts(rig.node.expect("an open cache"));
+    [
+        Counter::ReadHits,
+        Counter::WriteHits,
+        Counter::ReadLookups,
+        Counter::WriteLookups,
+        Counter::DirtyEvictions,
+        Counter::CleanEvictions,
+        Counter::ForcedEvictions,
+        Counter::RegionDivisions,
+    ]
+    .map(|counter| counts.counter(counter))
+    .to_vec()
+}
+
+#[test]
+fn a_cache_that_was_shut_down_cleanly_goes_on_as_if_nothing_had_happened() {
+    for (name, policy) in policies(BLOCKS) {
+        for seed in 0..10 {
+            let settings = durable(8 + seed, policy.clone());
+            let mut rng = Rng::new(seed, 21);
+            let before = random_asks(&mut rng, 150, BLOCKS - 2, 6);
+            let after = random_asks(&mut rng, 150, BLOCKS - 2, 6);
+            let mut whole = Rig::new(settings.clone(), BLOCKS, seed);
+            let mut engine = up(whole.open(Start::Format(SET)));
+            assert_eq!(whole.play(&mut engine, before.clone(), 1), Ok(true));
+            let half_way = counted(&whole, &engine);
+            assert_eq!(whole.play(&mut engine, after.clone(), 1), Ok(true));
+            let expected: Vec<u64> = counted(&whole, &engine)
+                .into_iter()
+                .zip(half_way)
+                .map(|(after, before)| after - before)
+                .collect();
+
+            let mut stopped = Rig::new(settings, BLOCKS, seed);
+            let mut engine = up(stopped.open(Start::Format(SET)));
+            assert_eq!(stopped.play(&mut engine, before, 1), Ok(true));
+            assert!(stopped.close(&mut engine));
+            let mut engine = up(stopped.open(Start::Recover(None)));
+            assert_eq!(stopped.play(&mut engine, after, 1), Ok(true));
+            assert_eq!(counted(&stopped, &engine), expected, "{name}, seed {seed}");
+        }
+    }
+}
+
 fn campaigns(seeds: core::ops::Range<u64>) {
     let count = seeds.end - seeds.start;
     let mut cuts = 0;
@@ -142,4 +190,35 @@ fn nothing_durable_is_lost_in_a_power_cut() {
 #[ignore = "a minute long"]
 fn nothing_durable_is_lost_in_many_power_cuts() {
     campaigns(100..4000);
+}
+
+/// The bugs of the cache and its journal that a power cut can bring to light.
+const PLANTED: &[PlantedBug] = &[
+    PlantedBug::SsdFlushSkipped,
+    PlantedBug::AckBeforeJournalFlush,
+    PlantedBug::FuaAsPlain,
+    PlantedBug::RootBeforePages,
+    PlantedBug::JournalFreedEarly,
+    PlantedBug::OldLocationReusedEarly,
+    PlantedBug::DirtyDroppedBeforeDestinationFlush,
+    PlantedBug::TrimReusedEarly,
+    PlantedBug::TrimForgottenOnReplay,
+    PlantedBug::RecoveryNotIdempotent,
+    PlantedBug::DanglingRecordKept,
+];
+
+#[test]
+fn planted_bugs_are_found() {
+    let mut missed = Vec::new();
+    for bug in PLANTED {
+        let found = (0..400).find(|seed| {
+            let run = std::panic::catch_unwind(|| campaign(*seed, 12, Some(*bug)));
+            !matches!(run, Ok(Ok(_)))
+        });
+        match found {
+            Some(seed) => println!("{}: seed {seed}", bug.name()),
+            None => missed.push(bug.name()),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
 }

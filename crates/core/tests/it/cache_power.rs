@@ -9,7 +9,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::StackBuilder;
+use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,6 +26,8 @@ pub struct Rig {
     pub seed: u64,
     pub latency_max_ns: u64,
     pub planted: Option<PlantedBug>,
+    /// The node of the cache that was opened last.
+    pub node: Option<NodeId>,
 }
 
 /// How a run has ended.
@@ -48,10 +50,11 @@ impl Rig {
             seed,
             latency_max_ns: 1000,
             planted: None,
+            node: None,
         }
     }
 
-    fn engine(&self) -> Engine {
+    fn engine(&mut self) -> Engine {
         let disk = |platter: &Rc<RefCell<Platter>>, blocks, media, seed| {
             Box::new(ByteDisk {
                 geometry: Geometry::plain(BlockCount(blocks), media),
@@ -74,6 +77,7 @@ impl Rig {
             Cache::new(self.settings.clone(), flash.geometry(), backing.geometry())
                 .expect("settings that fit");
         let node = builder.layer(Box::new(cache), geometry, &below);
+        self.node = Some(node);
         let mut stack = builder.build(node);
         if let Some(bug) = self.planted {
             stack.plant(bug);
@@ -144,6 +148,26 @@ impl Rig {
             }
             Err(panic) if panic.is::<PowerCut>() => false,
             Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Plays what is asked on a cache of which operations may fail, and returns those that did.
+    ///
+    /// # Errors
+    /// The first wrong answer.
+    pub fn play_with_faults(
+        &mut self,
+        engine: &mut Engine,
+        asks: Vec<Ask>,
+        depth: usize,
+    ) -> Result<Vec<Ask>, String> {
+        let mut clock = self.clock();
+        let mut host = Host::new(&mut self.oracle, asks, depth);
+        host.may_fail = true;
+        engine.run(&mut clock, &mut host, &mut |_, _| {});
+        match host.mistake {
+            Some(mistake) => Err(mistake),
+            None => Ok(host.failed),
         }
     }
 

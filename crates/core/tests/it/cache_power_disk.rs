@@ -60,6 +60,28 @@ impl Platter {
             .unwrap_or_else(zeroes)
     }
 
+    /// Changes what a block holds, behind everybody's back.
+    pub fn damage(&mut self, block: u64, byte: usize) {
+        let mut data = self.read(block).to_vec();
+        data[byte] ^= 0x40;
+        self.volatile.retain(|(_, at, _)| *at != block);
+        self.durable.insert(block, Rc::from(data));
+    }
+
+    /// All that is there, as it is now.
+    pub fn snapshot(&self) -> BTreeMap<u64, Block> {
+        let mut blocks = self.durable.clone();
+        for (_, at, data) in &self.volatile {
+            blocks.insert(*at, Rc::clone(data));
+        }
+        blocks
+    }
+
+    pub fn set(&mut self, blocks: BTreeMap<u64, Block>) {
+        self.durable = blocks;
+        self.volatile.clear();
+    }
+
     /// Forgets what no flush covered, but for the survivors. Only blocks from `torn_from` on tear:
     /// the layers below a cache keep its blocks whole.
     pub fn cut(&mut self, survivors: Survivors, torn_from: u64, rng: &mut Rng) {

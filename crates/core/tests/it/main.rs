@@ -2,6 +2,7 @@
 
 mod cache_conformance;
 mod cache_durable;
+mod cache_durable_faults;
 mod cache_exact;
 mod cache_faults;
 mod cache_power;

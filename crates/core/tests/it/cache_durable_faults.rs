@@ -1,0 +1,218 @@
+//! A durable cache whose members fail, change or are older copies of themselves.
+
+use crate::cache_durable::{BLOCKS, SET, durable, random_asks, up};
+use crate::cache_power::{Ended, Rig};
+use crate::cache_power_disk::Survivors;
+use crate::cache_power_host::Ask;
+use imbrex_core::cache::PolicySettings;
+use imbrex_core::engine::Engine;
+use imbrex_core::extent::Extent;
+use imbrex_core::lifecycle::{OpenError, Start, Uuid};
+use imbrex_core::planted::PlantedBug;
+use imbrex_core::rng::Rng;
+
+const RECOVER: Start = Start::Recover(Some(SET));
+
+fn formatted(seed: u64) -> (Rig, Box<Engine>) {
+    let mut rig = Rig::new(durable(16, PolicySettings::Lru), BLOCKS, seed);
+    let engine = up(rig.open(Start::Format(SET)));
+    (rig, engine)
+}
+
+fn one(lba: u64) -> Extent {
+    Extent::new(lba, 1)
+}
+
+/// What a cache is up to when every n-th write or flush of one member fails for good: later writes
+/// and flushes fail too where it matters, and what reads see is never older than what was answered.
+fn fail_at(n: u64, on_flash: bool) -> bool {
+    let (mut rig, mut engine) = formatted(n);
+    let mut rng = Rng::new(n, 5);
+    let failing = if on_flash { &rig.flash } else { &rig.backing };
+    failing.borrow_mut().fails_after = Some(n);
+    let asks = random_asks(&mut rng, 200, BLOCKS - 2, 8);
+    let failed = rig
+        .play_with_faults(&mut engine, asks, 1 + (n % 9) as usize)
+        .unwrap_or_else(|mistake| panic!("call {n}, flash {on_flash}: {mistake}"));
+    // What was durable is there when the members work again.
+    rig.flash.borrow_mut().fails_after = None;
+    rig.backing.borrow_mut().fails_after = None;
+    drop(engine);
+    rig.cut(Survivors::Some, &mut rng);
+    let mut engine = up(rig.open(RECOVER));
+    rig.look_at_everything(&mut engine)
+        .unwrap_or_else(|mistake| panic!("call {n}, flash {on_flash}: {mistake}"));
+    !failed.is_empty()
+}
+
+#[test]
+fn a_member_that_fails_at_any_call_makes_nothing_lie() {
+    for on_flash in [true, false] {
+        let reached = (0..160).filter(|n| fail_at(*n, on_flash)).count();
+        assert!(
+            reached > 100,
+            "flash {on_flash}: only {reached} had effects"
+        );
+    }
+}
+
+#[test]
+fn writes_and_flushes_fail_after_a_failed_flush_below() {
+    let (mut rig, mut engine) = formatted(1);
+    let writes = vec![Ask::Write(one(3)), Ask::Flush, Ask::Write(one(4))];
+    assert_eq!(rig.play(&mut engine, writes, 1), Ok(true));
+    rig.backing.borrow_mut().fails_after = Some(0);
+    let asks = vec![
+        Ask::Flush,
+        Ask::Write(one(5)),
+        Ask::Flush,
+        Ask::Read(one(3)),
+        Ask::Read(one(4)),
+        Ask::Trim(one(4)),
+        Ask::Forced(one(3)),
+    ];
+    let failed = rig.play_with_faults(&mut engine, asks.clone(), 1);
+    let expected = [0, 1, 2, 5, 6].map(|at| asks[at]).to_vec();
+    assert_eq!(failed, Ok(expected));
+}
+
+#[test]
+fn a_flash_that_cannot_be_read_leaves_what_is_known_to_be_newest_below() {
+    let lost = |planted| {
+        let (mut rig, mut engine) = formatted(1);
+        // Region 0 gets dirty blocks; region 5 was written once and destaged.
+        let asks = vec![Ask::Write(one(3)), Ask::Flush];
+        assert_eq!(rig.play(&mut engine, asks, 1), Ok(true));
+        drop(engine);
+        rig.cut(Survivors::None, &mut Rng::new(1, 1));
+        rig.flash.borrow_mut().dead = true;
+        rig.planted = planted;
+        let mut engine = up(rig.open(RECOVER));
+        let asks = vec![
+            Ask::Read(one(3)),
+            Ask::Read(one(4)),
+            Ask::Read(one(90)),
+            Ask::Write(one(90)),
+            Ask::Flush,
+            Ask::Trim(one(91)),
+        ];
+        rig.play_with_faults(&mut engine, asks.clone(), 1)
+            .map(|failed| (failed, asks))
+    };
+    let (failed, asks) = lost(None).expect("no wrong answer");
+    let expected = [0, 1, 3, 4, 5].map(|at| asks[at]).to_vec();
+    assert_eq!(failed, expected);
+    lost(Some(PlantedBug::DeadSsdServedStale)).expect_err("stale data");
+}
+
+#[test]
+fn a_flash_that_dies_while_running_gives_nothing_stale() {
+    let run = |planted| {
+        let (mut rig, mut engine) = formatted(2);
+        let asks = vec![Ask::Write(one(3)), Ask::Read(one(90)), Ask::Flush];
+        assert_eq!(rig.play(&mut engine, asks, 1), Ok(true));
+        drop(engine);
+        rig.cut(Survivors::None, &mut Rng::new(1, 1));
+        rig.planted = planted;
+        let mut engine = up(rig.open(RECOVER));
+        rig.play(&mut engine, vec![Ask::Read(one(90))], 1)
+            .expect("all is well");
+        rig.flash.borrow_mut().dead = true;
+        let asks = vec![Ask::Read(one(3)), Ask::Read(one(90)), Ask::Read(one(91))];
+        rig.play_with_faults(&mut engine, asks, 1)
+    };
+    assert_eq!(run(None), Ok(vec![Ask::Read(one(3))]));
+    run(Some(PlantedBug::DeadSsdServedStale)).expect_err("stale data");
+}
+
+#[test]
+fn changed_data_is_never_served() {
+    let run = |planted| {
+        let (mut rig, mut engine) = formatted(3);
+        rig.planted = planted;
+        drop(engine);
+        engine = up(rig.open(RECOVER));
+        let asks = vec![Ask::Write(one(3)), Ask::Read(one(90)), Ask::Flush];
+        assert_eq!(rig.play(&mut engine, asks, 1), Ok(true));
+        // Every slot loses a bit.
+        let slots = rig.settings.flash_blocks().0;
+        for block in slots - 26..slots {
+            rig.flash.borrow_mut().damage(block, 100);
+        }
+        let asks = vec![Ask::Read(one(3)), Ask::Read(one(90))];
+        rig.play_with_faults(&mut engine, asks, 1)
+    };
+    assert_eq!(run(None), Ok(vec![Ask::Read(one(3))]));
+    run(Some(PlantedBug::ReadCrcSkipped)).expect_err("changed data");
+}
+
+fn refusal(ended: Ended) -> OpenError {
+    match ended {
+        Ended::Refused(error) => error,
+        Ended::Up(_) | Ended::PowerCut => panic!("the cache came up"),
+    }
+}
+
+#[test]
+fn an_older_copy_of_one_member_is_refused() {
+    let (mut rig, mut engine) = formatted(4);
+    let old = (
+        rig.flash.borrow().snapshot(),
+        rig.backing.borrow().snapshot(),
+    );
+    let mut rng = Rng::new(8, 8);
+    for _ in 0..3 {
+        let asks = random_asks(&mut rng, 100, BLOCKS - 2, 8);
+        assert_eq!(rig.play(&mut engine, asks, 4), Ok(true));
+        assert!(rig.close(&mut engine));
+        engine = up(rig.open(RECOVER));
+    }
+    assert!(rig.close(&mut engine));
+    let new = (
+        rig.flash.borrow().snapshot(),
+        rig.backing.borrow().snapshot(),
+    );
+    rig.flash.borrow_mut().set(old.0);
+    let error = refusal(rig.open(RECOVER));
+    assert!(
+        matches!(
+            error,
+            OpenError::OlderCopy {
+                member: "flash",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    rig.flash.borrow_mut().set(new.0);
+    rig.backing.borrow_mut().set(old.1);
+    let error = refusal(rig.open(RECOVER));
+    assert!(
+        matches!(
+            error,
+            OpenError::OlderCopy {
+                member: "backing",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    rig.backing.borrow_mut().set(new.1);
+    let mut engine = up(rig.open(RECOVER));
+    rig.look_at_everything(&mut engine).expect("what was there");
+}
+
+#[test]
+fn foreign_and_empty_members_are_refused() {
+    let (mut rig, mut engine) = formatted(5);
+    assert!(rig.close(&mut engine));
+    let other = Start::Recover(Some(Uuid([9; 16])));
+    let error = refusal(rig.open(other));
+    assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+    let mut empty = Rig::new(durable(16, PolicySettings::Lru), BLOCKS, 5);
+    let error = refusal(empty.open(RECOVER));
+    assert_eq!(error, OpenError::NotFormatted);
+    rig.settings = durable(17, PolicySettings::Lru);
+    let error = refusal(rig.open(RECOVER));
+    assert!(matches!(error, OpenError::Settings { .. }), "{error}");
+}
