@@ -111,6 +111,11 @@ impl Engine {
     pub fn close(&mut self, clock: &mut dyn Clock) -> Result<(), (NodeId, IoError)> {
         let mut now = clock.wait(Some(Instant::ZERO));
         for node in self.stack.bottom_up().rev() {
+            // What the layers above wrote last may have set a layer going.
+            while !self.stack.is_quiet() {
+                now = clock.wait(self.next_event(&Nobody));
+                self.run_instant(now, &mut Nobody);
+            }
             self.stack.close_node(now, node, &mut self.buffers);
             let result = loop {
                 self.run_instant(now, &mut Nobody);

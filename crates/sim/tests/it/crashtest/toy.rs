@@ -25,7 +25,7 @@ const MAP: u8 = 1;
 /// Blocks read as zeroes: the payload is the first and how many.
 const UNMAP: u8 = 2;
 /// Blocks of the device.
-const BLOCKS: u64 = 96;
+pub const BLOCKS: u64 = 96;
 /// Places for them.
 const SLOTS: u64 = 128;
 /// Blocks of the journal's ring.
@@ -48,7 +48,7 @@ struct Job {
     result: Result<(), IoError>,
 }
 
-struct ShadowStore {
+pub struct ShadowStore {
     journal: Journal,
     map: Vec<Option<Place>>,
     free: VecDeque<u32>,
@@ -69,7 +69,7 @@ struct ShadowStore {
 impl ShadowStore {
     const DISK: Port = Port(0);
 
-    fn settings() -> JournalSettings {
+    pub fn settings() -> JournalSettings {
         let checkpoint = JournalSettings::checkpoint_blocks_for(BLOCKS * ENTRY_BYTES as u64);
         let area = JournalSettings::area_blocks_for(checkpoint, RING_BLOCKS);
         JournalSettings {
@@ -81,7 +81,7 @@ impl ShadowStore {
         }
     }
 
-    fn new() -> ShadowStore {
+    pub fn new() -> ShadowStore {
         ShadowStore {
             journal: Journal::new(ShadowStore::settings()),
             map: vec![None; BLOCKS as usize],

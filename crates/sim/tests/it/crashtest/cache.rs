@@ -1,0 +1,66 @@
+//! A durable cache over the smallest durable layer, which keeps its blocks whole.
+
+use super::toy::{self, ShadowStore};
+use imbrex_core::cache::{Cache, CacheMode, CacheSettings, PolicySettings, codec};
+use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::operation::Durability;
+use imbrex_core::stack::StackBuilder;
+use imbrex_core::units::BlockCount;
+use imbrex_sim::crashtest::subject::{Member, Parts, Subject};
+use imbrex_sim::crashtest::workload::Shape;
+
+pub fn subject() -> Subject {
+    let build = |seed: u64| {
+        let settings = CacheSettings {
+            capacity_blocks: 40,
+            destage_slots_max: 4,
+            destage: Durability::Durable,
+            mode: CacheMode::ReadWrite,
+            policy: PolicySettings::Lru,
+            durability: Some(DurabilitySettings {
+                ring_blocks: 8,
+                unflushed_blocks_max: 32,
+            }),
+        };
+        let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
+        let disk = Geometry::plain(ShadowStore::settings().member_blocks, Media::SolidState);
+        let backing = Geometry::plain(BlockCount(toy::BLOCKS), Media::Conventional);
+        let mut builder = StackBuilder::new(seed);
+        let flash_node = builder.disk(flash.clone());
+        let disk_node = builder.disk(disk.clone());
+        let store = builder.layer(Box::new(ShadowStore::new()), backing.clone(), &[disk_node]);
+        let below = [flash_node, store];
+        let (cache, geometry) = Cache::new(settings, &flash, &backing).expect("settings");
+        let blocks = geometry.blocks.0;
+        let top = builder.layer(Box::new(cache), geometry, &below);
+        Parts {
+            stack: builder.build(top),
+            members: vec![
+                Member {
+                    name: "flash",
+                    geometry: flash,
+                },
+                Member {
+                    name: "backing",
+                    geometry: disk,
+                },
+            ],
+            translation: None,
+            shape: Shape {
+                blocks,
+                band_blocks: 24,
+            },
+        }
+    };
+    Subject {
+        name: "cache".to_string(),
+        build: Box::new(build),
+        record_names: |_, kind| {
+            let found = codec::RECORD_KINDS
+                .iter()
+                .find(|(number, _)| *number == kind);
+            found.map_or(kind.to_string(), |(_, name)| name.to_string())
+        },
+    }
+}
