@@ -1,0 +1,60 @@
+"""A small NBD client for tests that must know exactly which request was answered when."""
+
+import socket
+import struct
+
+READ, WRITE, DISCONNECT, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 2, 3, 4, 6
+FUA = 1
+
+
+class Client:
+    """One connection, one request at a time."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(path))
+        magic, have_option, _ = struct.unpack(">QQH", self._take(18))
+        assert magic == 0x4E42444D41474943 and have_option == 0x49484156454F5054
+        # Fixed newstyle, no padding; then the default export by its empty name.
+        self.socket.sendall(struct.pack(">I", 3) + struct.pack(">QII", have_option, 1, 0))
+        self.size, self.flags = struct.unpack(">QH", self._take(10))
+        self.cookie = 0
+
+    def _take(self, count):
+        data = bytearray()
+        while len(data) < count:
+            part = self.socket.recv(count - len(data))
+            if not part:
+                raise ConnectionError("the server closed the connection")
+            data += part
+        return bytes(data)
+
+    def request(self, command, offset=0, length=0, data=b"", flags=0):
+        """Sends a request and waits for its answer; the data of a read."""
+        self.cookie += 1
+        header = struct.pack(">IHHQQI", 0x25609513, flags, command, self.cookie, offset, length)
+        self.socket.sendall(header + data)
+        magic, error, cookie = struct.unpack(">IIQ", self._take(16))
+        assert magic == 0x67446698 and cookie == self.cookie
+        if error:
+            raise OSError(error, f"NBD command {command} at {offset}")
+        return self._take(length) if command == READ else b""
+
+    def read(self, offset, length):
+        return self.request(READ, offset, length)
+
+    def write(self, offset, data, fua=False):
+        self.request(WRITE, offset, len(data), data, FUA if fua else 0)
+
+    def trim(self, offset, length):
+        self.request(TRIM, offset, length)
+
+    def zero(self, offset, length):
+        self.request(WRITE_ZEROES, offset, length)
+
+    def flush(self):
+        self.request(FLUSH)
+
+    def close(self):
+        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, DISCONNECT, 0, 0, 0))
+        self.socket.close()

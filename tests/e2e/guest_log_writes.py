@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""An opinion that is not ours: dm-log-writes under both members of a PORE stack, in a guest kernel. After
+each flush with no request outstanding both logs are marked; each log is then replayed to each mark, and what
+a server recovers from it must be exactly what was written up to that flush. It tests that a flush leaves
+nothing pending; writes that no flush covers are the business of `imbrex crashtest`."""
+
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import tempfile
+
+import _log_writes_plan as plan
+from _guest import ROOT, need_guest, run
+from _nbd import Client
+from _serving import IMBREX, SCRATCH, Serving, need
+
+FLUSHES = 200 if os.environ.get("IMBREX_SOAK") == "1" else 25
+SEED = 3
+STACK = """
+name = "logged"
+
+[[node]]
+name = "smr"
+kind = "disk"
+drive = "st5000as0011"
+backing = "{members}/smr"
+
+[[node]]
+name = "translation"
+kind = "persistent-cache"
+below = "smr"
+bands = "fixed:512KiB"
+persistent_cache = "1MiB"
+entries = "unlimited"
+bypass = "on"
+rewrite_overhead = "0 ms"
+
+[[node]]
+name = "ssd"
+kind = "disk"
+drive = "pblaze4"
+backing = "{members}/ssd"
+
+[[node]]
+name = "cache"
+kind = "write-back-cache"
+below = {{ flash = "ssd", backing = "translation" }}
+capacity = "1MiB"
+policy = "pore"
+zone = "256KiB"
+period = "512KiB"
+open_zones = "bl"
+"""
+DEVICE = "8MiB"
+MEMBER_BYTES = 192 << 20
+LOG_BYTES = 1 << 30
+SECTOR = 512
+LOG_MAGIC = 0x6A736677736872
+DISCARD, MARK = 4, 8
+
+
+class Log:
+    """A log of dm-log-writes, replayed step by step onto a file."""
+
+    def __init__(self, log, target):
+        self.log = open(log, "rb")
+        self.target = open(target, "r+b")
+        magic, version, self.left, sector = struct.unpack_from("<QQQI", self.log.read(SECTOR))
+        assert (magic, version, sector) == (LOG_MAGIC, 1, SECTOR), "not a log of dm-log-writes"
+
+    def replay_to(self, mark):
+        """Applies every entry before the mark."""
+        while self.left:
+            self.left -= 1
+            entry = self.log.read(SECTOR)
+            sector, sectors, flags, length = struct.unpack_from("<QQQQ", entry)
+            if flags & MARK:
+                if entry[32:32 + length] == mark.encode():
+                    self.target.flush()
+                    return
+                continue
+            self.target.seek(sector * SECTOR)
+            if flags & DISCARD:
+                self.target.write(bytes(sectors * SECTOR))
+            else:
+                self.target.write(self.log.read(sectors * SECTOR))
+        raise AssertionError(f"the log has no mark {mark}")
+
+
+def main():
+    need("dmsetup", "blockdev")
+    need_guest()
+    share = SCRATCH / "share"
+    share.mkdir()
+    # The same path is a link to a logged device in the guest and a plain file here.
+    members = pathlib.Path(tempfile.mkdtemp(prefix="imbrex-members-", dir="/tmp"))
+    try:
+        check(share, members)
+    finally:
+        shutil.rmtree(members, ignore_errors=True)
+
+
+def check(share, members):
+    stack = share / "logged.toml"
+    stack.write_text(STACK.format(members=members) + "")
+    text = stack.read_text().replace('name = "logged"\n', f'name = "logged"\nsize = "{DEVICE}"\n')
+    stack.write_text(text)
+    disks = [share / name for name in ("ssd.img", "ssd.log", "smr.img", "smr.log")]
+    for path in disks:
+        with open(path, "wb") as file:
+            file.truncate(LOG_BYTES if path.suffix == ".log" else MEMBER_BYTES)
+    members.rmdir()
+    guest = ROOT / "tests" / "e2e" / "_log_writes_guest.py"
+    output = run(f"python3 {guest} {IMBREX} /share/logged.toml {members} /share/data {FLUSHES} {SEED}",
+                 share, disks=disks)
+    size = int(next(line for line in output.splitlines() if line.startswith("size ")).split()[1])
+    members.mkdir()
+    for name in ("ssd", "smr"):
+        with open(members / name, "wb") as file:
+            file.truncate(MEMBER_BYTES)
+        (share / f"{name}.replayed").touch()
+        os.truncate(share / f"{name}.replayed", MEMBER_BYTES)
+    logs = [Log(share / f"{name}.log", share / f"{name}.replayed") for name in ("ssd", "smr")]
+    steps = plan.Steps(SEED, size)
+    expected = bytearray(size)
+    for number in range(FLUSHES):
+        for step in steps.until_flush():
+            plan.apply(expected, step)
+        for log in logs:
+            log.replay_to(f"flush-{number}")
+        for name in ("ssd", "smr"):
+            subprocess.run(["cp", "--sparse=always", share / f"{name}.replayed", members / name],
+                           check=True)
+        with Serving(str(stack), share / "data") as server:
+            client = Client(server.socket)
+            found = b"".join(client.read(at, min(1 << 20, size - at))
+                             for at in range(0, size, 1 << 20))
+            client.close()
+        wrong = [at for at in range(0, size, plan.BLOCK)
+                 if found[at:at + plan.BLOCK] != expected[at:at + plan.BLOCK]]
+        assert not wrong, f"after flush {number}: {len(wrong)} blocks differ, the first at {wrong[0]}"
+        done = subprocess.run([IMBREX, "check", share / "data"], capture_output=True, text=True)
+        assert done.returncode == 0, f"after flush {number}: check says\n{done.stdout}{done.stderr}"
+    print(f"{FLUSHES} flushes: 0 of {FLUSHES * (size // plan.BLOCK)} blocks differ, check clean")
+
+
+main()
