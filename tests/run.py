@@ -4,7 +4,7 @@
 The parts are: formatting and lints, the Rust tests, and the programs in tests/e2e.
 
 An end-to-end test is an executable `tests/e2e/*.py` or `*.sh` (names that start with `_` are
-helpers). Exit status 0 means passed, 77 skipped (its last line says why), anything else failed. It
+helpers, those with `soak_` run with --soak alone). Exit status 0 means passed, 77 skipped (its last line says why), anything else failed. It
 finds the binary in $IMBREX and an empty directory to write to in $IMBREX_TMP.
 
 A Rust test that cannot run prints a line that starts with `skipped` and returns; such a test is
@@ -170,6 +170,8 @@ def e2e_tests(counts, patterns, soak):
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     for test in sorted((ROOT / "tests" / "e2e").iterdir()):
         if test.suffix not in (".py", ".sh") or test.name.startswith("_"):
+            continue
+        if test.name.startswith("soak_") and not soak:
             continue
         if patterns and not any(pattern in test.name for pattern in patterns):
             continue

@@ -1,7 +1,9 @@
 """Runs commands under the guest kernel of the reference material beside the repository, which has the
 device-mapper targets and file systems that a test machine may lack."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -16,12 +18,21 @@ def need_guest():
         sys.exit(77)
 
 
+def prepare(share, *names):
+    """Makes `share` and puts the binary and the named files of this folder there: the guest sees the
+    host's folders, but not what is under /tmp."""
+    share.mkdir()
+    shutil.copy(os.environ["IMBREX"], share / "imbrex")
+    for name in names:
+        shutil.copy(pathlib.Path(__file__).with_name(name), share / name)
+
+
 def run(command, share, *, disks=(), memory="2G", timeout_s=600):
     """Runs a shell command as root in the guest; `share` is /share there, the host files `disks` are
     /dev/ubda and so on. Fails the test when the command does."""
     names = " ".join(f"ubd{letter}={path}" for letter, path in zip("abcdefgh", disks))
     options = ["-m", memory, "-t", str(timeout_s)] + (["-u", names] if disks else [])
-    done = subprocess.run([RUNNER, *options, "--", command], cwd=ROOT,
+    done = subprocess.run([RUNNER, *options, "--", command], cwd="/",
                           env={"UML_SHARE": str(share), "HOME": str(pathlib.Path.home()),
                                "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 import _log_writes_plan as plan
-from _guest import ROOT, need_guest, run
+from _guest import need_guest, prepare, run
 from _nbd import Client
 from _serving import IMBREX, SCRATCH, Serving, need
 
@@ -93,7 +93,7 @@ def main():
     need("dmsetup", "blockdev")
     need_guest()
     share = SCRATCH / "share"
-    share.mkdir()
+    prepare(share, "_log_writes_guest.py", "_log_writes_plan.py", "_nbd.py")
     # The same path is a link to a logged device in the guest and a plain file here.
     members = pathlib.Path(tempfile.mkdtemp(prefix="imbrex-members-", dir="/tmp"))
     try:
@@ -112,8 +112,7 @@ def check(share, members):
         with open(path, "wb") as file:
             file.truncate(LOG_BYTES if path.suffix == ".log" else MEMBER_BYTES)
     members.rmdir()
-    guest = ROOT / "tests" / "e2e" / "_log_writes_guest.py"
-    output = run(f"python3 {guest} {IMBREX} /share/logged.toml {members} /share/data {FLUSHES} {SEED}",
+    output = run(f"python3 /share/_log_writes_guest.py /share/imbrex /share/logged.toml {members} /share/data {FLUSHES} {SEED}",
                  share, disks=disks)
     size = int(next(line for line in output.splitlines() if line.startswith("size ")).split()[1])
     members.mkdir()

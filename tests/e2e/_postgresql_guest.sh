@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The part of guest_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served PORE stack whose
+# server is killed in the middle of pgbench, several rounds.
+# usage: _postgresql_guest.sh IMBREX DATA ROUNDS
+set -eu
+imbrex=$1 data=$2 rounds=$3
+# Transactions of a round before the kill.
+transactions=100
+bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
+socket=/tmp/nbd.sock
+mountpoint=/tmp/pg
+log=/tmp/postgresql.log
+mkdir -p "$mountpoint"
+# The root of the guest is an overlay: PostgreSQL wants its folder to be its own.
+chmod 1777 /tmp /run
+
+serve() {
+  "$imbrex" serve pore --data "$data" --socket "$socket" >/tmp/report.json 2>/tmp/serve.log &
+  server=$!
+  for _ in $(seq 600); do
+    [ -S "$socket" ] && nbd-client -unix "$socket" /dev/nbd0 -N pore -timeout 30 >/dev/null 2>&1 && return
+    kill -0 "$server" || { cat /tmp/serve.log; exit 1; }
+    sleep 0.1
+  done
+  echo "the server is not ready"; cat /tmp/serve.log; exit 1
+}
+
+as_postgres() { setpriv --reuid=postgres --regid=postgres --clear-groups env HOME=/tmp PATH="$bin:$PATH" "$@"; }
+
+committed() { as_postgres psql -h /tmp -At bench -c 'select count(*) from pgbench_history'; }
+
+"$imbrex" create pore --data "$data" --size 512MiB --set cache.capacity=64MiB
+serve
+mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nbd0
+mount /dev/nbd0 "$mountpoint"
+install -d -o postgres -g postgres -m 700 "$mountpoint/data"
+as_postgres initdb --data-checksums -D "$mountpoint/data" -A trust >/dev/null
+cat >>"$mountpoint/data/postgresql.conf" <<CONF
+listen_addresses = ''
+unix_socket_directories = '/tmp'
+shared_buffers = 32MB
+checkpoint_timeout = 30s
+max_wal_size = 64MB
+CONF
+as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t 120 start >/dev/null
+as_postgres createdb -h /tmp bench
+as_postgres psql -h /tmp -q bench -c 'create extension amcheck'
+as_postgres pgbench -h /tmp -q -i -s 2 bench 2>/dev/null
+
+for round in $(seq "$rounds"); do
+  goal=$(($(committed) + transactions))
+  as_postgres pgbench -h /tmp -c 4 -T 600 bench >/tmp/pgbench.log 2>&1 &
+  for _ in $(seq 600); do
+    before=$(committed)
+    [ "$before" -lt "$goal" ] || break
+    sleep 0.2
+  done
+  kill -9 "$server"
+  wait "$server" 2>/dev/null || true
+  # What PostgreSQL and the kernel still hold in memory is lost, as after a power cut of the client.
+  as_postgres pg_ctl -D "$mountpoint/data" -m immediate -w -t 60 stop >/dev/null 2>&1 || pkill -9 postgres || true
+  pkill pgbench || true
+  for _ in $(seq 100); do umount "$mountpoint" 2>/dev/null && break; sleep 0.2; done
+  ! mountpoint -q "$mountpoint" || { echo "still mounted"; exit 1; }
+  nbd-client -d /dev/nbd0 >/dev/null 2>&1 || true
+  rm -f "$socket"
+  serve
+  mount /dev/nbd0 "$mountpoint"
+  as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t 120 start >/dev/null || { tail -50 "$log"; exit 1; }
+  after=$(committed)
+  [ "$after" -ge "$before" ] || { echo "round $round: $before transactions were committed, $after are left"; exit 1; }
+  as_postgres psql -h /tmp -At -q bench -v ON_ERROR_STOP=1 -c "
+    select bt_index_check(c.oid, true) from pg_class c join pg_am a on a.oid = c.relam
+    where a.amname = 'btree' and c.relkind = 'i'" >/dev/null
+  as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t 120 stop >/dev/null
+  as_postgres pg_checksums --check -D "$mountpoint/data" >/tmp/checksums.log || { cat /tmp/checksums.log; exit 1; }
+  umount "$mountpoint"
+  e2fsck -fn /dev/nbd0 >/tmp/fsck.log 2>&1 || { cat /tmp/fsck.log; exit 1; }
+  mount /dev/nbd0 "$mountpoint"
+  as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t 120 start >/dev/null
+  echo "round $round: $before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
+done
+as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t 120 stop >/dev/null
+umount "$mountpoint"
+nbd-client -d /dev/nbd0 >/dev/null
+kill "$server"
+wait "$server"

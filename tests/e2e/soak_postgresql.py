@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""PostgreSQL on ext4 on a PORE stack, in a guest kernel: the server is killed in the middle of pgbench; after
+the restart the file system's journal and PostgreSQL's recovery find everything that was committed, and page
+checksums, B-trees and the file system are whole."""
+
+import glob
+import os
+import sys
+
+from _guest import need_guest, prepare, run
+from _serving import SCRATCH, need
+
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+
+need("nbd-client", "mkfs.ext4", "e2fsck", "setpriv")
+if not glob.glob("/usr/lib/postgresql/*/bin/pg_checksums"):
+    print("skipped: PostgreSQL is not installed")
+    sys.exit(77)
+need_guest()
+share = SCRATCH / "share"
+prepare(share, "_postgresql_guest.sh")
+output = run(f"/share/_postgresql_guest.sh /share/imbrex /share/data {ROUNDS}", share, memory="3G", timeout_s=1100)
+print(output)
+assert output.count("checksums, amcheck and e2fsck clean") == ROUNDS
