@@ -147,6 +147,11 @@ fn error<T>(message: String) -> Result<T, CacheSettingsError> {
 }
 
 impl CacheSettings {
+    /// Blocks at the end of the device below that a cache keeps for itself.
+    pub fn reserved_blocks(durability: Option<DurabilitySettings>) -> u64 {
+        durability.map_or(0, |_| INTENT_PAGES)
+    }
+
     /// Blocks of flash that the cache uses.
     pub fn flash_blocks(&self) -> BlockCount {
         BlockCount(self.journal_blocks().saturating_add(self.slots()))
@@ -176,10 +181,7 @@ impl CacheSettings {
 
     /// Blocks that the cache serves over a backing of `backing` blocks.
     pub(super) fn served_blocks(&self, backing: BlockCount) -> BlockCount {
-        match self.durability {
-            Some(_) => BlockCount(backing.0 - INTENT_PAGES),
-            None => backing,
-        }
+        BlockCount(backing.0 - CacheSettings::reserved_blocks(self.durability))
     }
 
     /// The durable parts, and the block of the flash where the slots begin.

@@ -1,6 +1,7 @@
 //! From a configuration to a stack: first a plan, which knows drives and bands but not yet the
 //! workload, then the stack, in which every share is a number of blocks.
 
+use super::areas::{count_areas, lay_out};
 use super::config::{
     CacheConfig, CacheMode, ConfigError, Destage, DiskConfig, NodeConfig, Policy, StackConfig,
 };
@@ -10,7 +11,6 @@ use crate::disk::{
     self, Bands, Bypass, DiskOptions, Drive, EntryLimit, SimulatedDisk, TranslationSettings,
 };
 use crate::quantity::SizeOrShare;
-use crate::report::HeatMapRecorder;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::disk::Disk;
@@ -20,7 +20,7 @@ use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
-    bands_ascending, bands_fixed, bands_uniform, conventional_blocks_needed,
+    conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Lba};
 use std::collections::BTreeMap;
@@ -130,7 +130,9 @@ impl Plan {
             translation: None,
             blocks: BlockCount::ZERO,
         };
+        let reserved = plan.reserved_blocks();
         let drive_blocks = plan.backing_drive_blocks()?;
+        let drive_blocks = BlockCount(drive_blocks.0.saturating_sub(reserved));
         let asked = options.size_bytes.or(config.size.map(|size| size.bytes()));
         plan.blocks = match asked {
             Some(0) => {
@@ -200,7 +202,7 @@ impl Plan {
         let seed = config.band_seed.unwrap_or(self.options.seed);
         let random = matches!(layout, Bands::Uniform { .. });
         self.translation = Some(PlannedTranslation {
-            bands: Arc::new(lay_out(layout, self.blocks, seed)?),
+            bands: Arc::new(lay_out(layout, self.backing_blocks(), seed)?),
             key: format!("{layout:?}, seed {seed}, {:?}", self.blocks),
             band_seed: random.then_some(seed),
             settings,
@@ -214,6 +216,19 @@ impl Plan {
     /// Size of the device.
     pub fn blocks(&self) -> BlockCount {
         self.blocks
+    }
+
+    /// What a cache keeps for itself of what it stands on.
+    fn reserved_blocks(&self) -> u64 {
+        let cache = self.config.cache();
+        cache.map_or(0, |_| {
+            CacheSettings::reserved_blocks(self.options.durability)
+        })
+    }
+
+    /// Size of what a cache stands on, or of the device without one.
+    fn backing_blocks(&self) -> BlockCount {
+        BlockCount(self.blocks.0 + self.reserved_blocks())
     }
 
     /// The bands of the translation, if there is one.
@@ -448,20 +463,33 @@ impl Plan {
         cache_bytes: Option<u64>,
     ) -> Option<BlockCount> {
         let cache = self.config.cache();
-        let slots = cache.map_or(0, |cache| u64::from(cache.destage_slots));
         match cache {
             // A cache without a bound is as large as what it caches, which no drive may be.
             Some(cache) if is_flash && cache.policy == Policy::Unlimited => {
-                Some(BlockCount(self.blocks.0 + slots))
+                Some(self.flash_blocks(cache, self.backing_blocks()))
             }
-            Some(_) if is_flash && self.options.trim_disks => {
-                cache_bytes.map(|bytes| BlockCount(blocks(bytes).0.max(1) + slots))
-            }
-            _ if !is_flash && self.options.trim_disks => {
-                Some(drive.model.physical_blocks(self.blocks, conventional))
-            }
+            Some(cache) if is_flash && self.options.trim_disks => cache_bytes
+                .map(|bytes| self.flash_blocks(cache, BlockCount(blocks(bytes).0.max(1)))),
+            _ if !is_flash && self.options.trim_disks => Some(
+                drive
+                    .model
+                    .physical_blocks(self.backing_blocks(), conventional),
+            ),
             _ => None,
         }
+    }
+
+    /// Blocks of flash under a cache that holds `capacity`.
+    fn flash_blocks(&self, config: &CacheConfig, capacity: BlockCount) -> BlockCount {
+        let settings = CacheSettings {
+            capacity_blocks: capacity.0,
+            destage_slots_max: config.destage_slots,
+            destage: Durability::Durable,
+            mode: cache::CacheMode::ReadWrite,
+            policy: PolicySettings::Lru,
+            durability: self.options.durability,
+        };
+        settings.flash_blocks()
     }
 
     fn cache_settings(
@@ -499,7 +527,7 @@ impl Plan {
             Policy::Pore => PolicySettings::Pore(pore_settings(config, log_blocks)?),
         };
         let capacity_blocks = match config.policy {
-            Policy::Unlimited => self.blocks.0,
+            Policy::Unlimited => self.backing_blocks().0,
             _ => blocks(bytes).0.max(1),
         };
         Ok(CacheSettings {
@@ -552,46 +580,4 @@ fn touched(touched_bytes: Option<u64>, key: &str, share: SizeOrShare) -> Result<
             "{key} = \"{share}\" is a share of a workload, and there is none"
         ))
     })
-}
-
-/// The bands of a layout over `total` blocks.
-///
-/// # Errors
-/// When the limits of a random layout are not in order.
-pub(crate) fn lay_out(
-    bands: Bands,
-    total: BlockCount,
-    seed: u64,
-) -> Result<BandTable, ConfigError> {
-    const MIB: u64 = 1 << 20;
-    Ok(match bands {
-        Bands::Fixed(size) => bands_fixed(total, blocks(size.bytes())),
-        Bands::Ascending => bands_ascending(total, blocks(18 * MIB), blocks(36 * MIB)),
-        Bands::Uniform { min, max } => {
-            if min.bytes() % BLOCK_BYTES != 0 || max.bytes() % BLOCK_BYTES != 0 {
-                return Err(ConfigError::words(format!(
-                    "bands = \"uniform:{min}..{max}\": accepted: whole blocks of 4 KiB"
-                )));
-            }
-            bands_uniform(total, blocks(min.bytes()), blocks(max.bytes()), seed)
-        }
-    })
-}
-
-/// Address bins of the heat map of band writes.
-const HEAT_MAP_LBA_BINS: usize = 96;
-/// Time bins of the heat map of band writes at most.
-const HEAT_MAP_TIME_BINS: usize = 160;
-
-fn count_areas(disk: &SimulatedDisk, translation: &PersistentCache) {
-    let areas = translation.areas();
-    let statistics = disk.statistics();
-    statistics.set_areas([
-        ("metadata".to_string(), areas.metadata),
-        ("persistent_cache".to_string(), areas.persistent_cache),
-        ("scratch".to_string(), areas.scratch),
-        ("bands".to_string(), areas.bands),
-    ]);
-    let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
-    statistics.record_writes(areas.bands, map);
 }

@@ -1,6 +1,6 @@
 //! Running experiments, several at a time, without making the same run twice.
 
-use super::build::lay_out;
+use super::areas::lay_out;
 use super::config::{CacheMode, ConfigError, Setting};
 use super::experiment::{Analysis, DirectWriteConfig, Experiment};
 use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};

@@ -1,5 +1,6 @@
 //! Experiments: from TOML to stacks, runs and reports.
 
+mod areas;
 mod build;
 pub mod config;
 mod describe;

@@ -1,0 +1,55 @@
+//! Where a translation puts its bands, and where on its disk the statistics look for what.
+
+use super::config::ConfigError;
+use crate::disk::{Bands, SimulatedDisk};
+use crate::report::HeatMapRecorder;
+use imbrex_core::map::BandTable;
+use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+
+fn blocks(bytes: u64) -> BlockCount {
+    BlockCount::from_bytes_floor(bytes)
+}
+
+/// The bands of a layout over `total` blocks.
+///
+/// # Errors
+/// When the limits of a random layout are not in order.
+pub(crate) fn lay_out(
+    bands: Bands,
+    total: BlockCount,
+    seed: u64,
+) -> Result<BandTable, ConfigError> {
+    const MIB: u64 = 1 << 20;
+    Ok(match bands {
+        Bands::Fixed(size) => bands_fixed(total, blocks(size.bytes())),
+        Bands::Ascending => bands_ascending(total, blocks(18 * MIB), blocks(36 * MIB)),
+        Bands::Uniform { min, max } => {
+            if min.bytes() % BLOCK_BYTES != 0 || max.bytes() % BLOCK_BYTES != 0 {
+                return Err(ConfigError::words(format!(
+                    "bands = \"uniform:{min}..{max}\": accepted: whole blocks of 4 KiB"
+                )));
+            }
+            bands_uniform(total, blocks(min.bytes()), blocks(max.bytes()), seed)
+        }
+    })
+}
+
+/// Address bins of the heat map of band writes.
+const HEAT_MAP_LBA_BINS: usize = 96;
+/// Time bins of the heat map of band writes at most.
+const HEAT_MAP_TIME_BINS: usize = 160;
+
+/// Lets the statistics of a disk tell the areas of its translation apart.
+pub(super) fn count_areas(disk: &SimulatedDisk, translation: &PersistentCache) {
+    let areas = translation.areas();
+    let statistics = disk.statistics();
+    statistics.set_areas([
+        ("metadata".to_string(), areas.metadata),
+        ("persistent_cache".to_string(), areas.persistent_cache),
+        ("scratch".to_string(), areas.scratch),
+        ("bands".to_string(), areas.bands),
+    ]);
+    let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
+    statistics.record_writes(areas.bands, map);
+}
