@@ -44,6 +44,11 @@ pub enum Command {
     Create(CreateArgs),
     /// Serve a stack as an NBD block device
     Serve(ServeArgs),
+    /// Say what the members of an image hold
+    Inspect(InspectArgs),
+    /// Look for damage in an image: exit status 0 clean, 1 repaired, 4 damage left, 8 could not run,
+    /// 16 wrong usage
+    Check(CheckArgs),
 }
 
 /// Where the requests come from.
@@ -263,4 +268,33 @@ pub struct ServeArgs {
     /// Run a command with the device (`$uri`, `$unixsocket`), then stop with its exit status
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
+}
+
+/// Arguments of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Folder with the images
+    pub dir: PathBuf,
+    /// With --json, every record and every mapping as well
+    #[arg(long, requires = "json")]
+    pub all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Folder with the images
+    pub dir: PathBuf,
+    /// Read all data and compare it with its checksums
+    #[arg(long)]
+    pub data: bool,
+    /// Write damaged copies of superblocks again from good ones
+    #[arg(long)]
+    pub repair: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }

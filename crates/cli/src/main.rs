@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| wrong_usage(&error));
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
@@ -32,6 +32,20 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,
         Command::Create(args) => commands::create::run(&args)?,
         Command::Serve(args) => return commands::serve::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args)?,
+        Command::Check(args) => return Ok(commands::check::run(&args)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is wrong with the command line. `check` has an exit status of its own for that, because
+/// its lower ones say what it has found.
+fn wrong_usage(error: &clap::Error) -> ! {
+    let is_check = std::env::args_os().nth(1).is_some_and(|arg| arg == "check");
+    if is_check && error.use_stderr() {
+        // Nobody is left to tell when it cannot be printed.
+        let _ = error.print();
+        std::process::exit(commands::check::WRONG_USAGE.into());
+    }
+    error.exit()
 }

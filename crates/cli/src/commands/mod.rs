@@ -1,7 +1,10 @@
 //! One file a command, and what they share.
 
+pub mod check;
 pub mod compare;
 pub mod create;
+mod image_shape;
+pub mod inspect;
 pub mod reproduce;
 pub mod run;
 pub mod serve;

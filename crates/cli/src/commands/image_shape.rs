@@ -1,0 +1,63 @@
+//! The stack of an image as a reader of its members must know it.
+
+use crate::Failure;
+use imbrex_core::lifecycle::Uuid;
+use imbrex_serve::fsck::{Member, Shape};
+use imbrex_serve::image::Image;
+use imbrex_sim::experiment::StackConfig;
+use imbrex_sim::experiment::config::NodeConfig;
+use std::path::PathBuf;
+
+/// The set that the members of an image must belong to.
+pub fn set_of(image: &Image) -> Option<Uuid> {
+    let _ = image;
+    None
+}
+
+/// Opens the members of an image.
+pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
+    let config: StackConfig = toml::from_str(&image.description().stack_toml)?;
+    let top = config
+        .node
+        .iter()
+        .find(|node| {
+            let is_below = |other: &NodeConfig| other.below().contains(&node.name());
+            !config.node.iter().any(is_below)
+        })
+        .ok_or("the image describes a stack without a top")?;
+    node_shape(top, &config, image, for_repair)
+}
+
+fn node_shape(
+    node: &NodeConfig,
+    config: &StackConfig,
+    image: &Image,
+    for_repair: bool,
+) -> Result<Shape, Failure> {
+    let below = |name: &str| {
+        let node = config.node.iter().find(|node| node.name() == name);
+        let node = node.ok_or_else(|| format!("the image has no node `{name}`"))?;
+        node_shape(node, config, image, for_repair)
+    };
+    let disk = |name: &str| match below(name)? {
+        Shape::Disk(member) => Ok(member),
+        _ => Err(Failure::from(format!("node `{name}` is no disk"))),
+    };
+    Ok(match node {
+        NodeConfig::Disk(disk) => {
+            let own = || image.node_path(&disk.name);
+            let path = disk.backing.as_ref().map(PathBuf::from).or_else(own);
+            let path = path.ok_or_else(|| format!("the image has no disk `{}`", disk.name))?;
+            let member = Member::open(&disk.name, &path, for_repair)
+                .map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+            Shape::Disk(member)
+        }
+        NodeConfig::PersistentCache(translation) => {
+            Shape::PersistentCache(disk(&translation.below)?)
+        }
+        NodeConfig::WriteBackCache(cache) => Shape::Cache {
+            flash: disk(&cache.below.flash)?,
+            backing: Box::new(below(&cache.below.backing)?),
+        },
+    })
+}

@@ -1,0 +1,285 @@
+//! `imbrex inspect`.
+
+use super::emit;
+use super::image_shape::{set_of, shape_of};
+use crate::Failure;
+use crate::args::InspectArgs;
+use imbrex_core::durability::superblock::Superblock;
+use imbrex_serve::fsck::{
+    self, CacheState, Checks, IntentState, JournalState, LayerState, MemberState, Reading,
+    TranslationState,
+};
+use imbrex_serve::image::Image;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Prints what the members of an image hold.
+pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+    let image = Image::open(&args.dir)?;
+    let shape = shape_of(&image, false)?;
+    let reading = fsck::read(&shape, set_of(&image), Checks::default());
+    if args.json {
+        let document = document(&image, &reading, args.all);
+        emit(&format!("{}\n", serde_json::to_string_pretty(&document)?));
+    } else {
+        emit(&words(&image, &reading));
+    }
+    Ok(())
+}
+
+fn document(image: &Image, reading: &Reading, all: bool) -> Value {
+    let members: Vec<Value> = reading
+        .members
+        .iter()
+        .map(|member| member_document(member, all))
+        .collect();
+    let findings: Vec<Value> = reading
+        .findings
+        .kept
+        .iter()
+        .map(|finding| {
+            json!({
+                "member": finding.member,
+                "structure": finding.structure,
+                "problem": finding.problem,
+            })
+        })
+        .collect();
+    json!({
+        "schema": "imbrex.inspect/1",
+        "size_bytes": image.description().size_bytes,
+        "members": members,
+        "findings": findings,
+        "notes": reading.findings.notes,
+    })
+}
+
+fn member_document(member: &MemberState, all: bool) -> Value {
+    let mut document = json!({ "name": member.name, "blocks": member.blocks });
+    if let Some(journal) = &member.journal {
+        let copies: Vec<Value> = journal
+            .superblocks
+            .copies
+            .iter()
+            .map(|copy| match &copy.found {
+                Ok(superblock) => {
+                    let mut value = superblock_document(superblock);
+                    value["address"] = json!(copy.address);
+                    value
+                }
+                Err(problem) => json!({ "address": copy.address, "problem": problem }),
+            })
+            .collect();
+        document["superblocks"] = json!(copies);
+        document["journal"] = journal_document(journal, all);
+    }
+    match &member.layer {
+        LayerState::Unknown => {}
+        LayerState::Cache(cache, intent) => {
+            document["cache"] = cache_document(cache, all);
+            document["write_intent"] = intent_document(intent, all);
+        }
+        LayerState::Translation(translation) => {
+            document["translation"] = translation_document(translation, all);
+        }
+    }
+    document
+}
+
+fn cache_document(cache: &CacheState, all: bool) -> Value {
+    let mut document = json!({
+        "slots": cache.slots,
+        "dirty_blocks": cache.dirty.len(),
+        "clean_slots": cache.clean.len(),
+    });
+    if all {
+        let dirty = cache.dirty.iter();
+        let dirty: Vec<Value> = dirty
+            .map(|(lba, place)| json!([lba, place.slot, place.checksum]))
+            .collect();
+        document["dirty"] = json!(dirty);
+    }
+    document
+}
+
+fn intent_document(intent: &IntentState, all: bool) -> Value {
+    let pages: Vec<Value> = intent
+        .pages
+        .iter()
+        .map(|page| match page {
+            Err(problem) => json!({ "problem": problem }),
+            Ok(page) => {
+                let mut document = json!({
+                    "number": page.version,
+                    "region_blocks": page.region_blocks,
+                    "regions": page.regions,
+                    "marked_regions": page.marked.len(),
+                    "generation": page.generation,
+                    "pending_generation": page.pending,
+                });
+                if all {
+                    document["marked"] = json!(page.marked);
+                }
+                document
+            }
+        })
+        .collect();
+    json!(pages)
+}
+
+fn translation_document(state: &TranslationState, all: bool) -> Value {
+    let mut document = json!({
+        "device_blocks": state.blocks,
+        "log_blocks": state.log_blocks,
+        "head": state.head,
+        "tail": state.tail,
+        "logged_blocks": state.logged.len(),
+        "zeroed_blocks": state.zeroed.blocks(),
+        "lost_blocks": state.lost.blocks(),
+        "generation": state.generation,
+        "band_count": state.bands.len(),
+        "open_bands": state.open.len(),
+        "scratch": state.scratch.map(|scratch| [scratch.band, scratch.from]),
+    });
+    if all {
+        let logged: Vec<Value> = state
+            .logged
+            .iter()
+            .map(|(lba, logged)| json!([lba, logged.position, logged.checksum]))
+            .collect();
+        let bands: Vec<[u64; 4]> = state
+            .bands
+            .iter()
+            .map(|band| [band.home, band.blocks, band.table, band.pointer])
+            .collect();
+        document["logged"] = json!(logged);
+        document["zeroed"] = json!(state.zeroed.runs().collect::<Vec<_>>());
+        document["lost"] = json!(state.lost.runs().collect::<Vec<_>>());
+        document["bands"] = json!(bands);
+        document["open"] = json!(state.open.iter().collect::<Vec<_>>());
+    }
+    document
+}
+
+fn superblock_document(superblock: &Superblock) -> Value {
+    json!({
+        "generation": superblock.generation,
+        "epoch": superblock.epoch,
+        "layer": superblock.layer,
+        "set": superblock.set.to_string(),
+        "member": superblock.member.to_string(),
+        "member_blocks": superblock.member_blocks,
+        "area_blocks": superblock.area_blocks,
+        "checkpoint_blocks": superblock.checkpoint_blocks,
+        "checkpoint_place": superblock.checkpoint_place,
+        "clean": superblock.clean,
+        "checkpoint_checksum": superblock.checkpoint_checksum,
+        "checkpoint_bytes": superblock.checkpoint_bytes,
+        "replay_from": superblock.replay_from,
+        "compatible_features": superblock.compatible_features,
+        "read_only_features": superblock.read_only_features,
+        "required_features": superblock.required_features,
+    })
+}
+
+fn journal_document(journal: &JournalState, all: bool) -> Value {
+    let (start, blocks) = fsck::ring(&journal.superblock);
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    for record in &journal.records {
+        *kinds.entry(record.kind.to_string()).or_default() += 1;
+    }
+    let mut document = json!({
+        "generation": journal.superblock.generation,
+        "checkpoint_bytes": journal.checkpoint.len(),
+        "ring_start": start,
+        "ring_blocks": blocks,
+        "replay_from": journal.superblock.replay_from,
+        "next": journal.next,
+        "mark": journal.mark,
+        "records": kinds,
+    });
+    if all {
+        let records: Vec<Value> = journal
+            .records
+            .iter()
+            .map(|record| {
+                let data = record.data.map(|data| [data.start.0, data.blocks.0]);
+                let missing = (0..record.checksums.len()).filter(|index| record.is_missing(*index));
+                json!({
+                    "lsn": record.lsn,
+                    "kind": record.kind,
+                    "payload": hex(&record.payload),
+                    "data": data,
+                    "checksums": record.checksums,
+                    "missing": missing.collect::<Vec<usize>>(),
+                })
+            })
+            .collect();
+        document["every_record"] = json!(records);
+    }
+    document
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn words(image: &Image, reading: &Reading) -> String {
+    let size = image.description().size_bytes;
+    let mut text = format!("device of {}\n", imbrex_sim::report::human_bytes(size));
+    for member in &reading.members {
+        text += &format!("\n{}: {} blocks\n", member.name, member.blocks);
+        let Some(journal) = &member.journal else {
+            text += "  its journal cannot be read\n";
+            continue;
+        };
+        for (number, copy) in journal.superblocks.copies.iter().enumerate() {
+            text += &match &copy.found {
+                Ok(found) => format!(
+                    "  superblock {number} at block {}: generation {}, epoch {}{}\n",
+                    copy.address,
+                    found.generation,
+                    found.epoch,
+                    if found.clean { ", clean" } else { "" }
+                ),
+                Err(problem) => format!(
+                    "  superblock {number} at block {}: {problem}\n",
+                    copy.address
+                ),
+            };
+        }
+        let (_, ring) = fsck::ring(&journal.superblock);
+        text += &format!(
+            "  checkpoint: {} bytes; journal: {} of {ring} blocks with {} records\n",
+            journal.checkpoint.len(),
+            journal.next - journal.superblock.replay_from,
+            journal.records.len()
+        );
+        text += &match &member.layer {
+            LayerState::Unknown => String::new(),
+            LayerState::Cache(cache, _) => format!(
+                "  cache: {} slots, {} dirty blocks, {} clean ones known\n",
+                cache.slots,
+                cache.dirty.len(),
+                cache.clean.len()
+            ),
+            LayerState::Translation(state) => format!(
+                "  translation: {} of {} blocks of the log in use, {} of them live; {} bands\n",
+                state.tail - state.head,
+                state.log_blocks,
+                state.logged.len(),
+                state.bands.len()
+            ),
+        };
+    }
+    for note in &reading.findings.notes {
+        text += &format!("\n{note}");
+    }
+    for finding in &reading.findings.kept {
+        text += &format!(
+            "\n{}: {}: {}",
+            finding.member, finding.structure, finding.problem
+        );
+    }
+    text.trim_end().to_owned() + "\n"
+}

@@ -1,0 +1,482 @@
+#!/usr/bin/env python3
+"""A second reader of the formats, written from docs/formats alone.
+
+    format_reader.py flash FILE        the member of a cache
+    format_reader.py disk FILE         the member of a translation
+
+It prints one JSON document: superblocks, checkpoint, journal records and map, under the names that
+`imbrex inspect --json --all` uses. It knows nothing of the code of Imbrex.
+"""
+
+import json
+import struct
+import sys
+
+BLOCK = 4096
+HEADER = 64
+PAYLOAD = BLOCK - HEADER
+SUPERBLOCK, PAGE, JOURNAL, INTENT, TABLE = 1, 2, 3, 4, 5
+SUMS_PER_PAGE = PAYLOAD // 4
+
+
+def crc_table():
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+CRC_TABLE = crc_table()
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def uuid(data):
+    text = data.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+class Bad(Exception):
+    """A block that does not count, and why."""
+
+
+class Member:
+    """A file of blocks."""
+
+    def __init__(self, path):
+        self.file = open(path, "rb")
+        self.file.seek(0, 2)
+        self.blocks = self.file.tell() // BLOCK
+
+    def block(self, address):
+        self.file.seek(address * BLOCK)
+        data = self.file.read(BLOCK)
+        if len(data) < BLOCK:
+            raise Bad("past the end")
+        return data
+
+
+def unseal(data, kind, address, member=None):
+    """The header and payload of a sealed block."""
+    magic, checksum, version, found, length = struct.unpack_from("<4sIHHI", data)
+    owner = data[16:32]
+    place, generation, sequence, mark = struct.unpack_from("<QQQQ", data, 32)
+    if magic != b"ImBx":
+        raise Bad("magic")
+    if checksum != crc32c(data[:4] + bytes(4) + data[8:]):
+        raise Bad("checksum")
+    if version != 1:
+        raise Bad("version")
+    if found != kind:
+        raise Bad("kind")
+    if member is not None and owner != member:
+        raise Bad("member")
+    if place != address:
+        raise Bad("address")
+    if length > PAYLOAD:
+        raise Bad("length")
+    header = {"member": owner, "generation": generation, "sequence": sequence, "mark": mark}
+    return header, data[HEADER:HEADER + length]
+
+
+def superblock(member, address):
+    header, payload = unseal(member.block(address), SUPERBLOCK, address)
+    if len(payload) != 96:
+        raise Bad("length")
+    words = struct.unpack_from("<4I16s4Q2HIQQQ", payload)
+    return {
+        "address": address,
+        "generation": header["generation"],
+        "member": uuid(header["member"]),
+        "compatible_features": words[0],
+        "read_only_features": words[1],
+        "required_features": words[2],
+        "layer": words[3],
+        "set": uuid(words[4]),
+        "epoch": words[5],
+        "member_blocks": words[6],
+        "area_blocks": words[7],
+        "checkpoint_blocks": words[8],
+        "checkpoint_place": words[9],
+        "clean": words[10] != 0,
+        "checkpoint_checksum": words[11],
+        "checkpoint_bytes": words[12],
+        "replay_from": words[13],
+    }
+
+
+def without_address(copy):
+    return {name: value for name, value in copy.items() if name != "address"}
+
+
+def superblocks(member):
+    """The four copies, and those that may count, the best first."""
+    first = []
+    for address in range(min(member.blocks, 1 << 18)):
+        try:
+            copy = superblock(member, address)
+        except Bad:
+            continue
+        if address < 2 or copy["area_blocks"] - address in (1, 2):
+            first.append(copy)
+            break
+    if not first:
+        raise SystemExit("no superblock")
+    area = first[0]["area_blocks"]
+    copies, good = [], []
+    for address in (0, 1, area - 2, area - 1):
+        try:
+            copies.append(superblock(member, address))
+            good.append(without_address(copies[-1]))
+        except Bad as problem:
+            copies.append({"address": address, "problem": str(problem)})
+    agreed = [copy for copy in good if good.count(copy) >= 2]
+    chosen = max(agreed or good, key=lambda copy: copy["generation"])
+    newer = [copy for copy in good if copy["generation"] > chosen["generation"]]
+    newer.sort(key=lambda copy: -copy["generation"])
+    return copies, [chosen] + newer
+
+
+def checkpoint(member, root):
+    pages = max(1, -(-root["checkpoint_bytes"] // PAYLOAD))
+    start = 2 + root["checkpoint_place"] * root["checkpoint_blocks"]
+    data = b""
+    for page in range(pages):
+        owner = bytes.fromhex(root["member"].replace("-", ""))
+        header, payload = unseal(member.block(start + page), PAGE, start + page, owner)
+        if (header["generation"], header["sequence"]) != (root["generation"], page):
+            raise Bad("page of another checkpoint")
+        data += payload
+    if len(data) != root["checkpoint_bytes"] or crc32c(data) != root["checkpoint_checksum"]:
+        raise Bad("checksum of the checkpoint")
+    return data
+
+
+def records_of(lsn, payload):
+    at = 0
+    while at < len(payload):
+        kind, has_data, length, blocks = struct.unpack_from("<BBHI", payload, at)
+        record = {"lsn": lsn, "kind": kind, "payload": payload[at + 8:at + 8 + length],
+                  "data": None, "checksums": [], "missing": []}
+        at += 8 + length
+        if has_data:
+            (start,) = struct.unpack_from("<Q", payload, at)
+            record["data"] = [start, blocks]
+            record["checksums"] = list(struct.unpack_from(f"<{blocks}I", payload, at + 8))
+            at += 8 + 4 * blocks
+        yield record
+
+
+class Journal:
+    """The superblock that counts, its checkpoint and the records after it."""
+
+    def __init__(self, member):
+        self.member = member
+        self.copies, candidates = superblocks(member)
+        for root in candidates:
+            try:
+                self.checkpoint = checkpoint(member, root)
+                self.root = root
+                break
+            except Bad as bad:
+                problem = bad
+        else:
+            raise SystemExit(f"checkpoint: {problem}")
+        self.owner = bytes.fromhex(self.root["member"].replace("-", ""))
+        self.ring_start = 2 + 2 * self.root["checkpoint_blocks"]
+        self.ring_blocks = self.root["area_blocks"] - 2 - self.ring_start
+        self.records = []
+        self.next = self.mark = self.root["replay_from"]
+        if not self.root["clean"]:
+            self.replay()
+        for record in self.records:
+            if record["lsn"] >= self.mark and record["data"]:
+                start = record["data"][0]
+                record["missing"] = [
+                    index for index, checksum in enumerate(record["checksums"])
+                    if crc32c(member.block(start + index)) != checksum]
+
+    def replay(self):
+        over = False
+        first = self.root["replay_from"]
+        for lsn in range(first, first + self.ring_blocks):
+            address = self.ring_start + lsn % self.ring_blocks
+            try:
+                header, payload = unseal(self.member.block(address), JOURNAL, address, self.owner)
+                if header["generation"] != self.root["epoch"]:
+                    raise Bad("epoch")
+            except Bad:
+                over = True
+                continue
+            if not over and header["sequence"] == lsn:
+                self.mark = max(self.mark, header["mark"])
+                self.records += records_of(lsn, payload)
+                self.next = lsn + 1
+            elif over and header["sequence"] > self.next and header["mark"] > self.next:
+                raise SystemExit(f"journal block {self.next} is missing")
+            else:
+                over = True
+
+    def document(self):
+        kinds = {}
+        for record in self.records:
+            name = str(record["kind"])
+            kinds[name] = kinds.get(name, 0) + 1
+        return {
+            "generation": self.root["generation"],
+            "checkpoint_bytes": len(self.checkpoint),
+            "ring_start": self.ring_start,
+            "ring_blocks": self.ring_blocks,
+            "replay_from": self.root["replay_from"],
+            "next": self.next,
+            "mark": self.mark,
+            "records": kinds,
+            "every_record": [dict(record, payload=record["payload"].hex())
+                             for record in self.records],
+        }
+
+
+def cache_map(journal):
+    """The dirty blocks of a cache: block, slot, checksum."""
+    data = journal.checkpoint
+    slots, mappings, clean, _ = struct.unpack_from("<4Q", data)
+    base = journal.root["area_blocks"]
+    newest, older, owners = {}, {}, {}
+
+    def place(lba, slot, checksum, missing):
+        owners[slot] = lba
+        if lba in newest:
+            old = newest[lba]
+            owners.pop(old[0], None)
+            older.setdefault(lba, []).append(old)
+        newest[lba] = (slot, checksum, missing)
+
+    for index in range(mappings):
+        lba, slot, checksum = struct.unpack_from("<QII", data, 32 + 16 * index)
+        place(lba, slot, checksum, False)
+    for record in journal.records:
+        if record["kind"] == 1:
+            (lba,) = struct.unpack("<Q", record["payload"])
+            for index, checksum in enumerate(record["checksums"]):
+                slot = record["data"][0] + index - base
+                place(lba + index, slot, checksum, index in record["missing"])
+        else:
+            for (slot,) in struct.iter_unpack("<I", record["payload"]):
+                lba = owners.pop(slot, None)
+                if lba is not None:
+                    newest.pop(lba)
+                    older.pop(lba, None)
+    for lba, (slot, checksum, missing) in sorted(newest.items()):
+        if not missing:
+            continue
+        good = [place for place in older.get(lba, []) if not place[2]]
+        if not good:
+            del newest[lba]
+            owners.pop(slot, None)
+        elif good[-1][0] not in owners:
+            owners.pop(slot, None)
+            newest[lba] = good[-1]
+            owners[good[-1][0]] = lba
+    return {
+        "slots": slots,
+        "clean_slots": clean,
+        "dirty_blocks": len(newest),
+        "dirty": [[lba, slot, checksum] for lba, (slot, checksum, _) in sorted(newest.items())],
+    }
+
+
+class Words:
+    """A row of numbers of 8 bytes."""
+
+    def __init__(self, data):
+        self.words = [word for (word,) in struct.iter_unpack("<Q", data)]
+        self.at = 0
+
+    def next(self):
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def checksums(self, count):
+        sums = []
+        for _ in range(-(-count // 2)):
+            word = self.next()
+            sums += [word & 0xFFFFFFFF, word >> 32]
+        return sums[:count]
+
+
+class Translation:
+    """The map of a translation: blocks of the device are keys."""
+
+    def __init__(self, journal):
+        words = Words(journal.checkpoint)
+        if words.next() != 1:
+            raise SystemExit("checkpoint of another version")
+        self.log_blocks, self.blocks, bands = words.next(), words.next(), words.next()
+        words.next()
+        self.scratch_start = words.next()
+        words.next()
+        self.generation = words.next()
+        self.head, self.tail = words.next(), words.next()
+        self.logged, self.zeroed, self.lost = {}, set(), set()
+        for _ in range(words.next()):
+            packed, position = words.next(), words.next()
+            lba, blocks = packed >> 24, packed & 0xFFFFFF
+            for index, checksum in enumerate(words.checksums(blocks)):
+                self.logged[lba + index] = (position + index, checksum)
+        for ranges in (self.zeroed, self.lost):
+            for _ in range(words.next()):
+                start, blocks = words.next(), words.next()
+                ranges.update(range(start, start + blocks))
+        self.scratch = None
+        if words.next():
+            self.scratch = [words.next(), words.next()]
+            words.next()
+        self.bands, start = [], 0
+        for _ in range(bands):
+            table, pointer, home, blocks = (words.next() for _ in range(4))
+            self.bands.append({"start": start, "blocks": blocks, "home": home,
+                               "table": table, "pointer": pointer})
+            start += blocks
+        self.open = {}
+        for _ in range(words.next()):
+            band = words.next()
+            self.open[band] = words.checksums(words.next())
+        for record in journal.records:
+            self.apply(record)
+
+    def band_of(self, lba):
+        for number, band in enumerate(self.bands):
+            if lba < band["start"] + band["blocks"]:
+                return number
+        raise SystemExit("a block past the device")
+
+    def forget(self, blocks):
+        for lba in blocks:
+            self.logged.pop(lba, None)
+            self.zeroed.discard(lba)
+            self.lost.discard(lba)
+
+    def set_table(self, band, table):
+        self.generation = max(self.generation, table >> 1)
+        self.bands[band]["table"] = table
+        self.open.pop(band, None)
+
+    def apply(self, record):
+        words = [word for (word,) in struct.iter_unpack("<Q", record["payload"])]
+        kind = record["kind"]
+        if kind == 1:
+            lba, position = words
+            for index, checksum in enumerate(record["checksums"]):
+                if index not in record["missing"]:
+                    self.forget([lba + index])
+                    self.logged[lba + index] = (position + index, checksum)
+            self.tail = max(self.tail, position + len(record["checksums"]))
+        elif kind == 2:
+            self.zero(words[0], words[0] + words[1])
+        elif kind == 3:
+            band, start, _, table = words
+            self.scratch = [band, start]
+            self.set_table(band, table)
+            whole = self.bands[band]
+            whole["pointer"] = whole["blocks"]
+            first = whole["start"]
+            self.zeroed -= set(range(first + start, first + whole["blocks"]))
+        elif kind == 4:
+            band, before, _ = words
+            self.scratch = None
+            first = self.bands[band]["start"]
+            for lba in range(first, first + self.bands[band]["blocks"]):
+                if lba in self.logged and self.logged[lba][0] < before:
+                    del self.logged[lba]
+        elif kind == 5:
+            self.bypass(words[0], record)
+        elif kind == 6:
+            self.set_table(*words)
+        elif kind == 7:
+            blocks = range(words[0], words[0] + words[1])
+            self.forget(blocks)
+            self.lost.update(blocks)
+        else:
+            raise SystemExit(f"a record of kind {kind}")
+
+    def zero(self, start, end):
+        self.forget(range(start, end))
+        for number, band in enumerate(self.bands):
+            first, last = max(start, band["start"]), min(end, band["start"] + band["blocks"])
+            readable = band["start"] + band["pointer"]
+            if first >= last:
+                continue
+            if last >= readable:
+                band["pointer"] = min(band["pointer"], first - band["start"])
+                if number in self.open:
+                    del self.open[number][band["pointer"]:]
+            else:
+                self.zeroed.update(range(first, min(last, readable)))
+
+    def bypass(self, lba, record):
+        number = self.band_of(lba)
+        band = self.bands[number]
+        offset = lba - band["start"]
+        there = min(record["missing"], default=len(record["checksums"]))
+        if offset > band["pointer"] or there == 0:
+            return
+        self.forget(range(lba, lba + there))
+        sums = (self.open.get(number, []) + [0] * offset)[:offset]
+        self.open[number] = sums + record["checksums"][:there]
+        band["pointer"] = max(band["pointer"], offset + there)
+
+    def document(self):
+        return {
+            "log_blocks": self.log_blocks,
+            "device_blocks": self.blocks,
+            "generation": self.generation,
+            "head": self.head,
+            "tail": self.tail,
+            "logged_blocks": len(self.logged),
+            "zeroed_blocks": len(self.zeroed),
+            "lost_blocks": len(self.lost),
+            "band_count": len(self.bands),
+            "open_bands": len(self.open),
+            "logged": [[lba, *place] for lba, place in sorted(self.logged.items())],
+            "zeroed": runs(self.zeroed),
+            "lost": runs(self.lost),
+            "scratch": self.scratch,
+            "bands": [[band["home"], band["blocks"], band["table"], band["pointer"]]
+                      for band in self.bands],
+            "open": [[band, sums] for band, sums in sorted(self.open.items())],
+        }
+
+
+def runs(blocks):
+    """Block numbers as runs: first block and end."""
+    found = []
+    for block in sorted(blocks):
+        if found and found[-1][1] == block:
+            found[-1][1] += 1
+        else:
+            found.append([block, block + 1])
+    return found
+
+
+def main():
+    kind, path = sys.argv[1:]
+    journal = Journal(Member(path))
+    document = {"blocks": journal.member.blocks, "superblocks": journal.copies,
+                "journal": journal.document()}
+    if kind == "flash":
+        document["cache"] = cache_map(journal)
+    else:
+        document["translation"] = Translation(journal).document()
+    json.dump(document, sys.stdout, indent=1, sort_keys=True)
+    print()
+
+
+if __name__ == "__main__":
+    main()
