@@ -67,9 +67,9 @@ pub fn fields_of_block(image: &Image, address: u64, kind: BlockKind) -> Vec<Targ
     let (_, payload) = block::unseal(&bytes, expected).expect("a good block");
     let name = kind.name();
     let mut targets = Vec::new();
-    add(&mut targets, name, address, 0, &HEADER_FIELDS);
+    add_fields(&mut targets, name, address, 0, &HEADER_FIELDS);
     match kind {
-        BlockKind::Superblock => add(&mut targets, name, address, 0, &superblock::FIELDS),
+        BlockKind::Superblock => add_fields(&mut targets, name, address, 0, &superblock::FIELDS),
         BlockKind::Journal => add_records(&mut targets, address, payload),
         _ if payload.is_empty() => {}
         _ => targets.push(Target {
@@ -100,7 +100,14 @@ pub fn data(name: &str, address: u64) -> Target {
     }
 }
 
-fn add(targets: &mut Vec<Target>, structure: &str, address: u64, from: usize, fields: &[Field]) {
+/// The fields of a structure that begins `from` bytes into a block.
+pub fn add_fields(
+    targets: &mut Vec<Target>,
+    structure: &str,
+    address: u64,
+    from: usize,
+    fields: &[Field],
+) {
     targets.extend(fields.iter().map(|field| Target {
         name: format!("{structure}: {}", field.name),
         address,
@@ -113,7 +120,7 @@ fn add_records(targets: &mut Vec<Target>, address: u64, payload: &[u8]) {
     let mut at = HEADER_BYTES;
     for record in records(payload) {
         let record = record.expect("a good record");
-        add(targets, "record", address, at, &RECORD_FIELDS);
+        add_fields(targets, "record", address, at, &RECORD_FIELDS);
         let head: usize = RECORD_FIELDS.iter().map(|field| field.bytes).sum();
         at += head;
         let parts = [

@@ -1,10 +1,12 @@
 //! The pages that draw the formats and the tables of the code say the same.
 
+use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
 use imbrex_core::durability::superblock;
 
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
+const CACHE: &str = include_str!("../../../../docs/formats/cache.md");
 
 /// The rows of the tables of fields under a heading: first byte, bytes, name.
 fn fields_on_page(page: &str, heading: &str) -> Vec<(usize, usize, String)> {
@@ -38,4 +40,18 @@ fn the_page_of_the_journal_draws_what_the_code_writes() {
     check(JOURNAL, "Sealed block", &HEADER_FIELDS);
     check(JOURNAL, "Superblock", &superblock::FIELDS);
     check(JOURNAL, "Journal block", &RECORD_FIELDS);
+}
+
+#[test]
+fn the_page_of_the_cache_draws_what_the_code_writes() {
+    check(CACHE, "Checkpoint", &codec::CHECKPOINT_FIELDS);
+    check(CACHE, "Mapping", &codec::MAPPING_FIELDS);
+    check(CACHE, "Clean slot", &codec::CLEAN_FIELDS);
+    check(CACHE, "Map", &codec::MAP_FIELDS);
+    check(CACHE, "Free", &codec::FREE_FIELDS);
+    check(CACHE, "Write-intent page", &codec::INTENT_FIELDS);
+    for (kind, name) in codec::RECORD_KINDS {
+        let row = format!("| {kind} | `{name}` |");
+        assert!(CACHE.contains(&row), "the page has no row {row}");
+    }
 }

@@ -203,6 +203,11 @@ impl Disk for ByteDisk {
                 }
                 numbers = self.write(&op, &bytes);
             }
+            Operation::Zero { .. } => {
+                drop(medium);
+                let bytes = vec![0; op.extent.blocks.bytes() as usize];
+                numbers = self.write(&op, &bytes);
+            }
             Operation::Flush => numbers.clone_from(&self.completed),
             other => unreachable!("{other:?} on a disk for journals"),
         }
@@ -227,7 +232,9 @@ impl Disk for ByteDisk {
         let happenings = &mut self.medium.borrow_mut().happenings;
         match pending.op.operation {
             _ if pending.result.is_err() => {}
-            Operation::Write { .. } => self.completed.extend(pending.numbers),
+            Operation::Write { .. } | Operation::Zero { .. } => {
+                self.completed.extend(pending.numbers)
+            }
             Operation::Flush => {
                 let covered = pending.numbers;
                 self.completed.retain(|number| !covered.contains(number));

@@ -138,9 +138,7 @@ impl World {
 
     /// Plays steps that a host goes on with.
     pub fn play(&mut self, host: &mut Host, steps: Vec<Step>) {
-        host.steps = steps;
-        host.next = 0;
-        host.medium = Rc::clone(&self.medium);
+        host.begin(steps, &self.medium);
         self.engine.run(&mut self.clock, host, &mut |_, _| {});
         let left = self.engine.buffers.allocated();
         assert_eq!(left, 0, "buffers were lost");
@@ -243,6 +241,13 @@ impl Host {
             failures: Vec::new(),
             medium: Rc::default(),
         }
+    }
+
+    /// Goes on with other steps, writing down what it is told beside what happens to `medium`.
+    pub fn begin(&mut self, steps: Vec<Step>, medium: &Rc<RefCell<ByteMedium>>) {
+        self.steps = steps;
+        self.next = 0;
+        self.medium = Rc::clone(medium);
     }
 
     fn happened(&self, happening: Happening) {

@@ -1,6 +1,7 @@
 //! Tests of whole stacks over memory disks.
 
 mod cache_conformance;
+mod cache_damage;
 mod cache_durable;
 mod cache_durable_faults;
 mod cache_exact;

@@ -4,6 +4,7 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::words::Words;
+use imbrex_core::cache::codec;
 use std::collections::BTreeMap;
 
 const STRUCTURE: &str = "map of the cache";
@@ -228,10 +229,4 @@ impl CacheState {
             );
         }
     }
-}
-
-mod codec {
-    pub const RECORD_MAP: u8 = 1;
-    pub const RECORD_FREE: u8 = 2;
-    pub const RECORD_DROP: u8 = 3;
 }

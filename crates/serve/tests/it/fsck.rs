@@ -4,7 +4,10 @@
 use crate::fsck_images::{BLOCK, Blocks, SET, disk, flash, stack};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::rng::Rng;
-use imbrex_serve::fsck::{self, Checks, Findings, LayerState, Reading, Where};
+use imbrex_serve::fsck::{
+    self, Checks, Findings, LayerState, Member, MemberState, Reading, Shape, Where,
+};
+use serde_json::{Value, json};
 use std::path::Path;
 
 const EVERYTHING: Checks = Checks {
@@ -261,5 +264,144 @@ fn fix_checkpoint(blocks: &mut Blocks) {
         let checksum = crc32c::crc32c(bytes);
         blocks.block(address)[132..136].copy_from_slice(&checksum.to_le_bytes());
         blocks.fix(address);
+    }
+}
+
+/// The members of format version 1 that are kept with the tests of the core.
+fn fixture(name: &str) -> std::path::PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/fixtures/format-1");
+    fixtures.join(name)
+}
+
+#[test]
+fn members_of_format_version_1_are_clean() {
+    let member = |name: &str| Member::open(name, &fixture(name), false).expect("a member");
+    let shape = Shape::Cache {
+        flash: member("flash.img"),
+        backing: Box::new(Shape::Disk(member("backing.img"))),
+    };
+    let found = fsck::read(&shape, None, EVERYTHING).findings;
+    assert_eq!(problems(&found), Vec::<String>::new());
+}
+
+/// The second reader, which was written from the pages alone, finds what this one finds.
+#[test]
+fn a_reader_written_from_the_pages_agrees() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let read = |shape: &Shape| fsck::read(shape, None, Checks::default());
+    let by_hand = stack(dir.path(), &flash(), &disk(), false);
+    agree(&read(&by_hand).members[0], "disk", &dir.path().join("disk"));
+    agree(
+        &read(&by_hand).members[1],
+        "flash",
+        &dir.path().join("flash"),
+    );
+    let member = |name: &str| Member::open(name, &fixture(name), false).expect("a member");
+    let kept = Shape::Cache {
+        flash: member("flash.img"),
+        backing: Box::new(Shape::Disk(member("backing.img"))),
+    };
+    agree(&read(&kept).members[0], "flash", &fixture("flash.img"));
+}
+
+fn agree(state: &MemberState, kind: &str, path: &Path) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/format_reader.py");
+    let output = std::process::Command::new("python3")
+        .arg("-B")
+        .arg(script)
+        .arg(kind)
+        .arg(path)
+        .output()
+        .expect("python3 runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let theirs: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    let journal = state.journal.as_ref().expect("a journal");
+    assert_eq!(theirs["blocks"], json!(state.blocks));
+    let copies: Vec<Value> = journal
+        .superblocks
+        .copies
+        .iter()
+        .map(|copy| {
+            let found = copy.found.as_ref().expect("a good copy");
+            json!([
+                copy.address,
+                found.generation,
+                found.epoch,
+                found.clean,
+                found.set.to_string()
+            ])
+        })
+        .collect();
+    let keys = ["address", "generation", "epoch", "clean", "set"];
+    let their_copies = theirs["superblocks"].as_array().expect("copies").iter();
+    let their_copies: Vec<Value> = their_copies
+        .map(|copy| keys.iter().map(|key| copy[*key].clone()).collect())
+        .collect();
+    assert_eq!(their_copies, copies);
+    let ours: Vec<Value> = journal
+        .records
+        .iter()
+        .map(|record| {
+            let payload: String = record
+                .payload
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let missing = (0..record.checksums.len()).filter(|index| record.is_missing(*index));
+            json!({
+                "lsn": record.lsn,
+                "kind": record.kind,
+                "payload": payload,
+                "data": record.data.map(|data| [data.start.0, data.blocks.0]),
+                "checksums": record.checksums,
+                "missing": missing.collect::<Vec<usize>>(),
+            })
+        })
+        .collect();
+    assert_eq!(theirs["journal"]["every_record"], json!(ours));
+    assert_eq!(theirs["journal"]["next"], json!(journal.next));
+    assert_eq!(theirs["journal"]["mark"], json!(journal.mark));
+    assert_eq!(
+        theirs["journal"]["checkpoint_bytes"],
+        json!(journal.checkpoint.len())
+    );
+    match &state.layer {
+        LayerState::Cache(cache, _) => {
+            let dirty = cache.dirty.iter();
+            let dirty: Vec<Value> = dirty
+                .map(|(lba, place)| json!([lba, place.slot, place.checksum]))
+                .collect();
+            assert!(!dirty.is_empty());
+            assert_eq!(theirs["cache"]["dirty"], json!(dirty));
+            assert_eq!(theirs["cache"]["slots"], json!(cache.slots));
+        }
+        LayerState::Translation(state) => {
+            let map = &theirs["translation"];
+            let logged = state.logged.iter();
+            let logged: Vec<Value> = logged
+                .map(|(lba, logged)| json!([lba, logged.position, logged.checksum]))
+                .collect();
+            let bands = state.bands.iter();
+            let bands: Vec<Value> = bands
+                .map(|band| json!([band.home, band.blocks, band.table, band.pointer]))
+                .collect();
+            assert_eq!(map["logged"], json!(logged));
+            assert_eq!(map["bands"], json!(bands));
+            assert_eq!(
+                map["zeroed"],
+                json!(state.zeroed.runs().collect::<Vec<_>>())
+            );
+            assert_eq!(map["lost"], json!(state.lost.runs().collect::<Vec<_>>()));
+            assert_eq!(map["open"], json!(state.open.iter().collect::<Vec<_>>()));
+            assert_eq!(
+                [&map["head"], &map["tail"]],
+                [&json!(state.head), &json!(state.tail)]
+            );
+        }
+        LayerState::Unknown => panic!("nothing was read"),
     }
 }
