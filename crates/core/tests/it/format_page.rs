@@ -4,8 +4,10 @@ use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
 use imbrex_core::durability::superblock;
+use imbrex_core::translation::records::RECORDS;
 
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
+const TRANSLATION: &str = include_str!("../../../../docs/formats/translation.md");
 const CACHE: &str = include_str!("../../../../docs/formats/cache.md");
 
 /// The rows of the tables of fields under a heading: first byte, bytes, name.
@@ -53,5 +55,26 @@ fn the_page_of_the_cache_draws_what_the_code_writes() {
     for (kind, name) in codec::RECORD_KINDS {
         let row = format!("| {kind} | `{name}` |");
         assert!(CACHE.contains(&row), "the page has no row {row}");
+    }
+}
+
+#[test]
+fn the_page_of_the_translation_lists_the_records_of_the_code() {
+    for record in RECORDS {
+        let row = format!("| {} | `{}` | ", record.kind, record.name);
+        let found = TRANSLATION.lines().find(|line| line.starts_with(&row));
+        let cells: Vec<&str> = found.expect(&row).split('|').map(str::trim).collect();
+        assert_eq!(cells[3] != "none", record.has_data, "{row}");
+        let fields: Vec<String> = record
+            .fields
+            .iter()
+            .map(|field| format!("`{}`", field.name))
+            .collect();
+        assert_eq!(cells[4], fields.join(", "), "{row}");
+        let mut next = 0;
+        for field in record.fields {
+            assert_eq!((field.offset, field.bytes), (next, 8), "a row of words");
+            next += 8;
+        }
     }
 }

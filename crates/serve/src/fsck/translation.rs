@@ -6,6 +6,7 @@ use super::member::Member;
 use super::ranges::Ranges;
 use super::superblocks::COUNT_MAX;
 use super::words::Words;
+use imbrex_core::translation::records;
 use std::collections::BTreeMap;
 
 /// Bits of the first word of a log entry that hold its length.
@@ -314,20 +315,20 @@ impl TranslationState {
         let [first, second, third, fourth] = numbers;
         let has_data = record.data.is_some();
         match (record.kind, count, has_data) {
-            (codec::APPEND, 2, true) => self.append(first, second, record),
-            (codec::ZERO, 2, false) => {
+            (records::APPEND, 2, true) => self.append(first, second, record),
+            (records::ZERO, 2, false) => {
                 let end = self.end_of(first, second)?;
                 self.forget(first, end);
                 self.zero(first, end);
                 Ok(())
             }
-            (codec::LOST, 2, false) => {
+            (records::LOST, 2, false) => {
                 let end = self.end_of(first, second)?;
                 self.forget(first, end);
                 self.lost.insert(first, end);
                 Ok(())
             }
-            (codec::SCRATCH, 4, false) => {
+            (records::SCRATCH, 4, false) => {
                 let band = self.band_numbered(first)?;
                 if second.checked_add(third) != Some(self.bands[band].blocks) || third == 0 {
                     return Err("the scratch band would hold more than a band".to_owned());
@@ -335,7 +336,7 @@ impl TranslationState {
                 self.scratched(band, second, fourth);
                 Ok(())
             }
-            (codec::HOME, 3, false) => {
+            (records::HOME, 3, false) => {
                 let band = self.band_numbered(first)?;
                 self.scratch = None;
                 let Band { start, blocks, .. } = self.bands[band];
@@ -350,8 +351,8 @@ impl TranslationState {
                 }
                 Ok(())
             }
-            (codec::BYPASS, 1, true) => self.bypass(first, record),
-            (codec::TABLE, 2, false) => {
+            (records::BYPASS, 1, true) => self.bypass(first, record),
+            (records::TABLE, 2, false) => {
                 let band = self.band_numbered(first)?;
                 self.set_table(band, second);
                 Ok(())
@@ -563,14 +564,4 @@ fn take_sums(words: &mut Words<'_>, count: u64, sums: &mut Vec<u32>) -> Result<(
         }
     }
     Ok(())
-}
-
-mod codec {
-    pub const APPEND: u8 = 1;
-    pub const ZERO: u8 = 2;
-    pub const SCRATCH: u8 = 3;
-    pub const HOME: u8 = 4;
-    pub const BYPASS: u8 = 5;
-    pub const TABLE: u8 = 6;
-    pub const LOST: u8 = 7;
 }

@@ -87,7 +87,7 @@ fn checkpoint_bytes_max(settings: &PersistentCacheSettings, bands: &BandTable) -
         0
     };
     let open = open * (2 + bands.largest().0.div_ceil(2));
-    let bands = 2 * u64::from(bands.bands());
+    let bands = 4 * u64::from(bands.bands());
     8 * (FIXED_WORDS + entries + zeroed + lost + open + bands)
 }
 

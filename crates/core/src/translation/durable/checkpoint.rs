@@ -8,7 +8,7 @@
 //! how many zeroed ranges; for each: address, length
 //! how many lost ranges; for each: address, length
 //! whether the scratch band holds a band; if so: band, from, blocks
-//! for each band: its table, its write pointer
+//! for each band: its table, its write pointer, its first block on the disk, its blocks
 //! how many open bands; for each: band, how many checksums, checksums two to a word
 //! ```
 
@@ -89,9 +89,13 @@ impl PersistentCache {
             state.put_u64(salvage.from);
             state.put_u64(salvage.blocks);
         }
-        for (table, pointer) in durable.tables.iter().zip(&self.write_pointers) {
+        for (band, table) in (0..).map(BandId).zip(&durable.tables) {
+            let blocks = self.bands.extent_of(band).blocks.0;
             state.put_u64(table.word());
-            state.put_u64(u64::from(*pointer));
+            state.put_u64(u64::from(self.write_pointers[band.0 as usize]));
+            // What a reader without the layout must know.
+            state.put_u64(self.layout.home(band, 0, blocks).start.0);
+            state.put_u64(blocks);
         }
         state.put_u64(durable.open.len() as u64);
         for open in &durable.open {
@@ -208,7 +212,15 @@ impl PersistentCache {
         for band in 0..self.bands.bands() {
             let table = Table::from_word(state.take_u64().map_err(too_short)?);
             let pointer = state.take_u64().map_err(too_short)?;
-            if pointer > self.bands.extent_of(BandId(band)).blocks.0 {
+            let home = state.take_u64().map_err(too_short)?;
+            let found = Extent::new(home, state.take_u64().map_err(too_short)?);
+            let whole = self.bands.extent_of(BandId(band));
+            if found != self.layout.home(BandId(band), 0, whole.blocks.0)
+                || found.blocks != whole.blocks
+            {
+                return Err(damaged("a band lies elsewhere on the disk"));
+            }
+            if pointer > whole.blocks.0 {
                 return Err(damaged("a write pointer lies past its band"));
             }
             self.durable().tables[band as usize] = table;
