@@ -1,7 +1,7 @@
 //! `imbrex check`.
 
 use super::emit;
-use super::image_shape::{set_of, shape_of};
+use super::image_shape::shape_of;
 use crate::Failure;
 use crate::args::CheckArgs;
 use imbrex_serve::fsck::{self, Checks, Findings};
@@ -75,7 +75,7 @@ fn check(args: &CheckArgs) -> Result<Findings, Failure> {
         data: args.data,
         repair: args.repair,
     };
-    Ok(fsck::read(&shape, set_of(&image), checks).findings)
+    Ok(fsck::read(&shape, None, checks).findings)
 }
 
 fn document(findings: &Findings) -> Document<'_> {

@@ -1,18 +1,11 @@
 //! The stack of an image as a reader of its members must know it.
 
 use crate::Failure;
-use imbrex_core::lifecycle::Uuid;
 use imbrex_serve::fsck::{Member, Shape};
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::StackConfig;
 use imbrex_sim::experiment::config::NodeConfig;
 use std::path::PathBuf;
-
-/// The set that the members of an image must belong to.
-pub fn set_of(image: &Image) -> Option<Uuid> {
-    let _ = image;
-    None
-}
 
 /// Opens the members of an image.
 pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {

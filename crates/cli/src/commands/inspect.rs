@@ -1,7 +1,7 @@
 //! `imbrex inspect`.
 
 use super::emit;
-use super::image_shape::{set_of, shape_of};
+use super::image_shape::shape_of;
 use crate::Failure;
 use crate::args::InspectArgs;
 use imbrex_core::durability::superblock::Superblock;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let image = Image::open(&args.dir)?;
     let shape = shape_of(&image, false)?;
-    let reading = fsck::read(&shape, set_of(&image), Checks::default());
+    let reading = fsck::read(&shape, None, Checks::default());
     if args.json {
         let document = document(&image, &reading, args.all);
         emit(&format!("{}\n", serde_json::to_string_pretty(&document)?));
