@@ -28,11 +28,13 @@ mod events;
 mod journal;
 mod open;
 mod record;
+mod settings;
 pub mod superblock;
 
 pub use events::{Intact, JournalEvent, LsnQueue, Recovery, Replayed};
-pub use journal::{FlushTicket, Journal, JournalSettings, LayerKind, Lsn};
+pub use journal::{FlushTicket, Journal, Lsn};
 pub use record::{DataRef, FIELDS as RECORD_FIELDS, RECORD_BYTES_MAX, Record, records};
+pub use settings::{JournalSettings, LayerKind};
 
 /// What can be set on the durability of a layer; a layer without such settings keeps nothing over
 /// a restart, as a simulation of an untimed algorithm.

@@ -1,7 +1,7 @@
 //! The superblock: the root of a member, of which four copies are kept.
 
 use super::block::{self, BlockError, BlockKind, Expected, Field, HEADER_BYTES, Header, field};
-use super::journal::LayerKind;
+use super::settings::LayerKind;
 use crate::lifecycle::Uuid;
 use alloc::vec::Vec;
 

@@ -1,0 +1,79 @@
+//! Where a journal lies on its member, and whose it is.
+
+use super::block::PAYLOAD_BYTES;
+use super::journal::Lsn;
+use super::superblock::COPIES;
+use crate::extent::Extent;
+use crate::layer::Port;
+use crate::units::BlockCount;
+
+/// Which layer owns a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum LayerKind {
+    /// A write-back cache; the member is its flash.
+    Cache = 1,
+    /// A persistent cache over bands; the member is its disk.
+    PersistentCache = 2,
+}
+
+impl LayerKind {
+    /// The kind with a number.
+    pub fn from_number(number: u32) -> Option<LayerKind> {
+        [LayerKind::Cache, LayerKind::PersistentCache]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
+    }
+}
+
+/// Where a journal lies and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalSettings {
+    /// The layer.
+    pub layer: LayerKind,
+    /// The port of the member.
+    pub port: Port,
+    /// Blocks of the member.
+    pub member_blocks: BlockCount,
+    /// The area of the journal, in the addresses of the port. Its ends hold the superblocks, so it
+    /// must not depend on anything that only the superblock knows.
+    pub area: Extent,
+    /// Blocks of each of the two places for a checkpoint.
+    pub checkpoint_blocks: u64,
+}
+
+impl JournalSettings {
+    /// Blocks that a place for a checkpoint of at most `bytes` bytes needs.
+    pub fn checkpoint_blocks_for(bytes: u64) -> u64 {
+        bytes.div_ceil(PAYLOAD_BYTES as u64).max(1)
+    }
+
+    /// Blocks of an area with places for such checkpoints and a ring of `ring_blocks`.
+    pub fn area_blocks_for(checkpoint_blocks: u64, ring_blocks: u64) -> u64 {
+        COPIES as u64 + 2 * checkpoint_blocks + ring_blocks
+    }
+
+    /// The block of each copy of the superblock.
+    pub fn superblock_addresses(&self) -> [u64; COPIES] {
+        let (start, end) = (self.area.start.0, self.area.end().0);
+        [start, start + 1, end - 2, end - 1]
+    }
+
+    /// First block of a place for a checkpoint.
+    pub fn checkpoint_start(&self, place: u16) -> u64 {
+        self.area.start.0 + 2 + u64::from(place) * self.checkpoint_blocks
+    }
+
+    /// The ring of journal blocks.
+    pub fn ring(&self) -> Extent {
+        let before = 2 + 2 * self.checkpoint_blocks;
+        let blocks = self.area.blocks.0.saturating_sub(before + 2);
+        Extent::new(self.area.start.0 + before, blocks)
+    }
+
+    /// Where the journal block with a number lies.
+    pub fn address_of(&self, lsn: Lsn) -> u64 {
+        let ring = self.ring();
+        ring.start.0 + lsn.0 % ring.blocks.0
+    }
+}
