@@ -27,3 +27,4 @@ mod journal_toy;
 mod journal_world;
 mod persistent_cache;
 mod persistent_cache_crash;
+mod translation_damage;
