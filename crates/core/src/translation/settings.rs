@@ -6,7 +6,7 @@ use core::fmt;
 
 /// Smallest ring of a journal: a band rewrite and a few writes fit in the half that is filled
 /// before a checkpoint.
-const RING_BLOCKS_MIN: u64 = 16;
+const RING_BLOCKS_MIN: u64 = 12;
 
 /// What happens to a block that is written while it is in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -137,7 +137,7 @@ impl PersistentCache {
             }
             Room::AfterRead => Progress::Waits,
             Room::AfterFlush => {
-                self.flush_for_room(ctx);
+                self.flush_for_slots(ctx);
                 Progress::Waits
             }
         }

@@ -168,10 +168,8 @@ impl PersistentCache {
     /// Begins a flush. What superseded slots before it, slots of writes in flight excepted, is
     /// durable when it is done.
     pub(super) fn flush_durably(&mut self, ctx: &mut Context<'_>) -> FlushTicket {
-        let position = self.log.superseded_before();
-        let durable = self.durable.as_mut().expect("a durable translation");
-        let in_flight = durable.superseding.iter().copied().min();
-        let position = in_flight.map_or(position, |lowest| lowest.min(position));
+        let position = self.recorded_before();
+        let durable = self.durable();
         let ticket = durable.journal.flush(ctx);
         durable.unflushed_blocks = 0;
         match durable.releases.back_mut() {
@@ -179,6 +177,13 @@ impl PersistentCache {
             _ => durable.releases.push_back((ticket, position)),
         }
         ticket
+    }
+
+    /// The position before which every slot is superseded by what is recorded.
+    fn recorded_before(&mut self) -> u64 {
+        let position = self.log.superseded_before();
+        let in_flight = self.durable().superseding.iter().copied().min();
+        in_flight.map_or(position, |lowest| lowest.min(position))
     }
 
     /// A flush of the host: answered when every record before it is durable.
@@ -191,8 +196,16 @@ impl PersistentCache {
         self.durable().flushes.push_back((ticket, job));
     }
 
-    /// Begins a flush for writes that wait for slots, unless one is on its way.
-    pub(in crate::translation) fn flush_for_room(&mut self, ctx: &mut Context<'_>) {
+    /// Begins a flush for writes that wait for slots. When it would free none, they wait for the
+    /// end of a write in flight first.
+    pub(in crate::translation) fn flush_for_slots(&mut self, ctx: &mut Context<'_>) {
+        if self.recorded_before() > self.log.released() {
+            self.flush_for_room(ctx);
+        }
+    }
+
+    /// Begins a flush for writes that wait, unless one is on its way.
+    pub(super) fn flush_for_room(&mut self, ctx: &mut Context<'_>) {
         let durable = self.durable();
         if durable.room_flush.is_none() && durable.failure().is_none() {
             let ticket = self.flush_durably(ctx);
