@@ -129,6 +129,8 @@ impl Engine {
         Ok(())
     }
 
+    // The loop of `run` is hot, the others are not.
+    #[inline(always)]
     fn next_event(&self, frontend: &dyn Frontend) -> Option<Instant> {
         let arrival = if self.accepts() {
             frontend.next_arrival()
@@ -144,6 +146,7 @@ impl Engine {
     }
 
     /// Everything that is due at `now`: arrivals, disk completions, wakeups, then what they cause.
+    #[inline(always)]
     fn run_instant(&mut self, now: Instant, frontend: &mut dyn Frontend) {
         let Engine {
             stack,

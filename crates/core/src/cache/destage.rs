@@ -68,6 +68,7 @@ impl Cache {
         self.evict_down_to(self.settings.capacity_blocks - 1, open, events, ctx);
     }
 
+    #[inline(always)]
     fn evict_down_to(
         &mut self,
         blocks: u64,
@@ -301,7 +302,10 @@ impl Cache {
             } else {
                 self.destage_done(id, ctx);
             }
-        } else if job.error.is_none() && self.count_changed(id, false, ctx) > 0 {
+        } else if self.durable.is_some()
+            && job.error.is_none()
+            && self.count_changed(id, false, ctx) > 0
+        {
             self.jobs.get_mut(id).error = Some(IoError::Medium);
         }
         self.pump_destages(ctx);

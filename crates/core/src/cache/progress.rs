@@ -326,7 +326,9 @@ impl Cache {
             job.host = NONE;
             job.buffer = own;
             job.entries = entries;
-            self.note_checksums(id, ctx);
+            if self.durable.is_some() {
+                self.note_checksums(id, ctx);
+            }
             let issued = self.issue_flash_runs(id, Operation::WRITE, Flag::Cached, ctx);
             self.jobs.get_mut(id).outstanding = issued;
         }
@@ -376,6 +378,7 @@ impl Cache {
     }
 
     /// Gives a free slot to whoever has waited longest.
+    #[inline]
     pub(super) fn hand_out(&mut self, slot: u32, ctx: &mut Context<'_>) {
         match self.slots.free(slot) {
             None => {}

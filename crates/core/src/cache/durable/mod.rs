@@ -207,6 +207,7 @@ impl Cache {
     }
 
     /// Why a durable cache cannot make anything durable any more.
+    #[inline]
     pub(super) fn durable_failure(&self) -> Option<IoError> {
         self.durable.as_deref().and_then(Durable::failure)
     }
