@@ -49,7 +49,11 @@ class Serving:
         self.report = None
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE)
+        return self.start()
+
+    def start(self, **options):
+        """Starts the server and waits until clients can connect."""
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, **options)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._accepts():
             assert self.process.poll() is None, "the server ended before it was ready"

@@ -253,8 +253,8 @@ pub struct ServeArgs {
     /// Size of an emulated device; the size of the drive when absent
     #[arg(long, requires = "emulate")]
     pub size: Option<String>,
-    /// Set a key of a node of an emulated stack
-    #[arg(long, value_name = "NODE.KEY=VALUE", requires = "emulate")]
+    /// Set a key of a node of an emulated stack; of an image, a key that was given to `create`
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
     pub set: Vec<String>,
     /// Go round the page cache (O_DIRECT)
     #[arg(

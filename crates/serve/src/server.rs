@@ -8,8 +8,9 @@ use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
+use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::operation::{Completion, Operation, Tag};
-use imbrex_core::stack::{Arrival, Stack};
+use imbrex_core::stack::{Arrival, NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -46,8 +47,16 @@ pub enum ServeError {
         source: io::Error,
     },
     /// At the end, what clients have written could not all be made durable.
-    #[error("the flush at the end failed ({0}): the image must not be taken for clean")]
+    #[error("the flush at the end failed ({0}): writes that no earlier flush covers may be lost")]
     LastFlush(IoError),
+    /// At the end, a layer could not write down its state; its journal still has all of it.
+    #[error("closing failed ({error}): recovery will do the rest at the next start")]
+    Close {
+        /// The layer.
+        node: NodeId,
+        /// What went wrong.
+        error: IoError,
+    },
 }
 
 /// Stops a server from any thread, as a signal would.
@@ -190,15 +199,27 @@ impl Server {
         Ok(RunningCommand { thread })
     }
 
+    /// Lets the layers come up, before [`run`](Self::run). Clients that connect wait.
+    ///
+    /// # Errors
+    /// When a layer cannot; says which node it is.
+    pub fn open(&self, engine: &mut Engine, start: Start) -> Result<(), (NodeId, OpenError)> {
+        engine.open(&mut self.clock(), start)
+    }
+
+    fn clock(&self) -> WallClock {
+        WallClock::new(self.time, Rc::clone(&self.poller))
+    }
+
     /// Serves until the server is stopped, then answers what has arrived, waits until nothing is
-    /// in flight and flushes. The socket is gone when it returns. `watch` sees the stack after
+    /// in flight, flushes and lets the layers go down. The socket is gone when it returns. `watch` sees the stack after
     /// every instant at which something happened.
     ///
     /// The engine's own bound on requests is lifted: the clients' bounds are tighter. Panics when
     /// the export is larger than the stack or does not consist of whole blocks.
     ///
     /// # Errors
-    /// When the last flush fails.
+    /// When the last flush fails or a layer cannot go down in order.
     pub fn run(
         mut self,
         engine: &mut Engine,
@@ -211,7 +232,7 @@ impl Server {
             "an export of {} bytes over {blocks:?}",
             export.bytes
         );
-        let mut clock = WallClock::new(self.time, Rc::clone(&self.poller));
+        let mut clock = self.clock();
         engine.in_flight_max = u32::MAX;
         let mut connections = Connections::new(
             Rc::clone(&self.poller),
@@ -224,10 +245,12 @@ impl Server {
         engine.run(&mut clock, &mut connections, watch);
         let mut flush = LastFlush::Pending;
         engine.run(&mut clock, &mut flush, watch);
-        match flush {
-            LastFlush::Done(Err(error)) => Err(ServeError::LastFlush(error)),
-            _ => Ok(()),
+        if let LastFlush::Done(Err(error)) = flush {
+            return Err(ServeError::LastFlush(error));
         }
+        engine
+            .close(&mut clock)
+            .map_err(|(node, error)| ServeError::Close { node, error })
     }
 }
 

@@ -1,17 +1,28 @@
 //! `imbrex create`.
 
+use super::members::{StackOnFiles, image_options};
 use super::{emit, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
-use imbrex_serve::image::{Image, ImageDescription, ImageNode};
-use imbrex_sim::experiment::config::Destage;
-use imbrex_sim::experiment::{BuildOptions, Plan};
+use imbrex_core::disk::Disk;
+use imbrex_core::lifecycle::{Start, Uuid};
+use imbrex_core::units::BLOCK_BYTES;
+use imbrex_serve::clock::WallClock;
+use imbrex_serve::disk::DirectIo;
+use imbrex_serve::image::{ImageDescription, ImageNode, NewImage, new_uuid};
+use imbrex_sim::experiment::config::{Destage, NodeConfig};
+use imbrex_sim::experiment::{Plan, StackConfig};
 use imbrex_sim::quantity::{Size, parse_size};
 use imbrex_sim::report::human_bytes;
+use std::fs::File;
+use std::io::Read;
 
 /// Root seed of the band layout of every image.
 pub const IMAGE_SEED: u64 = 1;
+/// Start of a backing file that must be blank before it is formatted: no file system or partition
+/// table leaves it so.
+const BLANK_BYTES: u64 = 256 * BLOCK_BYTES;
 
 /// Makes the images of a stack.
 pub fn run(args: &CreateArgs) -> Result<(), Failure> {
@@ -31,29 +42,17 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     }
     let plan = Plan::new(&config, &image_options())?;
     config.size = Some(Size(plan.blocks().bytes()));
-    let mut nodes = Vec::new();
-    // The disks are built once as simulated ones, which knows how large each must be.
-    plan.build_on(
-        Some(plan.blocks().bytes()),
-        None,
-        ContentKind::Counted,
-        &mut |disk, model| {
-            let blocks = imbrex_core::disk::Disk::geometry(&model).blocks;
-            if disk.backing.is_none() {
-                nodes.push(ImageNode {
-                    name: disk.name.clone(),
-                    blocks,
-                });
-            }
-            Ok(Box::new(model))
-        },
-    )?;
+    refuse_used_backings(&config)?;
     let description = ImageDescription {
+        uuid: new_uuid().map_err(|error| format!("no random name for the image: {error}"))?,
         stack_toml: toml::to_string(&config)?,
         size_bytes: plan.blocks().bytes(),
-        nodes,
+        nodes: image_nodes(&plan)?,
     };
-    Image::create(&args.data, &description)?;
+    let uuid = description.uuid;
+    let image = NewImage::begin(&args.data, description)?;
+    format(&config, &plan, &image, uuid)?;
+    image.finish()?;
     emit(&format!(
         "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH\n",
         args.data.display(),
@@ -65,14 +64,70 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How the stack of an image is built: the same at its creation and at every opening.
-pub fn image_options() -> BuildOptions {
-    BuildOptions {
-        seed: IMAGE_SEED,
-        size_bytes: None,
-        scale: 1,
-        trim_disks: true,
-        contents_dir: None,
-        durability: None,
+/// The disks that live in the directory.
+fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
+    let mut nodes = Vec::new();
+    // The disks are built once as simulated ones, which knows how large each must be.
+    plan.build_on(
+        Some(plan.blocks().bytes()),
+        None,
+        ContentKind::Counted,
+        &mut |disk, model| {
+            let blocks = model.geometry().blocks;
+            if disk.backing.is_none() {
+                nodes.push(ImageNode {
+                    name: disk.name.clone(),
+                    blocks,
+                });
+            }
+            Ok(Box::new(model))
+        },
+    )?;
+    Ok(nodes)
+}
+
+/// Writes an empty device over the members.
+fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Result<(), Failure> {
+    let (mut clock, waker) =
+        WallClock::alone().map_err(|error| format!("cannot wait for events: {error}"))?;
+    let path_of = |name: &str| image.node_path(name);
+    let mut stack = StackOnFiles::build(config, plan, &path_of, DirectIo::Off, &waker)?;
+    let held = std::mem::take(&mut stack.held);
+    StackOnFiles::release(held, &stack.members)?;
+    stack
+        .engine
+        .open(&mut clock, Start::Format(uuid))
+        .map_err(|(node, error)| stack.layer_error(node, &error))?;
+    stack
+        .engine
+        .close(&mut clock)
+        .map_err(|(node, error)| stack.layer_error(node, &error))
+}
+
+/// A file or block device that is named in the stack may hold something that somebody needs.
+fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
+    for node in &config.node {
+        let NodeConfig::Disk(disk) = node else {
+            continue;
+        };
+        let Some(path) = &disk.backing else {
+            continue;
+        };
+        let named = |error| format!("node `{}`: {path}: {error}", disk.name);
+        let mut start = Vec::new();
+        let file = File::open(path).map_err(named)?;
+        file.take(BLANK_BYTES)
+            .read_to_end(&mut start)
+            .map_err(named)?;
+        if start.iter().any(|byte| *byte != 0) {
+            return Err(format!(
+                "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \
+                 zeroes",
+                disk.name,
+                human_bytes(BLANK_BYTES)
+            )
+            .into());
+        }
     }
+    Ok(())
 }

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod create;
 mod image_shape;
 pub mod inspect;
+pub mod members;
 pub mod reproduce;
 pub mod run;
 pub mod serve;

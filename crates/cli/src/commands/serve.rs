@@ -2,64 +2,71 @@
 
 mod live_report;
 mod recording;
+mod same_stack;
 
-use super::create::{IMAGE_SEED, image_options};
+use super::create::IMAGE_SEED;
+use super::members::{Member, StackOnFiles, image_options, layer_error};
 use super::{emit, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
-use imbrex_serve::disk::{DirectIo, FileDisk};
+use imbrex_core::lifecycle::Start;
+use imbrex_serve::disk::DirectIo;
 use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
-use imbrex_serve::server::Server;
-use imbrex_sim::disk::MeasuredDisk;
-use imbrex_sim::experiment::config::DiskConfig;
-use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, FillObserver, Plan, StackConfig};
+use imbrex_serve::server::{ServeError, Server};
+use imbrex_sim::experiment::{BuildOptions, Built, Describe, FillObserver, Plan, StackConfig};
 use imbrex_sim::quantity::parse_size;
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
 use recording::{Recording, create_file};
+use same_stack::stack_of_image;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
+use std::time::Instant;
 
-/// A stack that is ready to be served, with the image that holds it, if any.
+/// A stack that is ready to be served.
 struct Served {
     config: StackConfig,
-    built: Built,
-    image: Option<Image>,
+    engine: Engine,
+    describe: Describe,
+    /// What holds it; `None` when its drives are emulated.
+    files: Option<Files>,
+}
+
+/// An image in use.
+struct Files {
+    image: Image,
+    members: Vec<Member>,
 }
 
 /// Serves a stack until it is told to stop, then prints the report.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let listen = listen(args)?;
     let image = match &args.data {
-        Some(data) if !args.emulate => Some(Image::open(data)?),
+        Some(data) if !args.emulate => {
+            let image = Image::open(data)?;
+            let config = stack_of_image(args, data, &image)?;
+            Some((image, config, data))
+        }
         _ => None,
     };
-    if let Some(image) = &image {
-        check_stack(&args.stack, image, args.data.as_deref())?;
-    }
     let mut server = Server::bind(&listen)?;
     let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
-        Some(image) => open_image(image, args.direct, &server)?,
+        Some((image, config, data)) => open_image(args, image, config, data, &server)?,
         None => emulate(args)?,
     };
     let Served {
         config,
-        built,
-        image,
-    } = served;
-    let Built {
-        stack,
-        disks,
+        mut engine,
         describe,
-    } = built;
-    let device_bytes = stack.geometry().blocks.bytes();
+        files,
+    } = served;
+    let device_bytes = engine.stack.geometry().blocks.bytes();
     let recording = args
         .record
         .as_deref()
@@ -70,40 +77,34 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut fill = FillObserver::new(&describe, live.recorder());
     server.observe(live.observer(recording.as_ref()));
     server.stop_on_signals()?;
-    // From here on an end that is not in order leaves an image that is refused.
-    let image = image.map(Image::begin_use).transpose()?;
     let export = Export {
         name: config.name.clone(),
         description: config.description.clone(),
         bytes: device_bytes,
     };
     let (uri, size) = (server.uri(), human_bytes(export.bytes));
-    let mode = if args.emulate {
-        "emulated, contents are not kept"
-    } else {
-        "not crash-safe"
-    };
+    let mode = files.as_ref().map_or_else(
+        || "emulated, contents are not kept".to_string(),
+        |files| mode_of(&files.members),
+    );
     eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}", config.name);
     let command = args
         .run
         .as_deref()
         .map(|command| server.run_command(command))
         .transpose()?;
-    let buffers = Buffers::new(ContentKind::Bytes);
-    let mut engine = Engine {
-        stack,
-        disks,
-        buffers,
-        in_flight_max: u32::MAX,
-    };
     let outcome = server.run(&mut engine, export, &mut |now, stack| {
         fill.observe(now, stack)
     });
     drop(fill);
-    // An image is marked clean only when all of it is known to be on the medium.
-    outcome?;
-    if let Some(image) = image {
-        image.close_cleanly(&engine.stack.save())?;
+    if let Some(Files { image, members }) = files {
+        outcome.map_err(|error| match error {
+            ServeError::Close { node, .. } => {
+                layer_error(&config, &describe, &members, node, &error)
+            }
+            error => error.into(),
+        })?;
+        image.close();
     }
     emit(
         &live
@@ -116,6 +117,23 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     match command {
         None => Ok(ExitCode::SUCCESS),
         Some(command) => Ok(exit_code(command.wait()?)),
+    }
+}
+
+/// What a client can count on, and how the files are used.
+fn mode_of(members: &[Member]) -> String {
+    let named = |direct: bool| -> Vec<&str> {
+        let members = members.iter().filter(|member| member.is_direct == direct);
+        members.map(|member| member.node.as_str()).collect()
+    };
+    match (named(true), named(false)) {
+        (_, buffered) if buffered.is_empty() => "durable, direct I/O".to_string(),
+        (direct, _) if direct.is_empty() => "durable, buffered I/O".to_string(),
+        (direct, buffered) => format!(
+            "durable, direct I/O on {}, buffered I/O on {}",
+            direct.join(", "),
+            buffered.join(", ")
+        ),
     }
 }
 
@@ -135,58 +153,47 @@ fn listen(args: &ServeArgs) -> Result<Listen, Failure> {
     }
 }
 
-/// An image knows its stack; the one on the command line must be the same.
-fn check_stack(asked: &str, image: &Image, data: Option<&Path>) -> Result<(), Failure> {
-    let kept = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
-    let asked_name = StackConfig::load(asked, &[])?.name;
-    if kept.name != asked_name {
-        let data = data.map_or(String::new(), |data| data.display().to_string());
-        return Err(format!(
-            "{data}: the image was created for the stack `{}`, not `{asked_name}`",
-            kept.name
-        )
-        .into());
-    }
-    Ok(())
-}
-
-fn open_image(image: Image, direct: DirectArg, server: &Server) -> Result<Served, Failure> {
-    let direct = match direct {
+/// Lets the stack of an image come up, recovering what it must. Nothing is written unless all of
+/// it does.
+fn open_image(
+    args: &ServeArgs,
+    image: Image,
+    config: StackConfig,
+    data: &Path,
+    server: &Server,
+) -> Result<Served, Failure> {
+    let started = Instant::now();
+    let plan = Plan::new(&config, &image_options())?;
+    let direct = match args.direct {
         DirectArg::Auto => DirectIo::Auto,
         DirectArg::On => DirectIo::On,
         DirectArg::Off => DirectIo::Off,
     };
-    let config = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
-    let plan = Plan::new(&config, &image_options())?;
-    let mut built = plan.build_on(
-        Some(plan.blocks().bytes()),
-        None,
-        ContentKind::Counted,
-        &mut |disk: &DiskConfig, model| {
-            let path = match &disk.backing {
-                Some(path) => PathBuf::from(path),
-                None => image.node_path(&disk.name).ok_or_else(|| {
-                    ConfigError::words(format!("the image has no disk `{}`", disk.name))
-                })?,
-            };
-            let file = FileDisk::open(&path, model.geometry().clone(), direct, server.waker())
-                .map_err(|error| ConfigError::words(error.to_string()))?;
-            Ok(Box::new(MeasuredDisk::new(
-                Box::new(file),
-                model.statistics(),
-            )))
-        },
-    )?;
-    if !image.layer_states().is_empty() {
-        built
-            .stack
-            .restore(image.layer_states())
-            .map_err(|error| format!("the image is damaged: {error}"))?;
+    let path_of = |name: &str| image.node_path(name);
+    let mut stack = StackOnFiles::build(&config, &plan, &path_of, direct, &server.waker())?;
+    let start = Start::Recover(Some(image.description().uuid));
+    server
+        .open(&mut stack.engine, start)
+        .map_err(|(node, error)| stack.layer_error(node, &error))?;
+    let StackOnFiles {
+        engine,
+        describe,
+        members,
+        held,
+        ..
+    } = stack;
+    StackOnFiles::release(held, &members)?;
+    if image.was_interrupted() {
+        let took_s = started.elapsed().as_secs_f64();
+        let data = data.display();
+        eprintln!("imbrex: {data} was not closed in order: recovered in {took_s:.3} s");
     }
+    image.mark_in_use();
     Ok(Served {
         config,
-        built,
-        image: Some(image),
+        engine,
+        describe,
+        files: Some(Files { image, members }),
     })
 }
 
@@ -194,7 +201,7 @@ fn open_image(image: Image, direct: DirectArg, server: &Server) -> Result<Served
 /// the translation knew of them is gone.
 fn make_contents_dir(folder: &Path) -> Result<(), Failure> {
     let named = |error| format!("{}: {error}", folder.display());
-    if folder.join("state").exists() {
+    if Image::is_in(folder) {
         return Err(format!(
             "{}: an image is kept there; emulated drives need a folder of their own",
             folder.display()
@@ -232,9 +239,20 @@ fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
         make_contents_dir(folder)?;
     }
     let built = plan.build(Some(plan.blocks().bytes()), None, ContentKind::Bytes)?;
+    let Built {
+        stack,
+        disks,
+        describe,
+    } = built;
     Ok(Served {
         config,
-        built,
-        image: None,
+        engine: Engine {
+            stack,
+            disks,
+            buffers: Buffers::new(ContentKind::Bytes),
+            in_flight_max: u32::MAX,
+        },
+        describe,
+        files: None,
     })
 }

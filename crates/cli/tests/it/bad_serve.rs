@@ -102,32 +102,173 @@ fn serve_refuses_what_is_no_image_of_its_own() {
         place.refused("pore"),
         format!("imbrex: {data}: the image was created for the stack `lru`, not `pore`")
     );
-    let state = place.path("data/state");
-    let good = std::fs::read(&state).expect("a state");
+    let path = place.path("data/image");
+    let good = std::fs::read(&path).expect("a description");
     let mut other = good.clone();
     other[8] = 9;
-    std::fs::write(&state, &other).expect("a file");
+    std::fs::write(&path, &other).expect("a file");
     assert_eq!(
         place.refused("lru"),
-        format!("imbrex: the image in {data} has format version 9, this build reads version 1")
+        format!("imbrex: the image in {data} has format version 9, this build reads version 2")
     );
-    std::fs::write(&state, &good).expect("a file");
+    other = good.clone();
+    other[70] ^= 1;
+    std::fs::write(&path, &other).expect("a file");
+    assert_eq!(
+        place.refused("lru"),
+        format!("imbrex: {path} is damaged: the checksum of the body is wrong")
+    );
+    std::fs::write(&path, &good).expect("a file");
     place.serve("lru").stop();
 }
 
 #[test]
-fn an_image_whose_server_was_killed_is_refused() {
+fn every_setting_of_a_stack_file_must_be_that_of_the_image() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    let shown = run(&["systems", "--show", "lru"]);
+    let text = String::from_utf8(shown.stdout).expect("TOML");
+    let file = place.path("mine.toml");
+    std::fs::write(&file, &text).expect("a file");
+    let capacity = "cache.capacity=8MiB";
+    place.create(&file, "64MiB", &["cache.capacity=4MiB"]);
+    let serve = |stack: &str, set: &[&str]| {
+        let set: Vec<&str> = set.iter().flat_map(|setting| ["--set", setting]).collect();
+        let arguments = ["serve", stack, "--data", &data, "--socket", &socket];
+        failure(&run(&[&arguments[..], &set].concat()))
+    };
+    let differs =
+        format!("imbrex: {data}: cache.capacity is \"8MiB\" here, and \"4MiB\" in the image");
+    assert_eq!(serve(&file, &[capacity]), differs);
+    assert_eq!(serve("lru", &[capacity]), differs);
+    std::fs::write(
+        &file,
+        text.replace("kind = \"disk\"", "kind = \"disk\"\nwrite_cache = false"),
+    )
+    .expect("a file");
+    assert_eq!(
+        serve(&file, &["cache.capacity=4MiB"]),
+        format!("imbrex: {data}: smr.write_cache is false here, and not set in the image")
+    );
+    std::fs::write(&file, &text).expect("a file");
+    let arguments = ["serve", &file, "--data", &data, "--socket", &socket];
+    let mut command = imbrex();
+    command
+        .args(arguments)
+        .args(["--set", "cache.capacity=4MiB"]);
+    Served::start(&mut command, Path::new(&socket)).stop();
+    place.serve("lru").stop();
+}
+
+/// A stack file whose disks are files of its own.
+fn with_backings(place: &Place, smr: &str, ssd: &str) -> String {
+    let shown = run(&["systems", "--show", "lru"]);
+    let mut table: toml::Table = String::from_utf8(shown.stdout)
+        .expect("text")
+        .parse()
+        .expect("TOML");
+    for node in table["node"].as_array_mut().expect("nodes") {
+        let node = node.as_table_mut().expect("a node");
+        let backing = match node["name"].as_str() {
+            Some("smr") => smr,
+            Some("ssd") => ssd,
+            _ => continue,
+        };
+        node.insert("backing".into(), place.path(backing).into());
+    }
+    let file = place.path("backed.toml");
+    std::fs::write(&file, table.to_string()).expect("a file");
+    file
+}
+
+#[test]
+fn backing_files_are_blank_and_distinct_and_nobody_elses() {
     let place = Place::new();
     let data = place.data();
-    place.create("lru", "64MiB", &[]);
+    let make = |name: &str, bytes: u64| {
+        let file = std::fs::File::create(place.path(name)).expect("a file");
+        file.set_len(bytes).expect("a length");
+    };
+    make("a", 8 << 30);
+    make("b", 1 << 30);
+    std::fs::hard_link(place.path("a"), place.path("c")).expect("a link");
+    let create = |stack: &str| {
+        let arguments = ["create", stack, "--data", &data, "--size", "64MiB"];
+        let said = failure(&run(
+            &[&arguments[..], &["--set", "cache.capacity=4MiB"]].concat()
+        ));
+        let left = std::fs::read_dir(&data).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "files were left: {said}");
+        said
+    };
+    assert_eq!(
+        create(&with_backings(&place, "a", "c")),
+        format!(
+            "imbrex: node `ssd`: {} is the disk of node `smr` already",
+            place.path("c")
+        )
+    );
+    std::fs::write(place.path("full"), [7; 9000]).expect("a file");
+    assert_eq!(
+        create(&with_backings(&place, "a", "full")),
+        format!(
+            "imbrex: node `ssd`: {} holds data; accepted: a file or block device whose first 1.00 MiB are \
+             zeroes",
+            place.path("full")
+        )
+    );
+    let user = std::fs::File::open(place.path("b")).expect("a file");
+    rustix::fs::flock(&user, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
+    let stack = with_backings(&place, "a", "b");
+    assert_eq!(
+        create(&stack),
+        format!(
+            "imbrex: node `ssd`: {} is in use by another process",
+            place.path("b")
+        )
+    );
+    drop(user);
+    place.create(&stack, "64MiB", &["cache.capacity=4MiB"]);
     let server = place.serve("lru");
     assert_eq!(server.client().write(0, 0, &[1; 4096]), 0);
-    server.kill_nine();
-    let refused = format!(
-        "imbrex: the image in {data} was not closed cleanly: what it holds may be stale, so it is refused"
+    server.stop();
+}
+
+#[test]
+fn an_image_whose_server_was_killed_is_recovered() {
+    let place = Place::new();
+    let data = place.data();
+    place.create("lru", "64MiB", &["cache.capacity=4MiB"]);
+    let server = place.serve("lru");
+    assert!(
+        !server.said().contains("not closed in order"),
+        "a new image"
     );
-    assert_eq!(place.refused("lru"), refused);
-    assert_eq!(place.refused("lru"), refused, "the second time as well");
+    let mut client = server.client();
+    for block in 0..3000u64 {
+        assert_eq!(
+            client.write(0, block * 4096, &block.to_le_bytes().repeat(512)),
+            0
+        );
+    }
+    server.kill_nine();
+    let server = place.serve("lru");
+    let said = server.said();
+    let start = format!("imbrex: {data} was not closed in order: recovered in ");
+    assert!(said.starts_with(&start), "{said}");
+    let mut client = server.client();
+    for block in 0..3000u64 {
+        let found = client.read(block * 4096, 4096);
+        assert_eq!(found, Ok(block.to_le_bytes().repeat(512)), "block {block}");
+    }
+    disconnect(client);
+    server.stop();
+    let server = place.serve("lru");
+    assert!(
+        !server.said().contains("not closed in order"),
+        "it was closed"
+    );
+    server.stop();
 }
 
 #[test]
@@ -195,7 +336,9 @@ fn a_server_that_could_not_start_leaves_its_image_clean() {
     std::fs::rename(&disk, &away).expect("a file");
     assert_eq!(
         place.refused("lru"),
-        format!("imbrex: cannot open {disk} as a disk: No such file or directory (os error 2)")
+        format!(
+            "imbrex: node `smr`: cannot open {disk} as a disk: No such file or directory (os error 2)"
+        )
     );
     std::fs::rename(&away, &disk).expect("a file");
     place.serve("lru").stop();

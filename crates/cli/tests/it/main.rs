@@ -8,6 +8,7 @@ mod bad_values;
 mod client;
 mod experiments;
 mod parity;
+mod serve_members;
 mod serve_restart;
 mod serve_run;
 mod served;

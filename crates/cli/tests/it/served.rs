@@ -16,9 +16,12 @@ pub fn imbrex() -> Command {
     Command::new(env!("CARGO_BIN_EXE_imbrex"))
 }
 
-/// Runs the program to its end.
+/// Runs the program to its end, which must come soon.
 pub fn run(arguments: &[&str]) -> Output {
-    imbrex().args(arguments).output().expect("the program")
+    let patience = PATIENCE.as_secs().to_string();
+    let mut command = Command::new("timeout");
+    command.arg(patience).arg(imbrex().get_program());
+    command.args(arguments).output().expect("the program")
 }
 
 /// What a program that failed said, without the line end; panics when it did not fail.

@@ -1,31 +1,25 @@
-//! The bytes of the state file, as `docs/formats/image.md` draws them.
+//! The bytes of the description file, as `docs/formats/image.md` draws them.
 
 use super::{ImageDescription, ImageNode};
+use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 
 /// The version this build writes, and the only one it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"IMBREXIM";
 const HEADER_BYTES: usize = 64;
-const CLEAN: u32 = 1 << 0;
 
-/// What a state file says.
-pub(super) struct State {
-    pub clean: bool,
-    pub description: ImageDescription,
-    pub layers: Vec<Vec<u8>>,
-}
-
-/// Why bytes are not a state file of this version.
+/// Why bytes are not a description file of this version.
 pub(super) enum FormatError {
     OtherVersion(u32),
     Damaged(&'static str),
 }
 
-/// A state file. Without the states of the layers it is one of an image in use.
-pub(super) fn encode(description: &ImageDescription, layers: Option<&[Vec<u8>]>) -> Vec<u8> {
+/// A description file.
+pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     let ImageDescription {
+        uuid,
         stack_toml,
         size_bytes,
         nodes,
@@ -36,27 +30,22 @@ pub(super) fn encode(description: &ImageDescription, layers: Option<&[Vec<u8>]>)
         body.extend(node.blocks.0.to_le_bytes());
         body.extend(node.name.as_bytes());
     }
-    for layer in layers.unwrap_or(&[]) {
-        body.extend((layer.len() as u64).to_le_bytes());
-        body.extend(layer);
-    }
     let mut bytes = MAGIC.to_vec();
     bytes.extend(FORMAT_VERSION.to_le_bytes());
-    bytes.extend(if layers.is_some() { CLEAN } else { 0 }.to_le_bytes());
+    bytes.extend((nodes.len() as u32).to_le_bytes());
+    bytes.extend(uuid.0);
     bytes.extend(size_bytes.to_le_bytes());
     bytes.extend((stack_toml.len() as u64).to_le_bytes());
-    bytes.extend((nodes.len() as u32).to_le_bytes());
-    bytes.extend((layers.map_or(0, <[_]>::len) as u32).to_le_bytes());
     bytes.extend((body.len() as u64).to_le_bytes());
     bytes.extend(crc32c::crc32c(&body).to_le_bytes());
-    bytes.extend([0; 8]);
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
     debug_assert_eq!(bytes.len(), HEADER_BYTES);
     bytes.extend(body);
     bytes
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<State, FormatError> {
+/// The description in a file.
+pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     let damaged = FormatError::Damaged;
     let mut header = Fields {
         bytes: bytes
@@ -64,7 +53,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<State, FormatError> {
             .ok_or(damaged("it is shorter than its header"))?,
     };
     if header.take(MAGIC.len())? != MAGIC {
-        return Err(damaged("it does not begin with the mark of a state file"));
+        return Err(damaged("it does not begin with the mark of an image"));
     }
     // Another version may have another header, so nothing else is judged before it.
     let version = header.u32()?;
@@ -75,10 +64,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<State, FormatError> {
     if crc32c::crc32c(covered).to_le_bytes() != checksum {
         return Err(damaged("the checksum of the header is wrong"));
     }
-    let flags = header.u32()?;
+    let nodes = header.u32()?;
+    let uuid = Uuid(header.take(16)?.try_into().expect("16 bytes"));
     let size_bytes = header.u64()?;
     let toml_bytes = header.u64()?;
-    let (nodes, layers) = (header.u32()?, header.u32()?);
     let (body_bytes, body_checksum) = (header.u64()?, header.u32()?);
     let body = &bytes[HEADER_BYTES..];
     if body.len() as u64 != body_bytes {
@@ -97,23 +86,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<State, FormatError> {
             Ok(ImageNode { name, blocks })
         })
         .collect::<Result<_, FormatError>>()?;
-    let layers = (0..layers)
-        .map(|_| {
-            let length = body.u64()?;
-            Ok(body.take(length as usize)?.to_vec())
-        })
-        .collect::<Result<_, FormatError>>()?;
     if !body.bytes.is_empty() {
         return Err(damaged("bytes follow the last entry"));
     }
-    Ok(State {
-        clean: flags & CLEAN != 0,
-        description: ImageDescription {
-            stack_toml,
-            size_bytes,
-            nodes,
-        },
-        layers,
+    Ok(ImageDescription {
+        uuid,
+        stack_toml,
+        size_bytes,
+        nodes,
     })
 }
 

@@ -1,31 +1,27 @@
-//! The directory a stack is served from: one sparse file per disk, and what the layers left behind
-//! at the last clean shutdown.
+//! The directory a stack is served from: one sparse file per disk, and what it was made for.
 //!
-//! An [`Image`] is closed: it can be looked at. [`Image::begin_use`] removes its clean mark from
-//! the medium and gives an [`ImageInUse`], whose disks may be written to. Only
-//! [`ImageInUse::close_cleanly`] sets the mark again, so a server that ends in any other way
-//! leaves an image that will be refused.
+//! What the layers know is on their members, so the directory itself has no state: it is described
+//! once, when it is made. A [`NewImage`] is one that is being made; it becomes an image with
+//! [`NewImage::finish`], after its members were formatted, and leaves nothing behind otherwise.
 
+mod directory;
 mod format;
 
+use directory::{Directory, system};
+use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
-use rustix::fs::FlockOperation;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use format::FORMAT_VERSION;
 
-/// The file that makes a directory an image.
-const STATE_FILE: &str = "state";
-/// It is written under this name first, and renamed.
-const NEW_STATE_FILE: &str = "state.new";
-/// What the file of a disk is called after the name of its node.
-const NODE_SUFFIX: &str = ".img";
-
 /// What an image was made for. It does not change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImageDescription {
+    /// The name of the set that its members form.
+    pub uuid: Uuid,
     /// The stack as TOML, resolved.
     pub stack_toml: String,
     /// The size of the device that is served.
@@ -43,7 +39,7 @@ pub struct ImageNode {
     pub blocks: BlockCount,
 }
 
-/// Why an image cannot be made, used or closed.
+/// Why an image cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// There is nothing to open.
@@ -66,9 +62,14 @@ pub enum ImageError {
     },
     /// It was made by a build with another format.
     #[error(
-        "the image in {dir} has format version {found}, this build reads version {expected}",
+        "the image in {dir} has format version {found}, this build reads version {expected}{hint}",
         dir = dir.display(),
-        expected = FORMAT_VERSION
+        expected = FORMAT_VERSION,
+        hint = if *found < FORMAT_VERSION {
+            ": copy its data with the build that made it, and create it anew"
+        } else {
+            ""
+        }
     )]
     OtherVersion {
         /// The directory.
@@ -76,19 +77,10 @@ pub enum ImageError {
         /// The version in the file.
         found: u32,
     },
-    /// The server that used it last did not end in order.
-    #[error(
-        "the image in {dir} was not closed cleanly: what it holds may be stale, so it is refused",
-        dir = dir.display()
-    )]
-    NotClosedCleanly {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// The state file is not what was written.
+    /// The description is not what was written.
     #[error("{path} is damaged: {what}", path = path.display())]
     Damaged {
-        /// The state file.
+        /// The description file.
         path: PathBuf,
         /// What was found.
         what: &'static str,
@@ -111,27 +103,34 @@ pub enum ImageError {
     },
 }
 
-/// An image that was closed cleanly and that nobody else can open.
-#[derive(Debug)]
-pub struct Image {
-    directory: Directory,
-    description: ImageDescription,
-    states: Vec<Vec<u8>>,
+/// A name for a new set of members, random (RFC 9562, version 4).
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn new_uuid() -> io::Result<Uuid> {
+    let mut bytes = [0; 16];
+    let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    assert_eq!(count, bytes.len(), "a short request is answered whole");
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(Uuid(bytes))
 }
 
-/// An image whose disks may be written to.
+/// An image that is being made: its files are there, empty. Unless it is finished they are removed
+/// again.
 #[derive(Debug)]
-pub struct ImageInUse {
+pub struct NewImage {
     directory: Directory,
     description: ImageDescription,
+    created: Vec<PathBuf>,
 }
 
-impl Image {
-    /// Makes an image: the directory if it is not there, a sparse file per disk, and the state.
+impl NewImage {
+    /// Makes the directory if it is not there, and a sparse file per disk, all durably.
     ///
     /// # Errors
-    /// When there is one already or the system refuses; then no file is left behind.
-    pub fn create(dir: &Path, description: &ImageDescription) -> Result<(), ImageError> {
+    /// When there is an image already or the system refuses; then no file is left behind.
+    pub fn begin(dir: &Path, description: ImageDescription) -> Result<NewImage, ImageError> {
         for node in &description.nodes {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             if node.name.is_empty() || !node.name.chars().all(plain) {
@@ -139,56 +138,90 @@ impl Image {
                 return Err(ImageError::NodeName { name });
             }
         }
-        fs::create_dir_all(dir).map_err(system("create", dir))?;
-        let directory = Directory::lock(dir)?;
-        if directory.state_path().exists() {
+        let directory = Directory::create(dir)?;
+        if directory.holds_image() {
             let dir = dir.to_owned();
             return Err(ImageError::Exists { dir });
         }
-        let mut created = Vec::new();
-        let result = create_files(&directory, description, &mut created);
-        if result.is_err() {
-            for path in created {
-                // The first error is the one to report.
-                let _ = fs::remove_file(path);
-            }
-        }
-        result
+        let mut image = NewImage {
+            directory,
+            description,
+            created: Vec::new(),
+        };
+        image.create_files()?;
+        Ok(image)
     }
 
-    /// Opens an image and keeps other processes out of it.
+    fn create_files(&mut self) -> Result<(), ImageError> {
+        for node in &self.description.nodes {
+            let path = self.directory.node_path(&node.name);
+            let file = File::create_new(&path).map_err(system("create", &path))?;
+            self.created.push(path.clone());
+            file.set_len(node.blocks.bytes())
+                .and_then(|()| file.sync_all())
+                .map_err(system("create", &path))?;
+        }
+        self.directory.synchronise()
+    }
+
+    /// The file of a disk; `None` when the image has no such node.
+    pub fn node_path(&self, name: &str) -> Option<PathBuf> {
+        node_path(&self.directory, &self.description, name)
+    }
+
+    /// Describes the directory, durably, which makes it an image.
     ///
     /// # Errors
-    /// When there is none, another process has it, or it was not closed cleanly.
+    /// When the system refuses; then no file is left behind.
+    pub fn finish(mut self) -> Result<(), ImageError> {
+        self.directory
+            .describe(&format::encode(&self.description))?;
+        self.created.clear();
+        Ok(())
+    }
+}
+
+impl Drop for NewImage {
+    fn drop(&mut self) {
+        for path in self.created.drain(..) {
+            // What went wrong first is the error to report.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// An image that nobody else can open.
+#[derive(Debug)]
+pub struct Image {
+    directory: Directory,
+    description: ImageDescription,
+}
+
+impl Image {
+    /// Opens an image and keeps other processes out of it. Nothing is written.
+    ///
+    /// # Errors
+    /// When there is none, another process has it, or its description cannot be read.
     pub fn open(dir: &Path) -> Result<Image, ImageError> {
-        let missing = || ImageError::Missing {
-            dir: dir.to_owned(),
-        };
-        if !dir.join(STATE_FILE).exists() {
-            return Err(missing());
-        }
-        let directory = Directory::lock(dir)?;
-        let path = directory.state_path();
+        let dir_owned = || dir.to_owned();
+        let (directory, path) = Directory::open(dir)?;
         let bytes = fs::read(&path).map_err(system("read", &path))?;
-        let state = match format::decode(&bytes) {
-            Ok(state) => state,
-            Err(format::FormatError::OtherVersion(found)) => {
-                let dir = dir.to_owned();
-                return Err(ImageError::OtherVersion { dir, found });
-            }
-            Err(format::FormatError::Damaged(what)) => {
-                return Err(ImageError::Damaged { path, what });
-            }
-        };
-        if !state.clean {
-            let dir = dir.to_owned();
-            return Err(ImageError::NotClosedCleanly { dir });
-        }
+        let description = format::decode(&bytes).map_err(|error| match error {
+            format::FormatError::OtherVersion(found) => ImageError::OtherVersion {
+                dir: dir_owned(),
+                found,
+            },
+            format::FormatError::Damaged(what) => ImageError::Damaged { path, what },
+        })?;
         Ok(Image {
             directory,
-            description: state.description,
-            states: state.layers,
+            description,
         })
+    }
+
+    /// True when a directory is an image, of whatever version.
+    pub fn is_in(dir: &Path) -> bool {
+        directory::description_in(dir).is_some()
     }
 
     /// What it was made for.
@@ -196,134 +229,29 @@ impl Image {
         &self.description
     }
 
-    /// What the layers left behind, as [`Stack::save`](imbrex_core::stack::Stack::save) returned
-    /// it; empty when the image was never used.
-    pub fn layer_states(&self) -> &[Vec<u8>] {
-        &self.states
-    }
-
     /// The file of a disk; `None` when the image has no such node.
     pub fn node_path(&self, name: &str) -> Option<PathBuf> {
         node_path(&self.directory, &self.description, name)
     }
 
-    /// Removes the clean mark, durably. To be called when all else that can fail is done.
-    ///
-    /// # Errors
-    /// When the system refuses; the image is then as it was.
-    pub fn begin_use(self) -> Result<ImageInUse, ImageError> {
-        self.directory
-            .replace_state(&format::encode(&self.description, None))?;
-        Ok(ImageInUse {
-            directory: self.directory,
-            description: self.description,
-        })
-    }
-}
-
-impl ImageInUse {
-    /// The file of a disk; `None` when the image has no such node.
-    pub fn node_path(&self, name: &str) -> Option<PathBuf> {
-        node_path(&self.directory, &self.description, name)
+    /// True when the last server that used it did not end in order.
+    pub fn was_interrupted(&self) -> bool {
+        self.directory.is_marked_in_use()
     }
 
-    /// Makes the files of all disks durable, then keeps the states of the layers beside them and
-    /// sets the clean mark.
-    ///
-    /// # Errors
-    /// When the system refuses; the image is then not clean.
-    pub fn close_cleanly(self, layer_states: &[Vec<u8>]) -> Result<(), ImageError> {
-        for node in &self.description.nodes {
-            let path = self.directory.node_path(&node.name);
-            OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .and_then(|file| file.sync_all())
-                .map_err(system("synchronise", &path))?;
-        }
-        let bytes = format::encode(&self.description, Some(layer_states));
-        self.directory.replace_state(&bytes)
+    /// Marks the image as in use. The mark is for the message at the next start alone, so no error
+    /// stops a server; whether there is something to recover is written on the members.
+    pub fn mark_in_use(&self) {
+        self.directory.mark_in_use();
+    }
+
+    /// Removes the mark, when the layers have gone down in order.
+    pub fn close(self) {
+        self.directory.remove_mark();
     }
 }
 
 fn node_path(directory: &Directory, of: &ImageDescription, name: &str) -> Option<PathBuf> {
     let node = of.nodes.iter().find(|node| node.name == name)?;
     Some(directory.node_path(&node.name))
-}
-
-fn create_files(
-    directory: &Directory,
-    description: &ImageDescription,
-    created: &mut Vec<PathBuf>,
-) -> Result<(), ImageError> {
-    for node in &description.nodes {
-        let path = directory.node_path(&node.name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(system("create", &path))?;
-        created.push(path.clone());
-        file.set_len(node.blocks.bytes())
-            .and_then(|()| file.sync_all())
-            .map_err(system("create", &path))?;
-    }
-    created.push(directory.state_path());
-    directory.replace_state(&format::encode(description, Some(&[])))
-}
-
-/// The directory of an image, locked against other processes for as long as it is open.
-#[derive(Debug)]
-struct Directory {
-    path: PathBuf,
-    file: File,
-}
-
-impl Directory {
-    fn lock(path: &Path) -> Result<Directory, ImageError> {
-        let file = File::open(path).map_err(system("open", path))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Directory {
-                path: path.to_owned(),
-                file,
-            }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(ImageError::InUse {
-                dir: path.to_owned(),
-            }),
-            Err(errno) => Err(system("lock", path)(errno.into())),
-        }
-    }
-
-    fn state_path(&self) -> PathBuf {
-        self.path.join(STATE_FILE)
-    }
-
-    fn node_path(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}{NODE_SUFFIX}"))
-    }
-
-    /// Replaces the state file as a whole: a crash leaves the old one or the new one.
-    fn replace_state(&self, bytes: &[u8]) -> Result<(), ImageError> {
-        let (new, path) = (self.path.join(NEW_STATE_FILE), self.state_path());
-        File::create(&new)
-            .and_then(|mut file| {
-                file.write_all(bytes)?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&new, &path))
-            .and_then(|()| self.file.sync_all())
-            .map_err(|source| {
-                let _ = fs::remove_file(&new);
-                system("write", &path)(source)
-            })
-    }
-}
-
-fn system(action: &'static str, path: &Path) -> impl Fn(io::Error) -> ImageError {
-    let path = path.to_owned();
-    move |source| ImageError::System {
-        action,
-        path: path.clone(),
-        source,
-    }
 }

@@ -192,7 +192,7 @@ fn a_failed_flush_is_never_followed_by_a_good_one() {
     let error = server.join().expect_err("the last flush fails too");
     assert_eq!(
         error.to_string(),
-        "the flush at the end failed (medium error): the image must not be taken for clean"
+        "the flush at the end failed (medium error): writes that no earlier flush covers may be lost"
     );
 }
 

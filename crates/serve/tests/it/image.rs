@@ -1,7 +1,8 @@
 //! Images: created, used, closed, and all the ways in which one is refused.
 
+use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
-use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode};
+use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode, NewImage, new_uuid};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -12,71 +13,65 @@ fn description() -> ImageDescription {
         blocks: BlockCount(blocks),
     };
     ImageDescription {
+        uuid: Uuid([0xa5; 16]),
         stack_toml: "name = \"pöre\"\n".into(),
         size_bytes: 40_960,
         nodes: vec![node("ssd", 3), node("smr", 1 << 28)],
     }
 }
 
+fn create(dir: &Path) -> Result<(), ImageError> {
+    NewImage::begin(dir, description())?.finish()
+}
+
 fn refusal(dir: &Path) -> String {
     Image::open(dir).expect_err("a refusal").to_string()
 }
 
-/// The state file of `description()` as `docs/formats/image.md` draws it, written down by hand.
-fn state_by_hand(version: u32, flags: u32, states: &[&[u8]]) -> Vec<u8> {
+/// The file of `description()` as `docs/formats/image.md` draws it, written down by hand.
+fn image_by_hand(version: u32) -> Vec<u8> {
     let toml = "name = \"pöre\"\n".as_bytes();
     let mut body = toml.to_vec();
     body.extend([3, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
     body.extend(b"ssd");
     body.extend([3, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0]);
     body.extend(b"smr");
-    for state in states {
-        body.extend((state.len() as u64).to_le_bytes());
-        body.extend(*state);
-    }
     let mut bytes = b"IMBREXIM".to_vec();
     bytes.extend(version.to_le_bytes());
-    bytes.extend(flags.to_le_bytes());
+    bytes.extend([2, 0, 0, 0]);
+    bytes.extend([0xa5; 16]);
     bytes.extend([0, 160, 0, 0, 0, 0, 0, 0]);
     bytes.extend([15, 0, 0, 0, 0, 0, 0, 0]);
-    bytes.extend([2, 0, 0, 0]);
-    bytes.extend((states.len() as u32).to_le_bytes());
     bytes.extend((body.len() as u64).to_le_bytes());
     bytes.extend(crc32c::crc32c(&body).to_le_bytes());
-    bytes.extend([0; 8]);
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
     bytes.extend(body);
     bytes
 }
 
 #[test]
-fn the_state_file_is_as_the_page_draws_it() {
+fn the_description_is_as_the_page_draws_it_and_never_changes() {
     let dir = tempfile::tempdir().expect("a directory");
-    Image::create(dir.path(), &description()).expect("an image");
-    let state = dir.path().join("state");
-    let read = || fs::read(&state).expect("a state");
-    assert_eq!(read(), state_by_hand(1, 1, &[]));
-    let image = Image::open(dir.path())
-        .expect("an image")
-        .begin_use()
-        .expect("in use");
-    assert_eq!(read(), state_by_hand(1, 0, &[]));
-    let states = [vec![], vec![1, 2, 3], vec![9; 80]];
-    image.close_cleanly(&states).expect("closed");
-    assert_eq!(read(), state_by_hand(1, 1, &[&[], &[1, 2, 3], &[9; 80]]));
+    let new = NewImage::begin(dir.path(), description()).expect("an image");
+    let path = dir.path().join("image");
+    assert!(!path.exists(), "it is no image before it is finished");
+    new.finish().expect("an image");
+    let read = || fs::read(&path).expect("a description");
+    assert_eq!(read(), image_by_hand(2));
+    let image = Image::open(dir.path()).expect("an image");
+    image.mark_in_use();
+    assert_eq!(read(), image_by_hand(2));
+    image.close();
+    assert_eq!(read(), image_by_hand(2));
 }
 
 #[test]
-fn an_image_comes_back_as_it_was_closed() {
+fn an_image_comes_back_as_it_was_made() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().join("new").join("nested");
-    Image::create(&dir, &description()).expect("an image");
+    create(&dir).expect("an image");
     let image = Image::open(&dir).expect("an image");
     assert_eq!(image.description(), &description());
-    assert!(image.layer_states().is_empty(), "never used");
-    drop(image);
-    let image = Image::open(&dir).expect("looking changes nothing");
-    let image = image.begin_use().expect("in use");
     assert_eq!(image.node_path("none"), None);
     let path = image.node_path("smr").expect("a node");
     let file = OpenOptions::new()
@@ -88,57 +83,71 @@ fn an_image_comes_back_as_it_was_closed() {
     let metadata = file.metadata().expect("metadata");
     assert_eq!(metadata.len(), 1 << 40);
     assert!(metadata.blocks() < 1000, "the file is sparse");
-    let states = [vec![], vec![7; 24], vec![]];
-    image.close_cleanly(&states).expect("closed");
-    let image = Image::open(&dir).expect("an image");
-    assert_eq!(image.description(), &description());
-    assert_eq!(image.layer_states(), states);
 }
 
 #[test]
-fn an_image_not_closed_cleanly_is_refused_for_ever() {
+fn only_an_image_that_was_not_closed_is_said_to_be_interrupted() {
     let dir = tempfile::tempdir().expect("a directory");
-    Image::create(dir.path(), &description()).expect("an image");
-    let image = Image::open(dir.path()).expect("an image");
-    drop(image.begin_use().expect("in use"));
-    let expected = format!(
-        "the image in {} was not closed cleanly: what it holds may be stale, so it is refused",
-        dir.path().display()
-    );
-    for _ in 0..2 {
-        assert_eq!(refusal(dir.path()), expected);
+    create(dir.path()).expect("an image");
+    let open = || Image::open(dir.path()).expect("an image");
+    assert!(!open().was_interrupted());
+    open().mark_in_use();
+    assert!(open().was_interrupted(), "nobody has closed it");
+    open().close();
+    assert!(!open().was_interrupted());
+}
+
+#[test]
+fn two_images_have_two_names() {
+    let names = [new_uuid(), new_uuid()].map(|name| name.expect("random bytes"));
+    assert_ne!(names[0], names[1]);
+    for name in names {
+        assert_eq!((name.0[6] >> 4, name.0[8] >> 6), (4, 2), "{name}");
     }
 }
 
 #[test]
 fn an_image_in_use_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
-    Image::create(dir.path(), &description()).expect("an image");
+    create(dir.path()).expect("an image");
     let expected = format!(
         "the image in {} is in use by another process",
         dir.path().display()
     );
     let image = Image::open(dir.path()).expect("an image");
     assert_eq!(refusal(dir.path()), expected);
-    let image = image.begin_use().expect("in use");
-    assert_eq!(refusal(dir.path()), expected);
-    image.close_cleanly(&[]).expect("closed");
+    image.close();
     Image::open(dir.path()).expect("free again");
 }
 
 #[test]
 fn an_image_of_another_version_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
-    Image::create(dir.path(), &description()).expect("an image");
-    let mut state = state_by_hand(2, 1, &[]);
+    create(dir.path()).expect("an image");
+    let path = dir.path().join("image");
+    let mut newer = image_by_hand(3);
     // Nothing else of another version can be judged, its checksums included.
-    state[60] ^= 1;
-    fs::write(dir.path().join("state"), state).expect("a state");
-    let expected = format!(
-        "the image in {} has format version 2, this build reads version 1",
-        dir.path().display()
+    newer[60] ^= 1;
+    fs::write(&path, newer).expect("a description");
+    let shown = dir.path().display();
+    assert_eq!(
+        refusal(dir.path()),
+        format!("the image in {shown} has format version 3, this build reads version 2")
     );
-    assert_eq!(refusal(dir.path()), expected);
+    // Version 1 had another file.
+    fs::remove_file(&path).expect("the description");
+    let mut older = b"IMBREXIM\x01\0\0\0".to_vec();
+    older.resize(200, 0);
+    fs::write(dir.path().join("state"), older).expect("a state");
+    assert_eq!(
+        refusal(dir.path()),
+        format!(
+            "the image in {shown} has format version 1, this build reads version 2: copy its data with the \
+             build that made it, and create it anew"
+        )
+    );
+    let error = create(dir.path()).expect_err("it is an image");
+    assert!(matches!(error, ImageError::Exists { .. }));
 }
 
 #[test]
@@ -149,8 +158,8 @@ fn no_image_and_a_second_image_are_refused() {
     let missing = dir.path().join("none");
     let expected = format!("there is no image in {}", missing.display());
     assert_eq!(refusal(&missing), expected);
-    Image::create(dir.path(), &description()).expect("an image");
-    let error = Image::create(dir.path(), &description()).expect_err("a second one");
+    create(dir.path()).expect("an image");
+    let error = create(dir.path()).expect_err("a second one");
     assert_eq!(
         error.to_string(),
         format!("there is already an image in {shown}")
@@ -162,7 +171,7 @@ fn no_image_and_a_second_image_are_refused() {
 fn a_failed_creation_leaves_no_file_behind() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("smr.img"), "precious").expect("a file");
-    let error = Image::create(dir.path(), &description()).expect_err("a file in the way");
+    let error = create(dir.path()).expect_err("a file in the way");
     let expected = format!(
         "cannot create {}: File exists (os error 17)",
         dir.path().join("smr.img").display()
@@ -176,7 +185,7 @@ fn a_failed_creation_leaves_no_file_behind() {
     for name in ["", "a/b", "..", "x y"] {
         let mut description = description();
         description.nodes[0].name = name.into();
-        let error = Image::create(dir.path(), &description).expect_err("a bad name");
+        let error = NewImage::begin(dir.path(), description).expect_err("a bad name");
         assert!(matches!(error, ImageError::NodeName { .. }));
         let expected =
             format!("the node name `{name}` cannot name a file: use letters, digits, `-` and `_`");
@@ -184,18 +193,27 @@ fn a_failed_creation_leaves_no_file_behind() {
     }
 }
 
-/// Every bit of the state file is covered: none can flip unseen.
 #[test]
-fn a_damaged_state_is_refused() {
+fn an_image_that_is_not_finished_leaves_no_file_behind() {
     let dir = tempfile::tempdir().expect("a directory");
-    Image::create(dir.path(), &description()).expect("an image");
-    let path = dir.path().join("state");
-    let good = state_by_hand(1, 1, &[&[], &[5; 16]]);
+    let new = NewImage::begin(dir.path(), description()).expect("an image");
+    assert!(new.node_path("ssd").expect("a node").exists());
+    drop(new);
+    assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 0);
+}
+
+/// Every bit of the description is covered: none can flip unseen.
+#[test]
+fn a_damaged_description_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    create(dir.path()).expect("an image");
+    let path = dir.path().join("image");
+    let good = image_by_hand(2);
     for at in 0..good.len() {
         for bit in 0..8 {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << bit;
-            fs::write(&path, bytes).expect("a state");
+            fs::write(&path, bytes).expect("a description");
             let error = Image::open(dir.path()).expect_err("a refusal");
             let is_version = (8..12).contains(&at);
             assert_eq!(matches!(error, ImageError::OtherVersion { .. }), is_version);
@@ -203,10 +221,10 @@ fn a_damaged_state_is_refused() {
         }
     }
     for length in 0..good.len() {
-        fs::write(&path, &good[..length]).expect("a state");
+        fs::write(&path, &good[..length]).expect("a description");
         assert!(Image::open(dir.path()).is_err(), "cut to {length} bytes");
     }
-    fs::write(&path, b"").expect("a state");
+    fs::write(&path, b"").expect("a description");
     let expected = format!(
         "{} is damaged: it is shorter than its header",
         path.display()

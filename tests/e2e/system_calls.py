@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""What the server asks of the operating system, from a system-call trace: a created image is durable with the
+directories that name it, a flush synchronises every member that was written, a short write is continued, and a
+failed synchronisation is never forgotten."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+
+from _kill import Killable
+from _serving import IMBREX, SCRATCH, create, need
+
+need("strace")
+if subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], check=False).returncode != 0:
+    print("skipped: strace may not trace here")
+    raise SystemExit(77)
+
+BLOCK = 4096
+READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
+EIO = 5
+CALLS = "openat,mkdir,rename,fsync,fdatasync,pwrite64,fallocate"
+
+
+class Client:
+    """As much of an NBD client as the test needs, with errors as numbers."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(path))
+        self.take(18)
+        self.socket.sendall(struct.pack(">I", 3))
+        # Go, with the default export and no requests for information.
+        self.socket.sendall(struct.pack(">QIIIH", 0x49484156454F5054, 7, 6, 0, 0))
+        while True:
+            _, _, kind, length = struct.unpack(">QIII", self.take(20))
+            self.take(length)
+            if kind == 1:
+                break
+
+    def take(self, count):
+        taken = b""
+        while len(taken) < count:
+            part = self.socket.recv(count - len(taken))
+            assert part, "the server hung up"
+            taken += part
+        return taken
+
+    def call(self, command, offset=0, length=0, content=b""):
+        """Answers the error and what was read."""
+        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, command, 1, offset, length) + content)
+        _, error, _ = struct.unpack(">IIQ", self.take(16))
+        return error, self.take(length) if command == READ and error == 0 else b""
+
+    def write(self, block, content):
+        return self.call(WRITE, block * BLOCK, len(content), content)[0]
+
+    def read(self, block):
+        return self.call(READ, block * BLOCK, BLOCK)
+
+    def flush(self):
+        return self.call(FLUSH)[0]
+
+    def close(self):
+        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, DISCONNECT, 2, 0, 0))
+        self.socket.close()
+
+
+class Traced(Killable):
+    """A server under strace. `process` is strace itself, which passes no signal on."""
+
+    def __init__(self, stack, data, *injections):
+        super().__init__(stack, data)
+        self.trace = SCRATCH / "trace"
+        injected = [word for injection in injections for word in ("-e", f"inject={injection}")]
+        # -I 2: strace dies of a signal only when what it traces has.
+        self.command = ["strace", "-f", "-y", "-I", "2", "-o", self.trace, "-e", f"trace={CALLS}", *injected,
+                        *self.command]
+
+    def start(self, **options):
+        super().start(**options)
+        children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        with open(children, encoding="ascii") as file:
+            self.server_pid = int(file.read().split()[0])
+        return self
+
+    def __exit__(self, kind, *rest):
+        if self.process.poll() is None:
+            os.kill(self.server_pid, signal.SIGKILL)
+        self.process.communicate()
+        super().__exit__(kind, *rest)
+
+    def calls(self):
+        """Calls so far as (name, path of the descriptor, whole line), in order."""
+        text = self.trace.read_text(encoding="utf-8", errors="replace")
+        found = re.finditer(r"^\d+ +(\w+)\((?:\d+<([^>]*)>)?.*$", text, re.MULTILINE)
+        return [(match[1], match[2] or "", match[0]) for match in found]
+
+
+def stop(server):
+    subprocess.run(["kill", "-TERM", str(server.server_pid)], check=True)
+    server.process.wait(timeout=60)
+    return server.process.returncode
+
+
+def create_is_durable():
+    trace, data = SCRATCH / "create.trace", SCRATCH / "new" / "image"
+    subprocess.run(["strace", "-f", "-y", "-o", trace, "-e", f"trace={CALLS}", IMBREX, "create", "pore",
+                    "--data", data, "--size", "64MiB"], check=True)
+    lines = trace.read_text(encoding="utf-8").splitlines()
+
+    def last(pattern):
+        found = [index for index, line in enumerate(lines) if re.search(pattern, line)]
+        assert found, f"no call like {pattern} in\n" + "\n".join(lines)
+        return found[-1]
+
+    last(rf"fsync\(\d+<{SCRATCH}>\)")
+    last(rf"fsync\(\d+<{SCRATCH}/new>\)")
+    named = last(r"rename\(.*image\.new")
+    for node in ("smr", "ssd"):
+        member = rf"{data}/{node}\.img"
+        made = last(rf"openat\(.*{member}.*O_CREAT")
+        assert last(rf"fsync\(\d+<{member}>\)") > made
+        formatted, kept = last(rf"pwrite64\(\d+<{member}>"), last(rf"fdatasync\(\d+<{member}>\)")
+        assert made < formatted < kept < named, f"{node}: {made}, {formatted}, {kept}, {named}"
+    assert last(r"fsync\(\d+<.*image\.new>\)") < named, "the description is durable before it has its name"
+    assert last(rf"fsync\(\d+<{data}>\)") > named, "and its name after it"
+
+
+def flush_reaches_every_member():
+    data = create("pore", "64MiB", "cache.capacity=1MiB", "translation.persistent_cache=8MiB")
+    with Traced("pore", data) as server:
+        client = Client(server.socket)
+        flushes = 0
+        for number in range(6):
+            before = len(server.calls())
+            # More than the cache holds, so that both members are written.
+            for block in range(400):
+                assert client.write(block * 7 % 4000, bytes([number + 1]) * BLOCK) == 0
+            assert client.flush() == 0
+            calls = server.calls()[before:]
+            for node in ("smr", "ssd"):
+                own = [(index, name) for index, (name, path, _) in enumerate(calls)
+                       if path.endswith(f"{node}.img")]
+                written = [index for index, name in own if name in ("pwrite64", "fallocate")]
+                synced = [index for index, name in own if name == "fdatasync"]
+                assert written, f"{node} was not written in round {number}"
+                assert synced, f"{node} was not synchronised in round {number}"
+                flushes += 1
+        # With nothing under way the last call on each member is its synchronisation.
+        assert client.flush() == 0
+        client.close()
+        assert stop(server) == 0, server.said()
+    for node in ("smr", "ssd"):
+        own = [name for name, path, _ in server.calls() if path.endswith(f"{node}.img")]
+        assert own[-1] == "fdatasync", f"{node} ends with {own[-3:]}"
+    assert flushes == 12
+
+
+def a_short_write_is_continued():
+    data = create("cmr-only", "64MiB")
+    # The kernel takes the first block of a write of two, which here is one of zeroes as before.
+    with Traced("cmr-only", data, f"pwrite64:retval={BLOCK}:when=1") as server:
+        client = Client(server.socket)
+        assert client.write(10, bytes(BLOCK) + b"\7" * BLOCK) == 0
+        assert client.read(11) == (0, b"\7" * BLOCK)
+        client.close()
+        assert stop(server) == 0, server.said()
+    written = [line for name, _, line in server.calls() if name == "pwrite64"]
+    assert f"{2 * BLOCK}, {10 * BLOCK}) = {BLOCK} (INJECTED)" in written[0], written
+    assert f"{BLOCK}, {11 * BLOCK}) = {BLOCK}" in written[1], written
+
+
+def errors_are_told_apart():
+    data = create("cmr-only", "64MiB")
+    for name, expected in (("ENOSPC", 28), ("EDQUOT", 28), ("EIO", EIO)):
+        with Traced("cmr-only", data, f"pwrite64:error={name}:when=1") as server:
+            client = Client(server.socket)
+            assert client.write(1, b"\1" * BLOCK) == expected, name
+            assert client.write(1, b"\2" * BLOCK) == 0, "the next one is as good as any"
+            client.close()
+            assert stop(server) == 0, server.said()
+
+
+def a_failed_flush_is_remembered(stack, node, *settings):
+    data = create(stack, "64MiB", *settings)
+    # The first ones are those of opening; then one fails, and all after it would succeed.
+    with Traced(stack, data) as server:
+        opening = sum(name == "fdatasync" for name, _, _ in server.calls())
+        assert stop(server) == 0
+    with Traced(stack, data, f"fdatasync:error=EIO:when={opening + 1}") as server:
+        client = Client(server.socket)
+        assert client.write(3, b"\3" * BLOCK) == 0
+        assert client.flush() == EIO
+        for _ in range(3):
+            assert client.flush() == EIO, "a later flush must not pretend"
+        assert client.write(4, b"\4" * BLOCK) == EIO
+        assert client.read(3) == (0, b"\3" * BLOCK), "reads go on"
+        client.close()
+        assert stop(server) == 1
+    said = server.said()
+    assert len(re.findall(r"fdatasync failed: Input/output error", said)) == 1, said
+    assert re.search(rf"imbrex: .*{node}\.img: fdatasync failed", said), said
+    assert "the flush at the end failed (medium error)" in said, said
+
+
+def a_second_signal_ends_at_once():
+    data = create("cmr-only", "64MiB")
+    with Traced("cmr-only", data, "fdatasync:delay_enter=4000000") as server:
+        client = Client(server.socket)
+        assert client.write(3, b"\3" * BLOCK) == 0
+        subprocess.run(["kill", "-TERM", str(server.server_pid)], check=True)
+        try:
+            server.process.wait(timeout=1)
+            raise AssertionError("it did not wait for the flush")
+        except subprocess.TimeoutExpired:
+            pass
+        subprocess.run(["kill", "-TERM", str(server.server_pid)], check=True)
+        # The tracer holds the thread that synchronises until its time is over; the status tells.
+        assert server.process.wait(timeout=60) == 130
+    with Killable("cmr-only", data) as server:
+        assert "was not closed in order: recovered in" in server.said()
+        client = Client(server.socket)
+        assert client.read(3) == (0, b"\3" * BLOCK)
+        client.close()
+
+
+create_is_durable()
+a_short_write_is_continued()
+errors_are_told_apart()
+a_failed_flush_is_remembered("cmr-only", "cmr")
+a_second_signal_ends_at_once()
+flush_reaches_every_member()
+a_failed_flush_is_remembered("lru", "ssd", "cache.capacity=4MiB")
