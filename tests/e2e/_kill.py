@@ -3,8 +3,9 @@
 import os
 import signal
 import subprocess
+import time
 
-from _serving import SCRATCH, Serving
+from _serving import SCRATCH, START_TIMEOUT_S, Serving
 
 # What a program that has lost its device may say before it is cut off.
 OUTPUT_BYTES_MAX = 1 << 20
@@ -17,6 +18,16 @@ class Killable(Serving):
         said = open(SCRATCH / "said", "wb")
         self.said_file = said
         return self.start(stderr=said)
+
+    def start(self, **options):
+        super().start(**options)
+        # Clients can connect before the layers are up; what is said of a recovery comes first.
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while "imbrex: serving" not in self.said():
+            assert self.process.poll() is None, f"the server ended: {self.said()}"
+            assert time.monotonic() < deadline, "the layers are not up"
+            time.sleep(0.01)
+        return self
 
     def kill(self):
         """Ends it as `kill -9` does."""
