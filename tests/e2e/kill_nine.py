@@ -2,7 +2,8 @@
 """fio writes to a served PORE stack, the server is killed with SIGKILL in the middle, started again, and fio
 verifies every block that it had been told is written. 3 rounds, or 20 under IMBREX_SOAK=1.
 
-fio's own record of what is complete counts answered writes, not flushed ones. The death of a process loses no
+One request at a time, because fio's record of what is complete says how many writes were, in their order. It counts
+answered writes, not flushed ones. The death of a process loses no
 answered write, so nothing may be missing; after a power cut fio would ask for more than a disk promises."""
 
 import os
@@ -19,7 +20,7 @@ data = create("pore", "4GiB", "cache.capacity=24MiB", "translation.persistent_ca
 
 def fio(server, seed, *options):
     return ["fio", "--name=v", "--ioengine=nbd", f"--uri={server.uri}", "--rw=randwrite", "--size=2G",
-            "--bsrange=4k-64k", "--iodepth=16", "--verify=crc32c", "--verify_fatal=1", "--fsync=64",
+            "--bsrange=4k-64k", "--iodepth=1", "--verify=crc32c", "--verify_fatal=1", "--fsync=64",
             f"--randseed={seed}", *options]
 
 

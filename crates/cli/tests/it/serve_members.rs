@@ -41,7 +41,9 @@ fn member(place: &Place, name: &str) -> String {
 }
 
 /// The parts of a file that are not holes, each with its offset.
-fn parts(path: &Path) -> Vec<(u64, Vec<u8>)> {
+type Parts = Vec<(u64, Vec<u8>)>;
+
+fn parts(path: &Path) -> Parts {
     let file = fs::File::open(path).expect("a file");
     let mut parts = Vec::new();
     let mut at = 0;
@@ -56,7 +58,7 @@ fn parts(path: &Path) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Everything in the data directory.
-fn contents(place: &Place) -> Vec<(PathBuf, Vec<(u64, Vec<u8>)>)> {
+fn contents(place: &Place) -> Vec<(PathBuf, Parts)> {
     let entries = fs::read_dir(place.data()).expect("the directory");
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())

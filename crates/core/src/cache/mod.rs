@@ -29,7 +29,6 @@ mod slots;
 mod unlimited;
 
 pub use durable::codec;
-pub use durable::intent::INTENT_PAGES;
 pub use opt::next_uses;
 pub use settings::{
     CacheMode, CacheSettings, CacheSettingsError, OpenZones, PeriodCounter, PolicySettings,

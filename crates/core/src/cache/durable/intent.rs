@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Pages at the end of the backing.
-pub const INTENT_PAGES: u64 = 2;
+pub(in crate::cache) const INTENT_PAGES: u64 = 2;
 /// Smallest region.
 const REGION_BLOCKS_MIN: u64 = 16;
 
