@@ -24,7 +24,7 @@ DEVICE_MIB = 256
 PAIRS = 3
 MEASURE_S = 5
 START_TIMEOUT_S = 30
-TARGET = 0.5
+TARGET = 0.35
 
 
 def fio(uri, name, scratch, *options):

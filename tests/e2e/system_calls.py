@@ -186,23 +186,26 @@ def errors_are_told_apart():
 
 def a_failed_flush_is_remembered(stack, node, *settings):
     data = create(stack, "64MiB", *settings)
-    # The first ones are those of opening; then one fails, and all after it would succeed.
-    with Traced(stack, data) as server:
-        opening = sum(name == "fdatasync" for name, _, _ in server.calls())
-        assert stop(server) == 0
-    with Traced(stack, data, f"fdatasync:error=EIO:when={opening + 1}") as server:
+    with Killable(stack, data) as server:
         client = Client(server.socket)
         assert client.write(3, b"\3" * BLOCK) == 0
+        failing = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(server.process.pid), "-e",
+                                    "trace=fdatasync", "-e", "inject=fdatasync:error=EIO"],
+                                   stderr=subprocess.PIPE, text=True)
+        assert "attached" in failing.stderr.readline()
         assert client.flush() == EIO
+        # From here on the system would synchronise again.
+        failing.send_signal(signal.SIGINT)
+        failing.wait(timeout=30)
         for _ in range(3):
             assert client.flush() == EIO, "a later flush must not pretend"
         assert client.write(4, b"\4" * BLOCK) == EIO
         assert client.read(3) == (0, b"\3" * BLOCK), "reads go on"
         client.close()
-        assert stop(server) == 1
+        server.process.terminate()
+        assert server.process.wait(timeout=60) == 1
     said = server.said()
-    assert len(re.findall(r"fdatasync failed: Input/output error", said)) == 1, said
-    assert re.search(rf"imbrex: .*{node}\.img: fdatasync failed", said), said
+    assert re.search(rf"imbrex: .*{node}\.img: fdatasync failed: Input/output error", said), said
     assert "the flush at the end failed (medium error)" in said, said
 
 
