@@ -1,8 +1,10 @@
 //! The command line.
 
+mod crashtest;
 mod experiments;
 mod read;
 
+pub use crashtest::CrashtestArgs;
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use read::ReadArgs;
 
@@ -49,6 +51,8 @@ pub enum Command {
     /// Look for damage in an image: exit status 0 clean, 1 repaired, 4 damage left, 8 could not run,
     /// 16 wrong usage
     Check(CheckArgs),
+    /// Cut the power and break disks at many points of a small device, and look for lost data
+    Crashtest(CrashtestArgs),
 }
 
 /// Where the requests come from.

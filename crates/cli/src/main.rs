@@ -31,6 +31,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(TraceCommand::Convert(args)) => commands::trace::convert(&args)?,
         Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,
         Command::Create(args) => commands::create::run(&args)?,
+        Command::Crashtest(args) => return commands::crashtest::run(&args),
         Command::Serve(args) => return commands::serve::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args)?,
         Command::Check(args) => return Ok(commands::check::run(&args)),

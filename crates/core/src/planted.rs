@@ -72,7 +72,7 @@ planted_bugs! {
     FailedFlushRetried = "failed-flush-retried",
     /// The checksum of data is not checked when it is read.
     ReadCrcSkipped = "read-crc-skipped",
-    /// A metadata block is accepted whatever address it says it belongs to.
+    /// A metadata block is accepted whatever address or number it says it has.
     CrcWithoutAddress = "crc-without-address",
     /// Recovery overwrites what a second recovery would need.
     RecoveryNotIdempotent = "recovery-not-idempotent",

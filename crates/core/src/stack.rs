@@ -9,6 +9,7 @@ use crate::layer::{Context, Layer};
 use crate::lifecycle::{OpenError, Start};
 use crate::map::ExtentLocks;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
+use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::router::{HostOperation, Message, NodeState, PortState, Router};
 use crate::state::{StateError, StateReader, StateWriter};
@@ -66,6 +67,9 @@ pub struct Stack {
     waiting: Vec<Request>,
     granted: Vec<RequestId>,
     replies: VecDeque<Completion>,
+    /// By the low bit of the tag, for a planted bug alone: a connection has written since it last
+    /// flushed.
+    unflushed: [bool; 2],
 }
 
 impl Stack {
@@ -88,6 +92,17 @@ impl Stack {
             extent,
             buffer,
         } = arrival;
+        if self.router.is_planted(PlantedBug::FlushOwnConnectionOnly) {
+            let unflushed = &mut self.unflushed[(tag.0 & 1) as usize];
+            match operation {
+                Operation::Flush if !core::mem::take(unflushed) => {
+                    let result = Ok(());
+                    return self.replies.push_back(Completion { tag, result });
+                }
+                Operation::Write { .. } | Operation::Zero { .. } => *unflushed = true,
+                _ => {}
+            }
+        }
         buffers.lend(buffer);
         if self.router.node(self.top).disk.is_some() {
             buffers.hand_to_disk(buffer);
@@ -407,6 +422,7 @@ impl StackBuilder {
             waiting: Vec::new(),
             granted: Vec::new(),
             replies: VecDeque::new(),
+            unflushed: [false; 2],
         }
     }
 

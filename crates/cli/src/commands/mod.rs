@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod crashtest;
 pub mod create;
 mod image_shape;
 pub mod inspect;

@@ -6,6 +6,7 @@ mod bad_values;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
+mod crashtest;
 mod experiments;
 mod parity;
 mod serve_members;

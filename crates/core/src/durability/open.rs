@@ -449,7 +449,9 @@ impl Journal {
                 .ok()
                 .filter(|(header, _)| header.generation == self.superblock.epoch);
             match ours {
-                Some((header, payload)) if !opening.stopped && header.sequence == lsn.0 => {
+                Some((header, payload))
+                    if !opening.stopped && (header.sequence == lsn.0 || ignore_address) =>
+                {
                     opening.mark = opening.mark.max(Lsn(header.mark));
                     take_records(opening, lsn, payload, self.settings.member_blocks)?;
                     opening.lsn = Lsn(lsn.0 + 1);

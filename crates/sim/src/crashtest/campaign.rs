@@ -1,22 +1,33 @@
 //! A campaign: for each seed one recorded workload and many points.
 
 use super::coverage::{Coverage, JournalActivity, activity};
+use super::fault_points::{self, FaultClass, Faulty};
 use super::image::{Cut, EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SOAK, Mode};
-use super::recorded::{Afterwards, Recorded, recover_and_judge};
+use super::recorded::{Afterwards, PointReport, Recorded, recover_and_judge};
 use super::subject::{Member, Subject};
 use super::trial::Setting;
 use super::workload::{self, Step};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests of a seed's workload.
 pub const STEPS: usize = 320;
+/// Points of a seed.
+pub const POINTS: u64 = 500;
 /// Every so many points of a mode one has its recovery crashed.
-const DEPTH_EVERY: u64 = 9;
+const DEEP_EVERY: u64 = 7;
+/// Which of them.
+const DEEP_AT: u64 = 6;
 /// Most requests that are served after a recovery.
 const STEPS_AFTER_MAX: u64 = 40;
-/// Points of each kind in turn: the modes, then the faults.
-const TURN: u64 = Mode::ALL.len() as u64;
+/// Points in a turn: one of each mode, then faults.
+pub(super) const TURN: u64 = Mode::ALL.len() as u64 + FAULTS_OF_TURN;
+/// Faults in a turn.
+const FAULTS_OF_TURN: u64 = 2;
 
 /// What a campaign is to do.
 #[derive(Clone, Copy, Debug)]
@@ -49,15 +60,17 @@ pub struct Totals {
     pub points: u64,
     /// By mode.
     pub by_mode: [u64; Mode::ALL.len()],
+    /// By class of fault.
+    pub by_fault: [u64; FaultClass::ALL.len()],
     /// Points with a crashed recovery.
     pub deep: u64,
     /// Points that went on after a recovery.
     pub went_on: u64,
-    /// Blocks read back and judged.
+    /// Blocks read back and judged after crashes.
     pub blocks_judged: u64,
     /// What was pending at the cuts.
     pub coverage: Coverage,
-    /// By seed and member how busy the journal was, and bands rewritten.
+    /// How busy each seed's workload was.
     pub runs: Vec<RunActivity>,
     /// What failed.
     pub failures: Vec<Failure>,
@@ -80,6 +93,8 @@ impl Totals {
         self.points += other.points;
         let modes = self.by_mode.iter_mut().zip(other.by_mode);
         modes.for_each(|(mine, more)| *mine += more);
+        let faults = self.by_fault.iter_mut().zip(other.by_fault);
+        faults.for_each(|(mine, more)| *mine += more);
         self.deep += other.deep;
         self.went_on += other.went_on;
         self.blocks_judged += other.blocks_judged;
@@ -89,12 +104,37 @@ impl Totals {
     }
 }
 
+/// What a point is.
+#[derive(Clone, Debug)]
+pub enum Point {
+    /// The power goes.
+    Crash {
+        /// Which pending writes reach the medium.
+        mode: Mode,
+        /// When, and which in particular.
+        cut: Cut,
+        /// What happens after that.
+        afterwards: Afterwards,
+    },
+    /// Something breaks.
+    Fault {
+        /// What.
+        class: FaultClass,
+        /// Decides the rest.
+        seed: u64,
+    },
+}
+
 /// The points of one seed.
 pub struct SeedCampaign<'a> {
-    setting: Setting<'a>,
+    /// The stack, the seed and the planted bug.
+    pub setting: Setting<'a>,
+    /// The members of the stack.
+    pub members: Vec<Member>,
+    /// The workload that is crashed.
+    pub recorded: Recorded,
     options: Options,
-    members: Vec<Member>,
-    recorded: Recorded,
+    faulty: Option<Faulty<'a>>,
     exhaustive: Vec<(u64, u64)>,
 }
 
@@ -120,11 +160,19 @@ impl<'a> SeedCampaign<'a> {
             seed,
             plant: options.plant,
         };
-        let recorded = Recorded::make(setting, steps).map_err(|what| Failure {
+        let failed = |what| Failure {
             seed,
             point: None,
             what,
-        })?;
+        };
+        let recorded = Recorded::make(setting, steps).map_err(failed)?;
+        let faulty = match options.mode {
+            Some(_) => None,
+            None => {
+                let steps = &steps[..steps.len().min(fault_points::STEPS)];
+                Some(Faulty::make(setting, steps).map_err(failed)?)
+            }
+        };
         let pending_max = match options.soak {
             true => EXHAUSTIVE_PENDING_SOAK,
             false => EXHAUSTIVE_PENDING_MAX,
@@ -139,6 +187,7 @@ impl<'a> SeedCampaign<'a> {
             setting,
             options,
             recorded,
+            faulty,
             exhaustive,
         })
     }
@@ -152,18 +201,21 @@ impl<'a> SeedCampaign<'a> {
         }
     }
 
-    /// Tries one point.
-    ///
-    /// # Errors
-    /// When it fails.
-    pub fn try_point(&self, point: u64, totals: &mut Totals) -> Result<(), Failure> {
-        let seed = self.setting.seed;
-        let (mode, turn) = match self.options.mode {
-            Some(mode) => (mode, point),
-            None => (Mode::ALL[(point % TURN) as usize], point / TURN),
+    /// The point with a number.
+    pub fn point(&self, point: u64) -> Point {
+        let mut rng = Rng::new(self.setting.seed, 1000 + point);
+        let (turn, place) = (point / TURN, point % TURN);
+        let (mode, turn) = match (self.options.mode, Mode::ALL.get(place as usize)) {
+            (Some(mode), _) => (mode, point),
+            (None, Some(mode)) => (*mode, turn),
+            (None, None) => {
+                let number = turn * FAULTS_OF_TURN + place - Mode::ALL.len() as u64;
+                return Point::Fault {
+                    class: FaultClass::ALL[(number % FaultClass::ALL.len() as u64) as usize],
+                    seed: rng.next_u64(),
+                };
+            }
         };
-        totals.points += 1;
-        let mut rng = Rng::new(seed, 1000 + point);
         let cut = match (mode, self.exhaustive.get(turn as usize)) {
             (Mode::Exhaustive, Some((index, subset))) => {
                 let log = self.recorded.log();
@@ -173,41 +225,90 @@ impl<'a> SeedCampaign<'a> {
             _ => self.recorded.draw(mode, &mut rng),
         };
         let afterwards = Afterwards {
-            crashed_recoveries: match turn % DEPTH_EVERY {
-                7 => 1 + rng.below(2),
+            crashed_recoveries: match turn % DEEP_EVERY {
+                DEEP_AT => 1 + rng.below(2),
                 _ => 0,
             },
-            steps: match turn % DEPTH_EVERY {
-                2 | 5 | 7 => 1 + rng.below(STEPS_AFTER_MAX) as usize,
+            steps: match turn % DEEP_EVERY {
+                2 | 5 | DEEP_AT => 1 + rng.below(STEPS_AFTER_MAX) as usize,
                 _ => 0,
             },
             seed: rng.next_u64(),
         };
-        let log = self.recorded.log();
-        totals.by_mode[mode as usize] += 1;
-        totals.deep += u64::from(afterwards.crashed_recoveries > 0);
-        totals.went_on += u64::from(afterwards.steps > 0);
-        let subject = self.setting.subject;
-        totals
-            .coverage
-            .count(&cut, mode, &log, subject, &self.members);
-        let image = cut.image(&log, &self.recorded.base);
-        let oracle = &self.recorded.oracle;
-        match recover_and_judge(self.setting, image, oracle, cut.index, afterwards) {
+        Point::Crash {
+            mode,
+            cut,
+            afterwards,
+        }
+    }
+
+    /// Tries a point.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn outcome(&self, point: &Point) -> Result<PointReport, String> {
+        match point {
+            Point::Crash {
+                mode,
+                cut,
+                afterwards,
+            } => {
+                let image = cut.image(&self.recorded.log(), &self.recorded.base);
+                let oracle = &self.recorded.oracle;
+                recover_and_judge(self.setting, image, oracle, cut.index, *afterwards).map_err(
+                    |what| format!("mode {}, log index {}: {what}", mode.name(), cut.index),
+                )
+            }
+            Point::Fault { class, seed } => {
+                let faulty = self
+                    .faulty
+                    .as_ref()
+                    .expect("faults are part of this campaign");
+                let mut rng = Rng::new(*seed, 53);
+                faulty.try_class(*class, &self.recorded, &mut rng)?;
+                Ok(PointReport::default())
+            }
+        }
+    }
+
+    /// Tries the point with a number and counts it.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn try_point(&self, number: u64, totals: &mut Totals) -> Result<(), Failure> {
+        let point = self.point(number);
+        totals.points += 1;
+        match &point {
+            Point::Crash {
+                mode,
+                cut,
+                afterwards,
+            } => {
+                totals.by_mode[*mode as usize] += 1;
+                totals.deep += u64::from(afterwards.crashed_recoveries > 0);
+                totals.went_on += u64::from(afterwards.steps > 0);
+                let (log, subject) = (self.recorded.log(), self.setting.subject);
+                totals
+                    .coverage
+                    .count(cut, *mode, &log, subject, &self.members);
+            }
+            Point::Fault { class, .. } => totals.by_fault[*class as usize] += 1,
+        }
+        match self.outcome(&point) {
             Ok(report) => {
                 totals.blocks_judged += report.blocks_judged;
                 Ok(())
             }
             Err(what) => Err(Failure {
-                seed,
-                point: Some(point),
-                what: format!("mode {}, log index {}: {what}", mode.name(), cut.index),
+                seed: self.setting.seed,
+                point: Some(number),
+                what,
             }),
         }
     }
 }
 
-/// Runs all points of a seed, or those before the first that fails.
+/// Runs the points of a seed up to the first that fails.
 pub fn run_seed(subject: &Subject, seed: u64, options: Options) -> Totals {
     let mut totals = Totals::default();
     let steps = steps_of(subject, seed);
@@ -227,4 +328,52 @@ pub fn run_seed(subject: &Subject, seed: u64, options: Options) -> Totals {
         }
     }
     totals
+}
+
+/// Runs seeds on several threads. The result does not depend on how many.
+pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: usize) -> Totals {
+    let next = AtomicU64::new(seeds.start);
+    let found = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if !seeds.contains(&seed) {
+                        return;
+                    }
+                    let totals = run_seed(subject, seed, options);
+                    found.lock().expect("no holder panics").insert(seed, totals);
+                }
+            });
+        }
+    });
+    let mut totals = Totals::default();
+    let found = found.into_inner().expect("no holder panics");
+    found.into_values().for_each(|one| totals.add(one));
+    totals
+}
+
+/// How many points it takes to find a planted bug, of at most `limit`; `None` when that many do
+/// not.
+pub fn points_to_find(subject: &Subject, bug: PlantedBug, limit: u64) -> (u64, Option<Failure>) {
+    let mut points = 0;
+    for seed in 0.. {
+        let left = limit - points;
+        let options = Options {
+            points: left.min(POINTS),
+            mode: None,
+            soak: false,
+            plant: Some(bug),
+        };
+        let totals = run_seed(subject, seed, options);
+        points += totals.points;
+        if let Some(failure) = totals.failures.into_iter().next() {
+            return (points, Some(failure));
+        }
+        if points >= limit {
+            break;
+        }
+    }
+    (points, None)
 }

@@ -1,5 +1,6 @@
 //! What can go wrong with a member while it runs.
 
+use super::medium::{Block, Medium};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 
@@ -98,6 +99,8 @@ pub struct FaultState {
     fired: bool,
     /// A block that cannot be read.
     unreadable: Option<(usize, u64)>,
+    /// Blocks that are not where they should be: member, address and content.
+    astray: Vec<(usize, u64, Block)>,
 }
 
 impl FaultState {
@@ -113,6 +116,29 @@ impl FaultState {
     /// True when the fault has happened.
     pub fn has_fired(&self) -> bool {
         self.fired
+    }
+
+    /// Blocks that a lost or misdirected write has taken away: member, address and content.
+    pub fn astray(&self) -> &[(usize, u64, Block)] {
+        &self.astray
+    }
+
+    /// Writes down the blocks that a write to `meant` does not bring, and those that it overwrites
+    /// at `start` instead.
+    pub fn note_astray(
+        &mut self,
+        member: usize,
+        meant: u64,
+        data: &[Block],
+        start: Option<u64>,
+        medium: &Medium,
+    ) {
+        let lost = (meant..).zip(data);
+        self.astray
+            .extend(lost.map(|(at, block)| (member, at, block.clone())));
+        let overwritten = start.map_or(0..0, |start| start..start + data.len() as u64);
+        self.astray
+            .extend(overwritten.map(|at| (member, at, medium.block(at).clone())));
     }
 
     /// How many calls of a kind a member has seen.

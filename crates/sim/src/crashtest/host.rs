@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Instants of a trial before it is declared to be going in circles.
-const INSTANTS_MAX: u64 = 3_000_000;
+const INSTANTS_MAX: u64 = 100_000;
 
 /// Virtual time that never waits for anything outside.
 #[derive(Default)]
@@ -168,47 +168,51 @@ impl Frontend for Host<'_> {
     }
 }
 
-/// Reads the whole device.
-pub struct WholeRead {
-    blocks: u64,
-    next: u64,
+/// Reads parts of the device.
+pub struct Reader {
+    /// What is still to be read, in pieces.
+    to_read: Vec<Extent>,
     seed: u64,
     in_flight: BTreeMap<u64, BufferSlice>,
     /// What was read, by block.
     pub reads: Vec<ReadBack>,
 }
 
-impl WholeRead {
-    /// A read of `blocks` blocks that has not begun.
-    pub fn new(blocks: u64, seed: u64) -> WholeRead {
-        WholeRead {
-            blocks,
-            next: 0,
+impl Reader {
+    /// A read of the whole device of `blocks` blocks.
+    pub fn new(blocks: u64, seed: u64) -> Reader {
+        let starts = (0..blocks).step_by(REQUEST_BLOCKS_MAX as usize);
+        let piece = |start| Extent::new(start, REQUEST_BLOCKS_MAX.min(blocks - start));
+        Reader {
+            to_read: starts.map(piece).collect(),
             seed,
             in_flight: BTreeMap::new(),
             reads: vec![Err(IoError::Invalid); blocks as usize],
         }
     }
+
+    /// Reads what could not be read once more, each block by itself: one bad block fails a whole
+    /// request. True when there is anything.
+    pub fn retry_by_block(&mut self) -> bool {
+        let failed = (0..self.reads.len()).filter(|at| self.reads[*at].is_err());
+        self.to_read = failed.map(|at| Extent::new(at as u64, 1)).collect();
+        !self.to_read.is_empty()
+    }
 }
 
-impl Frontend for WholeRead {
+impl Frontend for Reader {
     fn next_arrival(&self) -> Option<Instant> {
         (!self.finished()).then_some(Instant::ZERO)
     }
 
     fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
-        if self.finished() {
-            return None;
-        }
-        let start = self.next;
-        let blocks = REQUEST_BLOCKS_MAX.min(self.blocks - start);
-        self.next += blocks;
-        let buffer = buffers.allocate(blocks);
-        self.in_flight.insert(start, buffer);
+        let extent = self.to_read.pop()?;
+        let buffer = buffers.allocate(extent.blocks.0);
+        self.in_flight.insert(extent.start.0, buffer);
         Some(Arrival {
-            tag: Tag(start),
+            tag: Tag(extent.start.0),
             operation: Operation::Read,
-            extent: Extent::new(start, blocks),
+            extent,
             buffer,
         })
     }
@@ -225,6 +229,6 @@ impl Frontend for WholeRead {
     }
 
     fn finished(&self) -> bool {
-        self.next == self.blocks
+        self.to_read.is_empty()
     }
 }

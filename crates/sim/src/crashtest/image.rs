@@ -76,7 +76,7 @@ pub struct Tear {
     pub sector: usize,
     /// The sectors before it reached the medium; otherwise it and those after it.
     pub front: bool,
-    /// The sector itself holds noise made from this seed.
+    /// The sector itself holds noise made from this seed, from its start or from its middle.
     pub noise: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Cut {
             }
             Mode::Torn | Mode::TornGarbage => {
                 let noisy = mode == Mode::TornGarbage;
-                torn(log, &pending, noisy, &mut rng)
+                torn(log, media, &pending, noisy, &mut rng)
             }
             Mode::Exhaustive => (0..pending.len())
                 .map(|at| whole_if(choice >> at & 1 == 1))
@@ -157,7 +157,7 @@ impl Cut {
 
 /// Fates of which at least one is torn, when there is a pending write at all. Now and then all
 /// are, and all at their first sector, where structures keep what matters.
-fn torn(log: &Log, pending: &[usize], noisy: bool, rng: &mut Rng) -> Vec<Fate> {
+fn torn(log: &Log, media: &[Medium], pending: &[usize], noisy: bool, rng: &mut Rng) -> Vec<Fate> {
     let Some(certain) = (!pending.is_empty()).then(|| rng.below(pending.len() as u64)) else {
         return Vec::new();
     };
@@ -170,7 +170,11 @@ fn torn(log: &Log, pending: &[usize], noisy: bool, rng: &mut Rng) -> Vec<Fate> {
             if at != certain && draw >= torn_of_4 {
                 return if draw == 3 { Fate::Lost } else { Fate::Whole };
             }
-            let sectors = (log.writes[*write].data.len() * SECTORS) as u64;
+            let write = &log.writes[*write];
+            if media[write.member].is_trusted() {
+                return torn_between_blocks(write.data.len() as u64, rng);
+            }
+            let sectors = (write.data.len() * SECTORS) as u64;
             // Without noise a tear before the first sector would be no tear.
             let first = u64::from(!noisy);
             let sector = match at_start {
@@ -184,6 +188,18 @@ fn torn(log: &Log, pending: &[usize], noisy: bool, rng: &mut Rng) -> Vec<Fate> {
             })
         })
         .collect()
+}
+
+/// What becomes of a write to a trusted disk.
+fn torn_between_blocks(blocks: u64, rng: &mut Rng) -> Fate {
+    if blocks == 1 {
+        return [Fate::Lost, Fate::Whole][rng.below(2) as usize];
+    }
+    Fate::Torn(Tear {
+        sector: (1 + rng.below(blocks - 1)) as usize * SECTORS,
+        front: rng.below(2) == 0,
+        noise: None,
+    })
 }
 
 /// The part of a torn write that reaches the medium, in whole blocks.
@@ -205,16 +221,27 @@ fn torn_part(write: &LoggedWrite, tear: Tear, medium: &Medium) -> (u64, Vec<Bloc
         let mut content = **medium.block(write.start + block as u64);
         for (at, target) in content.chunks_exact_mut(SECTOR_BYTES).enumerate() {
             let sector = block * SECTORS + at;
-            if let Some(seed) = tear.noise.filter(|_| sector == tear.sector) {
-                noise(seed, target);
-            } else if is_new(sector) {
+            let noise_seed = tear.noise.filter(|_| sector == tear.sector);
+            if is_new(sector) || noise_seed.is_some() {
                 let from = at * SECTOR_BYTES;
                 target.copy_from_slice(&write.data[block][from..from + SECTOR_BYTES]);
+            }
+            if let Some(seed) = noise_seed {
+                noise(seed, &mut target[noise_start(seed)..]);
             }
         }
         data.push(block_of(&content));
     }
     (write.start + first as u64, data)
+}
+
+/// Where in a torn sector the noise begins: at its start, or anywhere after good bytes.
+fn noise_start(seed: u64) -> usize {
+    let mut rng = Rng::new(seed, 18);
+    match rng.below(2) {
+        0 => 0,
+        _ => rng.below(SECTOR_BYTES as u64) as usize,
+    }
 }
 
 /// Fills bytes with noise.
@@ -274,7 +301,7 @@ mod tests {
                 write(0, 2, 2, Some(3)),
                 write(4, 3, 4, None),
             ],
-            flushes: Vec::new(),
+            ..Log::default()
         }
     }
 

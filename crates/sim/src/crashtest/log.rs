@@ -55,6 +55,8 @@ pub struct Log {
     pub writes: Vec<LoggedWrite>,
     /// Flushes, in the order of submission.
     pub flushes: Vec<LoggedFlush>,
+    /// By member, the event before which every completed write was covered by a flush.
+    pub(super) covered: Vec<u64>,
 }
 
 /// What a power cut at a log index finds of the writes.
@@ -70,6 +72,20 @@ impl Log {
     pub fn event(&mut self) -> u64 {
         self.events += 1;
         self.events - 1
+    }
+
+    /// A flush has succeeded.
+    pub fn note_flushed(&mut self, flush: usize) {
+        let LoggedFlush { member, issued, .. } = self.flushes[flush];
+        if self.covered.len() <= member {
+            self.covered.resize(member + 1, 0);
+        }
+        self.covered[member] = self.covered[member].max(issued);
+    }
+
+    /// The event before which every completed write of a member was covered by a flush.
+    pub fn covered_by_flush(&self, member: usize) -> u64 {
+        self.covered.get(member).copied().unwrap_or(0)
     }
 
     /// What a power cut at a log index finds.
@@ -153,6 +169,7 @@ mod tests {
                 issued: 3,
                 completed: Some(8),
             }],
+            ..Log::default()
         };
         let pending = |index| {
             let window = log.window(index);
@@ -179,6 +196,7 @@ mod tests {
                 issued: 4,
                 completed: Some(5),
             }],
+            ..Log::default()
         };
         assert!(log.window(6).pending.is_empty());
         log.writes[0].dropped = true;

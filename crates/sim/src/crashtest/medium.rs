@@ -28,6 +28,7 @@ pub struct Medium {
     zero: Block,
     destroyed: Block,
     tracks: Option<Arc<TrackTable>>,
+    is_trusted: bool,
 }
 
 impl Medium {
@@ -40,7 +41,19 @@ impl Medium {
             zero,
             destroyed: Rc::new([DESTROYED_BYTE; BLOCK_BYTES as usize]),
             tracks: tracks.filter(|tracks| tracks.overlap_tracks > 0).cloned(),
+            is_trusted: false,
         }
+    }
+
+    /// The same on a disk that never tears a block and never lies: what must be asked of a disk
+    /// whose data no layer keeps checksums of.
+    pub fn trusted_if(self, is_trusted: bool) -> Medium {
+        Medium { is_trusted, ..self }
+    }
+
+    /// True when the disk never tears a block and never lies.
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 
     /// How many blocks it has.

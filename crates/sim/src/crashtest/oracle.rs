@@ -205,7 +205,7 @@ impl Oracle {
         let mut contents = Vec::with_capacity(reads.len());
         for (lba, read) in (0..).zip(reads) {
             let found = match read {
-                Err(_) if leniency.errors => {
+                Err(_) if leniency.errors || self.has_failed(lba, index) => {
                     contents.push(Content::Zero);
                     continue;
                 }
@@ -245,6 +245,14 @@ impl Oracle {
                 .collect(),
             None => self.candidates_ever(lba, index),
         }
+    }
+
+    /// True when the last change of a block before a power cut was answered with an error: it may
+    /// be old, new or unreadable.
+    fn has_failed(&self, lba: u64, index: u64) -> bool {
+        let last = self.arrived(lba, index).pop();
+        let reply = last.and_then(|number| self.asked[number].reply);
+        reply.is_some_and(|reply| reply.result.is_err())
     }
 
     /// Every content that a block has had before a power cut.

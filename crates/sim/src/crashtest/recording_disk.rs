@@ -102,12 +102,18 @@ impl RecordingDisk {
         };
         let mut start = op.extent.start.0;
         match fault {
-            Some(FaultKind::Error | FaultKind::NoSpace(_) | FaultKind::Dead | FaultKind::Lost) => {
+            Some(FaultKind::Error | FaultKind::NoSpace(_) | FaultKind::Dead) => data.clear(),
+            Some(FaultKind::Lost) => {
+                let faults = &mut world.faults;
+                faults.note_astray(self.member, start, &data, None, medium);
                 data.clear();
             }
             Some(FaultKind::Short) => data.truncate(data.len() / 2),
             Some(FaultKind::Misdirected(by)) => {
+                let meant = start;
                 start = (start + by) % (medium.len() - data.len() as u64 + 1);
+                let faults = &mut world.faults;
+                faults.note_astray(self.member, meant, &data, Some(start), medium);
             }
             _ => {}
         }
@@ -145,13 +151,16 @@ impl RecordingDisk {
                 let flush = &mut world.log.flushes[pending.logged];
                 if pending.result.is_ok() {
                     flush.completed = Some(completed);
+                    world.log.note_flushed(pending.logged);
                     return;
                 }
-                let issued = flush.issued;
+                let failed = flush.issued;
+                let covered = world.log.covered_by_flush(self.member);
                 for write in &mut world.log.writes {
-                    let meant = write.member == self.member
-                        && write.completed.is_some_and(|completed| completed < issued);
-                    write.dropped |= meant && !world_covers(&world.log.flushes, write);
+                    write.dropped |= write.member == self.member
+                        && write
+                            .completed
+                            .is_some_and(|completed| (covered..failed).contains(&completed));
                 }
             }
             _ => {
@@ -162,17 +171,6 @@ impl RecordingDisk {
             }
         }
     }
-}
-
-/// True when a flush has made the write durable.
-fn world_covers(flushes: &[LoggedFlush], write: &LoggedWrite) -> bool {
-    flushes.iter().any(|flush| {
-        flush.member == write.member
-            && flush.completed.is_some()
-            && write
-                .completed
-                .is_some_and(|completed| completed < flush.issued)
-    })
 }
 
 impl Disk for RecordingDisk {

@@ -12,6 +12,8 @@ pub struct Member {
     pub name: &'static str,
     /// The disk.
     pub geometry: Geometry,
+    /// The disk never tears a block and never lies: no layer keeps checksums of its data.
+    pub is_trusted: bool,
 }
 
 /// A stack that was just built.
@@ -42,7 +44,7 @@ impl Subject {
         let members = (self.build)(seed).members;
         members
             .iter()
-            .map(|member| Medium::new(&member.geometry))
+            .map(|member| Medium::new(&member.geometry).trusted_if(member.is_trusted))
             .collect()
     }
 }

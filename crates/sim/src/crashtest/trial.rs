@@ -1,6 +1,6 @@
 //! One life of a stack, from power on to power off.
 
-use super::host::{Host, TrialClock, WholeRead};
+use super::host::{Host, Reader, TrialClock};
 use super::oracle::{Leniency, Oracle, ReadBack, Violation};
 use super::recording_disk::{RecordingDisk, World};
 use super::subject::Subject;
@@ -121,8 +121,11 @@ impl Trial {
 
     /// Reads the whole device.
     pub fn read_all(&mut self) -> Vec<ReadBack> {
-        let mut host = WholeRead::new(self.shape.blocks, self.seed);
+        let mut host = Reader::new(self.shape.blocks, self.seed);
         self.engine.run(&mut self.clock, &mut host, &mut |_, _| {});
+        if host.retry_by_block() {
+            self.engine.run(&mut self.clock, &mut host, &mut |_, _| {});
+        }
         host.reads
     }
 

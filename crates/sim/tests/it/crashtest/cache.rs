@@ -40,10 +40,12 @@ pub fn subject() -> Subject {
                 Member {
                     name: "flash",
                     geometry: flash,
+                    is_trusted: false,
                 },
                 Member {
                     name: "backing",
                     geometry: disk,
+                    is_trusted: false,
                 },
             ],
             translation: None,

@@ -4,17 +4,29 @@ mod cache;
 mod toy;
 
 use imbrex_core::planted::PlantedBug;
-use imbrex_sim::crashtest::campaign::{Options, Totals, run_seed};
+use imbrex_sim::crashtest::campaign::{
+    Options, POINTS, SeedCampaign, points_to_find, run_seeds, steps_of,
+};
+use imbrex_sim::crashtest::fault_points::{self, Faulty};
+use imbrex_sim::crashtest::image::EXHAUSTIVE_PENDING_MAX;
+use imbrex_sim::crashtest::short::{error_at_every_call, run_short, workloads};
+use imbrex_sim::crashtest::shrink::shrink;
+use imbrex_sim::crashtest::stacks;
+use imbrex_sim::crashtest::summary::Summary;
+use imbrex_sim::crashtest::trial::Setting;
 
 const OPTIONS: Options = Options {
-    points: 500,
+    points: POINTS,
     mode: None,
     soak: false,
     plant: None,
 };
 
+/// Threads of a campaign.
+const JOBS: usize = 2;
+
 /// The bugs that a layer with nothing but a journal can have.
-const BUGS_OF_THE_JOURNAL: [PlantedBug; 13] = [
+const BUGS_OF_THE_JOURNAL: [PlantedBug; 18] = [
     PlantedBug::SsdFlushSkipped,
     PlantedBug::AckBeforeJournalFlush,
     PlantedBug::FuaAsPlain,
@@ -28,15 +40,17 @@ const BUGS_OF_THE_JOURNAL: [PlantedBug; 13] = [
     PlantedBug::TrimReusedEarly,
     PlantedBug::TrimForgottenOnReplay,
     PlantedBug::RecoveryNotIdempotent,
+    PlantedBug::FlushOwnConnectionOnly,
+    PlantedBug::ReplayPastBadRecord,
+    PlantedBug::FailedFlushRetried,
+    PlantedBug::ReadCrcSkipped,
+    PlantedBug::DanglingRecordKept,
 ];
 
 #[test]
 fn the_smallest_durable_layer_loses_nothing() {
     let subject = toy::subject();
-    let mut totals = Totals::default();
-    for seed in 0..8 {
-        totals.add(run_seed(&subject, seed, OPTIONS));
-    }
+    let totals = run_seeds(&subject, 0..8, OPTIONS, JOBS);
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     assert!(totals.by_mode.iter().all(|points| *points >= 8 * 50));
     assert!(totals.deep >= totals.points / 10);
@@ -48,20 +62,56 @@ fn the_smallest_durable_layer_loses_nothing() {
 
 #[test]
 fn bugs_planted_in_the_journal_are_found_through_the_smallest_layer() {
-    const SEEDS: u64 = 10;
     let subject = toy::subject();
     let mut unnoticed = Vec::new();
     for bug in BUGS_OF_THE_JOURNAL {
-        let options = Options {
-            plant: Some(bug),
-            ..OPTIONS
-        };
-        let mut points = 0;
-        let failure = (0..SEEDS).find_map(|seed| {
-            let totals = run_seed(&subject, seed, options);
-            points += totals.points;
-            totals.failures.into_iter().next()
-        });
+        let (points, failure) = points_to_find(&subject, bug, 5_000);
+        match failure {
+            Some(failure) => println!("{}: {points} points, {}", bug.name(), failure.what),
+            None => unnoticed.push(bug.name()),
+        }
+    }
+    assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
+}
+
+/// Seeds of the campaign against the PORE stack.
+const SEEDS: std::ops::Range<u64> = 0..20;
+
+#[test]
+fn the_pore_stack_loses_nothing() {
+    let subject = stacks::subject("pore").expect("a stack");
+    let totals = run_seeds(&subject, SEEDS, OPTIONS, JOBS);
+    let summary = Summary::new("pore", SEEDS.end, &totals, "");
+    println!("{}", summary.to_text());
+    assert!(totals.failures.is_empty(), "{:?}", totals.failures);
+    let seeds = SEEDS.end;
+    assert_eq!(totals.points, seeds * POINTS);
+    assert!(totals.by_mode.iter().all(|points| *points >= seeds * 50));
+    assert!(totals.by_fault.iter().all(|points| *points >= seeds * 6));
+    assert!(totals.deep >= totals.points / 10);
+    for run in &totals.runs {
+        assert!(run.bands_rewritten >= 10, "{run:?}");
+        for journal in &run.journals {
+            assert!(journal.wraps >= 1 && journal.checkpoints >= 3, "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn the_other_stacks_lose_nothing() {
+    for name in stacks::NAMES.into_iter().skip(1) {
+        let subject = stacks::subject(name).expect("a stack");
+        let totals = run_seeds(&subject, 0..4, OPTIONS, JOBS);
+        assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found_in_the_pore_stack() {
+    let subject = stacks::subject("pore").expect("a stack");
+    let mut unnoticed = Vec::new();
+    for bug in PlantedBug::ALL {
+        let (points, failure) = points_to_find(&subject, *bug, 5_000);
         match failure {
             Some(failure) => println!("{}: {points} points, {}", bug.name(), failure.what),
             None => unnoticed.push(bug.name()),
@@ -71,12 +121,38 @@ fn bugs_planted_in_the_journal_are_found_through_the_smallest_layer() {
 }
 
 #[test]
+fn an_error_at_any_call_of_the_pore_stack_is_told() {
+    let subject = stacks::subject("pore").expect("a stack");
+    let setting = Setting {
+        subject: &subject,
+        seed: 2,
+        plant: None,
+    };
+    let steps = &steps_of(&subject, 2)[..fault_points::STEPS];
+    let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
+    match error_at_every_call(&faulty, 2) {
+        Ok(calls) => assert!(calls > 1_000, "{calls} calls"),
+        Err(what) => panic!("{what}"),
+    }
+}
+
+#[test]
+fn short_workloads_on_the_pore_stack_survive_every_cut() {
+    let subject = stacks::subject("pore").expect("a stack");
+    let workloads = workloads(&subject, 2, 2_000);
+    let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
+    println!(
+        "{} workloads, {} moments, {} of them with more pending writes, {} points",
+        totals.workloads, totals.windows, totals.windows_left_out, totals.points
+    );
+    assert!(totals.failures.is_empty(), "{:?}", totals.failures);
+    assert_eq!(totals.workloads, 19 + 19 * 19 + 2_000);
+}
+
+#[test]
 fn a_durable_cache_over_another_durable_layer_loses_nothing() {
     let subject = cache::subject();
-    let mut totals = Totals::default();
-    for seed in 0..4 {
-        totals.add(run_seed(&subject, seed, OPTIONS));
-    }
+    let totals = run_seeds(&subject, 0..4, OPTIONS, JOBS);
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     for run in &totals.runs {
         for journal in &run.journals {
@@ -97,18 +173,76 @@ const BUGS_OF_A_CACHE: [PlantedBug; 6] = [
 
 #[test]
 fn bugs_planted_in_a_cache_are_found() {
-    const SEEDS: u64 = 10;
     let subject = cache::subject();
     let mut unnoticed = Vec::new();
     for bug in BUGS_OF_A_CACHE {
-        let options = Options {
-            plant: Some(bug),
-            ..OPTIONS
-        };
-        let found = (0..SEEDS).any(|seed| !run_seed(&subject, seed, options).failures.is_empty());
-        if !found {
+        if points_to_find(&subject, bug, 5_000).1.is_none() {
             unnoticed.push(bug.name());
         }
     }
     assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
+}
+
+#[test]
+fn a_point_says_the_same_every_time() {
+    let subject = toy::subject();
+    let options = Options {
+        plant: Some(PlantedBug::OldLocationReusedEarly),
+        ..OPTIONS
+    };
+    let totals = run_seeds(&subject, 3..5, options, JOBS);
+    for failure in &totals.failures {
+        let steps = steps_of(&subject, failure.seed);
+        let campaign = SeedCampaign::new(&subject, failure.seed, options, &steps);
+        let campaign = campaign.unwrap_or_else(|failure| panic!("{}", failure.what));
+        let number = failure.point.expect("a point");
+        let again = campaign.outcome(&campaign.point(number)).unwrap_err();
+        assert_eq!(again, failure.what);
+    }
+    assert_eq!(totals.failures.len(), 2);
+}
+
+#[test]
+fn a_failure_is_made_small() {
+    let subject = toy::subject();
+    let options = Options {
+        plant: Some(PlantedBug::FuaAsPlain),
+        ..OPTIONS
+    };
+    let totals = run_seeds(&subject, 0..1, options, JOBS);
+    let failure = &totals.failures[0];
+    let shrunk = shrink(&subject, failure, options, steps_of(&subject, failure.seed));
+    println!("{shrunk:#?}");
+    assert!(
+        shrunk.steps.len() <= 3,
+        "one forced write is enough: {shrunk:#?}"
+    );
+    assert!(!shrunk.lost_writes.is_empty());
+}
+
+#[test]
+fn every_short_workload_survives_every_cut() {
+    let subject = toy::subject();
+    let workloads = workloads(&subject, 2, 300);
+    let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
+    println!("{totals:?}");
+    assert!(totals.failures.is_empty(), "{:?}", totals.failures);
+    assert_eq!(totals.workloads, 19 + 19 * 19 + 300);
+    assert!(totals.points > 4 * totals.windows);
+}
+
+#[test]
+fn an_error_at_any_call_is_told_and_nothing_lies_afterwards() {
+    let subject = toy::subject();
+    let setting = Setting {
+        subject: &subject,
+        seed: 1,
+        plant: None,
+    };
+    let steps = &steps_of(&subject, 1)[..fault_points::STEPS];
+    let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
+    match error_at_every_call(&faulty, 1) {
+        Ok(calls) => assert!(calls > 200, "{calls} calls"),
+        Err(what) => panic!("{what}"),
+    }
 }

@@ -448,7 +448,11 @@ pub fn subject() -> Subject {
         let name = "flash";
         Parts {
             stack: builder.build(top),
-            members: vec![Member { name, geometry }],
+            members: vec![Member {
+                name,
+                geometry,
+                is_trusted: false,
+            }],
             translation: None,
             shape: Shape {
                 blocks: BLOCKS,

@@ -1,0 +1,47 @@
+//! The arguments of `crashtest`.
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+
+/// Arguments of `crashtest`.
+#[derive(Debug, Args)]
+pub struct CrashtestArgs {
+    /// The stack: pore, lru, lru-band, smr-only or lru-cmr, in durable mode on tiny disks
+    #[arg(long, value_name = "NAME", default_value = "pore")]
+    pub stack: String,
+    /// Run one seed
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    pub seed: Option<u64>,
+    /// Run the seeds from A up to but without B; 0..20 when neither is given
+    #[arg(long, value_name = "A..B")]
+    pub seeds: Option<String>,
+    /// Points of each seed
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub points: u64,
+    /// Try this point of --seed alone, and make it as small as it can be when it fails
+    #[arg(long, value_name = "I", requires = "seed")]
+    pub point: Option<u64>,
+    /// Crashes of this mode alone: none, all, prefix, subset, reordered, torn-512, torn-garbage or
+    /// exhaustive
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Instead of seeds, run every workload of up to N requests from a small alphabet, and try every
+    /// moment and every subset of the pending writes
+    #[arg(long, value_name = "N", conflicts_with_all = ["seed", "seeds", "point", "mode", "plant", "plant_all", "json"], value_parser = RangedU64ValueParser::<u32>::new().range(1..=4))]
+    pub short: Option<u32>,
+    /// Try all subsets of up to 12 pending writes instead of 8
+    #[arg(long)]
+    pub soak: bool,
+    /// Plant a bug, which the campaign should find (needs the cargo feature planted-bugs)
+    #[arg(long, value_name = "BUG")]
+    pub plant: Option<String>,
+    /// Plant one bug after the other and say how many points it takes to find each
+    #[arg(long, conflicts_with_all = ["plant", "seed", "seeds", "point", "mode"])]
+    pub plant_all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Seeds run at the same time; the number of processors when absent
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub jobs: Option<usize>,
+}

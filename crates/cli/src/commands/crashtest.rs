@@ -1,0 +1,219 @@
+//! `imbrex crashtest`: searches for power cuts and faults that lose data.
+
+use super::emit;
+use crate::Failure;
+use crate::args::CrashtestArgs;
+use imbrex_core::planted::PlantedBug;
+use imbrex_sim::crashtest::campaign::{
+    Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
+};
+use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SOAK, Mode};
+use imbrex_sim::crashtest::short::{run_short, workloads};
+use imbrex_sim::crashtest::shrink::shrink;
+use imbrex_sim::crashtest::stacks;
+use imbrex_sim::crashtest::subject::Subject;
+use imbrex_sim::crashtest::summary::{Summary, replay_command};
+use imbrex_sim::crashtest::trial::can_plant;
+use imbrex_sim::toml_error::nearest;
+use std::fmt::Write;
+use std::ops::Range;
+use std::process::ExitCode;
+
+/// Points within which a planted bug must be found.
+const POINTS_TO_FIND_MAX: u64 = 5_000;
+/// Seeds of a run that names none.
+const SEEDS: Range<u64> = 0..20;
+
+/// Runs the command.
+pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
+    let subject = stacks::subject(&args.stack)
+        .ok_or_else(|| unknown("--stack", &args.stack, &stacks::NAMES))?;
+    let mode_names = Mode::ALL.map(Mode::name);
+    let mode = match &args.mode {
+        None => None,
+        Some(name) => {
+            let mode = Mode::ALL.into_iter().find(|mode| mode.name() == name);
+            Some(mode.ok_or_else(|| unknown("--mode", name, &mode_names))?)
+        }
+    };
+    if (args.plant.is_some() || args.plant_all) && !can_plant() {
+        return Err(
+            "this build cannot plant bugs: build it with the cargo feature planted-bugs \
+                    (cargo build --release -p imbrex-cli --features planted-bugs)"
+                .into(),
+        );
+    }
+    let options = Options {
+        points: args.points,
+        mode,
+        soak: args.soak,
+        plant: args.plant.as_deref().map(bug).transpose()?,
+    };
+    if args.plant_all {
+        return Ok(plant_all(&subject));
+    }
+    if let (Some(seed), Some(point)) = (args.seed, args.point) {
+        return Ok(one_point(&subject, seed, point, options));
+    }
+    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let jobs = args.jobs.unwrap_or_else(processors);
+    if let Some(length) = args.short {
+        return Ok(short(&subject, length, args.soak, jobs));
+    }
+    let seeds = seeds(args)?;
+    let totals = run_seeds(&subject, seeds.clone(), options, jobs);
+    let more = more_options(options);
+    let summary = Summary::new(&subject.name, seeds.end - seeds.start, &totals, &more);
+    if args.json {
+        emit(&format!("{}\n", serde_json::to_string_pretty(&summary)?));
+    } else {
+        emit(&summary.to_text());
+    }
+    let Some(first) = totals.failures.first() else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    for failure in &summary.failures {
+        eprintln!("imbrex: {}\n  replay: {}", failure.what, failure.replay);
+    }
+    eprint!("{}", made_small(&subject, first, options));
+    Ok(ExitCode::FAILURE)
+}
+
+fn unknown(option: &str, found: &str, known: &[&'static str]) -> Failure {
+    let hint = nearest(found, known.iter().copied())
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("{option} {found}: accepted: {}{hint}", known.join(", ")).into()
+}
+
+fn bug(name: &str) -> Result<PlantedBug, Failure> {
+    let names: Vec<&'static str> = PlantedBug::ALL.iter().map(|bug| bug.name()).collect();
+    let found = PlantedBug::ALL.iter().find(|bug| bug.name() == name);
+    found
+        .copied()
+        .ok_or_else(|| unknown("--plant", name, &names))
+}
+
+fn seeds(args: &CrashtestArgs) -> Result<Range<u64>, Failure> {
+    if let Some(seed) = args.seed {
+        return Ok(seed..seed + 1);
+    }
+    let Some(text) = &args.seeds else {
+        return Ok(SEEDS);
+    };
+    let range = text.split_once("..").and_then(|(start, end)| {
+        let range = start.trim().parse().ok()?..end.trim().parse().ok()?;
+        (range.start < range.end).then_some(range)
+    });
+    range.ok_or_else(|| {
+        format!("--seeds {text}: accepted: A..B with A < B, the seeds from A up to but without B")
+            .into()
+    })
+}
+
+/// What a replay needs beside the stack, the seed and the point.
+fn more_options(options: Options) -> String {
+    let mut more = String::new();
+    if options.points != imbrex_sim::crashtest::campaign::POINTS {
+        let _ = write!(more, " --points {}", options.points);
+    }
+    if let Some(mode) = options.mode {
+        let _ = write!(more, " --mode {}", mode.name());
+    }
+    if options.soak {
+        more.push_str(" --soak");
+    }
+    if let Some(bug) = options.plant {
+        let _ = write!(more, " --plant {}", bug.name());
+    }
+    more
+}
+
+/// Runs every short workload.
+fn short(subject: &Subject, length: u32, soak: bool, jobs: usize) -> ExitCode {
+    let pending_max = match soak {
+        true => EXHAUSTIVE_PENDING_SOAK,
+        false => EXHAUSTIVE_PENDING_MAX,
+    };
+    let totals = run_short(subject, &workloads(subject, length, 0), pending_max, jobs);
+    emit(&format!(
+        "{}: {} of {} workloads failed, {} moments with at most {pending_max} pending writes, {} \
+         images recovered; left out with more pending writes: {} moments\n",
+        subject.name,
+        totals.failures.len(),
+        totals.workloads,
+        totals.windows - totals.windows_left_out,
+        totals.points,
+        totals.windows_left_out
+    ));
+    for failure in &totals.failures {
+        eprintln!("imbrex: {failure}");
+    }
+    match totals.failures.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Tries one point; when it fails, makes it small.
+fn one_point(subject: &Subject, seed: u64, point: u64, options: Options) -> ExitCode {
+    let steps = steps_of(subject, seed);
+    let result = SeedCampaign::new(subject, seed, options, &steps)
+        .and_then(|campaign| campaign.try_point(point, &mut Totals::default()));
+    match result {
+        Ok(()) => {
+            emit(&format!(
+                "{}, seed {seed}, point {point}: passed\n",
+                subject.name
+            ));
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            let replay = replay_command(&subject.name, seed, failure.point, &more_options(options));
+            eprintln!("imbrex: {}\n  replay: {replay}", failure.what);
+            eprint!("{}", made_small(subject, &failure, options));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The smallest form of a failure, in words.
+fn made_small(subject: &Subject, failure: &PointFailure, options: Options) -> String {
+    let steps = steps_of(subject, failure.seed);
+    let shrunk = shrink(subject, failure, options, steps);
+    let mut text = format!("  made small: {}\n", shrunk.what);
+    for step in &shrunk.steps {
+        let _ = writeln!(text, "    {step}");
+    }
+    for write in &shrunk.lost_writes {
+        let _ = writeln!(text, "    power goes, {write}");
+    }
+    text
+}
+
+/// Prints how many points it takes to find each bug.
+fn plant_all(subject: &Subject) -> ExitCode {
+    let mut unnoticed = 0;
+    emit("| bug | points to find | found as |\n|---|---|---|\n");
+    for bug in PlantedBug::ALL {
+        let (points, failure) = points_to_find(subject, *bug, POINTS_TO_FIND_MAX);
+        let line = match failure {
+            Some(failure) => format!("| {} | {points} | {} |\n", bug.name(), failure.what),
+            None => {
+                unnoticed += 1;
+                format!("| {} | not in {points} | |\n", bug.name())
+            }
+        };
+        emit(&line);
+    }
+    let bugs = PlantedBug::ALL.len();
+    emit(&format!(
+        "{}: {} of {bugs} planted bugs found\n",
+        subject.name,
+        bugs - unnoticed
+    ));
+    if unnoticed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,52 @@
+//! `imbrex crashtest` as a command.
+
+use std::process::{Command, Output};
+
+fn crashtest(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .arg("crashtest")
+        .args(args)
+        .output()
+        .expect("the command runs")
+}
+
+#[test]
+fn a_campaign_says_how_many_points_failed() {
+    let output = crashtest(&["--seeds", "0..2", "--points", "60", "--jobs", "2"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text.contains("pore: 0 of 120 points failed, 2 seeds"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_same_seed_says_the_same_however_many_threads_run() {
+    let run = |jobs| {
+        crashtest(&[
+            "--seeds", "3..6", "--points", "40", "--json", "--jobs", jobs,
+        ])
+    };
+    assert_eq!(run("1").stdout, run("3").stdout);
+}
+
+#[test]
+fn bad_values_are_one_clear_sentence() {
+    for (args, expected) in [
+        (["--stack", "prore"], "did you mean `pore`?"),
+        (["--mode", "torn"], "accepted: none, all, prefix"),
+        (
+            ["--seeds", "5..5"],
+            "--seeds 5..5: accepted: A..B with A < B",
+        ),
+    ] {
+        let output = crashtest(&args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && text.contains(expected),
+            "{args:?}: {text}"
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}

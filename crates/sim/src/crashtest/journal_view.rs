@@ -1,0 +1,58 @@
+//! What the journal on a member can still tell, so that the search asks for no more: a block that
+//! no later journal block calls durable cannot be told from one that never reached the medium.
+
+use super::medium::Medium;
+use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
+use imbrex_core::durability::records;
+use imbrex_core::extent::Extent;
+
+/// The journal blocks of the newest life of a member.
+pub struct JournalView {
+    /// Address and header of every whole block.
+    blocks: Vec<(u64, Header)>,
+    /// Data that the records of blocks speak of which no later block calls durable.
+    unsure: Vec<Extent>,
+}
+
+/// The header of a block that was written for address `at`, if it is a whole journal block.
+pub fn journal_header(block: &[u8], at: u64) -> Option<Header> {
+    let expected = Expected::new(BlockKind::Journal, None, at);
+    unseal(block, expected).ok().map(|(header, _)| header)
+}
+
+impl JournalView {
+    /// The journal of a member; empty when it has none.
+    pub fn of(medium: &Medium) -> JournalView {
+        let whole = |at| Some((at, journal_header(&medium.block(at)[..], at)?));
+        let mut blocks: Vec<(u64, Header)> = (0..medium.len()).filter_map(whole).collect();
+        let epoch = blocks.iter().map(|(_, header)| header.generation).max();
+        blocks.retain(|(_, header)| Some(header.generation) == epoch);
+        let mark = blocks.iter().map(|(_, header)| header.mark).max();
+        let mut unsure = Vec::new();
+        for (at, header) in &blocks {
+            if Some(header.sequence) < mark {
+                continue;
+            }
+            let expected = Expected::new(BlockKind::Journal, None, *at);
+            if let Ok((_, payload)) = unseal(&medium.block(*at)[..], expected) {
+                unsure.extend(records(payload).filter_map(|record| record.ok()?.data));
+            }
+        }
+        JournalView { blocks, unsure }
+    }
+
+    /// True when the loss of block `at`, which held `before`, may look like a write that never
+    /// came.
+    pub fn is_unsure(&self, at: u64, before: &[u8]) -> bool {
+        if let Some(gone) = journal_header(before, at) {
+            return !self.blocks.iter().any(|(_, later)| {
+                later.member == gone.member
+                    && later.generation == gone.generation
+                    && later.sequence > gone.sequence
+                    && later.mark > gone.sequence
+            });
+        }
+        let extent = Extent::new(at, 1);
+        self.unsure.iter().any(|data| data.overlaps(extent))
+    }
+}
