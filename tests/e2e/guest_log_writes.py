@@ -14,7 +14,7 @@ import tempfile
 import _log_writes_plan as plan
 from _guest import need_guest, prepare, run
 from _nbd import Client
-from _serving import IMBREX, SCRATCH, Serving, need
+from _serving import IMBREX, Serving, need
 
 FLUSHES = 200 if os.environ.get("IMBREX_SOAK") == "1" else 25
 SEED = 3
@@ -50,11 +50,11 @@ below = {{ flash = "ssd", backing = "translation" }}
 capacity = "1MiB"
 policy = "pore"
 zone = "256KiB"
-period = "512KiB"
+period_blocks = 128
 open_zones = "bl"
 """
 DEVICE = "8MiB"
-MEMBER_BYTES = 192 << 20
+MEMBER_BYTES = 3 << 30
 LOG_BYTES = 1 << 30
 SECTOR = 512
 LOG_MAGIC = 0x6A736677736872
@@ -92,14 +92,15 @@ class Log:
 def main():
     need("dmsetup", "blockdev")
     need_guest()
-    share = SCRATCH / "share"
+    # In memory: each flush is recovered from a fresh copy of both members.
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="imbrex-logged-", dir="/dev/shm"))
+    share = scratch / "share"
     prepare(share, "_log_writes_guest.py", "_log_writes_plan.py", "_nbd.py")
-    # The same path is a link to a logged device in the guest and a plain file here.
-    members = pathlib.Path(tempfile.mkdtemp(prefix="imbrex-members-", dir="/tmp"))
     try:
-        check(share, members)
+        # The same path is a link to a logged device in the guest and a plain file here.
+        check(share, scratch / "members")
     finally:
-        shutil.rmtree(members, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def check(share, members):
@@ -111,7 +112,6 @@ def check(share, members):
     for path in disks:
         with open(path, "wb") as file:
             file.truncate(LOG_BYTES if path.suffix == ".log" else MEMBER_BYTES)
-    members.rmdir()
     output = run(f"python3 /share/_log_writes_guest.py /share/imbrex /share/logged.toml {members} /share/data {FLUSHES} {SEED}",
                  share, disks=disks)
     size = int(next(line for line in output.splitlines() if line.startswith("size ")).split()[1])
