@@ -75,7 +75,7 @@ fn check(args: &CheckArgs) -> Result<Findings, Failure> {
         data: args.data,
         repair: args.repair,
     };
-    Ok(fsck::read(&shape, None, checks).findings)
+    Ok(fsck::read(&shape, Some(image.description().uuid), checks).findings)
 }
 
 fn document(findings: &Findings) -> Document<'_> {

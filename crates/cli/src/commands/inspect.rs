@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let image = Image::open(&args.dir)?;
     let shape = shape_of(&image, false)?;
-    let reading = fsck::read(&shape, None, Checks::default());
+    let reading = fsck::read(&shape, Some(image.description().uuid), Checks::default());
     if args.json {
         let document = document(&image, &reading, args.all);
         emit(&format!("{}\n", serde_json::to_string_pretty(&document)?));
