@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The part of guest_log_writes.py that runs in the guest: serves a stack whose members are logged by
+"""The part of soak_log_writes.py that runs in the guest: serves a stack whose members are logged by
 dm-log-writes and marks both logs after each flush."""
 
 import os

@@ -264,10 +264,9 @@ fn words(image: &Image, reading: &Reading) -> String {
                 cache.clean.len()
             ),
             LayerState::Translation(state) => format!(
-                "  translation: {} of {} blocks of the log in use, {} of them live; {} bands\n",
-                state.tail - state.head,
-                state.log_blocks,
+                "  translation: {} live blocks in a log of {}; {} bands\n",
                 state.logged.len(),
+                state.log_blocks,
                 state.bands.len()
             ),
         };

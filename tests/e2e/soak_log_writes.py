@@ -16,10 +16,11 @@ from _guest import need_guest, prepare, run
 from _nbd import Client
 from _serving import IMBREX, Serving, need
 
-FLUSHES = 200 if os.environ.get("IMBREX_SOAK") == "1" else 25
+FLUSHES = 200
 SEED = 3
 STACK = """
 name = "logged"
+size = "{size}"
 
 [[node]]
 name = "smr"
@@ -56,6 +57,7 @@ open_zones = "bl"
 DEVICE = "8MiB"
 MEMBER_BYTES = 3 << 30
 LOG_BYTES = 1 << 30
+GUEST_TIMEOUT_S = 120
 SECTOR = 512
 LOG_MAGIC = 0x6A736677736872
 DISCARD, MARK = 4, 8
@@ -105,15 +107,15 @@ def main():
 
 def check(share, members):
     stack = share / "logged.toml"
-    stack.write_text(STACK.format(members=members) + "")
-    text = stack.read_text().replace('name = "logged"\n', f'name = "logged"\nsize = "{DEVICE}"\n')
-    stack.write_text(text)
+    stack.write_text(STACK.format(members=members, size=DEVICE))
     disks = [share / name for name in ("ssd.img", "ssd.log", "smr.img", "smr.log")]
     for path in disks:
         with open(path, "wb") as file:
             file.truncate(LOG_BYTES if path.suffix == ".log" else MEMBER_BYTES)
-    output = run(f"python3 /share/_log_writes_guest.py /share/imbrex /share/logged.toml {members} /share/data {FLUSHES} {SEED}",
-                 share, disks=disks)
+    # The sleeper keeps a timer running: without one the guest has been seen to stall for ever.
+    output = run(f"cd /share; (sleep 3600; echo) & timeout {GUEST_TIMEOUT_S} python3 /share/_log_writes_guest.py /share/imbrex "
+                 f"/share/logged.toml {members} /share/data {FLUSHES} {SEED}", share, disks=disks,
+                 timeout_s=GUEST_TIMEOUT_S + 20)
     size = int(next(line for line in output.splitlines() if line.startswith("size ")).split()[1])
     members.mkdir()
     for name in ("ssd", "smr"):
