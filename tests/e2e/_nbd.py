@@ -29,11 +29,14 @@ class Client:
             data += part
         return bytes(data)
 
-    def request(self, command, offset=0, length=0, data=b"", flags=0):
-        """Sends a request and waits for its answer; the data of a read."""
+    def _send(self, command, offset, length, data, flags):
         self.cookie += 1
         header = struct.pack(">IHHQQI", 0x25609513, flags, command, self.cookie, offset, length)
         self.socket.sendall(header + data)
+
+    def request(self, command, offset=0, length=0, data=b"", flags=0):
+        """Sends a request and waits for its answer; the data of a read."""
+        self._send(command, offset, length, data, flags)
         magic, error, cookie = struct.unpack(">IIQ", self._take(16))
         assert magic == 0x67446698 and cookie == self.cookie
         if error:
@@ -58,3 +61,30 @@ class Client:
     def close(self):
         self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, DISCONNECT, 0, 0, 0))
         self.socket.close()
+
+
+class Pipeline(Client):
+    """One connection, many requests at a time. `in_flight` has those that are sent, at least in part, and not
+    answered: by cookie, the length of the data that a read expects and what the caller keeps with the request."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.in_flight = {}
+
+    def send(self, kept, command, offset=0, length=0, data=b"", flags=0):
+        """Sends a request and waits for no answer."""
+        self.in_flight[self.cookie + 1] = (length if command == READ else 0, kept)
+        self._send(command, offset, length, data, flags)
+
+    def answer(self):
+        """Waits for the next answer, of whichever request: what was kept with it and the data of a read. The
+        answers that a server has sent before it died are there still; after them, ConnectionError."""
+        magic, error, cookie = struct.unpack(">IIQ", self._take(16))
+        assert magic == 0x67446698
+        assert cookie in self.in_flight, f"an answer to {cookie}, which is not in flight"
+        length, kept = self.in_flight[cookie]
+        if error:
+            raise OSError(error, f"the NBD request {kept}")
+        data = self._take(length)
+        del self.in_flight[cookie]
+        return kept, data

@@ -2,9 +2,14 @@
 """fio writes to a served PORE stack, the server is killed with SIGKILL in the middle, started again, and fio
 verifies every block that it had been told is written. 3 rounds, or 20 under IMBREX_SOAK=1.
 
-One request at a time, because fio's record of what is complete says how many writes were, in their order. It counts
-answered writes, not flushed ones. The death of a process loses no
-answered write, so nothing may be missing; after a power cut fio would ask for more than a disk promises."""
+One request at a time, because fio's record of what is complete has only the latest completions, as many as its
+depth. Every write that was issued before those it takes as complete. With more in flight that is wrong when the
+answers come in another order than the requests: a write that waits while others overtake it is never answered and
+yet looked for (https://github.com/axboe/fio/issues/1950). kill_nine_in_flight.py has many requests in flight and
+knows which were answered.
+
+fio counts answered writes, not flushed ones. The death of a process loses no answered write, so nothing may be
+missing; after a power cut fio would ask for more than a disk promises."""
 
 import os
 import time
