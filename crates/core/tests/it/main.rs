@@ -27,4 +27,5 @@ mod journal_toy;
 mod journal_world;
 mod persistent_cache;
 mod persistent_cache_crash;
+mod recovery_reads;
 mod translation_damage;
