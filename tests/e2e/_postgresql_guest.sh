@@ -47,6 +47,9 @@ as_postgres createdb -h /tmp bench
 as_postgres psql -h /tmp -q bench -c 'create extension amcheck'
 as_postgres pgbench -h /tmp -q -i -s 2 bench 2>/dev/null
 
+# What PostgreSQL does not make durable itself, as its settings.
+sync
+
 for round in $(seq "$rounds"); do
   goal=$(($(committed) + transactions))
   as_postgres pgbench -h /tmp -c 4 -T 600 bench >/tmp/pgbench.log 2>&1 &
