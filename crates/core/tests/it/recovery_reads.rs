@@ -19,7 +19,7 @@ use imbrex_core::translation::{
 };
 use imbrex_core::units::{BlockCount, Instant};
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ enum Content {
 /// What outlives the stop, and how many bytes were read of it.
 #[derive(Default)]
 struct Medium {
-    blocks: HashMap<u64, Content>,
+    blocks: BTreeMap<u64, Content>,
     read_bytes: u64,
 }
 
@@ -117,7 +117,7 @@ struct Host<I> {
     blocks: I,
     next: Option<u64>,
     reads: bool,
-    in_flight: HashMap<u64, BufferSlice>,
+    in_flight: BTreeMap<u64, BufferSlice>,
 }
 
 impl<I: Iterator<Item = u64>> Host<I> {
@@ -127,7 +127,7 @@ impl<I: Iterator<Item = u64>> Host<I> {
             blocks,
             next,
             reads,
-            in_flight: HashMap::new(),
+            in_flight: BTreeMap::new(),
         };
         engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| ());
     }
