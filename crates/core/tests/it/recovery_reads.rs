@@ -269,15 +269,26 @@ fn held(kind: Mapped, engine: &Engine, top: NodeId) -> u64 {
     engine.stack.counts(top).gauge(gauge)
 }
 
+/// The time of the machine, which is printed and never judged.
+#[expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "how long a recovery takes is told, no test depends on it"
+)]
+fn stopwatch() -> impl Fn() -> std::time::Duration {
+    let began = std::time::Instant::now();
+    move || began.elapsed()
+}
+
 /// Maps `mapped` blocks, stops without a word, recovers, and counts.
 fn recovery_reads_little(kind: Mapped, mapped: u64) {
     let media: [Rc<RefCell<Medium>>; 2] = Default::default();
     let clock = &mut JumpingClock::default();
     let (mut first, top) = engine(kind, mapped, &media);
     first.open(clock, Start::Format(SET)).expect("a new device");
-    let began = std::time::Instant::now();
+    let elapsed = stopwatch();
     Host::play(&mut first, false, (0..mapped).map(|at| 2 * at));
-    let filled = began.elapsed();
+    let filled = elapsed();
     assert_eq!(held(kind, &first, top), mapped, "{kind:?}: before the stop");
     drop(first);
 
@@ -285,9 +296,9 @@ fn recovery_reads_little(kind: Mapped, mapped: u64) {
         .iter()
         .for_each(|medium| medium.borrow_mut().read_bytes = 0);
     let (mut second, top) = engine(kind, mapped, &media);
-    let began = std::time::Instant::now();
+    let elapsed = stopwatch();
     let recovered = second.open(clock, Start::Recover(Some(SET)));
-    let took = began.elapsed();
+    let took = elapsed();
     recovered.expect("a recovery");
     let read: u64 = media.iter().map(|medium| medium.borrow().read_bytes).sum();
     println!(
