@@ -4,10 +4,12 @@ use super::emit;
 use crate::Failure;
 use crate::args::CrashtestArgs;
 use imbrex_core::planted::PlantedBug;
+use imbrex_serve::fsck::{self, Checks, Member, Shape};
 use imbrex_sim::crashtest::campaign::{
     Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
 };
 use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SOAK, Mode};
+use imbrex_sim::crashtest::medium::Medium;
 use imbrex_sim::crashtest::short::{run_short, workloads};
 use imbrex_sim::crashtest::shrink::shrink;
 use imbrex_sim::crashtest::stacks;
@@ -26,8 +28,9 @@ const SEEDS: Range<u64> = 0..20;
 
 /// Runs the command.
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
-    let subject = stacks::subject(&args.stack)
+    let mut subject = stacks::subject(&args.stack)
         .ok_or_else(|| unknown("--stack", &args.stack, &stacks::NAMES))?;
+    subject.check = Some(check_members);
     let mode_names = Mode::ALL.map(Mode::name);
     let mode = match &args.mode {
         None => None,
@@ -77,6 +80,40 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     }
     eprint!("{}", made_small(&subject, first, options));
     Ok(ExitCode::FAILURE)
+}
+
+/// What `imbrex check --data` would say of the members of a small stack.
+fn check_members(members: &[(&'static str, Medium)]) -> Result<(), String> {
+    let member = |(name, medium): &(&'static str, Medium)| {
+        let medium = medium.clone();
+        let blocks = medium.len();
+        let read = move |at, into: &mut [u8]| into.copy_from_slice(&medium.block(at)[..]);
+        Member::in_memory(name, blocks, Box::new(read))
+    };
+    let shape_below = |one: &(&'static str, Medium)| match one.0 {
+        "smr" => Shape::PersistentCache(member(one)),
+        _ => Shape::Disk(member(one)),
+    };
+    let shape = match members {
+        [below] => shape_below(below),
+        [flash, below] => Shape::Cache {
+            flash: member(flash),
+            backing: Box::new(shape_below(below)),
+        },
+        _ => return Err(format!("a stack of {} members", members.len())),
+    };
+    let checks = Checks {
+        data: true,
+        repair: false,
+    };
+    let findings = fsck::read(&shape, None, checks).findings;
+    match findings.kept.first() {
+        None => Ok(()),
+        Some(first) => Err(format!(
+            "{}: {}: {}",
+            first.member, first.structure, first.problem
+        )),
+    }
 }
 
 fn unknown(option: &str, found: &str, known: &[&'static str]) -> Failure {

@@ -1,4 +1,4 @@
-//! The blocks of a member, read from its file.
+//! The blocks of a member, read from its file or from memory.
 
 use imbrex_core::units::BLOCK_BYTES;
 use std::fs::{File, OpenOptions};
@@ -9,12 +9,19 @@ use std::path::Path;
 /// Bytes of a block.
 pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
 
-/// A file or block device that a layer keeps its state on.
-#[derive(Debug)]
+/// A file or block device that a layer keeps its state on, or what such a one holds.
 pub struct Member {
     name: String,
-    file: File,
+    source: Source,
     blocks: u64,
+}
+
+/// Fills a buffer with the block at an address.
+pub type ReadBlock = Box<dyn Fn(u64, &mut [u8])>;
+
+enum Source {
+    File(File),
+    Memory(ReadBlock),
 }
 
 impl Member {
@@ -28,9 +35,18 @@ impl Member {
         let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
         Ok(Member {
             name: name.to_owned(),
-            file,
+            source: Source::File(file),
             blocks: bytes / BLOCK_BYTES,
         })
+    }
+
+    /// A member of `blocks` blocks in memory, which cannot be repaired.
+    pub fn in_memory(name: &str, blocks: u64, read: ReadBlock) -> Member {
+        Member {
+            name: name.to_owned(),
+            source: Source::Memory(read),
+            blocks,
+        }
     }
 
     /// The node of the stack that it is.
@@ -55,7 +71,14 @@ impl Member {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, words));
         }
         into.resize(count as usize * BLOCK, 0);
-        self.file.read_exact_at(into, address * BLOCK_BYTES)
+        match &self.source {
+            Source::File(file) => file.read_exact_at(into, address * BLOCK_BYTES),
+            Source::Memory(read) => {
+                let blocks = (address..).zip(into.chunks_exact_mut(BLOCK));
+                blocks.for_each(|(at, block)| read(at, block));
+                Ok(())
+            }
+        }
     }
 
     /// Writes one block and makes it durable.
@@ -63,7 +86,18 @@ impl Member {
     /// # Errors
     /// When the system refuses.
     pub fn write(&self, address: u64, block: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(block, address * BLOCK_BYTES)?;
-        self.file.sync_data()
+        match &self.source {
+            Source::File(file) => {
+                file.write_all_at(block, address * BLOCK_BYTES)?;
+                file.sync_data()
+            }
+            Source::Memory(_) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "member {} of {} blocks", self.name, self.blocks)
     }
 }

@@ -204,6 +204,12 @@ fn judged(
     let contents = oracle
         .judge_recovered(index, &reads, Leniency::default())
         .map_err(|violation| violation.detail)?;
+    if let Some(check) = setting.subject.check {
+        let names = trial.members.iter().map(|member| member.name);
+        let media = world.borrow().media.clone();
+        let members: Vec<_> = names.zip(media).collect();
+        check(&members).map_err(|what| format!("check after the recovery: {what}"))?;
+    }
     Ok((trial, world, contents))
 }
 

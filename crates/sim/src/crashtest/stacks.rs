@@ -39,6 +39,7 @@ pub fn subject(name: &str) -> Option<Subject> {
         name: name.to_string(),
         build: Box::new(move |seed| build(name, seed)),
         record_names: |_, kind| kind.to_string(),
+        check: None,
     })
 }
 

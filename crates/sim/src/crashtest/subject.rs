@@ -36,7 +36,12 @@ pub struct Subject {
     pub build: Box<dyn Fn(u64) -> Parts + Send + Sync>,
     /// What `name_of_record` calls the kinds of records of a member's journal.
     pub record_names: fn(member: usize, kind: u8) -> String,
+    /// An opinion of its own on what the members hold after each recovery.
+    pub check: Option<CheckMembers>,
 }
+
+/// Says what is wrong with the members of a stack, given with their names.
+pub type CheckMembers = fn(&[(&'static str, Medium)]) -> Result<(), String>;
 
 impl Subject {
     /// Members on which nothing was ever written.

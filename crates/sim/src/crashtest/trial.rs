@@ -43,6 +43,8 @@ pub struct Trial {
     translation: Option<imbrex_core::stack::NodeId>,
     /// What a workload must know.
     pub shape: Shape,
+    /// Its disks.
+    pub members: Vec<super::subject::Member>,
 }
 
 impl Trial {
@@ -80,6 +82,7 @@ impl Trial {
             seed,
             translation: parts.translation,
             shape: parts.shape,
+            members: parts.members,
         };
         match trial.engine.open(&mut trial.clock, start) {
             Ok(()) => Ok(trial),

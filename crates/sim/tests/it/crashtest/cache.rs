@@ -58,6 +58,7 @@ pub fn subject() -> Subject {
     Subject {
         name: "cache".to_string(),
         build: Box::new(build),
+        check: None,
         record_names: |_, kind| {
             let found = codec::RECORD_KINDS
                 .iter()

@@ -463,6 +463,7 @@ pub fn subject() -> Subject {
     Subject {
         name: "toy".to_string(),
         build: Box::new(build),
+        check: None,
         record_names: |_, kind| match kind {
             MAP => "map".to_string(),
             UNMAP => "unmap".to_string(),
