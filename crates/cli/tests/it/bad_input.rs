@@ -213,10 +213,13 @@ fn values_out_of_range() {
         "--set cache.capacity=\"200%\": `200%` is not a share: a share is written like `2 %` or \
          `1/256 of touched bands`"
     );
-    assert_eq!(
-        of_options("--set smr.drive=st5000as001"),
-        "node `smr`: unknown drive `st5000as001`: did you mean `st5000as0011`?; known are 850evo, \
-         cmr-500gb-7200, pblaze4, st5000as0011, or the path of a TOML file"
+    let unknown = of_options("--set smr.drive=st5000as001");
+    let start =
+        "node `smr`: unknown drive `st5000as001`: did you mean `st5000as0011`?; known are 850evo, ";
+    assert!(unknown.starts_with(start), "{unknown}");
+    assert!(
+        unknown.ends_with(", or the path of a TOML file"),
+        "{unknown}"
     );
     assert_eq!(
         of_options("--set nonsense"),

@@ -6,18 +6,27 @@ use crate::toml_error::{TomlError, from_toml, nearest};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
-/// Names and files of the drives inside the binary.
-pub const LIBRARY: [(&str, &str); 4] = [
-    ("850evo", include_str!("../../../../drives/850evo.toml")),
-    (
-        "cmr-500gb-7200",
-        include_str!("../../../../drives/cmr-500gb-7200.toml"),
-    ),
-    ("pblaze4", include_str!("../../../../drives/pblaze4.toml")),
-    (
-        "st5000as0011",
-        include_str!("../../../../drives/st5000as0011.toml"),
-    ),
+macro_rules! drive {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../drives/", $name, ".toml")),
+        )
+    };
+}
+
+/// Names and files of the drives inside the binary, in the order of their names.
+pub const LIBRARY: &[(&str, &str)] = &[
+    drive!("850evo"),
+    drive!("cmr-500gb-7200"),
+    drive!("intel320"),
+    drive!("nvram"),
+    drive!("pblaze4"),
+    drive!("st5000as0011"),
+    drive!("st8000dm004"),
+    drive!("ultrastar-15k450"),
+    drive!("wd1002faex"),
+    drive!("wd40efax"),
 ];
 
 /// Why there is no such drive.
@@ -52,8 +61,13 @@ pub enum DriveError {
     },
 }
 
+/// The names of the library.
+fn names() -> impl Iterator<Item = &'static str> {
+    LIBRARY.iter().map(|(name, _)| *name)
+}
+
 fn known_names() -> String {
-    LIBRARY.map(|(name, _)| name).join(", ")
+    names().collect::<Vec<_>>().join(", ")
 }
 
 /// A drive model and where it came from.
@@ -91,7 +105,7 @@ impl Drive {
         if let Some(drive) = stem.and_then(Drive::of_library) {
             return drive;
         }
-        let hint = match nearest(stem.unwrap_or(name), LIBRARY.map(|(name, _)| name)) {
+        let hint = match nearest(stem.unwrap_or(name), names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "there is no such file".to_string(),
         };
@@ -133,9 +147,16 @@ impl Drive {
 mod tests {
     use super::*;
 
+    fn text_of(drive: &str) -> &'static str {
+        let of_name = LIBRARY.iter().find(|(name, _)| *name == drive);
+        of_name.expect("a drive of the library").1
+    }
+
     #[test]
     fn every_drive_of_the_library_is_in_order() {
-        for (name, _) in LIBRARY {
+        let in_order = LIBRARY.is_sorted_by_key(|(name, _)| *name);
+        assert!(in_order, "the drives are not in the order of their names");
+        for &(name, _) in LIBRARY {
             let drive = Drive::open(name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(drive.sha256.len(), 64);
             let by_path = Drive::open(&format!("drives/{name}.toml")).unwrap();
@@ -145,7 +166,7 @@ mod tests {
 
     #[test]
     fn every_number_of_the_library_has_a_source() {
-        for (name, text) in LIBRARY {
+        for &(name, text) in LIBRARY {
             for (index, line) in text.lines().enumerate() {
                 let (code, comment) = line.split_once('#').unwrap_or((line, ""));
                 let number = code.split_once('=').is_some_and(|(key, value)| {
@@ -163,16 +184,17 @@ mod tests {
     #[test]
     fn an_unknown_drive_suggests_the_nearest() {
         let error = Drive::open("st5000as001").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "unknown drive `st5000as001`: did you mean `st5000as0011`?; known are 850evo, \
-             cmr-500gb-7200, pblaze4, st5000as0011, or the path of a TOML file"
+        let expected = format!(
+            "unknown drive `st5000as001`: did you mean `st5000as0011`?; known are {}, or the path of \
+             a TOML file",
+            known_names()
         );
+        assert_eq!(error, expected);
     }
 
     #[test]
     fn a_misspelt_key_names_file_line_and_nearest_key() {
-        let text = LIBRARY[1].1.replace("\nheads", "\nhaeds");
+        let text = text_of("cmr-500gb-7200").replace("\nheads", "\nhaeds");
         let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
         assert!(error.starts_with("my.toml:"), "{error}");
         assert!(error.contains("unknown field `haeds`"), "{error}");
@@ -204,8 +226,8 @@ mod tests {
             ),
         ];
         for (from, to, expected) in rows {
-            let text = LIBRARY[1].1.replace(from, to);
-            assert_ne!(text, LIBRARY[1].1, "{from} is in the file");
+            let text = text_of("cmr-500gb-7200").replace(from, to);
+            assert_ne!(text, text_of("cmr-500gb-7200"), "{from} is in the file");
             let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
