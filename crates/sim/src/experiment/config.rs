@@ -1,8 +1,7 @@
 //! A stack as its TOML file states it.
 
-use crate::disk::{
-    Bands, Bypass, Drive, EntryLimit, LIBRARY, Rewrite, RewriteExtent, TranslationSettings, Update,
-};
+use super::drive_stack::{self_managed_drives, stack_of_drive};
+use crate::disk::{Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update};
 use crate::quantity::{Size, SizeOrShare, Span};
 use crate::toml_error::{self, TomlError, nearest};
 use serde::{Deserialize, Serialize};
@@ -314,27 +313,6 @@ pub fn ready_made() -> impl Iterator<Item = &'static str> {
     READY_MADE.iter().map(|(name, _)| *name)
 }
 
-/// The drives of the library that hide their shingles themselves; each is a stack of its own name.
-fn self_managed_drives() -> impl Iterator<Item = (&'static str, Drive)> {
-    let drives = LIBRARY.iter().filter_map(|(name, text)| {
-        let drive = Drive::parse(name, text).ok()?;
-        Some((*name, drive))
-    });
-    drives.filter(|(_, drive)| drive.model.translation.is_some())
-}
-
-/// A drive that hides its shingles itself, with the translation it was given in its factory.
-fn stack_of_drive(name: &str, drive: &Drive) -> String {
-    format!(
-        "name = \"{name}\"\n\
-         description = \"{}, as it left the factory: its own translation, no cache\"\n\n\
-         [[node]]\nname = \"smr\"\nkind = \"disk\"\ndrive = \"{name}\"\n\n\
-         # What is not said here is as the drive file says.\n\
-         [[node]]\nname = \"translation\"\nkind = \"persistent-cache\"\nbelow = \"smr\"\n",
-        drive.model.name
-    )
-}
-
 /// The TOML text of a stack: a ready-made one by name, a drive of the library that hides its
 /// shingles itself, by name, or a file by path, with the name errors should give it.
 ///
@@ -345,7 +323,10 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
         return Ok((format!("stacks/{name}.toml"), (*text).to_string()));
     }
     if let Some((name, drive)) = self_managed_drives().find(|(name, _)| *name == name_or_path) {
-        return Ok((format!("drives/{name}.toml"), stack_of_drive(name, &drive)));
+        return Ok((
+            format!("drives/{name}.toml"),
+            stack_of_drive(name, &drive.model),
+        ));
     }
     let looks_like_path = name_or_path.ends_with(".toml") || name_or_path.contains('/');
     if looks_like_path || std::path::Path::new(name_or_path).is_file() {

@@ -4,6 +4,7 @@ mod areas;
 mod build;
 pub mod config;
 mod describe;
+mod drive_stack;
 mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;

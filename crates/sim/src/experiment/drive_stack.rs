@@ -1,0 +1,50 @@
+//! The stack that a drive is by itself.
+
+use super::config::{ConfigError, Setting, StackConfig};
+use crate::disk::{Drive, DriveModel, LIBRARY};
+
+/// The drives of the library that hide their shingles themselves; each is a stack of its own name.
+pub(super) fn self_managed_drives() -> impl Iterator<Item = (&'static str, Drive)> {
+    let drives = LIBRARY.iter().filter_map(|(name, text)| {
+        let drive = Drive::parse(name, text).ok()?;
+        Some((*name, drive))
+    });
+    drives.filter(|(_, drive)| drive.model.translation.is_some())
+}
+
+/// A drive as it left the factory: with its own translation where it has one, and no cache.
+pub(super) fn stack_of_drive(name: &str, model: &DriveModel) -> String {
+    let quoted = toml::Value::from(name);
+    let disk = |node: &str, what: &str| {
+        format!(
+            "name = {quoted}\ndescription = {}\n\n\
+             [[node]]\nname = \"{node}\"\nkind = \"disk\"\ndrive = {quoted}\n",
+            toml::Value::from(format!("{}, {what}", model.name))
+        )
+    };
+    match model.translation {
+        Some(_) => format!(
+            "{}\n# What is not said here is as the drive file says.\n\
+             [[node]]\nname = \"translation\"\nkind = \"persistent-cache\"\nbelow = \"smr\"\n",
+            disk(
+                "smr",
+                "as it left the factory: its own translation, no cache"
+            )
+        ),
+        None => disk("disk", "as it left the factory"),
+    }
+}
+
+impl StackConfig {
+    /// The stack that a drive is by itself: the name of a drive of the library, or the path of a
+    /// drive file.
+    ///
+    /// # Errors
+    /// When there is no such drive, or a setting is wrong.
+    pub fn of_drive(name_or_path: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
+        let drive =
+            Drive::open(name_or_path).map_err(|error| ConfigError::words(error.to_string()))?;
+        let text = stack_of_drive(name_or_path, &drive.model);
+        StackConfig::from_text(name_or_path, &text, settings)
+    }
+}
