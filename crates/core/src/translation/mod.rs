@@ -10,6 +10,7 @@ mod read;
 mod rewrite;
 mod settings;
 mod state;
+mod timers;
 mod write;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};

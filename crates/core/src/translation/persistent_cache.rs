@@ -8,6 +8,7 @@ use super::log::Log;
 use super::read::ReadPiece;
 use super::rewrite::{Rewrite, Salvage};
 use super::settings::{LayoutError, PersistentCacheSettings};
+use super::timers::{Timer, Timers};
 use crate::buffer::BufferSlice;
 use crate::disk::Geometry;
 use crate::error::IoError;
@@ -81,6 +82,8 @@ pub struct PersistentCache {
     pub(super) write_pointers: Vec<u32>,
     /// The bands with a bypass write in flight.
     pub(super) bypassing: Vec<BandId>,
+
+    pub(super) timers: Timers,
 
     /// What makes it outlive a crash, where it does.
     pub(super) durable: Option<Box<Durable>>,
@@ -211,6 +214,7 @@ impl PersistentCache {
             streams: Streams::default(),
             write_pointers,
             bypassing: Vec::new(),
+            timers: Timers::default(),
             durable,
         };
         Ok((cache, geometry))
@@ -462,7 +466,10 @@ impl Layer for PersistentCache {
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
-        self.end_of_overhead(ctx);
+        if self.timer_has_ended(Timer::Overhead, ctx) {
+            self.end_of_overhead(ctx);
+        }
+        self.set_alarm(ctx);
         self.settle(ctx);
     }
 

@@ -11,6 +11,7 @@
 
 use super::persistent_cache::{Part, PersistentCache};
 use super::settings::{RewriteExtent, RewriteMethod};
+use super::timers::Timer;
 use crate::buffer::BufferSlice;
 use crate::counters::Counter;
 use crate::error::IoError;
@@ -135,7 +136,8 @@ impl PersistentCache {
         let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
         if self.settings.rewrite_overhead > Duration::ZERO {
             rewrite.phase = Phase::Overhead;
-            ctx.wake_at(ctx.now() + self.settings.rewrite_overhead);
+            let end = ctx.now() + self.settings.rewrite_overhead;
+            self.set_timer(Timer::Overhead, end, ctx);
             return false;
         }
         !self.read_band(ctx)
