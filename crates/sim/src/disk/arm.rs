@@ -326,6 +326,7 @@ mod tests {
             outer_track_blocks: 400,
             inner_track_blocks: 400,
             layout: Layout::SurfaceBySurface,
+            head_rates: Vec::new(),
             revolution_ns: REVOLUTION_NS,
             head_skew_ns: 1_500_000,
             track_skew_ns: 1_500_000,

@@ -23,6 +23,7 @@ pub const LIBRARY: &[(&str, &str)] = &[
     drive!("nvram"),
     drive!("pblaze4"),
     drive!("st5000as0011"),
+    drive!("st8000as0002"),
     drive!("st8000dm004"),
     drive!("ultrastar-15k450"),
     drive!("wd1002faex"),
@@ -223,6 +224,11 @@ mod tests {
                 "heads = 2",
                 "heads = 0",
                 "platters.heads must be more than 0",
+            ),
+            (
+                "heads = 2",
+                "head_rates = [1.0, 1.0]\nheads = 2",
+                "platters.head_rates needs layout = \"surface-by-surface\"",
             ),
         ];
         for (from, to, expected) in rows {

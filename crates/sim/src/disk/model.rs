@@ -64,6 +64,9 @@ pub struct PlatterModel {
     pub inner_track: Size,
     /// Numbering of the tracks.
     pub layout: Layout,
+    /// Length of the tracks of each head relative to the above, a number per head, where heads
+    /// write at different densities; needs `layout = "surface-by-surface"`.
+    pub head_rates: Option<Vec<f64>>,
     /// Time to change to another head.
     pub head_switch: Span,
     /// Time for the head to settle before a write, beyond the seek.
@@ -254,7 +257,30 @@ impl PlatterModel {
                 self.inner_track
             ));
         }
-        Ok(())
+        self.head_rates
+            .as_ref()
+            .map_or(Ok(()), |rates| self.check_head_rates(rates))
+    }
+}
+
+impl PlatterModel {
+    fn check_head_rates(&self, rates: &[f64]) -> Result<(), String> {
+        if self.layout != Layout::SurfaceBySurface {
+            return Err("platters.head_rates needs layout = \"surface-by-surface\"".to_string());
+        }
+        if rates.len() as u64 != self.heads {
+            return Err(format!(
+                "platters.head_rates has {} numbers for {} heads",
+                rates.len(),
+                self.heads
+            ));
+        }
+        match rates.iter().find(|rate| !(0.5..=2.0).contains(*rate)) {
+            Some(rate) => Err(format!(
+                "platters.head_rates: {rate} is not between 0.5 and 2"
+            )),
+            None => Ok(()),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub enum Layout {
 }
 
 /// What the platters are made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PlatterShape {
     /// Surfaces with a head each.
     pub heads: u64,
@@ -29,6 +29,9 @@ pub struct PlatterShape {
     pub inner_track_blocks: u64,
     /// Numbering of tracks.
     pub layout: Layout,
+    /// Length of the tracks of each surface, relative to the above; empty where all are alike.
+    /// Needs tracks that are numbered surface by surface.
+    pub head_rates: Vec<f64>,
     /// Time of a revolution in nanoseconds.
     pub revolution_ns: u64,
     /// By how much a track on the next surface starts later, in nanoseconds.
@@ -37,11 +40,17 @@ pub struct PlatterShape {
     pub track_skew_ns: u64,
 }
 
+/// Tracks of equal length that follow one another in address order: those of a zone, or of a zone
+/// on one surface where the surfaces differ.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     first_block: u64,
     first_cylinder: u64,
+    first_surface: u64,
+    tracks: u64,
     blocks_per_track: u64,
+    /// By how much its first track starts late.
+    skew_ns: u64,
 }
 
 /// A track and a block on it.
@@ -68,6 +77,7 @@ pub struct Platters {
     shape: PlatterShape,
     zones: Vec<Zone>,
     cylinders_per_zone: u64,
+    cylinders: u64,
     tracks: Arc<TrackTable>,
 }
 
@@ -81,30 +91,47 @@ impl Platters {
         conventional_blocks: BlockCount,
         overlap_tracks: u64,
     ) -> Platters {
-        let PlatterShape {
-            outer_track_blocks: outer,
-            inner_track_blocks: inner,
-            heads,
-            ..
-        } = shape;
-        let last = (shape.zones - 1).max(1);
-        let length = |zone: u64| outer - ((outer - inner) * zone + last / 2) / last;
-        let cylinder_of_each: u64 = (0..shape.zones).map(|zone| length(zone) * heads).sum();
+        let PlatterShape { heads, .. } = shape;
+        let surfaces = if shape.head_rates.is_empty() {
+            1
+        } else {
+            heads
+        };
+        let length = |zone: u64, surface: u64| {
+            let (outer, inner) = (shape.outer_track_blocks, shape.inner_track_blocks);
+            let last = (shape.zones - 1).max(1);
+            let blocks = outer - ((outer - inner) * zone + last / 2) / last;
+            match shape.head_rates.get(surface as usize) {
+                Some(rate) => ((blocks as f64 * rate).round() as u64).max(1),
+                None => blocks,
+            }
+        };
+        let parts =
+            || (0..shape.zones).flat_map(|zone| (0..surfaces).map(move |surface| (zone, surface)));
+        let cylinder_of_each: u64 = parts()
+            .map(|(zone, surface)| length(zone, surface) * heads / surfaces)
+            .sum();
         let cylinders_per_zone = blocks.0.div_ceil(cylinder_of_each).max(1);
+        let tracks = cylinders_per_zone * heads / surfaces;
+        let surface_skew_ns = (cylinders_per_zone - 1) * shape.track_skew_ns + shape.head_skew_ns;
         let mut zones = Vec::new();
         let mut first_block = 0;
-        for zone in 0..shape.zones {
+        for (zone, surface) in parts() {
+            let blocks_per_track = length(zone, surface);
             zones.push(Zone {
                 first_block,
                 first_cylinder: zone * cylinders_per_zone,
-                blocks_per_track: length(zone),
+                first_surface: surface,
+                tracks,
+                blocks_per_track,
+                skew_ns: surface * surface_skew_ns,
             });
-            first_block += length(zone) * heads * cylinders_per_zone;
+            first_block += blocks_per_track * tracks;
         }
         let runs = || {
             zones
                 .iter()
-                .map(|zone| (heads * cylinders_per_zone, zone.blocks_per_track))
+                .map(|zone| (zone.tracks, zone.blocks_per_track))
         };
         let bare = TrackTable::new(runs(), BlockCount::ZERO, 0);
         let conventional = match conventional_blocks.0.min(bare.blocks()) {
@@ -117,6 +144,7 @@ impl Platters {
                 BlockCount(conventional),
                 overlap_tracks,
             )),
+            cylinders: shape.zones * cylinders_per_zone,
             shape,
             zones,
             cylinders_per_zone,
@@ -130,7 +158,7 @@ impl Platters {
 
     /// Cylinders in all.
     pub fn cylinders(&self) -> u64 {
-        self.zones.len() as u64 * self.cylinders_per_zone
+        self.cylinders
     }
 
     /// Time of a revolution in nanoseconds.
@@ -153,7 +181,7 @@ impl Platters {
     /// that a look-ahead at the end of the disk has somewhere to stand.
     #[inline]
     pub fn next_track(&self, place: &Place) -> Place {
-        if place.track + 1 < self.cylinders_per_zone * self.shape.heads {
+        if place.track + 1 < self.zones[place.zone as usize].tracks {
             return self.on_track(place.zone, place.track + 1, 0);
         }
         let zone = place.zone + 1;
@@ -177,7 +205,9 @@ impl Platters {
         } = self.shape;
         let Zone {
             first_cylinder,
+            first_surface,
             blocks_per_track,
+            skew_ns: zone_skew_ns,
             ..
         } = self.zones[zone as usize];
         // Each step to the next track delays its start by what the step takes, so a sequential
@@ -189,14 +219,15 @@ impl Platters {
                 (cylinder, track - cylinder * heads, skew)
             }
             Layout::SurfaceBySurface => {
-                let surface = track / self.cylinders_per_zone;
-                let along = track - surface * self.cylinders_per_zone;
+                let surfaces = track / self.cylinders_per_zone;
+                let along = track - surfaces * self.cylinders_per_zone;
+                let surface = first_surface + surfaces;
                 let cylinder = if surface.is_multiple_of(2) {
                     along
                 } else {
                     self.cylinders_per_zone - 1 - along
                 };
-                let skew = (track - surface) * track_skew_ns + surface * head_skew_ns;
+                let skew = (track - surfaces) * track_skew_ns + surfaces * head_skew_ns;
                 (cylinder, surface, skew)
             }
         };
@@ -207,7 +238,7 @@ impl Platters {
             blocks_per_track,
             cylinder: first_cylinder + cylinder,
             surface,
-            start_angle_ns: skew_ns % revolution_ns,
+            start_angle_ns: (zone_skew_ns + skew_ns) % revolution_ns,
         }
     }
 
@@ -240,6 +271,7 @@ mod tests {
             outer_track_blocks: 40,
             inner_track_blocks: 20,
             layout,
+            head_rates: Vec::new(),
             revolution_ns: 1_000_000,
             head_skew_ns: 100_000,
             track_skew_ns: 200_000,
@@ -300,9 +332,37 @@ mod tests {
     }
 
     #[test]
+    fn heads_may_write_tracks_of_different_length() {
+        let mut shape = shape(Layout::SurfaceBySurface);
+        let even = Platters::new(shape.clone(), BlockCount(500), BlockCount::ZERO, 0);
+        shape.head_rates = vec![1.1, 0.9];
+        let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
+        let runs: Vec<_> = platters
+            .tracks()
+            .runs()
+            .iter()
+            .map(|r| (r.tracks, r.blocks_per_track))
+            .collect();
+        assert_eq!(runs, [(3, 44), (3, 36), (3, 33), (3, 27), (3, 22), (3, 18)]);
+        for track in 0..18 {
+            let place = |platters: &Platters| {
+                let place = platters.place(platters.tracks().extent_of(track).start.0);
+                (place.cylinder, place.surface, platters.angle_ns(&place, 0))
+            };
+            assert_eq!(place(&platters), place(&even), "track {track}");
+        }
+    }
+
+    #[test]
     fn the_next_track_is_that_of_the_next_block() {
-        for layout in [Layout::CylinderByCylinder, Layout::SurfaceBySurface] {
-            let platters = Platters::new(shape(layout), BlockCount(500), BlockCount::ZERO, 0);
+        for (layout, rates) in [
+            (Layout::CylinderByCylinder, vec![]),
+            (Layout::SurfaceBySurface, vec![]),
+            (Layout::SurfaceBySurface, vec![0.9, 1.1]),
+        ] {
+            let mut shape = shape(layout);
+            shape.head_rates = rates;
+            let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
             for track in 0..17 {
                 let extent = platters.tracks().extent_of(track);
                 let place = platters.place(extent.start.0 + 3);
@@ -315,7 +375,7 @@ mod tests {
     fn the_conventional_part_is_rounded_up_to_a_track() {
         let shape = shape(Layout::SurfaceBySurface);
         for (wanted, got) in [(0, 0), (1, 40), (40, 40), (41, 80), (250, 270), (9999, 540)] {
-            let platters = Platters::new(shape, BlockCount(500), BlockCount(wanted), 2);
+            let platters = Platters::new(shape.clone(), BlockCount(500), BlockCount(wanted), 2);
             assert_eq!(
                 platters.tracks().conventional_blocks,
                 BlockCount(got),

@@ -265,17 +265,25 @@ fn rotating(
         outer_track_blocks: platters.outer_track.0 / BLOCK_BYTES,
         inner_track_blocks: platters.inner_track.0 / BLOCK_BYTES,
         layout: platters.layout,
+        head_rates: platters.head_rates.clone().unwrap_or_default(),
         revolution_ns: NS_PER_MINUTE / platters.rpm,
         head_skew_ns: head_switch_ns + write_settle_ns,
         track_skew_ns: 0,
     };
     let overlap_tracks = model.shingles.map_or(0, |shingles| shingles.overlap_tracks);
-    let build = |shape| Platters::new(shape, blocks, options.conventional_blocks, overlap_tracks);
-    let curve = seek_curve(seek, build(shape).cylinders())?;
+    let build = |shape: &PlatterShape| {
+        Platters::new(
+            shape.clone(),
+            blocks,
+            options.conventional_blocks,
+            overlap_tracks,
+        )
+    };
+    let curve = seek_curve(seek, build(&shape).cylinders())?;
     shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + write_settle_ns;
     let phase_ns = Rng::new(options.seed, 0).below(shape.revolution_ns);
     let arm = Arm::new(
-        build(shape),
+        build(&shape),
         curve,
         head_switch_ns,
         write_settle_ns,

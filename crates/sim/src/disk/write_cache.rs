@@ -147,6 +147,7 @@ mod tests {
             outer_track_blocks: 100,
             inner_track_blocks: 100,
             layout: Layout::SurfaceBySurface,
+            head_rates: Vec::new(),
             revolution_ns: 1000,
             head_skew_ns: 1,
             track_skew_ns: 1,

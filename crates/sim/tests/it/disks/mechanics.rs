@@ -123,6 +123,29 @@ fn sequential_rates_follow_the_datasheet_and_the_zones() {
     }
 }
 
+/// Validation row V19b (aicodix, ST8000AS0002): the first 73.8 GiB are 12 plateaus of 6.1 GiB, one per
+/// head, at 187 to 200 MiB/s.
+#[test]
+fn heads_of_different_density_make_plateaus() {
+    let mut rig = Rig::new("st8000as0002", options(true));
+    let runs: Vec<_> = {
+        let tracks = rig.disk().geometry().tracks.clone().unwrap();
+        tracks.runs()[..12].to_vec()
+    };
+    let (mut lowest, mut highest) = (f64::MAX, 0.0f64);
+    for run in runs {
+        let gib = (run.tracks * run.blocks_per_track) as f64 / 262_144.0;
+        assert!((5.1..7.1).contains(&gib), "{gib} GiB");
+        let start = run.first_block + 1000;
+        let next = |i: usize| (Operation::WRITE, Extent::new(start + i as u64 * 256, 256));
+        let rate = rig.closed_loop(4, 1000, next).per_second();
+        println!("{gib:.2} GiB at {rate:.1} MiB/s");
+        (lowest, highest) = (lowest.min(rate), highest.max(rate));
+    }
+    assert!((lowest / 187.0 - 1.0).abs() < 0.03, "{lowest}");
+    assert!((highest / 200.0 - 1.0).abs() < 0.03, "{highest}");
+}
+
 /// A write that is neither cached nor queued comes too late for the next block and waits a turn.
 #[test]
 fn synchronous_sequential_writes_lose_a_revolution_each() {
