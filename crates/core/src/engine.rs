@@ -83,6 +83,15 @@ impl Engine {
         }
     }
 
+    /// Runs until the frontend has finished and leaves what was begun below to the next run: a
+    /// translation that cleans in the background may have hours of work.
+    pub fn run_frontend(&mut self, clock: &mut dyn Clock, frontend: &mut dyn Frontend) {
+        while !frontend.finished() {
+            let now = clock.wait(self.next_event(frontend));
+            self.run_instant(now, frontend);
+        }
+    }
+
     /// Lets every layer come up, from the bottom up, before the first [`run`](Self::run).
     ///
     /// # Errors

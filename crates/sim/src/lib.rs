@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod crashtest;
 pub mod disk;
 pub mod experiment;
+pub mod fio;
 pub mod quantity;
 pub mod replay;
 pub mod report;

@@ -9,6 +9,13 @@ pub struct VirtualClock {
     now: Instant,
 }
 
+impl VirtualClock {
+    /// The time it has jumped to.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+}
+
 impl Clock for VirtualClock {
     fn wait(&mut self, until: Option<Instant>) -> Instant {
         // In virtual time nothing happens outside, so a stack that waits for nothing is a bug.

@@ -59,6 +59,11 @@ impl DescribeDisk {
         &self.name
     }
 
+    /// What the disk counts.
+    pub fn statistics(&self) -> &Rc<DiskStatistics> {
+        &self.statistics
+    }
+
     fn disk_use(&self) -> DiskUse {
         let s = &self.statistics;
         let operations = |kind| {

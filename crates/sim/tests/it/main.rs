@@ -6,6 +6,7 @@ mod destructive;
 mod determinism;
 mod disks;
 mod experiments;
+mod fio;
 mod golden;
 #[path = "../../../core/tests/it/harness.rs"]
 #[allow(

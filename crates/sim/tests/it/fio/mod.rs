@@ -1,0 +1,3 @@
+//! Jobs of fio on drive models.
+
+mod jobs;
