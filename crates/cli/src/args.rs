@@ -1,10 +1,14 @@
 //! The command line.
 
 mod crashtest;
+mod doctor;
+mod drive;
 mod experiments;
 mod read;
 
 pub use crashtest::CrashtestArgs;
+pub use doctor::DoctorArgs;
+pub use drive::{BenchArgs, DriveCommand};
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use read::ReadArgs;
 
@@ -42,6 +46,11 @@ pub enum Command {
     /// Characterise, convert or generate traces
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Measure drive models
+    #[command(subcommand)]
+    Drive(DriveCommand),
+    /// Say whether a disk is shingled, and what that means
+    Doctor(DoctorArgs),
     /// Make the images of a stack in a data directory
     Create(CreateArgs),
     /// Serve a stack as an NBD block device

@@ -3,7 +3,7 @@
 mod args;
 mod commands;
 
-use args::{Cli, Command, TraceCommand};
+use args::{Cli, Command, DriveCommand, TraceCommand};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -30,6 +30,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args)?,
         Command::Trace(TraceCommand::Convert(args)) => commands::trace::convert(&args)?,
         Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,
+        Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args)?,
         Command::Create(args) => commands::create::run(&args)?,
         Command::Crashtest(args) => return commands::crashtest::run(&args),
         Command::Serve(args) => return commands::serve::run(&args),

@@ -4,6 +4,8 @@ pub mod check;
 pub mod compare;
 pub mod crashtest;
 pub mod create;
+pub mod doctor;
+pub mod drive;
 mod image_shape;
 pub mod inspect;
 pub mod members;

@@ -18,6 +18,7 @@ mod table;
 pub use format::bytes as human_bytes;
 pub(crate) use format::number;
 pub use histogram::LatencyHistogram;
+pub(crate) use html::{escape, page_style};
 pub use recorder::Recorder;
 pub use report::{
     ByCause, DiskAreaUse, DiskUse, Figures, HeatMap, IoTime, LatencyCdf, ReplayMode, Report,

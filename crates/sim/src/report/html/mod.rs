@@ -59,7 +59,7 @@ impl Report {
 }
 
 /// `text` for element content and attribute values.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -72,6 +72,11 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// The style of the page, for other pages that should look alike.
+pub(crate) fn page_style() -> &'static str {
+    STYLE
 }
 
 /// The colour of run `index`, the same in every chart.

@@ -1,0 +1,41 @@
+//! Arguments of the commands about drives.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What to do with a drive model.
+#[derive(Debug, Subcommand)]
+pub enum DriveCommand {
+    /// Measure drive models and print what was published of real drives beside them
+    Bench(BenchArgs),
+}
+
+/// Arguments of `drive bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Drives of the library, or paths of drive files
+    #[arg(value_name = "DRIVE", required_unless_present = "all")]
+    pub drives: Vec<String>,
+    /// Everything that was published, of every drive
+    #[arg(long, conflicts_with = "drives")]
+    pub all: bool,
+    /// Measure less, on smaller drives: minutes become seconds, and figures rougher
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Measurements at the same time; the number of processors when absent
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+    /// Folder with the validation traces of DiskSim (disksim_validate_*.trace, compressed or not), for
+    /// the rows that replay them
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page with drawings to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}

@@ -1,0 +1,34 @@
+//! `imbrex drive bench`.
+
+use crate::Failure;
+use crate::args::BenchArgs;
+use crate::commands::{emit, progress};
+use imbrex_sim::bench::{self, BenchOptions, Row};
+use imbrex_sim::report::TableStyle;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Measures drive models. Fails when a gate does.
+pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let options = BenchOptions {
+        drives: args.drives.clone(),
+        seed: args.seed,
+        quick: args.quick,
+        jobs: args.jobs.map_or(processors, std::num::NonZero::get),
+        traces: args.traces.clone(),
+    };
+    let rows = bench::run(&options, &progress)?;
+    if let Some(file) = &args.html {
+        std::fs::write(file, Row::bench_page(&rows))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    match args.json {
+        true => emit(&format!("{}\n", json!({"rows": rows}))),
+        false => emit(&Row::bench_table(&rows, TableStyle::detect())),
+    }
+    Ok(match rows.iter().any(Row::fails) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}

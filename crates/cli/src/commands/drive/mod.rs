@@ -1,0 +1,3 @@
+//! `imbrex drive`.
+
+pub mod bench;

@@ -1,0 +1,23 @@
+//! `imbrex drive bench`: drive models beside what was measured on real drives.
+//!
+//! A [`Measurement`] does something to a drive in virtual time and gives one number for each of its
+//! [`Gate`]s. A gate says what was published, by whom, and how near the model has to come. The
+//! measurements are functions of a file for each kind of drive; `gates` holds what they are compared
+//! with.
+
+mod conventional;
+mod gates;
+mod page;
+mod rebuild;
+mod row;
+mod run;
+mod solid_state;
+mod standard;
+mod subject;
+mod table;
+
+pub use gates::{MEASUREMENTS, drives_measured};
+pub use rebuild::{Rebuild, estimate_rebuild};
+pub use row::{Accepted, Gate, Measurement, Published, Role, Row};
+pub use run::{BenchOptions, run};
+pub use subject::{BenchError, Subject};

@@ -1,0 +1,240 @@
+//! What was published, and the row in which it stands beside the model.
+
+use super::subject::{BenchError, Subject};
+use serde::{Serialize, Serializer};
+
+/// What somebody measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Published {
+    /// One number.
+    Number(f64),
+    /// Something between two numbers.
+    Between(f64, f64),
+    /// Words: what was seen has no number.
+    Words(&'static str),
+    /// Nothing: the row describes the model.
+    Nothing,
+}
+
+impl Serialize for Published {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Published::Number(number) => serializer.serialize_f64(*number),
+            Published::Between(low, high) => [*low, *high].serialize(serializer),
+            Published::Words(words) => serializer.serialize_str(words),
+            Published::Nothing => serializer.serialize_none(),
+        }
+    }
+}
+
+/// Which models pass.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Accepted {
+    /// As far from the published number, or from the nearer of two, as this share of it.
+    Share(f64),
+    /// From the first to the second number, both included.
+    Between(f64, f64),
+    /// No more than this share of the published number, nor less than one over it.
+    Factor(f64),
+    /// The published number and no other.
+    Exactly,
+    /// Every one: the row describes the model.
+    Any,
+}
+
+/// What a row is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The model has to pass.
+    Gate,
+    /// Printed beside the published figure, which is too uncertain to insist on it.
+    Report,
+    /// Describes the model: nothing was published.
+    Model,
+}
+
+/// A published figure and how near a model has to come.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gate {
+    /// Name in `docs/models/validation.md`; the same for all rows of one measurement there.
+    pub id: &'static str,
+    /// What is measured, in a few words.
+    pub metric: &'static str,
+    /// How exactly: workload, what is counted, over which part of the run.
+    pub definition: &'static str,
+    /// Unit of both numbers.
+    pub unit: &'static str,
+    /// What was measured on the real drive.
+    pub published: Published,
+    /// Which models pass.
+    pub accepted: Accepted,
+    /// Whether it has to.
+    pub role: Role,
+    /// A parameter of the drive was chosen so that this row holds: no prediction.
+    pub calibrated: bool,
+    /// Who measured it.
+    pub source: &'static str,
+}
+
+/// Something that is done to a drive.
+#[derive(Clone, Copy)]
+pub struct Measurement {
+    /// Name in the library.
+    pub drive: &'static str,
+    /// What is compared.
+    pub gates: &'static [Gate],
+    /// Does it and returns a number for each gate; none where it cannot be had.
+    pub measure: fn(&Subject) -> Result<Vec<Option<f64>>, BenchError>,
+}
+
+/// A published figure beside the model's.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// See [`Gate::id`].
+    pub id: String,
+    /// The drive.
+    pub drive: String,
+    /// See [`Gate::metric`].
+    pub metric: String,
+    /// See [`Gate::definition`].
+    pub definition: String,
+    /// Of both numbers.
+    pub unit: String,
+    /// On the real drive: a number, two for a range, or words.
+    pub published: Published,
+    /// On the model; `None` where it could not be measured here.
+    pub model: Option<f64>,
+    /// Which models pass, in words.
+    pub tolerance: String,
+    /// The smallest and largest number that pass, where there are such.
+    pub accepted: Option<[f64; 2]>,
+    /// Whether the model does; `None` where there is nothing to compare.
+    pub pass: Option<bool>,
+    /// What the row is for.
+    pub role: Role,
+    /// The drive was calibrated on this row.
+    pub calibrated: bool,
+    /// Who measured it.
+    pub source: String,
+}
+
+impl Gate {
+    /// The smallest and the largest number that pass.
+    pub fn range(&self) -> Option<[f64; 2]> {
+        let (low, high) = match self.published {
+            Published::Number(number) => (number, number),
+            Published::Between(low, high) => (low, high),
+            Published::Words(_) | Published::Nothing => match self.accepted {
+                Accepted::Between(low, high) => return Some([low, high]),
+                _ => return None,
+            },
+        };
+        match self.accepted {
+            Accepted::Share(share) => Some([low - share * low.abs(), high + share * high.abs()]),
+            Accepted::Between(low, high) => Some([low, high]),
+            Accepted::Factor(factor) => Some([low / factor, high * factor]),
+            Accepted::Exactly => Some([low, high]),
+            Accepted::Any => None,
+        }
+    }
+
+    fn tolerance(&self) -> String {
+        match self.accepted {
+            Accepted::Share(share) => format!("+-{} %", share * 100.0),
+            Accepted::Between(low, high) if high == f64::INFINITY => format!(">= {low}"),
+            Accepted::Between(low, high) if low == f64::NEG_INFINITY => format!("<= {high}"),
+            Accepted::Between(low, high) => format!("{low} to {high}"),
+            Accepted::Factor(factor) => format!("x{factor}"),
+            Accepted::Exactly => "exact".to_string(),
+            Accepted::Any => String::new(),
+        }
+    }
+
+    /// The row of this gate for a model.
+    pub fn row(&self, drive: &str, model: Option<f64>) -> Row {
+        let range = self.range();
+        let pass = model
+            .zip(range)
+            .map(|(model, [low, high])| (low..=high).contains(&model));
+        Row {
+            id: self.id.to_string(),
+            drive: drive.to_string(),
+            metric: self.metric.to_string(),
+            definition: self.definition.to_string(),
+            unit: self.unit.to_string(),
+            published: self.published,
+            model,
+            tolerance: self.tolerance(),
+            // JSON has no infinity: an open end is the largest number there is.
+            accepted: range.map(|ends| ends.map(|end| end.clamp(f64::MIN, f64::MAX))),
+            pass,
+            role: self.role,
+            calibrated: self.calibrated,
+            source: self.source.to_string(),
+        }
+    }
+}
+
+impl Row {
+    /// True when it has to pass and does not, or could not be measured.
+    pub fn fails(&self) -> bool {
+        self.role == Role::Gate && self.pass == Some(false)
+    }
+
+    /// By how much the model is off, as a share of the published number.
+    pub fn error(&self) -> Option<f64> {
+        match (self.published, self.model) {
+            (Published::Number(published), Some(model)) if published != 0.0 => {
+                Some(model / published - 1.0)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(published: Published, accepted: Accepted) -> Gate {
+        Gate {
+            id: "V00",
+            metric: "a rate",
+            definition: "",
+            unit: "MB/s",
+            published,
+            accepted,
+            role: Role::Gate,
+            calibrated: false,
+            source: "nobody",
+        }
+    }
+
+    #[test]
+    fn a_model_passes_inside_its_tolerance_and_nowhere_else() {
+        let share = gate(Published::Number(100.0), Accepted::Share(0.1));
+        for (model, pass) in [(89.0, false), (91.0, true), (109.0, true), (111.0, false)] {
+            let row = share.row("drive", Some(model));
+            assert_eq!((row.pass, row.fails()), (Some(pass), !pass), "{model}");
+        }
+        let range = gate(Published::Between(187.0, 200.0), Accepted::Share(0.1));
+        assert_eq!(range.range(), Some([187.0 * 0.9, 200.0 * 1.1]));
+        let factor = gate(Published::Number(4.0), Accepted::Factor(2.0));
+        assert_eq!(factor.range(), Some([2.0, 8.0]));
+        let exact = gate(Published::Number(240.0), Accepted::Exactly);
+        assert_eq!(exact.row("drive", Some(240.5)).pass, Some(false));
+        let words = gate(
+            Published::Words("a cliff"),
+            Accepted::Between(3.0, f64::INFINITY),
+        );
+        assert_eq!(words.row("drive", Some(7.0)).pass, Some(true));
+        assert_eq!(words.row("drive", Some(2.0)).pass, Some(false));
+    }
+
+    #[test]
+    fn what_was_not_measured_neither_passes_nor_fails() {
+        let row = gate(Published::Number(1.0), Accepted::Share(0.1)).row("drive", None);
+        assert_eq!((row.pass, row.fails(), row.error()), (None, false, None));
+    }
+}

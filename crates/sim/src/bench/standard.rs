@@ -1,0 +1,283 @@
+//! The standard measurements, which every drive takes, published figures or not.
+
+use super::row::{Accepted, Gate, Published, Role, Row};
+use super::subject::{BenchError, Subject};
+use crate::fio::{Direction, Job, JobOutcome, Session};
+use crate::report::human_bytes;
+use imbrex_core::counters::Counter;
+use imbrex_core::units::Duration;
+
+/// Queue depths of random reads.
+const DEPTHS: [u32; 4] = [1, 4, 16, 32];
+/// Lengths of random writes: below and above the length at which entries and space of a persistent
+/// cache bind alike.
+const CHUNKS: [u64; 3] = [4 << 10, 64 << 10, 1 << 20];
+/// Shares of the disk that random writes go to.
+const RANGES: [(u64, &str); 2] = [(100, "1 %"), (1, "all")];
+/// What is left of drives with a persistent cache: a full one takes hours to fill.
+const SCALE: u64 = 64;
+const QUICK_SCALE: u64 = 512;
+/// Longest wait for a persistent cache to empty in idle time, hours.
+const DRAIN_HOURS_MAX: u64 = 24;
+
+/// Measures a drive.
+///
+/// # Errors
+/// When the drive cannot be built, or fails a request.
+pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
+    let mut rows = Vec::new();
+    random_reads(subject, &mut rows)?;
+    sequential(subject, &mut rows)?;
+    let has_log = subject.session()?.describe.translation.is_some();
+    for (part, name) in RANGES {
+        for chunk in CHUNKS {
+            match has_log {
+                true => writes_over_the_cliff(subject, (part, name), chunk, &mut rows)?,
+                false => random_writes(subject, (part, name), chunk, &mut rows)?,
+            }
+        }
+    }
+    if has_log {
+        idle_drain(subject, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+fn row(subject: &Subject, metric: &str, definition: &str, unit: &'static str, value: f64) -> Row {
+    let gate = Gate {
+        id: "",
+        metric: "",
+        definition: "",
+        unit,
+        published: Published::Nothing,
+        accepted: Accepted::Any,
+        role: Role::Model,
+        calibrated: false,
+        source: "",
+    };
+    let mut row = gate.row(&subject.drive, Some(value));
+    row.metric = metric.to_string();
+    row.definition = definition.to_string();
+    row
+}
+
+fn ms(outcome: &JobOutcome, direction: Direction, percent: f64) -> f64 {
+    outcome.direction(direction).latency.percentile_ns(percent) as f64 / 1e6
+}
+
+fn random_reads(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let mut session = subject.session()?;
+    for depth in DEPTHS {
+        let mut job = Job::simple("random-read", Direction::Read, true, 4096);
+        job.iodepth = depth;
+        job.number_ios = Some(if subject.quick { 2_000 } else { 20_000 });
+        let outcome = subject.run_one(&mut session, &job)?;
+        let name = format!("4 KiB random reads, depth {depth}");
+        let rate = outcome.direction(Direction::Read).ios_per_s();
+        rows.push(row(
+            subject,
+            &name,
+            "requests over time, over the whole disk",
+            "IOPS",
+            rate,
+        ));
+        for percent in [50.0, 99.0] {
+            let metric = format!("{name}, p{percent}");
+            let latency = ms(&outcome, Direction::Read, percent);
+            rows.push(row(
+                subject,
+                &metric,
+                "from submission to answer",
+                "ms",
+                latency,
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn sequential(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let bytes: u64 = if subject.quick { 256 << 20 } else { 2 << 30 };
+    let mut session = subject.session()?;
+    for direction in [Direction::Write, Direction::Read] {
+        let mut job = Job::simple("sequential", direction, false, 1 << 20);
+        job.iodepth = 4;
+        job.size_bytes = Some(bytes.min(session.device_bytes()));
+        let outcome = subject.run_one(&mut session, &job)?;
+        let metric = format!("sequential {}s of 1 MiB, depth 4, fresh", direction.name());
+        let rate = outcome.direction(direction).bytes_per_s() / 1e6;
+        let definition = format!("bytes over time, first {} of the disk", human_bytes(bytes));
+        rows.push(row(subject, &metric, &definition, "MB/s", rate));
+    }
+    Ok(())
+}
+
+fn random_writes(
+    subject: &Subject,
+    (part, range): (u64, &str),
+    chunk: u64,
+    rows: &mut Vec<Row>,
+) -> Result<(), BenchError> {
+    let mut session = subject.session()?;
+    let job = write_job(
+        &session,
+        part,
+        chunk,
+        if subject.quick { 2_000 } else { 10_000 },
+    );
+    subject.run_one(&mut session, &job)?;
+    let outcome = subject.run_one(&mut session, &job)?;
+    let metric = format!("{} random writes over {range}", human_bytes(chunk));
+    let rate = outcome.direction(Direction::Write).bytes_per_s() / 1e6;
+    let definition = "bytes over time at queue depth 1, after as many writes that are not counted";
+    rows.push(row(subject, &metric, definition, "MB/s", rate));
+    Ok(())
+}
+
+fn write_job(session: &Session, part: u64, chunk: u64, writes: u64) -> Job {
+    let mut job = Job::simple("random-write", Direction::Write, true, chunk);
+    let range = session.device_bytes() / part / chunk * chunk;
+    job.size_bytes = Some(range.max(chunk));
+    job.random_map = false;
+    job.rand_repeat = false;
+    job.number_ios = Some(writes);
+    job
+}
+
+fn scaled(subject: &Subject) -> (u64, Result<Session, BenchError>) {
+    let scale = if subject.quick { QUICK_SCALE } else { SCALE };
+    (scale, subject.scaled_session(scale))
+}
+
+fn rewritten(session: &Session) -> (u64, u64) {
+    let node = session
+        .describe
+        .translation
+        .expect("a drive with a persistent cache");
+    let counts = session.engine.stack.counts(node);
+    (
+        counts.counter(Counter::BandsRewritten),
+        counts.counter(Counter::BandRewriteNs),
+    )
+}
+
+/// Writes until the drive has to clean, and then as much again.
+fn writes_over_the_cliff(
+    subject: &Subject,
+    range: (u64, &str),
+    chunk: u64,
+    rows: &mut Vec<Row>,
+) -> Result<(), BenchError> {
+    let (scale, session) = scaled(subject);
+    let mut session = session?;
+    let slice = 50;
+    let job = write_job(&session, range.0, chunk, slice);
+    let (mut before_s, mut before_bytes) = (0.0, 0);
+    // A range smaller than the persistent cache, rewritten for ever, need not fill it.
+    let bytes_max = 2 * session.device_bytes();
+    while rewritten(&session).0 == 0 && before_bytes < bytes_max {
+        let outcome = subject.run_one(&mut session, &job)?;
+        before_s += outcome.runtime.as_seconds();
+        before_bytes += slice * chunk;
+    }
+    let name = format!("{} random writes over {}", human_bytes(chunk), range.1);
+    let on = format!(", queue depth 1, on 1/{scale} of the drive");
+    let rate = before_bytes as f64 / before_s / 1e6;
+    let definition = format!("bytes over time until cleaning begins{on}");
+    rows.push(row(
+        subject,
+        &format!("{name}, before the cliff"),
+        &definition,
+        "MB/s",
+        rate,
+    ));
+    if rewritten(&session).0 == 0 {
+        return Ok(());
+    }
+    let written = (before_bytes * scale) as f64 / 1e9;
+    let definition = format!("bytes written until cleaning begins, times {scale}{on}");
+    rows.push(row(
+        subject,
+        &format!("{name}, cliff"),
+        &definition,
+        "GB",
+        written,
+    ));
+    // A cycle of all bands, or as many writes as there were before the cliff.
+    let (bands, cleaning_ns) = rewritten(&session);
+    let mut after = job;
+    after.number_ios = Some((before_bytes / chunk).clamp(200, 20_000));
+    let outcome = subject.run_one(&mut session, &after)?;
+    let rate = outcome.direction(Direction::Write).bytes_per_s() / 1e6;
+    let definition = format!("bytes over time of as many writes again (200 to 20,000){on}");
+    rows.push(row(
+        subject,
+        &format!("{name}, after the cliff"),
+        &definition,
+        "MB/s",
+        rate,
+    ));
+    for percent in [50.0, 99.0] {
+        let metric = format!("{name}, after the cliff, p{percent}");
+        let latency = ms(&outcome, Direction::Write, percent);
+        rows.push(row(
+            subject,
+            &metric,
+            "from submission to answer",
+            "ms",
+            latency,
+        ));
+    }
+    let (bands_after, cleaning_after_ns) = rewritten(&session);
+    if bands_after > bands {
+        let each_s = (cleaning_after_ns - cleaning_ns) as f64 / (bands_after - bands) as f64 / 1e9;
+        let metric = format!("{name}, time of a band's cleaning");
+        rows.push(row(
+            subject,
+            &metric,
+            "mean over those of the writes above",
+            "s",
+            each_s,
+        ));
+    }
+    Ok(())
+}
+
+/// How long a full persistent cache takes to empty when the host is silent.
+fn idle_drain(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let (scale, session) = scaled(subject);
+    let mut session = session?;
+    let job = write_job(&session, 1, 64 << 10, 200);
+    while rewritten(&session).0 == 0 {
+        subject.run_one(&mut session, &job)?;
+    }
+    let step = Duration::from_ms(60_000);
+    let (mut silent, mut drained) = (Duration::ZERO, None);
+    let before = rewritten(&session).0;
+    let mut cleaned = before;
+    while silent.as_seconds() < (DRAIN_HOURS_MAX * 3600) as f64 {
+        session.idle(step);
+        silent = Duration(silent.0 + step.0);
+        let now = rewritten(&session).0;
+        if now == cleaned {
+            drained = (cleaned > before).then_some(silent);
+            break;
+        }
+        cleaned = now;
+    }
+    if let Some(silent) = drained {
+        let hours = silent.as_seconds() * scale as f64 / 3600.0;
+        let definition = format!(
+            "idle time until nothing is cleaned any more, after 64 KiB random writes until cleaning \
+             began, times {scale}, on 1/{scale} of the drive"
+        );
+        rows.push(row(
+            subject,
+            "a full persistent cache empties in",
+            &definition,
+            "h",
+            hours,
+        ));
+    }
+    Ok(())
+}

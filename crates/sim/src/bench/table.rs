@@ -1,0 +1,79 @@
+//! Rows as text.
+
+use super::row::{Published, Role, Row};
+use crate::report::{TableStyle, number};
+
+impl Row {
+    /// A line for each row, and under it how it was measured, by whom, and whether the drive was
+    /// calibrated on it; at the end how many gates hold.
+    pub fn bench_table(rows: &[Row], style: TableStyle) -> String {
+        let mut text = String::new();
+        let mut drive = "";
+        for row in rows {
+            if row.drive != drive {
+                drive = &row.drive;
+                let heading = match style {
+                    TableStyle::Terminal => format!("\x1b[1m{drive}\x1b[0m"),
+                    _ => drive.to_string(),
+                };
+                text.push_str(&format!("\n{heading}\n"));
+            }
+            text.push_str(&row.lines());
+        }
+        let gates: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Gate).collect();
+        let hold = gates.iter().filter(|row| row.pass == Some(true)).count();
+        let unmeasured = gates.iter().filter(|row| row.pass.is_none()).count();
+        text.push_str(&format!("\n{hold} of {} gates hold", gates.len()));
+        if unmeasured > 0 {
+            text.push_str(&format!(", {unmeasured} could not be measured here"));
+        }
+        let calibrated = gates.iter().filter(|row| row.calibrated).count();
+        text.push_str(&format!(
+            "; on {calibrated} of them a parameter of the drive was calibrated\n"
+        ));
+        text
+    }
+
+    fn lines(&self) -> String {
+        let mut line = format!("  {:<5} {:<44}", self.id, self.metric);
+        let model = self.model.map_or("-".to_string(), number);
+        if self.role == Role::Model {
+            line.push_str(&format!(" {model:>10} {}", self.unit));
+        } else {
+            let error = self
+                .error()
+                .map_or(String::new(), |e| format!("{:+.0} %", e * 100.0));
+            let verdict = match (self.role, self.pass) {
+                (_, None) => "not measured",
+                (Role::Gate, Some(true)) => "pass",
+                (Role::Gate, Some(false)) => "FAIL",
+                (_, Some(true)) => "agrees",
+                (_, Some(false)) => "differs",
+            };
+            line.push_str(&format!(
+                " {:>14} {model:>10} {:<6} {error:>7} {:>14}  {verdict}",
+                self.published_text(),
+                self.unit,
+                self.tolerance
+            ));
+        }
+        let mut notes = self.definition.clone();
+        if !self.source.is_empty() {
+            notes.push_str(&format!(" [{}]", self.source));
+        }
+        if self.calibrated {
+            notes.push_str(" The drive was calibrated on this row.");
+        }
+        format!("{}\n        {}\n", line.trim_end(), notes.trim())
+    }
+
+    /// The published figure in words.
+    pub fn published_text(&self) -> String {
+        match self.published {
+            Published::Number(published) => number(published),
+            Published::Between(low, high) => format!("{}-{}", number(low), number(high)),
+            Published::Words(words) => words.to_string(),
+            Published::Nothing => String::new(),
+        }
+    }
+}
