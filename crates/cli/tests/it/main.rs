@@ -7,6 +7,8 @@ mod bad_values;
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
 mod crashtest;
+mod doctor;
+mod drive_bench;
 mod experiments;
 mod parity;
 mod serve_members;

@@ -158,8 +158,12 @@ fn reported_kinds(sysfs: &Sysfs) -> Vec<(&'static str, String, Kind)> {
     found
 }
 
-/// Signs where nothing is said.
+/// Signs where nothing is said. Virtual disks report no model, and what they say of themselves means
+/// nothing.
 fn hints(sysfs: &Sysfs, identity: &mut Identity) {
+    if identity.model.is_none() {
+        return;
+    }
     let discards = sysfs.number("queue/discard_max_bytes").unwrap_or(0);
     if sysfs.text("queue/rotational").as_deref() == Some("1") && discards > 0 {
         identity.kind = Kind::DriveManaged;

@@ -1,0 +1,221 @@
+//! `imbrex doctor`, on disks made of files that look like sysfs.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A disk in a folder that looks like sysfs.
+struct FakeDisk<'a> {
+    name: &'a str,
+    files: &'a [(&'a str, &'a [u8])],
+}
+
+fn sysfs(disks: &[FakeDisk<'_>]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    for disk in disks {
+        let folder = root.path().join("class/block").join(disk.name);
+        for (file, bytes) in disk.files {
+            let path = folder.join(file);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, bytes).expect("a file");
+        }
+    }
+    root
+}
+
+fn doctor(root: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .arg("doctor")
+        .args(arguments)
+        .args(["--sysfs", root.to_str().expect("text")])
+        .output()
+        .expect("the command starts")
+}
+
+/// Kind and confidence of the one disk asked about.
+fn verdict(root: &Path, disk: &str) -> (String, String) {
+    let output = doctor(root, &[disk, "--json", "--no-rebuild"]);
+    assert!(output.status.success(), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let disk = &document["disks"][0]["disk"];
+    let word = |key: &str| disk[key].as_str().expect("a word").to_string();
+    (word("kind"), word("confidence"))
+}
+
+fn identify_data(word_69: u8) -> Vec<u8> {
+    let mut page = vec![0; 572];
+    page[60 + 2 * 69] = word_69;
+    page
+}
+
+#[test]
+fn what_a_disk_says_of_itself_comes_before_what_is_known_of_its_model() {
+    let (conventional, drive_managed, host_aware) =
+        (identify_data(0), identify_data(2), identify_data(1));
+    let mut characteristics = vec![0; 64];
+    characteristics[8] = 0x10;
+    let rotating: [(&str, &[u8]); 3] = [
+        ("queue/rotational", b"1\n"),
+        ("queue/zoned", b"none\n"),
+        ("device/type", b"0\n"),
+    ];
+    let with = |more: &[(&'static str, &'static [u8])]| -> Vec<(&'static str, &'static [u8])> {
+        rotating
+            .iter()
+            .copied()
+            .chain(more.iter().copied())
+            .collect()
+    };
+    // Leaked, so that the rows below may borrow them.
+    let leak = |bytes: Vec<u8>| -> &'static [u8] { Vec::leak(bytes) };
+    let (conventional, drive_managed, host_aware) =
+        (leak(conventional), leak(drive_managed), leak(host_aware));
+    let characteristics = leak(characteristics);
+    let rows = [
+        // Conventional by all signs, and not in the table.
+        (
+            with(&[
+                ("device/model", b"WDC WD80EFZX\n"),
+                ("device/vpd_pg89", conventional),
+            ]),
+            "unknown",
+            "guess",
+        ),
+        (
+            with(&[("device/model", b"ST8000AS0002-1NA\n")]),
+            "drive-managed",
+            "known",
+        ),
+        (
+            with(&[
+                ("device/model", b"WDC WD99XXXX\n"),
+                ("device/vpd_pg89", drive_managed),
+            ]),
+            "drive-managed",
+            "reported",
+        ),
+        // The kernel has forgotten host-aware disks; the disk has not.
+        (
+            with(&[
+                ("device/model", b"ST8000AS0022\n"),
+                ("device/vpd_pg89", host_aware),
+            ]),
+            "host-aware",
+            "reported",
+        ),
+        (
+            with(&[
+                ("device/model", b"X\n"),
+                ("device/vpd_pgb1", characteristics),
+            ]),
+            "host-aware",
+            "reported",
+        ),
+        (
+            with(&[
+                ("device/model", b"X\n"),
+                ("queue/discard_max_bytes", b"1073741824\n"),
+            ]),
+            "drive-managed",
+            "likely",
+        ),
+        // A virtual disk takes trims and has no model.
+        (
+            with(&[("queue/discard_max_bytes", b"1073741824\n")]),
+            "unknown",
+            "guess",
+        ),
+    ];
+    for (files, kind, confidence) in &rows {
+        let root = sysfs(&[FakeDisk { name: "sda", files }]);
+        let found = verdict(root.path(), "/dev/sda");
+        assert_eq!(
+            found,
+            (kind.to_string(), confidence.to_string()),
+            "{files:?}"
+        );
+    }
+    let zoned: [(&str, &[u8]); 3] = [
+        ("queue/zoned", b"host-managed\n"),
+        ("device/type", b"20\n"),
+        ("device/model", b"HGST HSH721415ALN6M0\n"),
+    ];
+    let root = sysfs(&[FakeDisk {
+        name: "sdb",
+        files: &zoned,
+    }]);
+    assert_eq!(
+        verdict(root.path(), "sdb"),
+        ("host-managed".into(), "reported".into())
+    );
+    let flash: [(&str, &[u8]); 2] = [
+        ("queue/rotational", b"0\n"),
+        ("device/model", b"Samsung SSD 850\n"),
+    ];
+    let root = sysfs(&[FakeDisk {
+        name: "sdc",
+        files: &flash,
+    }]);
+    assert_eq!(
+        verdict(root.path(), "sdc"),
+        ("solid-state".into(), "reported".into())
+    );
+}
+
+#[test]
+fn a_model_is_told_what_it_means_and_how_long_a_rebuild_takes() {
+    let root = sysfs(&[]);
+    let output = doctor(root.path(), &["WD40EFAX"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    for part in [
+        "drive-managed shingled recording (SMR) (by its model)",
+        "Western Digital's list",
+        "ZFS resilver                   avoid",
+        "backup and archive             with care",
+        "simulated on `wd40efax` for 4.0 TB",
+        "synthetic:",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let hours = |name: &str| -> f64 {
+        let output = doctor(root.path(), &[name, "--json"]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let rebuild = &document["disks"][0]["rebuild"];
+        rebuild["resilver_hours"].as_f64().expect("hours")
+            / rebuild["sequential_hours"].as_f64().expect("hours")
+    };
+    assert!(hours("WD40EFAX") > 4.0 * hours("WD1002FAEX"));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_one_clear_error() {
+    let root = sysfs(&[FakeDisk {
+        name: "sda",
+        files: &[("queue/zoned", b"none\n")],
+    }]);
+    let output = doctor(root.path(), &["/dev/sdz"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        message.starts_with("imbrex: /dev/sdz: no such block device in "),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn without_a_name_every_disk_is_listed() {
+    let disk = |name| FakeDisk {
+        name,
+        files: &[
+            ("queue/rotational", b"1\n"),
+            ("device/model", b"ST8000DM004-2CX188\n"),
+        ],
+    };
+    let root = sysfs(&[disk("sda"), disk("sdb")]);
+    let output = doctor(root.path(), &[]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.matches("drive-managed shingled").count(), 2, "{text}");
+    assert!(!text.contains("simulated on"), "{text}");
+}

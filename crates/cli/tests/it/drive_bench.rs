@@ -1,0 +1,73 @@
+//! `imbrex drive bench` through the command itself.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bench(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(["drive", "bench"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the command starts")
+}
+
+fn rows(folder: &Path, arguments: &[&str]) -> Vec<serde_json::Value> {
+    let output = bench(folder, arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {message}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    document["rows"].as_array().expect("rows").clone()
+}
+
+#[test]
+fn a_published_figure_stands_beside_the_model() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = rows(folder.path(), &["cmr-500gb-7200", "--quick", "--json"]);
+    let row = rows
+        .iter()
+        .find(|row| row["id"] == "V50")
+        .expect("the row of PORE's figure 3");
+    assert_eq!(row["published"], 1.46);
+    assert_eq!(row["unit"], "MB/s");
+    assert_eq!(row["tolerance"], "+-20 %");
+    assert_eq!(row["pass"], true);
+    assert_eq!(row["calibrated"], true);
+    for key in ["metric", "definition", "source"] {
+        assert!(row[key].as_str().expect("words").len() > 5, "{key}");
+    }
+    // Nothing was published of these, and nothing is claimed.
+    let own: Vec<_> = rows.iter().filter(|row| row["role"] == "model").collect();
+    assert!(own.len() > 10);
+    assert!(
+        own.iter()
+            .all(|row| row["published"].is_null() && row["pass"].is_null())
+    );
+}
+
+#[test]
+fn the_same_measurements_give_the_same_document_and_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let drives = ["850evo", "intel320", "--quick", "--json"];
+    let one = bench(
+        folder.path(),
+        &[&drives[..], &["--jobs", "1", "--html", "page.html"]].concat(),
+    );
+    let two = bench(folder.path(), &[&drives[..], &["--jobs", "2"]].concat());
+    assert!(one.status.success() && one.stdout == two.stdout);
+    let page = std::fs::read_to_string(folder.path().join("page.html")).expect("the page");
+    assert!(page.contains("<h2>850evo</h2>") && page.contains("<circle"));
+}
+
+#[test]
+fn a_drive_that_is_not_there_is_one_clear_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = bench(folder.path(), &["st8000as000"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        message.starts_with("imbrex: unknown drive `st8000as000`: did you mean"),
+        "{message}"
+    );
+    assert_eq!(bench(folder.path(), &[]).status.code(), Some(2));
+}
