@@ -42,7 +42,8 @@ impl Row {
         } else {
             let error = self
                 .error()
-                .map_or(String::new(), |e| format!("{:+.0} %", e * 100.0));
+                // Adding nothing turns a minus nothing into nothing.
+                .map_or(String::new(), |e| format!("{:+.0} %", (e * 100.0).round() + 0.0));
             let verdict = match (self.role, self.pass) {
                 (_, None) => "not measured",
                 (Role::Gate, Some(true)) => "pass",
