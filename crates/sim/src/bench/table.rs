@@ -43,7 +43,9 @@ impl Row {
             let error = self
                 .error()
                 // Adding nothing turns a minus nothing into nothing.
-                .map_or(String::new(), |e| format!("{:+.0} %", (e * 100.0).round() + 0.0));
+                .map_or(String::new(), |e| {
+                    format!("{:+.0} %", (e * 100.0).round() + 0.0)
+                });
             let verdict = match (self.role, self.pass) {
                 (_, None) => "not measured",
                 (Role::Gate, Some(true)) => "pass",
