@@ -180,10 +180,7 @@ impl Oracle {
         let mut allowed = Vec::new();
         for other in before.iter().rev() {
             allowed.push(self.content_of(*other));
-            let failed = self.asked[*other]
-                .reply
-                .is_some_and(|reply| reply.result.is_err());
-            if !failed {
+            if !self.has_failed(*other) {
                 return expect(lba, &allowed, found, "while the power was on");
             }
         }
@@ -205,7 +202,7 @@ impl Oracle {
         let mut contents = Vec::with_capacity(reads.len());
         for (lba, read) in (0..).zip(reads) {
             let found = match read {
-                Err(_) if leniency.errors || self.has_failed(lba, index) => {
+                Err(_) if leniency.errors || self.may_be_unreadable(lba, index) => {
                     contents.push(Content::Zero);
                     continue;
                 }
@@ -234,11 +231,7 @@ impl Oracle {
     /// The contents that a block may have after a power cut, the durable one first.
     fn candidates(&self, lba: u64, index: u64) -> Vec<Content> {
         let writes = self.arrived(lba, index);
-        let durable = writes.iter().rposition(|number| {
-            let from = self.asked[*number].durable_from;
-            from.is_some_and(|from| from <= index)
-        });
-        match durable {
+        match self.newest_durable(&writes, index) {
             Some(durable) => writes[durable..]
                 .iter()
                 .map(|number| self.content_of(*number))
@@ -247,11 +240,28 @@ impl Oracle {
         }
     }
 
-    /// True when the last change of a block before a power cut was answered with an error: it may
-    /// be old, new or unreadable.
-    fn has_failed(&self, lba: u64, index: u64) -> bool {
-        let last = self.arrived(lba, index).pop();
-        let reply = last.and_then(|number| self.asked[number].reply);
+    /// True when a change of a block that a power cut may go back to was answered with an error: it
+    /// leaves the block old, new or unreadable until a later change of it is durable.
+    fn may_be_unreadable(&self, lba: u64, index: u64) -> bool {
+        let writes = self.arrived(lba, index);
+        let first = self.newest_durable(&writes, index).unwrap_or(0);
+        writes[first..]
+            .iter()
+            .any(|number| self.has_failed(*number))
+    }
+
+    /// Which of the changes of a block, in the order of arrival, is the newest that a power cut may
+    /// not take back.
+    fn newest_durable(&self, writes: &[usize], index: u64) -> Option<usize> {
+        writes.iter().rposition(|number| {
+            let from = self.asked[*number].durable_from;
+            from.is_some_and(|from| from <= index)
+        })
+    }
+
+    /// True when a request was answered with an error.
+    fn has_failed(&self, number: usize) -> bool {
+        let reply = self.asked[number].reply;
         reply.is_some_and(|reply| reply.result.is_err())
     }
 
@@ -384,6 +394,29 @@ mod tests {
         assert_eq!(oracle.asked[0].durable_from, Some(6));
         assert_eq!(oracle.asked[2].durable_from, None);
         assert_eq!(oracle.promises(), [6]);
+    }
+
+    #[test]
+    fn a_failed_write_may_leave_a_block_unreadable_until_a_later_one_is_durable() {
+        let mut oracle = Oracle::empty(1);
+        let judge = |oracle: &Oracle, index| {
+            let reads = [Err(IoError::Medium)];
+            oracle.judge_recovered(index, &reads, Leniency::default())
+        };
+        let one = oracle.arrive(write(0, 1), 0);
+        oracle.reply(one, Ok(()), 1);
+        let two = oracle.arrive(write(0, 2), 2);
+        oracle.reply(two, Err(IoError::Medium), 3);
+        assert!(judge(&oracle, 1).is_err(), "before the write that failed");
+        assert!(judge(&oracle, 3).is_ok());
+        let three = oracle.arrive(write(0, 3), 4);
+        assert!(judge(&oracle, 5).is_ok(), "the next write is on its way");
+        oracle.reply(three, Ok(()), 6);
+        assert!(judge(&oracle, 7).is_ok(), "it may still be taken back");
+        let flush = oracle.arrive(step(Action::Flush, 0, 0, 0), 8);
+        oracle.reply(flush, Ok(()), 9);
+        assert!(judge(&oracle, 8).is_ok(), "the flush was not answered");
+        assert!(judge(&oracle, 9).is_err(), "it is durable");
     }
 
     #[test]
