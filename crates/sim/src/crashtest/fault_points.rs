@@ -134,6 +134,18 @@ impl FaultClass {
         matches!(self, FaultClass::Stuck | FaultClass::Slow)
     }
 
+    /// Beside reads of blocks whose last write has failed, others may fail while it happens.
+    fn breaks_reads(self) -> bool {
+        let only_writes = matches!(
+            self,
+            FaultClass::WriteError
+                | FaultClass::ShortWrite
+                | FaultClass::NoSpace
+                | FaultClass::FlushError
+        );
+        !only_writes && !self.is_harmless()
+    }
+
     /// What is on the members afterwards is what the layers were told.
     fn is_honest(self) -> bool {
         !matches!(self, FaultClass::LostWrite | FaultClass::MisdirectedWrite)
@@ -268,8 +280,10 @@ impl<'a> Faulty<'a> {
         };
         let first = world.borrow().log.events;
         let mut oracle = Oracle::empty(trial.shape.blocks);
+        // A cache also fails the reads that wait for what it had in hand when a write failed.
         let while_up = Leniency {
-            errors: !class.is_harmless(),
+            errors: class.breaks_reads() || (self.members() > 1 && !class.is_harmless()),
+            failed_writes: !class.is_harmless(),
             older: false,
         };
         trial
@@ -300,6 +314,7 @@ impl<'a> Faulty<'a> {
         let afterwards = Leniency {
             errors: !class.is_honest() || class == FaultClass::LatentError,
             older,
+            ..Leniency::default()
         };
         let world = World::new(image, None);
         self.judge(&world, &oracle, index, afterwards)
@@ -347,7 +362,7 @@ impl<'a> Faulty<'a> {
             let world = World::new(image, Some(dead(CallKind::Read)));
             let leniency = Leniency {
                 errors: true,
-                older: false,
+                ..Leniency::default()
             };
             self.judge(&world, &recorded.oracle, cut.index, leniency)
         };
@@ -379,6 +394,7 @@ impl<'a> Faulty<'a> {
         let leniency = Leniency {
             errors: true,
             older: JournalView::of(medium).is_unsure(at, &before[..]),
+            ..Leniency::default()
         };
         let work = || {
             let world = World::new(image, None);

@@ -97,13 +97,16 @@ impl<'a> Host<'a> {
     fn judge(&mut self, number: usize, step: &Step, result: Result<(), IoError>, bytes: &[u8]) {
         if step.action != Action::Read {
             if let Err(error) = result
-                && !self.leniency.errors
+                && !self.leniency.failed_writes
             {
                 self.note(Violation {
                     lba: step.extent.start.0,
                     detail: format!("{}: {error}, without any fault", step.describe()),
                 });
             }
+            return;
+        }
+        if result.is_err() && self.oracle.meets_failed_write(number) {
             return;
         }
         for (block, bytes) in (step.extent.start.0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize))

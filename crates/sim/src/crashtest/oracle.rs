@@ -61,6 +61,8 @@ pub type ReadBack = Result<Found, IoError>;
 pub struct Leniency {
     /// Reads may fail: something was broken on purpose.
     pub errors: bool,
+    /// Requests that are no reads may fail. A read of a block whose last change has failed may.
+    pub failed_writes: bool,
     /// Blocks may be older than what was durable, where a broken structure cannot be told from
     /// one that was never written.
     pub older: bool,
@@ -186,6 +188,17 @@ impl Oracle {
         }
         allowed.extend(&self.base[lba as usize]);
         expect(lba, &allowed, found, "while the power was on")
+    }
+
+    /// True when a read that arrived as request `number` may fail, because the last change of one of
+    /// its blocks before it has.
+    pub fn meets_failed_write(&self, number: usize) -> bool {
+        let extent = self.asked[number].step.extent;
+        (extent.start.0..extent.end().0).any(|lba| {
+            let before = self.by_block[lba as usize].iter().copied();
+            let last = before.take_while(|other| *other < number).last();
+            last.is_some_and(|last| self.has_failed(last))
+        })
     }
 
     /// Judges the whole device as it was read after a power cut at log index `index`, and returns
