@@ -280,7 +280,7 @@ impl<'a> Faulty<'a> {
         };
         let first = world.borrow().log.events;
         let mut oracle = Oracle::empty(trial.shape.blocks);
-        // A cache also fails the reads that wait for what it had in hand when a write failed.
+        // Under a cache, reads of other blocks are seen to fail as well: docs/reliability.md.
         let while_up = Leniency {
             errors: class.breaks_reads() || (self.members() > 1 && !class.is_harmless()),
             failed_writes: !class.is_harmless(),
