@@ -32,6 +32,10 @@ pub struct BenchArgs {
     /// the rows that replay them
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
+    /// Instead, say by how much each row moves when an estimated number of the drive is a tenth
+    /// smaller or larger
+    #[arg(long, conflicts_with = "html")]
+    pub sensitivity: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -37,13 +37,6 @@ pub fn run(
     options: &BenchOptions,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Row>, BenchError> {
-    let subject = |drive: &str| Subject {
-        drive: drive.to_string(),
-        settings: Vec::new(),
-        seed: options.seed,
-        quick: options.quick,
-        traces: options.traces.clone(),
-    };
     let mut tasks: Vec<Task<'_>> = Vec::new();
     if options.drives.is_empty() {
         tasks.extend(MEASUREMENTS.iter().map(Task::Published));
@@ -53,38 +46,63 @@ pub fn run(
         tasks.extend(of_drive.map(Task::Published));
         tasks.push(Task::Standard(drive));
     }
+    let results = in_parallel(options.jobs, &tasks, &|task| {
+        let result = match task {
+            Task::Published(measurement) => measurement.rows(&options.subject(measurement.drive)),
+            Task::Standard(drive) => standard::rows(&options.subject(drive)),
+        };
+        if let Ok(rows) = &result
+            && let Some(row) = rows.first()
+        {
+            progress(&format!("{} {}", row.drive, row.metric));
+        }
+        result
+    });
+    let mut rows = Vec::new();
+    for result in results {
+        rows.extend(result?);
+    }
+    Ok(rows)
+}
+
+/// Does something with every task, `jobs` at a time, and gives the results in their order.
+pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
+    jobs: usize,
+    tasks: &[T],
+    work: &(dyn Fn(&T) -> R + Sync),
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
-    let results: Vec<OnceLock<Result<Vec<Row>, BenchError>>> =
-        tasks.iter().map(|_| OnceLock::new()).collect();
+    let results: Vec<OnceLock<R>> = tasks.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs.clamp(1, tasks.len().max(1)) {
+        for _ in 0..jobs.clamp(1, tasks.len().max(1)) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(task) = tasks.get(index) else {
                         return;
                     };
-                    let result = match task {
-                        Task::Published(measurement) => {
-                            measurement.rows(&subject(measurement.drive))
-                        }
-                        Task::Standard(drive) => standard::rows(&subject(drive)),
-                    };
-                    if let Ok(rows) = &result
-                        && let Some(row) = rows.first()
-                    {
-                        progress(&format!("{} {}", row.drive, row.metric));
-                    }
-                    let _ = results[index].set(result);
+                    let _ = results[index].set(work(task));
                 }
             });
         }
     });
-    let mut rows = Vec::new();
-    for result in results {
-        rows.extend(result.into_inner().expect("every task was run")?);
+    let results = results.into_iter();
+    results
+        .map(|result| result.into_inner().expect("every task was done"))
+        .collect()
+}
+
+impl BenchOptions {
+    /// A drive of the library as these options want it measured.
+    pub(super) fn subject(&self, drive: &str) -> Subject {
+        Subject {
+            drive: drive.to_string(),
+            settings: Vec::new(),
+            seed: self.seed,
+            quick: self.quick,
+            traces: self.traces.clone(),
+        }
     }
-    Ok(rows)
 }
 
 impl Measurement {

@@ -116,6 +116,20 @@ impl Drive {
         })
     }
 
+    /// The file of a drive of the library.
+    ///
+    /// # Errors
+    /// When the library has no such drive.
+    pub fn text_of_library(name: &str) -> Result<&'static str, DriveError> {
+        let drive = LIBRARY.iter().find(|(known, _)| *known == name);
+        drive
+            .map(|(_, text)| *text)
+            .ok_or_else(|| DriveError::Unknown {
+                name: name.to_string(),
+                hint: "it is not in the library".to_string(),
+            })
+    }
+
     fn of_library(name: &str) -> Option<Result<Drive, DriveError>> {
         let (name, text) = LIBRARY.iter().find(|(known, _)| *known == name)?;
         Some(Drive::parse(name, text))
@@ -147,11 +161,6 @@ impl Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text_of(drive: &str) -> &'static str {
-        let of_name = LIBRARY.iter().find(|(name, _)| *name == drive);
-        of_name.expect("a drive of the library").1
-    }
 
     #[test]
     fn every_drive_of_the_library_is_in_order() {
@@ -195,7 +204,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_names_file_line_and_nearest_key() {
-        let text = text_of("cmr-500gb-7200").replace("\nheads", "\nhaeds");
+        let text = Drive::text_of_library("cmr-500gb-7200")
+            .unwrap()
+            .replace("\nheads", "\nhaeds");
         let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
         assert!(error.starts_with("my.toml:"), "{error}");
         assert!(error.contains("unknown field `haeds`"), "{error}");
@@ -232,8 +243,14 @@ mod tests {
             ),
         ];
         for (from, to, expected) in rows {
-            let text = text_of("cmr-500gb-7200").replace(from, to);
-            assert_ne!(text, text_of("cmr-500gb-7200"), "{from} is in the file");
+            let text = Drive::text_of_library("cmr-500gb-7200")
+                .unwrap()
+                .replace(from, to);
+            assert_ne!(
+                text,
+                Drive::text_of_library("cmr-500gb-7200").unwrap(),
+                "{from} is in the file"
+            );
             let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }

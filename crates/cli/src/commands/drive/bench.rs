@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::BenchArgs;
 use crate::commands::{emit, progress};
-use imbrex_sim::bench::{self, BenchOptions, Row};
+use imbrex_sim::bench::{self, BenchOptions, Row, Sensitivity};
 use imbrex_sim::report::TableStyle;
 use serde_json::json;
 use std::process::ExitCode;
@@ -18,6 +18,21 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
         jobs: args.jobs.map_or(processors, std::num::NonZero::get),
         traces: args.traces.clone(),
     };
+    if args.sensitivity {
+        let folder =
+            std::env::temp_dir().join(format!("imbrex-sensitivity-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        let found = bench::sensitivity(&options, &folder, &progress);
+        // What is left behind there does no harm.
+        let _ = std::fs::remove_dir_all(&folder);
+        let found = found?;
+        match args.json {
+            true => emit(&format!("{}\n", json!({"sensitivity": found}))),
+            false => emit(&Sensitivity::markdown(&found)),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let rows = bench::run(&options, &progress)?;
     if let Some(file) = &args.html {
         std::fs::write(file, Row::bench_page(&rows))
