@@ -6,6 +6,7 @@ pub mod crashtest;
 pub mod disk;
 pub mod experiment;
 pub mod fio;
+pub mod fit;
 pub mod quantity;
 pub mod replay;
 pub mod report;

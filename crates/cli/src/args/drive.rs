@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub enum DriveCommand {
     /// Measure drive models and print what was published of real drives beside them
     Bench(BenchArgs),
+    /// Estimate the parameters of a drive-managed disk from fio's latency logs of it
+    Fit(FitArgs),
 }
 
 /// Arguments of `drive bench`.
@@ -42,4 +44,19 @@ pub struct BenchArgs {
     /// Write a page with drawings to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+/// Arguments of `drive fit`.
+#[derive(Debug, Args)]
+pub struct FitArgs {
+    /// Latency logs of fio with offsets (write_lat_log, log_offset=1): of random reads, of random small
+    /// writes, of random large writes; docs/fit.md has the jobs
+    #[arg(value_name = "LOG", required = true)]
+    pub logs: Vec<String>,
+    /// Size of the drive, such as 8001563222016B; the end of the random reads when absent
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }

@@ -1,3 +1,4 @@
 //! `imbrex drive`.
 
 pub mod bench;
+pub mod fit;

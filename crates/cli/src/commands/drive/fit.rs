@@ -1,0 +1,31 @@
+//! `imbrex drive fit`.
+
+use crate::Failure;
+use crate::args::FitArgs;
+use crate::commands::emit;
+use imbrex_sim::fit::{Fitted, Log, fit};
+use imbrex_sim::quantity::Size;
+
+/// Prints the parameters of a drive that its logs tell.
+pub fn run(args: &FitArgs) -> Result<(), Failure> {
+    let capacity = match &args.capacity {
+        Some(text) => {
+            let Size(bytes) = text
+                .parse()
+                .map_err(|error| format!("--capacity: {error}"))?;
+            Some(bytes)
+        }
+        None => None,
+    };
+    let logs = args
+        .logs
+        .iter()
+        .map(|path| Log::open(path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let fitted: Fitted = fit(&logs, capacity)?;
+    match args.json {
+        true => emit(&format!("{}\n", serde_json::to_string(&fitted)?)),
+        false => emit(&fitted.to_toml()),
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Random small writes over the cliff: how many entries fit, how large bands are, how long one is
+//! cleaned.
+
+use super::FitError;
+use super::cliff::Cliff;
+use super::log::{Log, LogEntry};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Bands between which the size is looked for.
+const BAND_BYTES: [u64; 2] = [1 << 20, 2 << 30];
+/// Cleans at least, so that their number says something about bands.
+const CLEANS_MIN: usize = 50;
+
+/// What random small writes tell.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SmallWrites {
+    /// Different blocks written when the drive began to clean: its entries, if they are the limit.
+    pub entries: u64,
+    /// Whether they are: the persistent cache was not full of bytes.
+    pub entries_are_limit: bool,
+    /// Bytes written when the drive began to clean.
+    pub appended_bytes: u64,
+    /// Mean size of a band, bytes.
+    pub band_bytes: u64,
+    /// Median time of a write that waited for a clean, beyond that of others, seconds.
+    pub clean_s: f64,
+    /// Cleans seen.
+    pub cleans: usize,
+}
+
+impl SmallWrites {
+    /// Fits a log of random small writes at queue depth 1 from an empty persistent cache.
+    ///
+    /// # Errors
+    /// When the drive never had to clean, or too rarely.
+    pub fn of(log: &Log) -> Result<SmallWrites, FitError> {
+        let cliff = Cliff::find(log)?;
+        let cleans = cliff.stalls.len();
+        if cleans < CLEANS_MIN {
+            return Err(FitError::log(
+                &log.path,
+                format!(
+                    "{cleans} cleans are too few to tell bands; accepted: {CLEANS_MIN} or more"
+                ),
+            ));
+        }
+        let before = &log.entries[..cliff.at];
+        let different: HashSet<u64> = before.iter().map(|entry| entry.offset).collect();
+        let entries = different.len() as u64;
+        let usual_ns = median_ns(before.iter());
+        let stalled_ns = median_ns(cliff.stalls.iter().map(|index| &log.entries[*index]));
+        Ok(SmallWrites {
+            entries,
+            entries_are_limit: true,
+            appended_bytes: before.iter().map(|entry| entry.bytes).sum(),
+            band_bytes: band_bytes(&log.entries, entries, cleans),
+            clean_s: stalled_ns.saturating_sub(usual_ns) as f64 / 1e9,
+            cleans,
+        })
+    }
+}
+
+fn median_ns<'a>(entries: impl Iterator<Item = &'a LogEntry>) -> u64 {
+    let mut sorted: Vec<u64> = entries.map(|entry| entry.latency_ns).collect();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+}
+
+/// The size of bands with which a drive that cleans the band of its oldest entry would have cleaned as
+/// often as this one did: larger bands give more entries back at a time.
+fn band_bytes(writes: &[LogEntry], entries: u64, cleans: usize) -> u64 {
+    let [mut low, mut high] = BAND_BYTES;
+    while high - low > low / 200 {
+        // The middle of the ratio, as the number of cleans falls with the ratio.
+        let middle = ((low as f64 * high as f64).sqrt()) as u64;
+        match cleans_with(writes, entries, middle) > cleans {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    high
+}
+
+/// How often a drive with `entries` entries and bands of `band_bytes` cleans in these writes.
+fn cleans_with(writes: &[LogEntry], entries: u64, band_bytes: u64) -> usize {
+    // When each block was written last, and by band which blocks have an entry.
+    let mut written: HashMap<u64, usize> = HashMap::new();
+    let mut of_band: HashMap<u64, Vec<u64>> = HashMap::new();
+    let mut oldest: VecDeque<(u64, usize)> = VecDeque::new();
+    let mut cleans = 0;
+    for (index, write) in writes.iter().enumerate() {
+        let offset = write.offset;
+        if written.len() as u64 >= entries && !written.contains_key(&offset) {
+            while let Some((block, at)) = oldest.pop_front() {
+                if written.get(&block) == Some(&at) {
+                    let blocks = of_band.remove(&(block / band_bytes)).unwrap_or_default();
+                    for block in blocks {
+                        written.remove(&block);
+                    }
+                    cleans += 1;
+                    break;
+                }
+            }
+        }
+        if written.insert(offset, index).is_none() {
+            of_band.entry(offset / band_bytes).or_default().push(offset);
+        }
+        oldest.push_back((offset, index));
+    }
+    cleans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_core::rng::Rng;
+
+    /// A drive as the fit believes it to be, with bands of other sizes than it tries.
+    #[test]
+    fn the_parameters_of_a_drive_come_back() {
+        for (entries, band_bytes, seed) in [(3_000u64, 20_500_000u64, 1), (5_000, 31_000_000, 2)] {
+            let mut rng = Rng::new(seed, 0);
+            let places = 2_000_000_000 / 4096;
+            let offsets: Vec<u64> = (0..40_000).map(|_| rng.below(places) * 4096).collect();
+            let write = |offset: u64, latency_ns: u64| LogEntry {
+                latency_ns,
+                is_write: true,
+                bytes: 4096,
+                offset,
+            };
+            let plain: Vec<LogEntry> = offsets.iter().map(|o| write(*o, 4_000_000)).collect();
+            let mut done = 0;
+            let stalled = |upto: usize| cleans_with(&plain[..upto], entries, band_bytes);
+            // Where the number of cleans grows, a write waited.
+            let mut marked = plain.clone();
+            let mut from = 0;
+            while stalled(plain.len()) > done {
+                let (mut low, mut high) = (from, plain.len());
+                while low < high {
+                    let middle = (low + high) / 2;
+                    if stalled(middle) > done {
+                        high = middle
+                    } else {
+                        low = middle + 1
+                    }
+                }
+                marked[low - 1].latency_ns = 900_000_000;
+                from = low;
+                done = stalled(low);
+                if done > 120 {
+                    break;
+                }
+            }
+            let upto = from;
+            let log = Log {
+                path: "x.log".to_string(),
+                entries: marked[..upto].to_vec(),
+            };
+            let fitted = SmallWrites::of(&log).unwrap();
+            let error = |found: f64, truth: f64| (found / truth - 1.0).abs();
+            assert!(
+                error(fitted.entries as f64, entries as f64) < 0.01,
+                "{fitted:?}"
+            );
+            assert!(
+                error(fitted.band_bytes as f64, band_bytes as f64) < 0.1,
+                "{fitted:?}"
+            );
+            assert!(error(fitted.clean_s, 0.896) < 0.01, "{fitted:?}");
+        }
+    }
+}
