@@ -41,7 +41,8 @@ impl Cliff {
                 0..3 => stalls[0],
                 _ => median(&before),
             };
-            if median(following) * 2 < usual {
+            // The next one has to be as near: the last regular stall comes shortly before the cliff.
+            if median(following) * 2 < usual && following[0] * 2 < usual {
                 return Ok(Cliff {
                     at: stalls[first],
                     stalls: stalls[first..].to_vec(),

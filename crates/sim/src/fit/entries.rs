@@ -74,7 +74,7 @@ fn band_bytes(writes: &[LogEntry], entries: u64, cleans: usize) -> u64 {
     while high - low > low / 200 {
         // The middle of the ratio, as the number of cleans falls with the ratio.
         let middle = ((low as f64 * high as f64).sqrt()) as u64;
-        match cleans_with(writes, entries, middle) > cleans {
+        match cleaning_writes(writes, entries, middle).len() > cleans {
             true => low = middle,
             false => high = middle,
         }
@@ -82,13 +82,13 @@ fn band_bytes(writes: &[LogEntry], entries: u64, cleans: usize) -> u64 {
     high
 }
 
-/// How often a drive with `entries` entries and bands of `band_bytes` cleans in these writes.
-fn cleans_with(writes: &[LogEntry], entries: u64, band_bytes: u64) -> usize {
+/// The writes at which a drive with `entries` entries and bands of `band_bytes` cleans.
+fn cleaning_writes(writes: &[LogEntry], entries: u64, band_bytes: u64) -> Vec<usize> {
     // When each block was written last, and by band which blocks have an entry.
     let mut written: HashMap<u64, usize> = HashMap::new();
     let mut of_band: HashMap<u64, Vec<u64>> = HashMap::new();
     let mut oldest: VecDeque<(u64, usize)> = VecDeque::new();
-    let mut cleans = 0;
+    let mut cleaning = Vec::new();
     for (index, write) in writes.iter().enumerate() {
         let offset = write.offset;
         if written.len() as u64 >= entries && !written.contains_key(&offset) {
@@ -98,7 +98,7 @@ fn cleans_with(writes: &[LogEntry], entries: u64, band_bytes: u64) -> usize {
                     for block in blocks {
                         written.remove(&block);
                     }
-                    cleans += 1;
+                    cleaning.push(index);
                     break;
                 }
             }
@@ -108,7 +108,7 @@ fn cleans_with(writes: &[LogEntry], entries: u64, band_bytes: u64) -> usize {
         }
         oldest.push_back((offset, index));
     }
-    cleans
+    cleaning
 }
 
 #[cfg(test)]
@@ -122,40 +122,20 @@ mod tests {
         for (entries, band_bytes, seed) in [(3_000u64, 20_500_000u64, 1), (5_000, 31_000_000, 2)] {
             let mut rng = Rng::new(seed, 0);
             let places = 2_000_000_000 / 4096;
-            let offsets: Vec<u64> = (0..40_000).map(|_| rng.below(places) * 4096).collect();
-            let write = |offset: u64, latency_ns: u64| LogEntry {
-                latency_ns,
-                is_write: true,
-                bytes: 4096,
-                offset,
-            };
-            let plain: Vec<LogEntry> = offsets.iter().map(|o| write(*o, 4_000_000)).collect();
-            let mut done = 0;
-            let stalled = |upto: usize| cleans_with(&plain[..upto], entries, band_bytes);
-            // Where the number of cleans grows, a write waited.
-            let mut marked = plain.clone();
-            let mut from = 0;
-            while stalled(plain.len()) > done {
-                let (mut low, mut high) = (from, plain.len());
-                while low < high {
-                    let middle = (low + high) / 2;
-                    if stalled(middle) > done {
-                        high = middle
-                    } else {
-                        low = middle + 1
-                    }
-                }
-                marked[low - 1].latency_ns = 900_000_000;
-                from = low;
-                done = stalled(low);
-                if done > 120 {
-                    break;
-                }
+            let mut writes: Vec<LogEntry> = (0..12_000)
+                .map(|_| LogEntry {
+                    latency_ns: 4_000_000,
+                    is_write: true,
+                    bytes: 4096,
+                    offset: rng.below(places) * 4096,
+                })
+                .collect();
+            for index in cleaning_writes(&writes, entries, band_bytes) {
+                writes[index].latency_ns = 900_000_000;
             }
-            let upto = from;
             let log = Log {
                 path: "x.log".to_string(),
-                entries: marked[..upto].to_vec(),
+                entries: writes,
             };
             let fitted = SmallWrites::of(&log).unwrap();
             let error = |found: f64, truth: f64| (found / truth - 1.0).abs();
