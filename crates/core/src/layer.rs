@@ -10,7 +10,6 @@ use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::router::{Issuer, Router};
 use crate::stack::NodeId;
-use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 
@@ -42,17 +41,6 @@ pub trait Layer {
     fn close(&mut self, ctx: &mut Context<'_>) {
         ctx.closed(Ok(()));
     }
-
-    /// Writes down all that the layer must know again after a clean shutdown. Called only when
-    /// nothing is in flight.
-    fn save(&self, state: &mut StateWriter);
-
-    /// Takes back what [`save`](Self::save) wrote, in a layer built with the same settings.
-    /// Called before the first request.
-    ///
-    /// # Errors
-    /// When the state is damaged or belongs to other settings.
-    fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError>;
 }
 
 /// An edge from a layer to a node below it. Each layer names its ports as constants.

@@ -12,7 +12,6 @@ use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::router::{HostOperation, Message, NodeState, PortState, Router};
-use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -249,45 +248,6 @@ impl Stack {
     /// What the layer that was last told to go down has said.
     pub(crate) fn take_closed(&mut self) -> Option<Result<(), IoError>> {
         self.router.closed.take()
-    }
-
-    /// The state of every layer, bottom up, for a clean shutdown. Panics unless the stack is quiet.
-    pub fn save(&self) -> Vec<Vec<u8>> {
-        assert!(self.is_quiet(), "the state of a busy stack was asked for");
-        self.layers
-            .iter()
-            .map(|layer| {
-                let mut writer = StateWriter::default();
-                if let Some(layer) = layer {
-                    layer.save(&mut writer);
-                }
-                writer.into_bytes()
-            })
-            .collect()
-    }
-
-    /// Takes back what [`save`](Self::save) returned, in a stack built from the same settings.
-    ///
-    /// # Errors
-    /// When the states are damaged or belong to another stack.
-    pub fn restore(&mut self, states: &[Vec<u8>]) -> Result<(), StateError> {
-        if states.len() != self.layers.len() {
-            return Err(StateError::new(
-                "the saved state is of a stack with other nodes",
-            ));
-        }
-        for (layer, state) in self.layers.iter_mut().zip(states) {
-            let mut reader = StateReader::new(state);
-            if let Some(layer) = layer {
-                layer.restore(&mut reader)?;
-            }
-            if !reader.is_at_end() {
-                return Err(StateError::new(
-                    "the saved state is longer than its layer expects",
-                ));
-            }
-        }
-        Ok(())
     }
 
     fn deliver(&mut self, now: Instant, buffers: &mut Buffers) {

@@ -1,10 +1,10 @@
-//! The bytes a layer leaves behind at a clean shutdown.
+//! The words of a checkpoint.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Collects the state of a layer as little-endian words.
+/// Collects the state of a layer as little-endian numbers.
 #[derive(Debug, Default)]
 pub struct StateWriter {
     bytes: Vec<u8>,

@@ -243,18 +243,4 @@ impl Layer for Cache {
             None => ctx.closed(Ok(())),
         }
     }
-
-    fn save(&self, state: &mut StateWriter) {
-        // A durable cache brings itself back when it is opened.
-        if self.durable.is_none() {
-            self.save_state(state);
-        }
-    }
-
-    fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        match self.durable {
-            Some(_) => Ok(()),
-            None => self.restore_state(state),
-        }
-    }
 }

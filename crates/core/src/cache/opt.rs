@@ -9,6 +9,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+/// The settings of a cache see to it.
+const NEVER_DURABLE: &str = "a clairvoyant cache foresees one run and cannot be durable";
+
 /// For each of `lbas`, the position of the next one that is equal, or `u32::MAX`: the table that
 /// the clairvoyant policy needs for the blocks a cache looks up, in their order. Panics when there
 /// are `u32::MAX` or more.
@@ -144,26 +147,12 @@ impl EvictionPolicy for Opt {
         }
     }
 
-    fn save(&self, numbers: &[u32], state: &mut StateWriter) {
-        state.put_u64(self.accesses);
-        for entry in &self.heap {
-            state.put_u64(u64::from(numbers[*entry as usize]));
-            state.put_u64(u64::from(self.known[*entry as usize].next_use));
-        }
+    fn save(&self, _: &[u32], _: &mut StateWriter) {
+        unreachable!("{NEVER_DURABLE}")
     }
 
-    fn restore(
-        &mut self,
-        cached: &[CachedBlock],
-        state: &mut StateReader<'_>,
-    ) -> Result<(), StateError> {
-        self.accesses = state.take_u64()?;
-        super::persist::restore_each(cached, state, |entry, block, state| {
-            let next_use = u32::try_from(state.take_u64()?)
-                .map_err(|_| StateError::new("a next use is out of range"))?;
-            self.add(entry, block.lba, next_use);
-            Ok(())
-        })
+    fn restore(&mut self, _: &[CachedBlock], _: &mut StateReader<'_>) -> Result<(), StateError> {
+        unreachable!("{NEVER_DURABLE}")
     }
 }
 

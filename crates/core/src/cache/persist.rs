@@ -72,12 +72,12 @@ impl Cache {
         self.policy.save(&numbers, state);
     }
 
+    /// Takes back into an empty cache what [`save_state`](Self::save_state) wrote behind the
+    /// settings, which [`other_identity`](Self::other_identity) has read.
+    ///
+    /// # Errors
+    /// When the state contradicts itself or ends too early.
     pub(super) fn restore_state(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        if let Some((name, found, expected)) = self.other_identity(state)? {
-            return Err(StateError::new(format!(
-                "the saved cache has {name} {found}, the cache now has {expected}"
-            )));
-        }
         let count = state.take_u64()?;
         let mut slot_used = vec![false; self.slots.total() as usize];
         let mut cached = Vec::new();
@@ -116,7 +116,7 @@ impl Cache {
         self.policy.restore(&cached, state)
     }
 
-    /// The first setting that the saved state does not share with the cache: its name, what was
+    /// Reads the settings: the first one that the saved state does not share with the cache: its name, what was
     /// saved and what the cache has.
     pub(super) fn other_identity(
         &self,
@@ -131,8 +131,7 @@ impl Cache {
         Ok(None)
     }
 
-    /// The settings that a saved state must share with the cache that takes it back. What a
-    /// clairvoyant policy foresees is not among them: it belongs to the run, not to the cache.
+    /// The settings that a saved state must share with the cache that takes it back.
     fn identity(&self) -> Vec<(&'static str, u64)> {
         let settings = &self.settings;
         let mut words = vec![
@@ -178,5 +177,108 @@ impl Cache {
             PolicySettings::Opt { .. } => words.push(policy(4)),
         }
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{AccessKind, CacheSettings, PolicyEvents, PoreSettings};
+    use crate::disk::{Geometry, Media};
+    use crate::operation::Durability;
+    use crate::units::BlockCount;
+
+    fn empty(capacity_blocks: u64, policy: PolicySettings) -> Cache {
+        let settings = CacheSettings {
+            durability: None,
+            destage: Durability::Durable,
+            capacity_blocks,
+            destage_slots_max: 2,
+            mode: CacheMode::ReadWrite,
+            policy,
+        };
+        let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
+        let backing = Geometry::plain(BlockCount(100), Media::Conventional);
+        let (cache, _) = Cache::new(settings, &flash, &backing).expect("settings that fit");
+        cache
+    }
+
+    /// The state of a cache that holds some blocks, every third of them clean.
+    fn saved(policy: PolicySettings) -> Vec<u8> {
+        let mut cache = empty(8, policy);
+        let mut events = PolicyEvents::default();
+        for (slot, lba) in [40, 3, 17, 99, 0, 41].map(Lba).into_iter().enumerate() {
+            let id = cache.entries.insert(lba);
+            let entry = cache.entries.get_mut(id);
+            entry.slot = slot as u32;
+            entry.set(Flag::HoldsData);
+            let kind = match slot % 3 {
+                0 => AccessKind::Read,
+                _ => AccessKind::Write,
+            };
+            if kind == AccessKind::Write {
+                entry.set(Flag::Dirty);
+            }
+            cache.policy.on_insert(id, lba, kind, &mut events);
+            cache.cached_blocks += 1;
+        }
+        let mut state = StateWriter::default();
+        cache.save_state(&mut state);
+        state.into_bytes()
+    }
+
+    fn restore(policy: PolicySettings, bytes: &[u8]) -> Result<Vec<u8>, StateError> {
+        let mut cache = empty(8, policy);
+        let mut state = StateReader::new(bytes);
+        if let Some((name, ..)) = cache.other_identity(&mut state)? {
+            return Err(StateError::new(name));
+        }
+        cache.restore_state(&mut state)?;
+        let mut again = StateWriter::default();
+        cache.save_state(&mut again);
+        Ok(again.into_bytes())
+    }
+
+    fn policies() -> [PolicySettings; 2] {
+        let pore = PoreSettings {
+            zone_blocks: 8,
+            period_blocks: 4,
+            period_counter: PeriodCounter::WriteMiss,
+            popularity_window: PopularityWindow::Period,
+            access_floor: 1,
+            open_zones: OpenZones::Bl,
+        };
+        [PolicySettings::Lru, PolicySettings::Pore(pore)]
+    }
+
+    #[test]
+    fn a_state_comes_back_and_a_damaged_one_is_an_error_or_another_state() {
+        for policy in policies() {
+            let sound = saved(policy.clone());
+            assert_eq!(restore(policy.clone(), &sound), Ok(sound.clone()));
+            for at in 0..sound.len() {
+                let cut = restore(policy.clone(), &sound[..at]);
+                cut.expect_err("a state that ends too early");
+                for bit in 0..8 {
+                    let mut flipped = sound.clone();
+                    flipped[at] ^= 1 << bit;
+                    // An address or a dirty bit may become another valid one, but none is ignored.
+                    assert_ne!(restore(policy.clone(), &flipped), Ok(sound.clone()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_setting_that_differs_is_named() {
+        let sound = saved(PolicySettings::Lru);
+        let other = |cache: Cache| cache.other_identity(&mut StateReader::new(&sound));
+        assert_eq!(other(empty(8, PolicySettings::Lru)), Ok(None));
+        assert_eq!(
+            other(empty(9, PolicySettings::Lru)),
+            Ok(Some(("capacity_blocks", 8, 9)))
+        );
+        let [_, pore] = policies();
+        assert_eq!(other(empty(8, pore)), Ok(Some(("policy number", 0, 2))));
     }
 }

@@ -274,14 +274,6 @@ impl Log {
         self.head += 1;
     }
 
-    /// What was appended from head to tail, in that order.
-    pub fn runs(&self) -> impl Iterator<Item = Extent> + '_ {
-        self.runs.iter().map(|run| {
-            let (lba, blocks) = unpack(*run);
-            Extent::new(lba, blocks)
-        })
-    }
-
     /// Sets an empty log to the given head, appended runs and live entries; false when they
     /// contradict each other.
     #[must_use]

@@ -9,7 +9,6 @@ mod persistent_cache;
 mod read;
 mod rewrite;
 mod settings;
-mod state;
 mod timers;
 mod write;
 

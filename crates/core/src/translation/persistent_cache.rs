@@ -17,7 +17,6 @@ use crate::layer::{Context, Issue, Layer, Port};
 use crate::lifecycle::Start;
 use crate::map::{BandId, BandTable, ExtentLocks, ExtentSet, Piece};
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
-use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BlockCount, Instant};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -484,20 +483,6 @@ impl Layer for PersistentCache {
         match self.durable {
             Some(_) => self.close_durably(ctx),
             None => ctx.closed(Ok(())),
-        }
-    }
-
-    /// A durable translation keeps its state on its disk.
-    fn save(&self, state: &mut StateWriter) {
-        if self.durable.is_none() {
-            self.save_state(state);
-        }
-    }
-
-    fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        match self.durable {
-            Some(_) => Ok(()),
-            None => self.restore_state(state),
         }
     }
 }

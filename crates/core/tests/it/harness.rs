@@ -324,13 +324,6 @@ impl CheckingHost {
         }
     }
 
-    /// Goes on with other steps, expecting what the steps so far have left behind.
-    pub fn continue_with(&mut self, steps: Vec<Step>) {
-        assert!(self.finished(), "a host was sent on before it had finished");
-        self.steps = steps;
-        self.next = 0;
-    }
-
     fn faults(&self) -> u64 {
         self.media.iter().map(|m| m.borrow().faults).sum()
     }
@@ -504,7 +497,11 @@ pub fn play(
     queue_depth: usize,
 ) -> Result<Engine, String> {
     let media = disks.iter().map(MemoryDisk::medium).collect();
-    play_on(stack, boxed(disks), media, steps, queue_depth)
+    let disks = disks
+        .into_iter()
+        .map(|disk| Box::new(disk) as Box<dyn Disk>)
+        .collect();
+    play_on(stack, disks, media, steps, queue_depth)
 }
 
 /// Like [`play`], over disks of any kind; `media` are those whose volatile writes and failures the
@@ -513,72 +510,22 @@ pub fn play_on(
     stack: Stack,
     disks: Vec<Box<dyn Disk>>,
     media: Vec<Rc<RefCell<Medium>>>,
-    steps: Vec<Step>,
-    queue_depth: usize,
-) -> Result<Engine, String> {
-    let mut engine = engine(stack, disks);
-    let mut host = CheckingHost::new(Vec::new(), queue_depth, media);
-    let steps = with_a_last_look(&engine, steps);
-    run(&mut engine, &mut host, steps)?;
-    Ok(engine)
-}
-
-/// Like [`play`], with a clean shutdown in the middle: `rebuilt` takes over the disks and what the
-/// first stack has saved. Returns the first stack as well.
-pub fn play_with_restart(
-    stack: Stack,
-    rebuilt: Stack,
-    disks: Vec<MemoryDisk>,
     mut steps: Vec<Step>,
     queue_depth: usize,
-) -> Result<(Stack, Engine), String> {
-    let media = disks.iter().map(MemoryDisk::medium).collect();
-    let mut engine = engine(stack, boxed(disks));
-    let mut host = CheckingHost::new(Vec::new(), queue_depth, media);
-    let later = steps.split_off(steps.len() / 2);
-    run(&mut engine, &mut host, steps)?;
-    let first = std::mem::replace(&mut engine.stack, rebuilt);
-    engine
-        .stack
-        .restore(&first.save())
-        .map_err(|error| error.to_string())?;
-    let later = with_a_last_look(&engine, later);
-    run(&mut engine, &mut host, later)?;
-    Ok((first, engine))
-}
-
-fn boxed(disks: Vec<MemoryDisk>) -> Vec<Box<dyn Disk>> {
-    disks
-        .into_iter()
-        .map(|disk| Box::new(disk) as Box<dyn Disk>)
-        .collect()
-}
-
-fn engine(stack: Stack, disks: Vec<Box<dyn Disk>>) -> Engine {
-    Engine {
+) -> Result<Engine, String> {
+    let blocks = stack.geometry().blocks.0;
+    let last_look = (0..blocks).step_by(16);
+    steps.extend(last_look.map(|b| Step::Read(Extent::new(b, 16.min(blocks - b)))));
+    let mut engine = Engine {
         stack,
         disks,
         buffers: Buffers::new(ContentKind::Stamped),
         in_flight_max: 64,
-    }
-}
-
-/// The steps, and every block read once more at the end, from wherever it has ended up.
-fn with_a_last_look(engine: &Engine, mut steps: Vec<Step>) -> Vec<Step> {
-    let blocks = engine.stack.geometry().blocks.0;
-    steps.extend(
-        (0..blocks)
-            .step_by(16)
-            .map(|b| Step::Read(Extent::new(b, 16.min(blocks - b)))),
-    );
-    steps
-}
-
-fn run(engine: &mut Engine, host: &mut CheckingHost, steps: Vec<Step>) -> Result<(), String> {
-    host.continue_with(steps);
-    engine.run(&mut JumpingClock::default(), host, &mut |_, _| {});
+    };
+    let mut host = CheckingHost::new(steps, queue_depth, media);
+    engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
     match host.failure.take() {
         Some(failure) => Err(failure),
-        None => Ok(()),
+        None => Ok(engine),
     }
 }

@@ -11,7 +11,6 @@ use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
-use imbrex_core::state::{StateError, StateReader, StateWriter};
 use imbrex_core::units::BlockCount;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -448,11 +447,5 @@ impl Layer for Toy {
         self.closing = true;
         self.journal.close(self.checkpoint(), ctx);
         self.handle_events(ctx);
-    }
-
-    fn save(&self, _state: &mut StateWriter) {}
-
-    fn restore(&mut self, _state: &mut StateReader<'_>) -> Result<(), StateError> {
-        Ok(())
     }
 }

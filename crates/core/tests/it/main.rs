@@ -10,7 +10,6 @@ mod cache_power;
 mod cache_power_disk;
 mod cache_power_host;
 mod cache_reference;
-mod cache_restore;
 mod cache_stacks;
 mod conformance;
 mod crash_disk;

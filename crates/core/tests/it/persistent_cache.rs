@@ -1,7 +1,7 @@
 //! The persistent cache over a shingled medium that destroys what a write overlaps.
 
 use crate::conformance::check;
-use crate::harness::{MemoryDisk, Step, play, play_with_restart, random_steps};
+use crate::harness::{MemoryDisk, Step, play, random_steps};
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
@@ -408,51 +408,6 @@ fn counts_what_the_untimed_algorithm_counts() {
 }
 
 #[test]
-fn goes_on_after_a_clean_shutdown_as_if_there_had_been_none() {
-    let variants = variants();
-    for seed in 0..150u64 {
-        let settings = &variants[(seed % variants.len() as u64) as usize];
-        let (stack, disk, node) = build(seed, settings);
-        let (rebuilt, ..) = build(seed, settings);
-        let steps = random_steps(seed, 300, stack.geometry().blocks.0, 12);
-        let expected = reference(&steps, &bands(seed), settings);
-        let (first, engine) =
-            play_with_restart(stack, rebuilt, vec![disk], steps, 1).expect("correct");
-        let (before, after) = (
-            totals(first.counts(node)),
-            totals(engine.stack.counts(node)),
-        );
-        let sum = Totals {
-            appended: before.appended + after.appended,
-            updated: before.updated + after.updated,
-            merged: before.merged + after.merged,
-            bands_rewritten: before.bands_rewritten + after.bands_rewritten,
-            band_blocks: before.band_blocks + after.band_blocks,
-            ..after
-        };
-        assert_eq!(sum, expected, "seed {seed}, {settings:?}");
-    }
-}
-
-#[test]
-fn remembers_streams_zeroes_and_failures_over_a_clean_shutdown() {
-    for seed in 0..300u64 {
-        let (stack, disk, _) = build(seed, &with_bypass());
-        let (rebuilt, ..) = build(seed, &with_bypass());
-        let steps = streaming_steps(seed, stack.geometry().blocks.0);
-        let disk = if seed % 2 == 0 {
-            disk
-        } else {
-            disk.failing(12, 200)
-        };
-        let depth = [1, 2, 5, 16][(seed % 4) as usize];
-        if let Err(failure) = play_with_restart(stack, rebuilt, vec![disk], steps, depth) {
-            panic!("seed {seed}, queue depth {depth}: {failure}");
-        }
-    }
-}
-
-#[test]
 fn a_write_waits_as_long_as_the_firmware_takes() {
     let slow = PersistentCacheSettings {
         rewrite_overhead: Duration::from_ms(700),
@@ -481,20 +436,6 @@ fn what_adjoins_in_the_log_is_read_at_once() {
     let log_start = 6;
     let reads = &medium.borrow().read_log;
     assert_eq!(reads[1], Extent::new(log_start, 20), "one read of the log");
-}
-
-#[test]
-fn a_state_of_other_settings_or_cut_short_is_refused() {
-    let (stack, ..) = build(1, &settings());
-    let states = stack.save();
-    let (mut other, ..) = build(2, &settings());
-    let error = other.restore(&states).expect_err("other bands");
-    assert!(error.message.contains("other settings"), "{error}");
-    let (mut same, ..) = build(1, &settings());
-    let mut short = states.clone();
-    short[1].truncate(40);
-    let error = same.restore(&short).expect_err("cut short");
-    assert!(error.message.contains("ends too early"), "{error}");
 }
 
 #[test]

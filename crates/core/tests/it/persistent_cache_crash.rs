@@ -219,6 +219,64 @@ fn loses_nothing_durable_when_the_power_is_cut() {
     }
 }
 
+/// What a translation has counted of its work.
+fn counted(engine: &Engine, node: NodeId) -> Vec<u64> {
+    let counts = engine.stack.counts(node);
+    [
+        Counter::PersistentCacheAppendedBlocks,
+        Counter::PersistentCacheUpdatedBlocks,
+        Counter::PersistentCacheMergedBlocks,
+        Counter::BandsRewritten,
+        Counter::BandBlocksRead,
+        Counter::BandBlocksWritten,
+        Counter::BypassedBlocks,
+    ]
+    .map(|counter| counts.counter(counter))
+    .to_vec()
+}
+
+#[test]
+fn goes_on_after_a_clean_shutdown_as_if_there_had_been_none() {
+    let mut rewritten = 0;
+    for seed in 0..60 {
+        // Whether a stream is under way is not remembered.
+        let variants: Vec<_> = variants().into_iter().filter(|v| !v.bypass).collect();
+        let settings = &variants[(seed % variants.len() as u64) as usize];
+        let run = |stops_between: bool| {
+            let disk = CrashDisk::new(&Medium::new(geometry(seed, settings)), seed, u64::MAX);
+            let mut host = CrashHost::new(bands(seed).blocks().0);
+            let mut clock = JumpingClock::default();
+            let shared = disk.shared();
+            let (mut engine, node) = self::engine(seed, settings, disk, None);
+            let opened = engine.open(&mut clock, Start::Format(SET));
+            opened.expect("a new device opens");
+            // A queue depth of one, for which the order of things is certain.
+            let before = host.work(&mut engine, &mut clock, 4 * seed, 200);
+            before.expect("nothing is wrong yet");
+            let mut totals = vec![0; 7];
+            if stops_between {
+                engine.close(&mut clock).expect("it closes");
+                totals = counted(&engine, node);
+                let medium = shared.borrow_mut().after_the_cut(&mut Rng::new(seed, 2));
+                let disk = CrashDisk::new(&medium, seed, u64::MAX);
+                engine = self::engine(seed, settings, disk, None).0;
+                let opened = engine.open(&mut clock, Start::Recover(Some(SET)));
+                opened.expect("a closed device opens");
+            }
+            let after = host.work(&mut engine, &mut clock, 4 * seed + 4, 200);
+            after.expect("nothing is lost");
+            for (total, count) in totals.iter_mut().zip(counted(&engine, node)) {
+                *total += count;
+            }
+            totals
+        };
+        let expected = run(false);
+        assert_eq!(run(true), expected, "seed {seed}, {settings:?}");
+        rewritten += expected[3];
+    }
+    assert!(rewritten > 300, "only {rewritten} bands were rewritten");
+}
+
 /// What the device holds after some work and a clean shutdown, and a host that knows it.
 fn closed_device(seed: u64, settings: &PersistentCacheSettings) -> (Medium, CrashHost) {
     let medium = Medium::new(geometry(seed, settings));

@@ -7,7 +7,6 @@ use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::stack::{Arrival, StackBuilder};
-use imbrex_core::state::{StateError, StateReader, StateWriter};
 use imbrex_core::units::{BlockCount, Instant};
 use imbrex_sim::experiment::{
     BuildOptions, Built, FillObserver, Plan, Setting, StackConfig, Workload,
@@ -339,12 +338,6 @@ impl Layer for PassOn {
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         let request = self.request.take().expect("a request in flight");
         ctx.finish(request, completion.result);
-    }
-
-    fn save(&self, _: &mut StateWriter) {}
-
-    fn restore(&mut self, _: &mut StateReader<'_>) -> Result<(), StateError> {
-        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::{OpenError, Start, Uuid};
 use crate::planted::PlantedBug;
-use crate::state::StateReader;
+use crate::state::{StateError, StateReader};
 use crate::units::{BlockCount, Lba};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -314,16 +314,15 @@ impl Cache {
     /// Takes back the cache of a clean shutdown.
     fn take_back(&mut self, checkpoint: &CacheCheckpoint) -> Result<(), OpenError> {
         let mut state = StateReader::new(&checkpoint.state);
-        let other = self.other_identity(&mut state.clone());
-        if let Ok(Some((name, found, expected))) = other {
+        let damaged = |error: StateError| OpenError::damaged("cache", error.message);
+        if let Some((name, found, expected)) = self.other_identity(&mut state).map_err(damaged)? {
             return Err(OpenError::Settings {
                 name,
                 found,
                 expected,
             });
         }
-        self.restore_state(&mut state)
-            .map_err(|error| OpenError::damaged("cache", error.message))?;
+        self.restore_state(&mut state).map_err(damaged)?;
         let durable = self.durable.as_deref_mut().expect("a durable cache");
         for (slot, checksum) in &checkpoint.clean {
             if *slot >= self.slots.total() || durable.table.is_mapped(*slot) {

@@ -14,7 +14,6 @@ use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::stack::StackBuilder;
-use imbrex_core::state::{StateError, StateReader, StateWriter};
 use imbrex_core::units::BlockCount;
 use imbrex_sim::crashtest::subject::{Member, Parts, Subject};
 use imbrex_sim::crashtest::workload::Shape;
@@ -428,12 +427,6 @@ impl Layer for ShadowStore {
         let checkpoint = self.checkpoint();
         self.journal.close(checkpoint, ctx);
         self.settle(ctx);
-    }
-
-    fn save(&self, _state: &mut StateWriter) {}
-
-    fn restore(&mut self, _state: &mut StateReader<'_>) -> Result<(), StateError> {
-        Ok(())
     }
 }
 
