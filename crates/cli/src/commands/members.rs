@@ -4,7 +4,6 @@ use super::create::IMAGE_SEED;
 use crate::Failure;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::Disk;
-use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::stack::NodeId;
@@ -51,7 +50,7 @@ pub fn image_options() -> BuildOptions {
         scale: 1,
         trim_disks: true,
         contents_dir: None,
-        durability: Some(DurabilitySettings::default()),
+        durable: true,
     }
 }
 

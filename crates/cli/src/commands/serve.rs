@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
-use imbrex_core::lifecycle::Start;
+use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
@@ -58,7 +58,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
         Some((image, config, data)) => open_image(args, image, config, data, &server)?,
-        None => emulate(args)?,
+        None => emulate(args, &server)?,
     };
     let Served {
         config,
@@ -221,7 +221,7 @@ fn make_contents_dir(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
+fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     if args.scale == 0 {
         return Err("--scale 0: accepted: 1 or more".into());
     }
@@ -232,7 +232,7 @@ fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
         scale: args.scale,
         trim_disks: false,
         contents_dir: args.data.clone(),
-        durability: None,
+        durable: false,
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {
@@ -244,14 +244,18 @@ fn emulate(args: &ServeArgs) -> Result<Served, Failure> {
         disks,
         describe,
     } = built;
+    let mut engine = Engine {
+        stack,
+        disks,
+        buffers: Buffers::new(ContentKind::Bytes),
+        in_flight_max: u32::MAX,
+    };
+    server
+        .open(&mut engine, Start::Format(Uuid([0; 16])))
+        .map_err(|(_, error)| error.to_string())?;
     Ok(Served {
         config,
-        engine: Engine {
-            stack,
-            disks,
-            buffers: Buffers::new(ContentKind::Bytes),
-            in_flight_max: u32::MAX,
-        },
+        engine,
         describe,
         files: None,
     })

@@ -51,6 +51,11 @@ fn create_refuses_stacks_and_settings_that_are_not_there() {
         "imbrex: node `cache`: policy `opt` must know the future, so it needs a trace"
     );
     assert_eq!(
+        of("cache.durable=false"),
+        "imbrex: node `cache`: durable = false; accepted in a stack that is served from files: true, or no \
+         such key"
+    );
+    assert_eq!(
         of("cache=3"),
         "imbrex: `cache=3` is not a setting; write NODE.KEY=VALUE, such as cache.capacity=40MiB"
     );

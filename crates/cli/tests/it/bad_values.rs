@@ -44,6 +44,20 @@ fn values_that_mean_nothing_are_refused() {
             "node `cache`: period_blocks = 0; accepted: 1 or more",
         ),
         (
+            "--systems lru --set cache.ring_blocks=64",
+            "stacks/lru.toml: node `cache`: ring_blocks = 64 is about a journal; accepted: together \
+             with durable = true",
+        ),
+        (
+            "--systems lru --set translation.durable=true --set translation.unflushed_blocks_max=0",
+            "stacks/lru.toml: node `translation`: unflushed_blocks_max = 0; accepted: 1 to 1048576 \
+             blocks",
+        ),
+        (
+            "--systems pore --set cache.durable=true --set cache.ring_blocks=7",
+            "node `cache`: ring_blocks is 7: the journal of a cache has at least 8 blocks",
+        ),
+        (
             "--systems smr-only --set translation.persistent_cache=0",
             "node `translation`: persistent_cache = \"0 B\"; accepted: one block (4096 B) to the \
              capacity of the drive (5000980856832 B)",

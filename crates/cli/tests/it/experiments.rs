@@ -245,3 +245,54 @@ fn every_flag_of_trace_reading_reaches_the_reader() {
         "imbrex: --accept-unfinished: the format csv has no use for it\n"
     );
 }
+
+#[test]
+fn journals_cost_writes_and_change_no_hit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |settings: &[&str]| {
+        let mut arguments = vec![
+            "compare",
+            "--trace",
+            "synthetic:wdev-like/256",
+            "--systems",
+            "pore",
+            "--json",
+        ];
+        arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        let text = output_of(folder.path(), &arguments);
+        let report: serde_json::Value = serde_json::from_str(&text).expect("a report");
+        report["runs"][0].clone()
+    };
+    let metadata = |run: &serde_json::Value| -> Vec<u64> {
+        let disks = run["disks"].as_array().expect("disks");
+        let bytes = disks.iter().map(|disk| &disk["written_bytes"]["metadata"]);
+        bytes.map(|bytes| bytes.as_u64().expect("bytes")).collect()
+    };
+    let plain = run(&[]);
+    // Even without a journal a translation notes what its scratch band holds.
+    let [notes, 0] = metadata(&plain)[..] else {
+        panic!("flash without a journal holds no metadata");
+    };
+    assert!(plain["configuration"]["node"][3].get("durable").is_none());
+
+    let cache = run(&["cache.durable=true"]);
+    let [disk, flash] = metadata(&cache)[..] else {
+        panic!("two disks");
+    };
+    // The write-intent pages are below the cache.
+    assert!(disk > notes && flash > 0, "{disk} and {flash} bytes");
+    assert_eq!(cache["configuration"]["node"][3]["durable"], true);
+    let small = "cache.ring_blocks=8";
+    let [_, small_ring] = metadata(&run(&["cache.durable=true", small]))[..] else {
+        panic!("two disks");
+    };
+    assert!(small_ring > flash, "a small ring asks for more checkpoints");
+
+    let both = run(&["cache.durable=true", "translation.durable=true"]);
+    assert!(metadata(&both)[0] > disk);
+    for durable in [&cache, &both] {
+        for key in ["read_hits", "write_hits", "requests"] {
+            assert_eq!(durable[key], plain[key], "{key}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use super::config::{
     CacheConfig, CacheMode, ConfigError, Destage, DiskConfig, NodeConfig, Policy, StackConfig,
 };
 use super::describe::{Describe, DescribeDisk};
+use super::durability;
 use super::pore_settings::{at_least_a_block, pore_settings};
 use crate::disk::{
     self, Bands, Bypass, DiskOptions, Drive, EntryLimit, SimulatedDisk, TranslationSettings,
@@ -40,9 +41,8 @@ pub struct BuildOptions {
     pub trim_disks: bool,
     /// Keeps the contents of simulated disks in sparse files in this folder, instead of memory.
     pub contents_dir: Option<PathBuf>,
-    /// Makes every layer that can be durable so; `None` simulates the untimed algorithms, which
-    /// keep no journal.
-    pub durability: Option<DurabilitySettings>,
+    /// Makes every layer durable, as images are, whether its node says so or not.
+    pub durable: bool,
 }
 
 impl BuildOptions {
@@ -54,7 +54,7 @@ impl BuildOptions {
             scale: 1,
             trim_disks: false,
             contents_dir: None,
-            durability: None,
+            durable: false,
         }
     }
 }
@@ -83,6 +83,7 @@ struct PlannedTranslation {
     node: String,
     /// Capacity of the drive below, unscaled.
     drive_bytes: u64,
+    durability: Option<DurabilitySettings>,
 }
 
 /// Puts a disk in the place of a simulated one.
@@ -109,6 +110,9 @@ impl Plan {
     /// # Errors
     /// When a drive is unknown or the sizes do not fit.
     pub fn new(config: &StackConfig, options: &BuildOptions) -> Result<Plan, ConfigError> {
+        if options.durable {
+            durability::check_served(&config.node)?;
+        }
         let mut drives = BTreeMap::new();
         for node in &config.node {
             if let NodeConfig::Disk(disk) = node {
@@ -209,6 +213,7 @@ impl Plan {
             persistent_cache,
             node: config.name.clone(),
             drive_bytes: drive.model.capacity.bytes(),
+            durability: config.durability(self.options.durable),
         });
         Ok(())
     }
@@ -221,8 +226,8 @@ impl Plan {
     /// What a cache keeps for itself of what it stands on.
     fn reserved_blocks(&self) -> u64 {
         let cache = self.config.cache();
-        cache.map_or(0, |_| {
-            CacheSettings::reserved_blocks(self.options.durability)
+        cache.map_or(0, |config| {
+            CacheSettings::reserved_blocks(config.durability(self.options.durable))
         })
     }
 
@@ -325,8 +330,7 @@ impl Plan {
                 NodeConfig::PersistentCache(config) => {
                     let planned = self.planned();
                     let below = nodes[config.below.as_str()];
-                    let mut settings = planned.layer_settings(log_blocks, self.options.scale);
-                    settings.durability = self.options.durability;
+                    let settings = planned.layer_settings(log_blocks, self.options.scale);
                     let bands = Arc::clone(&planned.bands);
                     describe.bands = Some(u64::from(bands.bands()));
                     describe.band_seed = planned.band_seed;
@@ -424,8 +428,7 @@ impl Plan {
                     .platters
                     .as_ref()
                     .map_or(0, |p| p.outer_track.bytes());
-                let mut settings = planned.layer_settings(log_blocks, self.options.scale);
-                settings.durability = self.options.durability;
+                let settings = planned.layer_settings(log_blocks, self.options.scale);
                 conventional_blocks_needed(&settings, &planned.bands, blocks(track))
             }
             _ => BlockCount::ZERO,
@@ -487,7 +490,7 @@ impl Plan {
             destage: Durability::Durable,
             mode: cache::CacheMode::ReadWrite,
             policy: PolicySettings::Lru,
-            durability: self.options.durability,
+            durability: config.durability(self.options.durable),
         };
         settings.flash_blocks()
     }
@@ -542,7 +545,7 @@ impl Plan {
                 CacheMode::WriteOnly => cache::CacheMode::WriteOnly,
             },
             policy,
-            durability: self.options.durability,
+            durability: config.durability(self.options.durable),
         })
     }
 }
@@ -569,6 +572,7 @@ impl PlannedTranslation {
             Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
         };
         settings.rewrite_overhead = from.rewrite_overhead.map_or(Duration::ZERO, |span| span.0);
+        settings.durability = self.durability;
         settings
     }
 }

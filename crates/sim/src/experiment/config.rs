@@ -1,6 +1,7 @@
 //! A stack as its TOML file states it.
 
 use super::drive_stack::{self_managed_drives, stack_of_drive};
+use super::durability;
 use crate::disk::{Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update};
 use crate::quantity::{Size, SizeOrShare, Span};
 use crate::toml_error::{self, TomlError, nearest};
@@ -95,6 +96,15 @@ pub struct PersistentCacheConfig {
     pub rewrite_extent: Option<RewriteExtent>,
     /// Time the firmware takes for a rewrite beside its disk operations.
     pub rewrite_overhead: Option<Span>,
+    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// Blocks of the ring of its journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data it may write without a flush.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unflushed_blocks_max: Option<u64>,
 }
 
 impl PersistentCacheConfig {
@@ -155,6 +165,15 @@ pub struct CacheConfig {
     /// Accesses that every dirty block is credited with at a division.
     #[serde(default = "access_floor_default")]
     pub access_floor: u32,
+    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// Blocks of the ring of its journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data it may write without a flush.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unflushed_blocks_max: Option<u64>,
 }
 
 fn destage_slots_default() -> u32 {
@@ -501,6 +520,7 @@ impl StackConfig {
             {
                 return wrong(format!("two nodes are named `{}`", node.name()));
             }
+            durability::check(node).or_else(wrong)?;
             for below in node.below() {
                 // A node may only stand on nodes above it in the file, so there are no circles.
                 if !self.node[..index].iter().any(|other| other.name() == below) {

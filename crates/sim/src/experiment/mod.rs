@@ -5,6 +5,7 @@ mod build;
 pub mod config;
 mod describe;
 mod drive_stack;
+mod durability;
 mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;

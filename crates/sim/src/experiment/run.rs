@@ -6,7 +6,7 @@ use super::describe::FillObserver;
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayError, ReplayOptions, Replayer};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
-use crate::simulation::VirtualClock;
+use crate::simulation::{VirtualClock, format};
 use crate::trace::{SourceKind, TraceError};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
@@ -258,6 +258,7 @@ impl Task<'_> {
             buffers: Buffers::new(ContentKind::Counted),
             in_flight_max,
         };
+        format(&mut engine);
         let records = self.workload.records()?;
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         let mut replayer = Replayer::new(records, case.replay, blocks, Rc::clone(&recorder));

@@ -1,0 +1,111 @@
+//! Whether a layer keeps a journal, and of which size.
+//!
+//! A layer is durable when its node says `durable = true`, and in a stack that is served from files
+//! always: there a `durable = false` is refused.
+
+use super::config::{CacheConfig, ConfigError, NodeConfig, PersistentCacheConfig};
+use imbrex_core::durability::DurabilitySettings;
+
+/// Most blocks of a ring, and of data without a flush: 4 GiB. *Estimated*: far more than the
+/// journal of any layer can use.
+const BLOCKS_MAX: u64 = 1 << 20;
+
+/// What a node says of its durability.
+struct Keys {
+    durable: Option<bool>,
+    ring_blocks: Option<u64>,
+    unflushed_blocks_max: Option<u64>,
+}
+
+impl Keys {
+    fn of(node: &NodeConfig) -> Option<Keys> {
+        match node {
+            NodeConfig::Disk(_) => None,
+            NodeConfig::PersistentCache(config) => Some(config.keys()),
+            NodeConfig::WriteBackCache(config) => Some(config.keys()),
+        }
+    }
+
+    fn settings(&self, always: bool) -> Option<DurabilitySettings> {
+        let default = DurabilitySettings::default();
+        (always || self.durable == Some(true)).then(|| DurabilitySettings {
+            ring_blocks: self.ring_blocks.unwrap_or(default.ring_blocks),
+            unflushed_blocks_max: self
+                .unflushed_blocks_max
+                .unwrap_or(default.unflushed_blocks_max),
+        })
+    }
+}
+
+impl PersistentCacheConfig {
+    fn keys(&self) -> Keys {
+        Keys {
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            unflushed_blocks_max: self.unflushed_blocks_max,
+        }
+    }
+
+    /// Its journal, if it keeps one; it does `always` when the stack is served from files.
+    pub(super) fn durability(&self, always: bool) -> Option<DurabilitySettings> {
+        self.keys().settings(always)
+    }
+}
+
+impl CacheConfig {
+    fn keys(&self) -> Keys {
+        Keys {
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            unflushed_blocks_max: self.unflushed_blocks_max,
+        }
+    }
+
+    /// Its journal, if it keeps one; it does `always` when the stack is served from files.
+    pub(super) fn durability(&self, always: bool) -> Option<DurabilitySettings> {
+        self.keys().settings(always)
+    }
+}
+
+/// Finds what can be found wrong in a node before a stack is built.
+pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
+    let Some(keys) = Keys::of(node) else {
+        return Ok(());
+    };
+    let sizes = [
+        ("ring_blocks", keys.ring_blocks),
+        ("unflushed_blocks_max", keys.unflushed_blocks_max),
+    ];
+    for (key, value) in sizes {
+        let Some(value) = value else {
+            continue;
+        };
+        if !(1..=BLOCKS_MAX).contains(&value) {
+            return Err(format!(
+                "node `{}`: {key} = {value}; accepted: 1 to {BLOCKS_MAX} blocks",
+                node.name()
+            ));
+        }
+        if keys.durable != Some(true) {
+            return Err(format!(
+                "node `{}`: {key} = {value} is about a journal; accepted: together with \
+                 durable = true",
+                node.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a stack that is to be served from files and of which a node says that it keeps nothing.
+pub(super) fn check_served(nodes: &[NodeConfig]) -> Result<(), ConfigError> {
+    let refuses = |node: &&NodeConfig| Keys::of(node).is_some_and(|k| k.durable == Some(false));
+    match nodes.iter().find(refuses) {
+        None => Ok(()),
+        Some(node) => Err(ConfigError::words(format!(
+            "node `{}`: durable = false; accepted in a stack that is served from files: true, or \
+             no such key",
+            node.name()
+        ))),
+    }
+}
