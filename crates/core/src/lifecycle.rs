@@ -146,7 +146,7 @@ impl fmt::Display for OpenError {
                 expected,
             } => write!(
                 f,
-                "its {member} is an older copy of itself: it has reached generation {found}, and \
+                "the {member} is an older copy of itself: it has reached generation {found}, and \
                  another member remembers generation {expected}"
             ),
             OpenError::Io(error) => write!(f, "{error}"),

@@ -6,6 +6,7 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
+use imbrex_core::lifecycle::OpenError;
 use imbrex_core::stack::NodeId;
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites};
@@ -125,6 +126,28 @@ impl StackOnFiles {
         layer_error(&self.config, &self.describe, &self.members, node, error)
     }
 
+    /// Why a layer could not come up, with the node and the file that is to blame: the one that
+    /// holds its journal, unless what a cache stands on is an older copy of itself.
+    pub fn open_error(&self, node: NodeId, error: &OpenError) -> Failure {
+        let stale_backing =
+            matches!(error, OpenError::OlderCopy { member, .. } if *member == "backing");
+        match self.config.cache() {
+            Some(cache) if stale_backing => {
+                let path = member_path(&self.members, self.disk_below(&cache.below.backing));
+                format!("node `{}`: {path}: {error}", cache.name).into()
+            }
+            _ => self.layer_error(node, error),
+        }
+    }
+
+    /// The disk that a node stands on, or the node itself.
+    fn disk_below<'a>(&'a self, mut name: &'a str) -> &'a str {
+        while let Some(below) = self.config.node(name).and_then(|node| node.below().pop()) {
+            name = below;
+        }
+        name
+    }
+
     /// Lets the held writes through.
     pub fn release(held: HeldWrites, members: &[Member]) -> Result<(), Failure> {
         held.release().map_err(|(disk, error): (usize, IoError)| {
@@ -155,9 +178,14 @@ pub fn layer_error(
     let Some((_, name, disk)) = layers.next() else {
         return error.to_string().into();
     };
-    let path = members.iter().find(|member| member.node == *disk);
-    let path = path.map_or(String::new(), |member| member.path.display().to_string());
+    let path = member_path(members, disk);
     format!("node `{name}`: {path}: {error}").into()
+}
+
+/// The file of a disk, for an error.
+fn member_path(members: &[Member], disk: &str) -> String {
+    let member = members.iter().find(|member| member.node == disk);
+    member.map_or(String::new(), |member| member.path.display().to_string())
 }
 
 /// What a file is, whatever it is called: its device and number, or, of a block device, its own.

@@ -174,7 +174,7 @@ fn open_image(
     let start = Start::Recover(Some(image.description().uuid));
     server
         .open(&mut stack.engine, start)
-        .map_err(|(node, error)| stack.layer_error(node, &error))?;
+        .map_err(|(node, error)| stack.open_error(node, &error))?;
     let StackOnFiles {
         engine,
         describe,

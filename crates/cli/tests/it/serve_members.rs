@@ -229,9 +229,8 @@ fn an_older_copy_of_a_member_is_refused() {
         copy(&older, &path);
         let said = refused(&place);
         // The cache remembers both of them.
-        let flash = member(&place, "ssd");
         let start = format!(
-            "imbrex: node `cache`: {flash}: its {} is an older copy of itself: ",
+            "imbrex: node `cache`: {path}: the {} is an older copy of itself: ",
             if name == "smr" { "backing" } else { "flash" }
         );
         assert!(said.starts_with(&start), "{said}");
