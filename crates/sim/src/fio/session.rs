@@ -4,7 +4,7 @@ use super::engine::{Clone, Jobs, in_flight_max, writes};
 use super::job::{IN_FLIGHT_MAX, Job, JobError};
 use super::outcome::Outcome;
 use crate::experiment::{BuildOptions, Built, ConfigError, Describe, Plan, StackConfig};
-use crate::simulation::VirtualClock;
+use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::map::BandId;
@@ -118,13 +118,15 @@ impl Session {
             disks,
             describe,
         } = built;
+        let mut engine = Engine {
+            stack,
+            disks,
+            buffers: Buffers::new(ContentKind::Counted),
+            in_flight_max: IN_FLIGHT_MAX as u32,
+        };
+        format(&mut engine);
         Session {
-            engine: Engine {
-                stack,
-                disks,
-                buffers: Buffers::new(ContentKind::Counted),
-                in_flight_max: IN_FLIGHT_MAX as u32,
-            },
+            engine,
             describe,
             clock: VirtualClock::default(),
             seed,

@@ -315,3 +315,29 @@ fn what_does_not_fit_is_refused() {
         "iodepth=80000",
     );
 }
+
+#[test]
+fn durable_layers_are_up_before_the_first_job() {
+    const CACHED: &str = r#"
+name = "cached"
+[[node]]
+kind = "disk"
+name = "disk"
+drive = "cmr-500gb-7200"
+[[node]]
+kind = "disk"
+name = "ssd"
+drive = "pblaze4"
+[[node]]
+kind = "write-back-cache"
+name = "cache"
+below = { flash = "ssd", backing = "disk" }
+capacity = "4 MiB"
+policy = "lru"
+durable = true
+"#;
+    let mut job = writes(4096, true);
+    job.number_ios = Some(100);
+    let outcome = run(&mut session_of(CACHED, 1, &[]), &[job]);
+    assert_eq!(of(&outcome.jobs[0], Direction::Write), (100, 100 * 4096));
+}
