@@ -8,7 +8,7 @@ mod read;
 
 pub use crashtest::CrashtestArgs;
 pub use doctor::DoctorArgs;
-pub use drive::{BenchArgs, DriveCommand, FitArgs};
+pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use read::ReadArgs;
 

@@ -32,6 +32,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,
         Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
         Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,
+        Command::Drive(DriveCommand::Fio(args)) => commands::drive::fio::run(&args)?,
         Command::Doctor(args) => commands::doctor::run(&args)?,
         Command::Create(args) => commands::create::run(&args)?,
         Command::Crashtest(args) => return commands::crashtest::run(&args),

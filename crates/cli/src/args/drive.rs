@@ -1,5 +1,6 @@
 //! Arguments of the commands about drives.
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -10,6 +11,8 @@ pub enum DriveCommand {
     Bench(BenchArgs),
     /// Estimate the parameters of a drive-managed disk from fio's latency logs of it
     Fit(FitArgs),
+    /// Run a job file of fio in virtual time and print what fio would
+    Fio(FioArgs),
 }
 
 /// Arguments of `drive bench`.
@@ -57,6 +60,31 @@ pub struct FitArgs {
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<String>,
     /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `drive fio`.
+#[derive(Debug, Args)]
+pub struct FioArgs {
+    /// A drive of the library, a ready-made stack, or a TOML file of either
+    pub drive: String,
+    /// The job file; the drive takes the place of its `filename` (docs/fio.md lists the options)
+    #[arg(value_name = "JOB.fio")]
+    pub job: PathBuf,
+    /// Seed of every random choice but those of jobs, which have fio's `randseed`
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Size of the device, such as 64GiB; the size of the drive when absent
+    #[arg(long)]
+    pub size: Option<String>,
+    /// Divide capacity, persistent-cache bytes and entries of the drives by this
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub scale: u64,
+    /// Set a key of a node
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print one JSON document in the layout of fio's `--output-format=json`
     #[arg(long)]
     pub json: bool,
 }

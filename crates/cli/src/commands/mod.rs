@@ -56,7 +56,13 @@ pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
 pub fn stack_with_settings(name: &str, set: &[String]) -> Result<StackConfig, Failure> {
     let settings = settings(set)?;
     let config = StackConfig::load(name, &settings)?;
-    for Setting { node, key, .. } in &settings {
+    check_nodes(&config, &settings)?;
+    Ok(config)
+}
+
+/// Every setting must be of a node that the one stack of a command has.
+pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Failure> {
+    for Setting { node, key, .. } in settings {
         if config.has_node(node) {
             continue;
         }
@@ -70,7 +76,7 @@ pub fn stack_with_settings(name: &str, set: &[String]) -> Result<StackConfig, Fa
         )
         .into());
     }
-    Ok(config)
+    Ok(())
 }
 
 /// The workload and the way it is replayed.

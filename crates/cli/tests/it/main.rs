@@ -9,6 +9,7 @@ mod client;
 mod crashtest;
 mod doctor;
 mod drive_bench;
+mod drive_fio;
 mod experiments;
 mod parity;
 mod serve_members;

@@ -1,6 +1,6 @@
 //! The stack that a drive is by itself.
 
-use super::config::{ConfigError, Setting, StackConfig};
+use super::config::{ConfigError, Setting, StackConfig, ready_made};
 use crate::disk::{Drive, DriveModel, LIBRARY};
 
 /// The drives of the library that hide their shingles themselves; each is a stack of its own name.
@@ -46,5 +46,22 @@ impl StackConfig {
             Drive::open(name_or_path).map_err(|error| ConfigError::words(error.to_string()))?;
         let text = stack_of_drive(name_or_path, &drive.model);
         StackConfig::from_text(name_or_path, &text, settings)
+    }
+    /// A ready-made stack or a stack file; any other name or path is that of a drive, which is a
+    /// stack by itself.
+    ///
+    /// # Errors
+    /// When there is neither, or a setting is wrong.
+    pub fn of_drive_or_stack(
+        name_or_path: &str,
+        settings: &[Setting],
+    ) -> Result<StackConfig, ConfigError> {
+        let text = std::fs::read_to_string(name_or_path).unwrap_or_default();
+        let table = text.parse::<toml::Table>().unwrap_or_default();
+        let is_stack = table.contains_key("node") || ready_made().any(|name| name == name_or_path);
+        match is_stack {
+            true => StackConfig::load(name_or_path, settings),
+            false => StackConfig::of_drive(name_or_path, settings),
+        }
     }
 }

@@ -1,19 +1,33 @@
 //! Jobs of fio in virtual time.
 //!
 //! A [`Job`] is a job of fio as plain data, a [`Session`] a stack on which jobs run one after
-//! another, an [`Outcome`] what they did, in fio's measures.
+//! another, an [`Outcome`] what they did, in fio's measures. A [`JobFile`] is what a user writes;
+//! [`document`], [`summary`] and [`log_files`] print what fio would.
 
 mod engine;
 mod job;
+mod json;
+mod logs;
 mod offsets;
+mod options;
 mod outcome;
+mod parse;
 mod session;
 mod spread;
+mod text;
+mod units;
 
 pub use job::{
     Access, BlockSizes, Direction, Distribution, IN_FLIGHT_MAX, Job, JobError, Mix, RateLimit,
     Sequencer, Stride, Think,
 };
+pub use json::{Json, Setting, document};
+pub use logs::files as log_files;
+pub use options::{
+    ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZONE_OPTIONS,
+};
 pub use outcome::{DirectionOutcome, JobOutcome, Outcome, Sample};
+pub use parse::{JobFile, JobFileError, JobReport, LogSettings};
 pub use session::{Session, SessionError};
 pub use spread::{Latencies, PERCENTILES, Spread};
+pub use text::summary;

@@ -1,6 +1,7 @@
 //! Where and how long the requests of a job are.
 
 use super::job::{Access, BlockSizes, Direction, Distribution, Job, Mix, Sequencer, Stride};
+use crate::trace::synthetic::{exp, ln};
 use imbrex_core::rng::Rng;
 
 /// A request as the job describes it, in bytes of the device.
@@ -65,7 +66,6 @@ impl Shuffle {
 /// exact and the rest as an integral.
 struct Zipf {
     units: u64,
-    theta: f64,
     alpha: f64,
     zeta: f64,
     eta: f64,
@@ -78,18 +78,17 @@ const ZETA_TERMS: u64 = 1 << 16;
 impl Zipf {
     fn new(units: u64, theta: f64) -> Zipf {
         let exact = units.min(ZETA_TERMS);
-        let mut zeta: f64 = (1..=exact).map(|rank| (rank as f64).powf(-theta)).sum();
+        let mut zeta: f64 = (1..=exact).map(|rank| power(rank as f64, -theta)).sum();
         if units > exact {
-            let power = 1.0 - theta;
-            zeta += ((units as f64).powf(power) - (exact as f64).powf(power)) / power;
+            let rest = 1.0 - theta;
+            zeta += (power(units as f64, rest) - power(exact as f64, rest)) / rest;
         }
-        let two = 1.0 + 0.5f64.powf(theta);
+        let two = 1.0 + power(0.5, theta);
         Zipf {
             units,
-            theta,
             alpha: 1.0 / (1.0 - theta),
             zeta,
-            eta: (1.0 - (2.0 / units as f64).powf(1.0 - theta)) / (1.0 - two / zeta),
+            eta: (1.0 - power(2.0 / units as f64, 1.0 - theta)) / (1.0 - two / zeta),
             second: two,
         }
     }
@@ -103,10 +102,14 @@ impl Zipf {
         if scaled < self.second {
             return 1;
         }
-        debug_assert!(self.theta > 0.0);
-        let rank = self.units as f64 * (self.eta * unit - self.eta + 1.0).powf(self.alpha);
+        let rank = self.units as f64 * power(self.eta * unit - self.eta + 1.0, self.alpha);
         (rank as u64).min(self.units - 1)
     }
+}
+
+/// A positive number to a power, the same on every platform.
+fn power(base: f64, exponent: f64) -> f64 {
+    exp((exponent * ln(base)).clamp(-700.0, 700.0))
 }
 
 /// Uniform in 0 up to but without 1.
@@ -353,7 +356,7 @@ impl Directions {
 
 /// The time to the next arrival of a Poisson process, as a multiple of the mean.
 pub fn exponential(rng: &mut Rng) -> f64 {
-    -(1.0 - unit(rng)).ln()
+    -ln(1.0 - unit(rng))
 }
 
 #[cfg(test)]

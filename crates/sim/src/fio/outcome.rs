@@ -89,7 +89,7 @@ fn per_second(count: u64, runtime: Duration) -> f64 {
 pub struct JobOutcome {
     /// The job, or the first of the group.
     pub name: String,
-    /// Its place among the jobs that were given.
+    /// Its place among the jobs that were given; of a group, that of the last.
     pub job: usize,
     /// Which of its clones, from 0.
     pub clone: u32,
@@ -130,6 +130,8 @@ impl JobOutcome {
     }
 
     fn merge(&mut self, other: &JobOutcome) {
+        // As in fio, a group has the name of its first job and the options of its last.
+        self.job = other.job;
         self.jobs += other.jobs;
         self.started = self.started.min(other.started);
         self.ended = self.ended.max(other.ended);

@@ -1,4 +1,5 @@
 //! `imbrex drive`.
 
 pub mod bench;
+pub mod fio;
 pub mod fit;

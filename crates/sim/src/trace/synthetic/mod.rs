@@ -14,6 +14,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use sampling::{exp, ln};
+
 pub use plain::{OneBlock, PlainLoad, Sequential, UniformRandom};
 pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};

@@ -1,3 +1,4 @@
 //! Jobs of fio on drive models.
 
+mod files;
 mod jobs;
