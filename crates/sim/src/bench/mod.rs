@@ -5,8 +5,11 @@
 //! measurements are functions of a file for each kind of drive; `gates` holds what they are compared
 //! with.
 
+pub mod closed_loop;
 mod conventional;
+pub mod disksim;
 mod gates;
+pub mod mechanics;
 mod page;
 mod rebuild;
 mod row;

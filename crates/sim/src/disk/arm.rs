@@ -1,7 +1,9 @@
 //! The arm over turning platters: what one access takes.
 
 use super::platters::{Place, Platters};
+use super::read_ahead::ReadAhead;
 use super::seek::SeekCurve;
+use super::segments::Segments;
 use imbrex_core::extent::Extent;
 use imbrex_core::units::Instant;
 
@@ -28,23 +30,12 @@ pub struct AccessTime {
 /// An access that has been carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
+    /// When the first block came under the head, if it was not in memory already.
+    pub first: Option<Instant>,
     /// When the last block had passed.
     pub end: Instant,
     /// What it was made of.
     pub time: AccessTime,
-}
-
-/// Blocks that the drive goes on reading after a read, until something else is to be done.
-#[derive(Clone, Copy, Debug)]
-struct ReadAhead {
-    /// First block held.
-    from: u64,
-    /// Block the head has got to ...
-    reached: u64,
-    /// ... and when.
-    reached_at: u64,
-    /// Where the buffer ends.
-    stop: u64,
 }
 
 /// The arm, its position and the platters under it.
@@ -56,16 +47,18 @@ pub struct Arm {
     pub curve: SeekCurve,
     head_switch_ns: u64,
     write_settle_ns: u64,
-    read_ahead_blocks: u64,
+    pub(super) read_ahead_blocks: u64,
     /// Angle of the platters at time zero.
     phase_ns: u64,
-    cylinder: u64,
-    surface: u64,
+    pub(super) cylinder: u64,
+    pub(super) surface: u64,
     /// The block after the last one transferred ...
-    next_block: u64,
+    pub(super) next_block: u64,
     /// ... and in which direction.
-    last: Direction,
-    ahead: Option<ReadAhead>,
+    pub(super) last: Direction,
+    pub(super) ahead: Option<ReadAhead>,
+    /// What was read and written before; `None` for a drive that keeps only what it read last.
+    pub(super) segments: Option<Box<Segments>>,
 }
 
 impl Arm {
@@ -91,12 +84,19 @@ impl Arm {
             next_block: 0,
             last: Direction::Read,
             ahead: None,
+            segments: None,
         }
     }
 
     /// Time to get onto the track of `place`, and to settle there before writing.
     #[inline]
-    fn move_ns(&self, cylinder: u64, surface: u64, place: &Place, direction: Direction) -> u64 {
+    pub(super) fn move_ns(
+        &self,
+        cylinder: u64,
+        surface: u64,
+        place: &Place,
+        direction: Direction,
+    ) -> u64 {
         let seek = self.curve.time_ns(cylinder.abs_diff(place.cylinder));
         let switch = if surface == place.surface {
             0
@@ -112,7 +112,7 @@ impl Arm {
 
     /// Time from `at_ns` until block `offset` of the track of `place` is under the head.
     #[inline]
-    fn wait_ns(&self, at_ns: u64, place: &Place, offset: u64) -> u64 {
+    pub(super) fn wait_ns(&self, at_ns: u64, place: &Place, offset: u64) -> u64 {
         let revolution_ns = self.platters.revolution_ns();
         let now_ns = (at_ns + self.phase_ns) % revolution_ns;
         let target_ns = self.platters.angle_ns(place, offset);
@@ -175,9 +175,32 @@ impl Arm {
         place: &Place,
         direction: Direction,
     ) -> Access {
+        if self.segments.is_some() {
+            return self.access_with_segments(start, extent, direction);
+        }
         if direction == Direction::Read && self.streams(extent.start.0) {
             return self.stream(start, extent);
         }
+        let access = self.position_and_transfer(start, extent, place, direction);
+        self.ahead = match direction {
+            Direction::Read if self.read_ahead_blocks > 0 => Some(ReadAhead {
+                from: extent.start.0,
+                reached: self.next_block,
+                reached_at: access.end.0,
+                stop: self.ahead_stop(),
+            }),
+            _ => None,
+        };
+        access
+    }
+
+    pub(super) fn position_and_transfer(
+        &mut self,
+        start: Instant,
+        extent: Extent,
+        place: &Place,
+        direction: Direction,
+    ) -> Access {
         let (seek_ns, rotation_ns) = self.position_ns(start, extent.start.0, place, direction);
         let mut time = AccessTime {
             seek_ns,
@@ -188,28 +211,16 @@ impl Arm {
         let end_ns = self.transfer(begin_ns, *place, extent.blocks.0, direction, &mut time);
         self.next_block = extent.end().0;
         self.last = direction;
-        self.ahead = match direction {
-            Direction::Read if self.read_ahead_blocks > 0 => Some(ReadAhead {
-                from: extent.start.0,
-                reached: self.next_block,
-                reached_at: end_ns,
-                stop: self.ahead_stop(),
-            }),
-            _ => None,
-        };
         Access {
+            first: Some(Instant(begin_ns)),
             end: Instant(end_ns),
             time,
         }
     }
 
-    fn ahead_stop(&self) -> u64 {
-        (self.next_block + self.read_ahead_blocks).min(self.platters.tracks().blocks())
-    }
-
     /// Moves `blocks` blocks from `place` on, its first block being under the head at `at_ns`, and
     /// returns the end. Leaves the arm on the last track.
-    fn transfer(
+    pub(super) fn transfer(
         &mut self,
         at_ns: u64,
         mut place: Place,
@@ -219,7 +230,7 @@ impl Arm {
     ) -> u64 {
         let mut at_ns = at_ns;
         loop {
-            let part = blocks.min(place.blocks_per_track - place.offset);
+            let part = blocks.min(place.end - place.offset);
             let sweep_ns = self.platters.sweep_ns(&place, place.offset + part)
                 - self.platters.sweep_ns(&place, place.offset);
             at_ns += sweep_ns;
@@ -239,87 +250,18 @@ impl Arm {
             place = next;
         }
     }
-
-    /// True when a read from `block` finds the look-ahead there.
-    #[inline]
-    fn streams(&self, block: u64) -> bool {
-        self.ahead.is_some_and(|ahead| {
-            ahead.from <= block && block <= ahead.stop && block < self.blocks()
-        })
-    }
-
-    fn blocks(&self) -> u64 {
-        self.platters.tracks().blocks()
-    }
-
-    /// A read that the look-ahead has begun already.
-    fn stream(&mut self, start: Instant, extent: Extent) -> Access {
-        let mut ahead = self.ahead.expect("a look-ahead that reaches the read");
-        let end = extent.end().0;
-        let mut time = AccessTime::default();
-        // The head stops where the buffer is full. When it had stopped before this read made room,
-        // it has to wait for the place to come round again.
-        let (before, cylinder, surface) = (ahead, self.cylinder, self.surface);
-        let stop = ahead.stop;
-        self.advance(&mut ahead, stop);
-        let paused = ahead.reached_at < start.0;
-        if paused {
-            let place = self.platters.place(ahead.reached);
-            // At the start of a track the wait comes after the step to it, in `advance`.
-            let wait_ns = match place.offset {
-                0 => 0,
-                offset => self.wait_ns(start.0, &place, offset),
-            };
-            ahead.reached_at = start.0 + wait_ns;
-        } else {
-            (ahead, self.cylinder, self.surface) = (before, cylinder, surface);
-        }
-        let held = end <= ahead.reached;
-        self.advance(&mut ahead, end);
-        let end_ns = match held {
-            true => start.0,
-            false => ahead.reached_at.max(start.0),
-        };
-        time.transfer_ns = end_ns - start.0;
-        self.next_block = end;
-        self.last = Direction::Read;
-        ahead.from = extent.start.0;
-        ahead.stop = self.ahead_stop().max(ahead.reached);
-        self.ahead = Some(ahead);
-        Access {
-            end: Instant(end_ns),
-            time,
-        }
-    }
-
-    fn advance(&mut self, ahead: &mut ReadAhead, to: u64) {
-        if to > ahead.reached {
-            let place = self.platters.place(ahead.reached);
-            let mut unused = AccessTime::default();
-            // At the first block of a track the head has yet to get there.
-            let mut begin_ns = ahead.reached_at;
-            if place.offset == 0 && ahead.reached > 0 {
-                let move_ns = self.move_ns(self.cylinder, self.surface, &place, Direction::Read);
-                begin_ns += move_ns;
-                begin_ns += self.wait_ns(begin_ns, &place, 0);
-            }
-            let blocks = to - ahead.reached;
-            ahead.reached_at = self.transfer(begin_ns, place, blocks, Direction::Read, &mut unused);
-            ahead.reached = to;
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::platters::{Layout, PlatterShape};
     use super::super::seek::DatasheetSeek;
     use super::*;
     use imbrex_core::units::BlockCount;
 
-    const REVOLUTION_NS: u64 = 10_000_000;
+    pub const REVOLUTION_NS: u64 = 10_000_000;
 
-    fn arm(read_ahead_blocks: u64) -> Arm {
+    pub fn arm(read_ahead_blocks: u64) -> Arm {
         let shape = PlatterShape {
             heads: 4,
             zones: 1,
@@ -341,7 +283,7 @@ mod tests {
         Arm::new(platters, curve, 700_000, 500_000, read_ahead_blocks, 0)
     }
 
-    fn access(arm: &mut Arm, at_ns: u64, extent: Extent, direction: Direction) -> Access {
+    pub fn access(arm: &mut Arm, at_ns: u64, extent: Extent, direction: Direction) -> Access {
         let place = arm.platters.place(extent.start.0);
         arm.access(Instant(at_ns), extent, &place, direction)
     }
@@ -381,36 +323,5 @@ mod tests {
         let place = arm.platters.place(1);
         let plan = arm.planned_ns(Instant(25_000), 1, &place, Direction::Read, guard);
         assert_eq!(plan, 25_000, "the next block needs no guard");
-    }
-
-    #[test]
-    fn read_ahead_turns_late_sequential_reads_into_a_stream() {
-        let mut arm = arm(256);
-        let mut at_ns = access(&mut arm, 0, Extent::new(0, 16), Direction::Read)
-            .end
-            .0;
-        let begin_ns = at_ns;
-        for i in 1..500 {
-            at_ns += 200_000;
-            at_ns = access(&mut arm, at_ns, Extent::new(i * 16, 16), Direction::Read)
-                .end
-                .0;
-        }
-        let tracks = 499.0 * 16.0 / 400.0;
-        let expected_ns = tracks * (REVOLUTION_NS + 1_500_000) as f64;
-        let ratio = (at_ns - begin_ns) as f64 / expected_ns;
-        assert!((0.97..1.03).contains(&ratio), "{ratio}");
-    }
-
-    #[test]
-    fn read_ahead_stops_when_its_buffer_is_full() {
-        let mut arm = arm(100);
-        access(&mut arm, 0, Extent::new(0, 10), Direction::Read);
-        let late_ns = 95_000_000;
-        let held = access(&mut arm, late_ns, Extent::new(10, 100), Direction::Read);
-        assert_eq!(held.end.0, late_ns, "all of it is in the buffer");
-        let next = access(&mut arm, late_ns, Extent::new(110, 50), Direction::Read);
-        assert!(next.end.0 > late_ns, "the head had stopped at block 110");
-        assert!(next.end.0 <= late_ns + REVOLUTION_NS + 50 * 25_000);
     }
 }

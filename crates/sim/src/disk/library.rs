@@ -18,7 +18,12 @@ macro_rules! drive {
 /// Names and files of the drives inside the binary, in the order of their names.
 pub const LIBRARY: &[(&str, &str)] = &[
     drive!("850evo"),
+    drive!("atlas10k"),
+    drive!("barracuda-4lp"),
+    drive!("cheetah-9lp"),
     drive!("cmr-500gb-7200"),
+    drive!("hc620-15tb"),
+    drive!("ibm-18es"),
     drive!("intel320"),
     drive!("nvram"),
     drive!("pblaze4"),
@@ -26,6 +31,7 @@ pub const LIBRARY: &[(&str, &str)] = &[
     drive!("st8000as0002"),
     drive!("st8000dm004"),
     drive!("ultrastar-15k450"),
+    drive!("wd-4tb-7200"),
     drive!("wd1002faex"),
     drive!("wd40efax"),
 ];
@@ -251,6 +257,55 @@ mod tests {
                 Drive::text_of_library("cmr-500gb-7200").unwrap(),
                 "{from} is in the file"
             );
+            let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn listed_zones_and_segments_are_checked() {
+        let rows = [
+            (
+                "sector = \"512 B\"",
+                "sector = \"500 B\"",
+                "sector = \"500 B\" is not a power of two",
+            ),
+            (
+                "spares_every = 6",
+                "spares_every = 7",
+                "are not a multiple of spares_every",
+            ),
+            (
+                "spares_every = 6",
+                "zones = 3",
+                "or a `zone_table` instead of all three",
+            ),
+            ("[0, 1127,", "[2000, 1127,", "cylinders do not ascend"),
+            (
+                "[0, 1127, 186,",
+                "[0, 1127, 2,",
+                "no sectors are left for data",
+            ),
+            (
+                "\"cylinder-by-cylinder\"",
+                "\"surface-by-surface\"",
+                "needs a layout by cylinders",
+            ),
+            (
+                "count = 3",
+                "count = 0",
+                "segments.count must be more than 0",
+            ),
+            (
+                "size = \"",
+                "size = \"1 B\" # \"",
+                "segments.size = \"1 B\" is not a multiple of 512",
+            ),
+            ("[seek]", "[seek]\naverage = \"9 ms\"", "not several"),
+        ];
+        for (from, to, expected) in rows {
+            let text = text_of("barracuda-4lp").replace(from, to);
+            assert_ne!(text, text_of("barracuda-4lp"), "{from} is in the file");
             let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }

@@ -10,8 +10,11 @@ mod library;
 mod measured;
 mod model;
 mod platters;
+mod read_ahead;
 mod rotating;
 mod seek;
+mod seek_fit;
+mod segments;
 mod simulated;
 mod solid_state;
 mod statistics;
@@ -26,7 +29,9 @@ pub use model::{
     ShingleModel, SolidStateModel,
 };
 pub use platters::Layout;
-pub use seek::{DatasheetSeek, SeekCurve};
+pub use seek::{DatasheetSeek, SeekCurve, SeekFormula};
+pub use seek_fit::{SeekFit, fit_seeks};
+pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
 pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use translation::{

@@ -1,6 +1,8 @@
 //! What a drive file says.
 
 use super::platters::Layout;
+use super::seek::SeekFormula;
+use super::segments::{OverheadModel, SegmentModel};
 use super::translation::TranslationSettings;
 use crate::quantity::{Rate, Size, Span};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
@@ -16,6 +18,9 @@ pub struct DriveModel {
     pub media: MediaModel,
     /// What the user can address, a multiple of 4 KiB.
     pub capacity: Size,
+    /// Rotating media: what a zone table, skews and segments count in; 4 KiB where not said. A
+    /// power of two from 512 bytes to 4 KiB.
+    pub sector: Option<Size>,
     /// Between drive and host.
     pub interface: Rate,
     /// Whether writes are answered before they are on the medium, unless forced.
@@ -28,6 +33,10 @@ pub struct DriveModel {
     pub queue: Option<QueueModel>,
     /// Rotating media: the memory of the drive.
     pub cache: Option<CacheModel>,
+    /// Rotating media: what the memory keeps for reads, beyond the last stream.
+    pub segments: Option<SegmentModel>,
+    /// Rotating media: times by the kind of a request, instead of one for all.
+    pub overheads: Option<OverheadModel>,
     /// Shingled media: the overlap of tracks.
     pub shingles: Option<ShingleModel>,
     /// Solid-state media.
@@ -57,11 +66,18 @@ pub struct PlatterModel {
     /// Surfaces with a head each.
     pub heads: u64,
     /// Zones of equally long tracks; the length falls linearly from the first to the last.
-    pub zones: u64,
-    /// Length of a track of the outermost zone, a multiple of 4 KiB.
-    pub outer_track: Size,
-    /// Length of a track of the innermost zone, a multiple of 4 KiB.
-    pub inner_track: Size,
+    pub zones: Option<u64>,
+    /// Length of a track of the outermost zone, a multiple of the sector.
+    pub outer_track: Option<Size>,
+    /// Length of a track of the innermost zone, a multiple of the sector.
+    pub inner_track: Option<Size>,
+    /// Instead of the three above, a row per zone in address order: first and last cylinder,
+    /// sectors per track, skew at a head switch and at a cylinder switch in sectors, spare sectors
+    /// at the end.
+    pub zone_table: Option<Vec<[u64; 6]>>,
+    /// With a zone table: cylinders from one run of spare sectors to the next, where they are not
+    /// at the end of a zone only.
+    pub spares_every: Option<u64>,
     /// Numbering of the tracks.
     pub layout: Layout,
     /// Length of the tracks of each head relative to the above, a number per head, where heads
@@ -86,6 +102,8 @@ pub struct SeekModel {
     /// Instead of the figures above: `[cylinders, milliseconds]` in ascending order, from one
     /// cylinder to all.
     pub table: Option<Vec<(u64, f64)>>,
+    /// Instead of either: a formula in two pieces.
+    pub formula: Option<SeekFormula>,
 }
 
 /// In which order the arm serves operations.
@@ -189,13 +207,25 @@ impl DriveModel {
         BlockCount(user.0 + spare + scratch + conventional.0)
     }
 
+    /// Bytes of a sector, the unit of the mechanics.
+    pub fn sector_bytes(&self) -> u64 {
+        self.sector.map_or(BLOCK_BYTES, |sector| sector.0)
+    }
+
     /// Checks what the type of a field cannot say.
     ///
     /// # Errors
     /// A sentence that names the field, its value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
         positive("capacity", self.capacity.0)?;
-        whole_blocks("capacity", self.capacity)?;
+        whole("capacity", self.capacity, BLOCK_BYTES)?;
+        let sector = self.sector_bytes();
+        if !sector.is_power_of_two() || !(512..=BLOCK_BYTES).contains(&sector) {
+            let sector = Size(sector);
+            return Err(format!(
+                "sector = \"{sector}\" is not a power of two from 512 B to 4 KiB"
+            ));
+        }
         let rotating = self.media != MediaModel::SolidState;
         let tables = [
             ("platters", self.platters.is_some(), rotating),
@@ -209,6 +239,17 @@ impl DriveModel {
             ),
             ("solid_state", self.solid_state.is_some(), !rotating),
         ];
+        let rotating_only = [
+            ("segments", self.segments.is_some()),
+            ("overheads", self.overheads.is_some()),
+        ];
+        for (table, present) in rotating_only {
+            if present && !rotating {
+                return Err(format!(
+                    "a drive with this `media` cannot have a table [{table}]"
+                ));
+            }
+        }
         for (table, present, wanted) in tables {
             if present != wanted {
                 let verb = if wanted { "needs" } else { "cannot have" };
@@ -220,7 +261,17 @@ impl DriveModel {
         if self.translation.is_some() && self.media != MediaModel::Shingled {
             return Err("only a drive with media = \"shingled\" has a [translation]".to_string());
         }
-        self.platters.as_ref().map_or(Ok(()), PlatterModel::check)?;
+        if let Some(platters) = &self.platters {
+            platters.check(sector)?;
+            if platters.zone_table.is_some() && self.media != MediaModel::Conventional {
+                return Err("platters.zone_table needs media = \"conventional\"".to_string());
+            }
+        }
+        if let Some(segments) = &self.segments {
+            positive("segments.count", u64::from(segments.count))?;
+            positive("segments.size", segments.size.0)?;
+            whole("segments.size", segments.size, sector)?;
+        }
         self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
         self.queue
             .as_ref()
@@ -244,26 +295,74 @@ impl DriveModel {
 }
 
 impl PlatterModel {
-    fn check(&self) -> Result<(), String> {
+    /// Bytes of the longest track; 0 where zones are listed in sectors.
+    pub fn longest_track_bytes(&self) -> u64 {
+        let rates = self.head_rates.iter().flatten();
+        let highest = rates.copied().fold(1.0, f64::max);
+        let track = self.outer_track.map_or(0, |track| track.0);
+        (track as f64 * highest) as u64 + u64::from(highest > 1.0) * BLOCK_BYTES
+    }
+
+    fn check(&self, sector: u64) -> Result<(), String> {
         positive("platters.rpm", self.rpm)?;
         positive("platters.heads", self.heads)?;
-        positive("platters.zones", self.zones)?;
-        whole_blocks("platters.outer_track", self.outer_track)?;
-        whole_blocks("platters.inner_track", self.inner_track)?;
-        positive("platters.inner_track", self.inner_track.0)?;
-        if self.inner_track > self.outer_track {
-            return Err(format!(
-                "platters.inner_track = \"{}\" is longer than the outer one",
-                self.inner_track
-            ));
+        if let Some(rates) = &self.head_rates {
+            self.check_head_rates(rates)?;
         }
-        self.head_rates
-            .as_ref()
-            .map_or(Ok(()), |rates| self.check_head_rates(rates))
+        let linear = (self.zones, self.outer_track, self.inner_track);
+        match (linear, &self.zone_table) {
+            ((Some(zones), Some(outer), Some(inner)), None) => {
+                positive("platters.zones", zones)?;
+                whole("platters.outer_track", outer, sector)?;
+                whole("platters.inner_track", inner, sector)?;
+                positive("platters.inner_track", inner.0)?;
+                if self.spares_every.is_some() {
+                    return Err("platters.spares_every needs a zone_table".to_string());
+                }
+                if inner > outer {
+                    return Err(format!(
+                        "platters.inner_track = \"{inner}\" is longer than the outer one"
+                    ));
+                }
+                Ok(())
+            }
+            ((None, None, None), Some(table)) => self.check_zone_table(table),
+            _ => Err(
+                "[platters] needs `zones`, `outer_track` and `inner_track`, or a `zone_table` \
+                 instead of all three"
+                    .to_string(),
+            ),
+        }
     }
-}
 
-impl PlatterModel {
+    fn check_zone_table(&self, table: &[[u64; 6]]) -> Result<(), String> {
+        if self.layout == Layout::SurfaceBySurface {
+            return Err("platters.zone_table needs a layout by cylinders".to_string());
+        }
+        positive("platters.zone_table", table.len() as u64)?;
+        if let Some(every) = self.spares_every {
+            positive("platters.spares_every", every)?;
+        }
+        let mut from = 0;
+        for row in table {
+            let [first, last, sectors, _, _, spares] = *row;
+            let wrong = |what: &str| Err(format!("platters.zone_table, row {row:?}: {what}"));
+            if first < from || last < first {
+                return wrong("cylinders do not ascend");
+            }
+            from = last + 1;
+            let cylinders = last - first + 1;
+            let every = self.spares_every.unwrap_or(cylinders);
+            if cylinders % every != 0 {
+                return wrong("its cylinders are not a multiple of spares_every");
+            }
+            if sectors == 0 || every * self.heads * sectors <= spares {
+                return wrong("no sectors are left for data");
+            }
+        }
+        Ok(())
+    }
+
     fn check_head_rates(&self, rates: &[f64]) -> Result<(), String> {
         if self.layout != Layout::SurfaceBySurface {
             return Err("platters.head_rates needs layout = \"surface-by-surface\"".to_string());
@@ -287,12 +386,12 @@ impl PlatterModel {
 impl SeekModel {
     fn check(&self) -> Result<(), String> {
         let figures = [self.track_to_track, self.average, self.full_stroke];
-        match (&self.table, self.average) {
-            (Some(_), _) if figures.iter().any(Option::is_some) => {
-                Err("[seek] has a table or datasheet figures, not both".to_string())
-            }
-            (None, None) => Err("[seek] needs `average` or a `table`".to_string()),
-            _ => Ok(()),
+        let curves = u8::from(self.table.is_some()) + u8::from(self.formula.is_some());
+        match (curves, self.average) {
+            (1, _) if figures.iter().all(Option::is_none) => Ok(()),
+            (0, Some(_)) => Ok(()),
+            (0, None) => Err("[seek] needs `average`, a `table` or a `formula`".to_string()),
+            _ => Err("[seek] has a table, a formula or datasheet figures, not several".to_string()),
         }
     }
 
@@ -322,9 +421,12 @@ fn positive(field: &str, value: u64) -> Result<(), String> {
     }
 }
 
-fn whole_blocks(field: &str, size: Size) -> Result<(), String> {
-    match size.0 % BLOCK_BYTES {
+fn whole(field: &str, size: Size, unit: u64) -> Result<(), String> {
+    match size.0 % unit {
         0 => Ok(()),
-        _ => Err(format!("{field} = \"{size}\" is not a multiple of 4 KiB")),
+        _ => Err(format!(
+            "{field} = \"{size}\" is not a multiple of {}",
+            Size(unit)
+        )),
     }
 }

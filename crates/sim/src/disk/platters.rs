@@ -11,9 +11,31 @@ use std::sync::Arc;
 pub enum Layout {
     /// All tracks of a cylinder, then the next cylinder.
     CylinderByCylinder,
+    /// The same, with the surfaces of odd cylinders in reverse, so that the next cylinder begins
+    /// under the same head.
+    CylinderSerpentine,
     /// All tracks of a zone on one surface, then the next surface in the other direction. Tracks
     /// that follow one another are then neighbours, as shingling needs.
     SurfaceBySurface,
+}
+
+/// Tracks between two cylinders that are all alike, as a list of zones gives them.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneShape {
+    /// Outermost cylinder.
+    pub first_cylinder: u64,
+    /// Cylinders; more than 0.
+    pub cylinders: u64,
+    /// Blocks on a track; more than 0.
+    pub track_blocks: u64,
+    /// By how many blocks a track on the next surface starts later.
+    pub head_skew_blocks: u64,
+    /// By how many blocks a track on the next cylinder starts later.
+    pub cylinder_skew_blocks: u64,
+    /// Blocks without data at the end of each `spares_every` cylinders; fewer than those hold.
+    pub spare_blocks: u64,
+    /// Cylinders from one run of spare blocks to the next; more than 0.
+    pub spares_every: u64,
 }
 
 /// What the platters are made from.
@@ -51,6 +73,12 @@ struct Zone {
     blocks_per_track: u64,
     /// By how much its first track starts late.
     skew_ns: u64,
+    head_skew_ns: u64,
+    track_skew_ns: u64,
+    /// Tracks up to and with those of a run of spare blocks; 0 where there are no spares.
+    group_tracks: u64,
+    /// Blocks of them that hold data.
+    group_blocks: u64,
 }
 
 /// A track and a block on it.
@@ -63,6 +91,8 @@ pub struct Place {
     pub offset: u64,
     /// Blocks on the track.
     pub blocks_per_track: u64,
+    /// Blocks on it that hold data; the others are spares.
+    pub end: u64,
     /// Distance from the outermost cylinder.
     pub cylinder: u64,
     /// Surface.
@@ -91,7 +121,12 @@ impl Platters {
         conventional_blocks: BlockCount,
         overlap_tracks: u64,
     ) -> Platters {
-        let PlatterShape { heads, .. } = shape;
+        let PlatterShape {
+            heads,
+            head_skew_ns,
+            track_skew_ns,
+            ..
+        } = shape;
         let surfaces = if shape.head_rates.is_empty() {
             1
         } else {
@@ -113,7 +148,7 @@ impl Platters {
             .sum();
         let cylinders_per_zone = blocks.0.div_ceil(cylinder_of_each).max(1);
         let tracks = cylinders_per_zone * heads / surfaces;
-        let surface_skew_ns = (cylinders_per_zone - 1) * shape.track_skew_ns + shape.head_skew_ns;
+        let surface_skew_ns = (cylinders_per_zone - 1) * track_skew_ns + head_skew_ns;
         let mut zones = Vec::new();
         let mut first_block = 0;
         for (zone, surface) in parts() {
@@ -125,6 +160,10 @@ impl Platters {
                 tracks,
                 blocks_per_track,
                 skew_ns: surface * surface_skew_ns,
+                head_skew_ns,
+                track_skew_ns,
+                group_tracks: 0,
+                group_blocks: 0,
             });
             first_block += blocks_per_track * tracks;
         }
@@ -151,7 +190,52 @@ impl Platters {
         }
     }
 
-    /// The tracks in address order.
+    /// Platters with zones that are known one by one, in address order. Of `shape` only the heads,
+    /// the layout and the revolution count. Their tracks are not told to the layers above: bands
+    /// are not laid out on them.
+    pub fn of_zones(shape: PlatterShape, zones: &[ZoneShape]) -> Platters {
+        let mut first_block = 0;
+        let mut cylinders = 0;
+        let zones = zones.iter().map(|zone| {
+            let turn = |blocks: u64| blocks * shape.revolution_ns / zone.track_blocks;
+            let group_tracks = zone.spares_every * shape.heads;
+            let group_blocks = group_tracks * zone.track_blocks - zone.spare_blocks;
+            let groups = zone.cylinders / zone.spares_every;
+            let rest = (zone.cylinders % zone.spares_every) * shape.heads * zone.track_blocks;
+            let blocks = groups * group_blocks + rest.saturating_sub(zone.spare_blocks);
+            let start = first_block;
+            first_block += blocks;
+            cylinders = zone.first_cylinder + zone.cylinders;
+            Zone {
+                first_block: start,
+                first_cylinder: zone.first_cylinder,
+                first_surface: 0,
+                tracks: zone.cylinders * shape.heads,
+                blocks_per_track: zone.track_blocks,
+                skew_ns: 0,
+                head_skew_ns: turn(zone.head_skew_blocks),
+                track_skew_ns: turn(zone.cylinder_skew_blocks),
+                group_tracks,
+                group_blocks,
+            }
+        });
+        let zones: Vec<Zone> = zones.collect();
+        Platters {
+            tracks: Arc::new(TrackTable::new([(1, first_block)], BlockCount::ZERO, 0)),
+            cylinders,
+            shape,
+            zones,
+            cylinders_per_zone: 1,
+        }
+    }
+
+    /// Blocks that hold data.
+    #[inline]
+    pub fn blocks(&self) -> u64 {
+        self.tracks.blocks()
+    }
+
+    /// The tracks in address order; one for all where zones were listed.
     pub fn tracks(&self) -> &Arc<TrackTable> {
         &self.tracks
     }
@@ -172,17 +256,34 @@ impl Platters {
     pub fn place(&self, block: u64) -> Place {
         let index = self.zones.partition_point(|zone| zone.first_block <= block) - 1;
         let zone = &self.zones[index];
-        let within = block - zone.first_block;
+        let mut within = block - zone.first_block;
+        let mut before = 0;
+        if zone.group_tracks > 0 {
+            let group = within / zone.group_blocks;
+            within -= group * zone.group_blocks;
+            before = group * zone.group_tracks;
+        }
         let track = within / zone.blocks_per_track;
-        self.on_track(index as u32, track, within - track * zone.blocks_per_track)
+        self.on_track(
+            index as u32,
+            before + track,
+            within - track * zone.blocks_per_track,
+        )
     }
 
     /// The first block of the track after `place`; that of the last track is the first of all, so
     /// that a look-ahead at the end of the disk has somewhere to stand.
     #[inline]
     pub fn next_track(&self, place: &Place) -> Place {
-        if place.track + 1 < self.zones[place.zone as usize].tracks {
-            return self.on_track(place.zone, place.track + 1, 0);
+        let zone = &self.zones[place.zone as usize];
+        let mut next = place.track + 1;
+        if zone.group_tracks > 0
+            && (next % zone.group_tracks) * zone.blocks_per_track >= zone.group_blocks
+        {
+            next = next.next_multiple_of(zone.group_tracks);
+        }
+        if next < zone.tracks {
+            return self.on_track(place.zone, next, 0);
         }
         let zone = place.zone + 1;
         let zone = if (zone as usize) < self.zones.len() {
@@ -199,8 +300,6 @@ impl Platters {
             heads,
             layout,
             revolution_ns,
-            head_skew_ns,
-            track_skew_ns,
             ..
         } = self.shape;
         let Zone {
@@ -208,15 +307,25 @@ impl Platters {
             first_surface,
             blocks_per_track,
             skew_ns: zone_skew_ns,
+            head_skew_ns,
+            track_skew_ns,
+            group_tracks,
+            group_blocks,
             ..
         } = self.zones[zone as usize];
         // Each step to the next track delays its start by what the step takes, so a sequential
         // transfer finds the first block just arriving.
         let (cylinder, surface, skew_ns) = match layout {
-            Layout::CylinderByCylinder => {
+            Layout::CylinderByCylinder | Layout::CylinderSerpentine => {
                 let cylinder = track / heads;
+                let along = track - cylinder * heads;
+                let odd = !(first_cylinder + cylinder).is_multiple_of(2);
+                let surface = match odd && layout == Layout::CylinderSerpentine {
+                    true => heads - 1 - along,
+                    false => along,
+                };
                 let skew = (track - cylinder) * head_skew_ns + cylinder * track_skew_ns;
-                (cylinder, track - cylinder * heads, skew)
+                (cylinder, surface, skew)
             }
             Layout::SurfaceBySurface => {
                 let surfaces = track / self.cylinders_per_zone;
@@ -231,11 +340,16 @@ impl Platters {
                 (cylinder, surface, skew)
             }
         };
+        let mut end = blocks_per_track;
+        if group_tracks > 0 {
+            end = end.min(group_blocks - (track % group_tracks) * blocks_per_track);
+        }
         Place {
             zone,
             track,
             offset,
             blocks_per_track,
+            end,
             cylinder: first_cylinder + cylinder,
             surface,
             start_angle_ns: (zone_skew_ns + skew_ns) % revolution_ns,
@@ -369,6 +483,54 @@ mod tests {
                 assert_eq!(platters.next_track(&place), platters.place(extent.end().0));
             }
         }
+    }
+
+    /// Two zones with spare blocks after every cylinder and at the end, and a cylinder between them
+    /// that holds no data.
+    #[test]
+    fn listed_zones_skip_their_spares() {
+        let zones = [(0, 2, 10, 3, 1), (3, 2, 8, 9, 2)].map(
+            |(first_cylinder, cylinders, track_blocks, spare_blocks, spares_every)| ZoneShape {
+                first_cylinder,
+                cylinders,
+                track_blocks,
+                head_skew_blocks: 1,
+                cylinder_skew_blocks: 2,
+                spare_blocks,
+                spares_every,
+            },
+        );
+        let shape = shape(Layout::CylinderSerpentine);
+        let platters = Platters::of_zones(shape, &zones);
+        assert_eq!(platters.blocks(), 2 * (20 - 3) + (32 - 9));
+        assert_eq!(platters.cylinders(), 5);
+        // (cylinder, surface, blocks with data) of each track with data, in address order.
+        let tracks = [
+            (0, 0, 10),
+            (0, 1, 7),
+            (1, 1, 10),
+            (1, 0, 7),
+            (3, 1, 8),
+            (3, 0, 8),
+            (4, 0, 7),
+        ];
+        let mut block = 0;
+        for (index, track) in tracks.iter().enumerate() {
+            for offset in 0..track.2 {
+                let place = platters.place(block);
+                assert_eq!((place.cylinder, place.surface, place.end), *track);
+                assert_eq!(place.offset, offset);
+                block += 1;
+            }
+            let place = platters.place(block - 1);
+            let next = platters.next_track(&place);
+            let (cylinder, surface, _) = tracks[(index + 1) % tracks.len()];
+            assert_eq!((next.cylinder, next.surface), (cylinder, surface));
+        }
+        assert_eq!(block, platters.blocks());
+        let angle = |block| platters.angle_ns(&platters.place(block), 0);
+        assert_eq!(angle(10), 100_000, "one block of ten at a head switch");
+        assert_eq!(angle(17), 300_000, "two more at a cylinder switch");
     }
 
     #[test]

@@ -4,12 +4,14 @@ use super::arm::{Arm, Direction};
 use super::due::Due;
 use super::model::{QueueModel, Scheduler};
 use super::platters::Place;
+use super::segments::Overheads;
 use super::statistics::DiskStatistics;
 use super::write_cache::WriteCache;
 use crate::quantity::Rate;
 use imbrex_core::disk::DiskOp;
+use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
-use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
+use imbrex_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// An operation that needs the arm.
@@ -36,10 +38,14 @@ struct PendingFlush {
 /// Times and limits of the electronics.
 #[derive(Clone, Copy, Debug)]
 pub struct Electronics {
-    /// From the arrival of a command to the start of the arm.
+    /// Response to a command that moves no data.
     pub command_overhead: Duration,
-    /// Response to a request that needs only the cache, without the transfer.
-    pub cache_latency: Duration,
+    /// From the arrival of a request to the start of the arm or of the transfer.
+    pub overheads: Overheads,
+    /// Bytes of a block: 4096, or those of the drive's sectors.
+    pub block_bytes: u64,
+    /// Blocks of this drive in one that statistics count.
+    pub blocks_per_counted: u64,
     /// Between drive and host.
     pub interface: Rate,
     /// Quiet time after which cached writes go to the medium though there is room.
@@ -62,6 +68,7 @@ pub struct RotatingDrive {
     busy: bool,
     arm_free: Instant,
     last_arrival: Instant,
+    last_direction: Direction,
     sequence: u64,
     /// How often the oldest operation was passed over.
     oldest_passed: u32,
@@ -85,6 +92,7 @@ impl RotatingDrive {
             busy: false,
             arm_free: Instant::ZERO,
             last_arrival: Instant::ZERO,
+            last_direction: Direction::Read,
             sequence: 0,
             oldest_passed: 0,
         }
@@ -107,14 +115,20 @@ impl RotatingDrive {
                     .cache
                     .as_ref()
                     .is_some_and(|cache| cache.covers(op.extent))
+                    || self.arm.holds(now, op.extent)
                 {
                     statistics.hit();
-                    due.push(now + self.cached_response(&op), op);
+                    due.push(now + self.cached_response(&op, Direction::Read), op);
                 } else {
                     self.enqueue(now, op, Direction::Read);
                 }
+                self.last_direction = Direction::Read;
             }
-            Operation::Write { .. } => self.submit_write(now, op, due),
+            Operation::Write { .. } => {
+                self.arm.wrote(now, op.extent);
+                self.submit_write(now, op, due);
+                self.last_direction = Direction::Write;
+            }
             Operation::Flush => match &self.cache {
                 Some(cache) if !cache.is_clean() => self.flushes.push(PendingFlush {
                     op,
@@ -129,7 +143,7 @@ impl RotatingDrive {
 
     fn submit_write(&mut self, now: Instant, op: DiskOp, due: &mut Due) {
         let cacheable = !op.operation.is_durable();
-        let response = self.cached_response(&op);
+        let response = self.cached_response(&op, Direction::Write);
         match &mut self.cache {
             Some(cache) if cacheable && cache.admits(op.extent.blocks.0) => {
                 let platters = &self.arm.platters;
@@ -149,16 +163,37 @@ impl RotatingDrive {
         self.queue.push_back(Queued {
             place: self.arm.platters.place(op.extent.start.0),
             direction,
-            ready: now + self.electronics.command_overhead,
+            ready: now
+                + self
+                    .electronics
+                    .overheads
+                    .miss(direction, self.last_direction),
             sequence: self.sequence,
             op,
         });
     }
 
     /// Response of the electronics alone.
-    fn cached_response(&self, op: &DiskOp) -> Duration {
-        let bytes = op.extent.blocks.0 * BLOCK_BYTES;
-        self.electronics.cache_latency + self.electronics.interface.time_of(bytes)
+    fn cached_response(&self, op: &DiskOp, direction: Direction) -> Duration {
+        self.electronics
+            .overheads
+            .hit(direction, self.last_direction)
+            + self.bus_time(op)
+    }
+
+    /// Time of the data on the interface.
+    fn bus_time(&self, op: &DiskOp) -> Duration {
+        let bytes = op.extent.blocks.0 * self.electronics.block_bytes;
+        self.electronics.interface.time_of(bytes)
+    }
+
+    /// An extent as statistics count it.
+    #[inline]
+    fn counted(&self, extent: Extent) -> Extent {
+        match self.electronics.blocks_per_counted {
+            1 => extent,
+            share => Extent::new(extent.start.0 / share, extent.blocks.0 / share),
+        }
     }
 
     /// Brings the drive to `now`: what is decided at `now` itself only when `inclusive`, so that
@@ -248,12 +283,9 @@ impl RotatingDrive {
                 } = queued;
                 let start = at.max(ready);
                 let access = self.arm.access(start, op.extent, &place, direction);
-                // The last blocks still have to cross the interface when it is the slower side.
-                let response = ready
-                    + self
-                        .electronics
-                        .interface
-                        .time_of(op.extent.blocks.0 * BLOCK_BYTES);
+                // The last blocks still have to cross the interface when it is the slower side;
+                // the first can when it has been read.
+                let response = access.first.unwrap_or(ready) + self.bus_time(&op);
                 due.push(access.end.max(response), op);
                 (access, start, direction, op.cause, op.extent)
             }
@@ -268,6 +300,7 @@ impl RotatingDrive {
             }
         };
         let busy_ns = access.end.since(start).0;
+        let extent = self.counted(extent);
         statistics.moved(direction, cause, extent, busy_ns, access.time, access.end);
         self.busy = true;
         self.arm_free = access.end;
@@ -354,9 +387,13 @@ impl RotatingDrive {
                 break;
             }
             cache.waiting.pop_front();
-            let bytes = op.extent.blocks.0 * BLOCK_BYTES;
+            let bytes = op.extent.blocks.0 * self.electronics.block_bytes;
             let transfer = self.electronics.interface.time_of(bytes);
-            due.push(at + self.electronics.cache_latency + transfer, op);
+            let latency = self
+                .electronics
+                .overheads
+                .hit(Direction::Write, self.last_direction);
+            due.push(at + latency + transfer, op);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How long the arm takes to move.
 
+use serde::{Deserialize, Serialize};
+
 /// Share of the stroke at which acceleration gives way to constant speed when only datasheet
 /// figures are known; fits of measured curves lie at 0.12 to 0.16 (docs/models/conventional.md).
 const KNEE_SHARE: f64 = 0.15;
@@ -31,6 +33,20 @@ enum Shape {
     },
     /// Points in ascending distance, straight lines between them.
     Table(Vec<(f64, f64)>),
+}
+
+/// A curve that was published as a formula: `a + b sqrt(d)` ms below a knee, `c + e d` ms from it on.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeekFormula {
+    /// Cylinders of the drive it was found on; a disk with more or fewer gets it stretched.
+    pub cylinders: u64,
+    /// `[a, b]`.
+    pub root: (f64, f64),
+    /// `[c, e]`.
+    pub line: (f64, f64),
+    /// Distance from which the line holds.
+    pub knee: f64,
 }
 
 /// The figures of a datasheet, in milliseconds.
@@ -90,6 +106,39 @@ impl SeekCurve {
                 stretch,
             },
         })
+    }
+
+    /// The curve of a formula, stretched over `cylinders`.
+    ///
+    /// # Errors
+    /// When its time is not positive somewhere or falls from one cylinder to the next by more than
+    /// the knee makes it: a tenth of a millisecond.
+    pub fn formula(formula: &SeekFormula, cylinders: u64) -> Result<SeekCurve, String> {
+        let SeekFormula {
+            cylinders: n,
+            root: (a, b),
+            line: (c, e),
+            knee,
+        } = *formula;
+        let curve = SeekCurve {
+            shape: Shape::TwoPiece {
+                a: a * NS_PER_MS,
+                b: b * NS_PER_MS,
+                c: c * NS_PER_MS,
+                e: e * NS_PER_MS,
+                knee,
+                stretch: (n.max(2) - 1) as f64 / (cylinders.max(2) - 1) as f64,
+            },
+        };
+        let step_ms = c + e * knee - a - b * knee.max(0.0).sqrt();
+        let rises = b >= 0.0 && e >= 0.0 && a + b > 0.0 && step_ms >= -0.1;
+        match n >= 2 && knee >= 1.0 && rises {
+            true => Ok(curve),
+            false => Err(format!(
+                "no rising seek curve over {n} cylinders has root [{a}, {b}], line [{c}, {e}] and \
+                 knee {knee}"
+            )),
+        }
     }
 
     /// A measured curve of `(cylinders, milliseconds)` points, stretched so that its first and last
@@ -234,6 +283,32 @@ mod tests {
             let times: Vec<u64> = (0..=cylinders).map(|d| curve.time_ns(d)).collect();
             assert!(times.is_sorted(), "longer seeks take longer");
         }
+    }
+
+    /// Validation row V54: the HP 97560 of Ruemmler and Wilkes.
+    #[test]
+    fn a_published_formula_is_used_as_it_is() {
+        let formula = SeekFormula {
+            cylinders: 1962,
+            root: (3.24, 0.4),
+            line: (8.0, 0.008),
+            knee: 383.0,
+        };
+        let curve = SeekCurve::formula(&formula, 1962).unwrap();
+        assert_eq!(curve.time_ns(0), 0);
+        assert_eq!(curve.time_ns(1), 3_640_000);
+        assert_eq!(curve.time_ns(382), 11_057_929);
+        assert_eq!(curve.time_ns(383), 11_064_000);
+        assert_eq!(curve.time_ns(1961), 23_688_000);
+        let half = SeekCurve::formula(&formula, 981).unwrap();
+        assert_eq!(half.time_ns(1), curve.time_ns(1));
+        assert!(half.time_ns(980) > 23_670_000);
+        let falling = SeekFormula {
+            line: (8.0, -0.008),
+            ..formula
+        };
+        let error = SeekCurve::formula(&falling, 1962).unwrap_err();
+        assert!(error.contains("line [8, -0.008]"), "{error}");
     }
 
     #[test]

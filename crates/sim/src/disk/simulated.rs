@@ -4,16 +4,19 @@ use super::arm::Arm;
 use super::contents::Contents;
 use super::due::Due;
 use super::library::{Drive, DriveError};
-use super::model::{DriveModel, MediaModel, SeekModel};
-use super::platters::{PlatterShape, Platters};
+use super::model::{DriveModel, MediaModel, PlatterModel, SeekModel};
+use super::platters::{PlatterShape, Platters, ZoneShape};
 use super::rotating::{Electronics, RotatingDrive};
 use super::seek::{DatasheetSeek, SeekCurve};
+use super::segments::{Overheads, Segments};
 use super::solid_state::SolidState;
 use super::statistics::{DiskStatistics, OperationKind};
-use super::write_cache::WriteCache;
+use super::write_cache::{RUN_BYTES_MAX, WriteCache};
+use crate::quantity::Size;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media};
 use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
@@ -40,6 +43,9 @@ pub struct DiskOptions {
     pub write_cache: Option<bool>,
     /// Decides the angle of the spindle at time zero.
     pub seed: u64,
+    /// Addresses and lengths are in sectors of the drive instead of blocks of 4 KiB, for requests
+    /// that are no multiple of those. Such a disk holds nothing.
+    pub in_sectors: bool,
 }
 
 impl Default for DiskOptions {
@@ -53,6 +59,7 @@ impl Default for DiskOptions {
             contents_file: None,
             write_cache: None,
             seed: 0,
+            in_sectors: false,
         }
     }
 }
@@ -71,6 +78,8 @@ pub struct SimulatedDisk {
     due: Due,
     statistics: Rc<DiskStatistics>,
     write_cache: bool,
+    /// Blocks of the mechanics in one of the geometry: those of 4 KiB may be several sectors.
+    sectors_per_block: u64,
     /// Operations that failed when they arrived, by the order in which they end.
     failures: Vec<(DiskOp, IoError)>,
 }
@@ -88,6 +97,10 @@ impl SimulatedDisk {
             model.physical_blocks(user, options.conventional_blocks)
         });
         let write_cache = options.write_cache.unwrap_or(model.write_cache);
+        let sectors_per_block = match options.in_sectors {
+            true => 1,
+            false => BLOCK_BYTES / model.sector_bytes(),
+        };
         let wrong = |reason| DriveError::Model {
             file: drive.file.clone(),
             reason,
@@ -102,6 +115,14 @@ impl SimulatedDisk {
                 let rotating = rotating(model, blocks, options, write_cache).map_err(wrong)?;
                 let tracks = rotating.arm().platters.tracks().clone();
                 let shingled = media == MediaModel::Shingled;
+                let blocks = match options.in_sectors {
+                    true => BlockCount(blocks.bytes() / model.sector_bytes()),
+                    false => blocks,
+                };
+                let listed = model
+                    .platters
+                    .as_ref()
+                    .is_some_and(|p| p.zone_table.is_some());
                 let geometry = Geometry {
                     // Of conventional media the last tracks stay unused when they are not full.
                     blocks: if shingled {
@@ -114,7 +135,7 @@ impl SimulatedDisk {
                     } else {
                         Media::Conventional
                     },
-                    tracks: Some(tracks),
+                    tracks: (!listed).then_some(tracks),
                     bands: None,
                 };
                 let rotating = Box::new(rotating);
@@ -126,12 +147,14 @@ impl SimulatedDisk {
             }
         };
         let file = options.contents_file.as_deref();
+        let kind = match options.in_sectors {
+            true => ContentKind::Counted,
+            false => options.contents,
+        };
         let contents =
-            Contents::open(options.contents, geometry.blocks.0, file).map_err(|error| {
-                DriveError::Read {
-                    path: file.map_or(String::new(), |path| path.display().to_string()),
-                    reason: error.to_string(),
-                }
+            Contents::open(kind, geometry.blocks.0, file).map_err(|error| DriveError::Read {
+                path: file.map_or(String::new(), |path| path.display().to_string()),
+                reason: error.to_string(),
             })?;
         Ok(SimulatedDisk {
             geometry,
@@ -140,6 +163,7 @@ impl SimulatedDisk {
             due: Due::default(),
             statistics: Rc::default(),
             write_cache,
+            sectors_per_block,
             failures: Vec::new(),
         })
     }
@@ -194,6 +218,7 @@ impl Disk for SimulatedDisk {
         }
         match &mut self.mechanics {
             Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
+                let op = in_sectors(op, self.sectors_per_block);
                 rotating.submit(now, op, &mut self.due, &self.statistics);
             }
             Mechanics::SolidState(state) => state.submit(now, op, &mut self.due, &self.statistics),
@@ -214,6 +239,7 @@ impl Disk for SimulatedDisk {
         let result = match failed {
             Some(index) => Err(self.failures.remove(index).1),
             None if op.operation == Operation::Read => {
+                let op = in_blocks(op, self.sectors_per_block);
                 self.contents.read(op.extent, op.buffer, buffers)
             }
             None => Ok(()),
@@ -232,10 +258,33 @@ impl Disk for SimulatedDisk {
     }
 }
 
+/// An operation as the mechanics address it.
+#[inline]
+fn in_sectors(mut op: DiskOp, sectors_per_block: u64) -> DiskOp {
+    if sectors_per_block != 1 {
+        let (start, blocks) = (op.extent.start.0, op.extent.blocks.0);
+        op.extent = Extent::new(start * sectors_per_block, blocks * sectors_per_block);
+    }
+    op
+}
+
+/// An operation as the user addressed it.
+#[inline]
+fn in_blocks(mut op: DiskOp, sectors_per_block: u64) -> DiskOp {
+    if sectors_per_block != 1 {
+        let (start, blocks) = (op.extent.start.0, op.extent.blocks.0);
+        op.extent = Extent::new(start / sectors_per_block, blocks / sectors_per_block);
+    }
+    op
+}
+
 /// The seek curve of a model over `cylinders`.
 pub(super) fn seek_curve(seek: &SeekModel, cylinders: u64) -> Result<SeekCurve, String> {
     if let Some(points) = &seek.table {
         return SeekCurve::table(points, cylinders);
+    }
+    if let Some(formula) = &seek.formula {
+        return SeekCurve::formula(formula, cylinders);
     }
     let [track_to_track_ms, average_ms, full_stroke_ms] = seek.figures_ms();
     let figures = DatasheetSeek {
@@ -257,48 +306,103 @@ fn rotating(
     else {
         return Err("a rotating drive needs [platters], [seek], [queue] and [cache]".to_string());
     };
+    let block_bytes = model.sector_bytes();
     let head_switch_ns = platters.head_switch.0.0;
     let write_settle_ns = platters.write_settle.0.0;
+    let track_blocks = |track: Option<Size>| track.map_or(0, |track| track.0 / block_bytes);
     let mut shape = PlatterShape {
         heads: platters.heads,
-        zones: platters.zones,
-        outer_track_blocks: platters.outer_track.0 / BLOCK_BYTES,
-        inner_track_blocks: platters.inner_track.0 / BLOCK_BYTES,
+        zones: platters.zones.unwrap_or(0),
+        outer_track_blocks: track_blocks(platters.outer_track),
+        inner_track_blocks: track_blocks(platters.inner_track),
         layout: platters.layout,
         head_rates: platters.head_rates.clone().unwrap_or_default(),
         revolution_ns: NS_PER_MINUTE / platters.rpm,
         head_skew_ns: head_switch_ns + write_settle_ns,
         track_skew_ns: 0,
     };
-    let overlap_tracks = model.shingles.map_or(0, |shingles| shingles.overlap_tracks);
-    let build = |shape: &PlatterShape| {
-        Platters::new(
-            shape.clone(),
-            blocks,
-            options.conventional_blocks,
-            overlap_tracks,
-        )
+    let (listed, curve) = if platters.zone_table.is_some() {
+        let zones = zones(platters, options.scale);
+        let listed = Platters::of_zones(shape, &zones);
+        let needed = blocks.bytes() / block_bytes;
+        if listed.blocks() < needed {
+            return Err(format!(
+                "platters.zone_table has {} sectors, {needed} are needed",
+                listed.blocks()
+            ));
+        }
+        let curve = match (&seek.table, options.scale) {
+            // Measured on these cylinders: nothing to stretch.
+            (Some(points), 1) => SeekCurve::table(points, points[points.len() - 1].0)?,
+            _ => seek_curve(seek, listed.cylinders())?,
+        };
+        (listed, curve)
+    } else {
+        let overlap_tracks = model.shingles.map_or(0, |shingles| shingles.overlap_tracks);
+        let build = |shape: &PlatterShape| {
+            let conventional = options.conventional_blocks;
+            let shape = shape.clone();
+            Platters::new(shape, blocks, conventional, overlap_tracks)
+        };
+        let curve = seek_curve(seek, build(&shape).cylinders())?;
+        shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + write_settle_ns;
+        (build(&shape), curve)
     };
-    let curve = seek_curve(seek, build(&shape).cylinders())?;
-    shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + write_settle_ns;
-    let phase_ns = Rng::new(options.seed, 0).below(shape.revolution_ns);
+    let phase_ns = Rng::new(options.seed, 0).below(listed.revolution_ns());
+    let read_ahead = cache.read_ahead.0 / block_bytes;
+    let segments = model
+        .segments
+        .as_ref()
+        .map(|segments| Segments::new(segments, block_bytes));
     let arm = Arm::new(
-        build(&shape),
+        listed,
         curve,
         head_switch_ns,
         write_settle_ns,
-        cache.read_ahead.0 / BLOCK_BYTES,
+        read_ahead,
         phase_ns,
     );
     let electronics = Electronics {
         command_overhead: queue.command_overhead.0,
-        cache_latency: cache.latency.0,
+        overheads: match &model.overheads {
+            Some(overheads) => Overheads::of(overheads),
+            None => Overheads::even(cache.latency.0, queue.command_overhead.0),
+        },
+        block_bytes,
+        blocks_per_counted: match options.in_sectors {
+            true => 1,
+            false => BLOCK_BYTES / block_bytes,
+        },
         interface: model.interface,
         destage_after: cache.destage_after.0,
     };
     let write_buffer = write_cache.then(|| {
-        let capacity = BlockCount::from_bytes_floor(cache.write_buffer.0);
-        WriteCache::new(capacity, cache.write_segments as usize)
+        let capacity = BlockCount(cache.write_buffer.0 / block_bytes);
+        let run_blocks_max = RUN_BYTES_MAX / block_bytes;
+        WriteCache::new(capacity, cache.write_segments as usize, run_blocks_max)
     });
+    let arm = arm.with_segments(segments);
     Ok(RotatingDrive::new(arm, electronics, *queue, write_buffer))
+}
+
+/// The zones of a table on a disk `scale` times smaller: every zone has fewer cylinders.
+fn zones(platters: &PlatterModel, scale: u64) -> Vec<ZoneShape> {
+    let table = platters.zone_table.iter().flatten();
+    let zone = |&[first, last, track_blocks, head_skew, cylinder_skew, spares]: &[u64; 6]| {
+        let cylinders = (last - first + 1).div_ceil(scale);
+        let (cylinders, spares_every, spare_blocks) = match platters.spares_every {
+            Some(every) => (cylinders.next_multiple_of(every), every, spares),
+            None => (cylinders, cylinders, spares / scale),
+        };
+        ZoneShape {
+            first_cylinder: first / scale,
+            cylinders,
+            track_blocks,
+            head_skew_blocks: head_skew,
+            cylinder_skew_blocks: cylinder_skew,
+            spare_blocks,
+            spares_every,
+        }
+    };
+    table.map(zone).collect()
 }

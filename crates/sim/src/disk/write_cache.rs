@@ -7,9 +7,8 @@ use imbrex_core::operation::Cause;
 use imbrex_core::units::BlockCount;
 use std::collections::VecDeque;
 
-/// Longest run of adjoining writes that is written in one go (1 MiB): a longer one would keep
-/// reads waiting.
-const SEGMENT_BLOCKS_MAX: u64 = 256;
+/// Longest run of adjoining writes that is written in one go: a longer one would keep reads waiting.
+pub const RUN_BYTES_MAX: u64 = 1 << 20;
 
 /// A run of blocks to be written.
 #[derive(Clone, Copy, Debug)]
@@ -33,19 +32,21 @@ pub struct WriteCache {
     used_blocks: u64,
     capacity_blocks: u64,
     segments_max: usize,
+    run_blocks_max: u64,
     /// Writes that have not been answered for want of room.
     pub waiting: VecDeque<DiskOp>,
 }
 
 impl WriteCache {
-    /// An empty cache of `capacity` in at most `segments_max` runs.
-    pub fn new(capacity: BlockCount, segments_max: usize) -> WriteCache {
+    /// An empty cache of `capacity` in at most `segments_max` runs of `run_blocks_max`.
+    pub fn new(capacity: BlockCount, segments_max: usize, run_blocks_max: u64) -> WriteCache {
         WriteCache {
             segments: Vec::with_capacity(segments_max),
             writing: None,
             used_blocks: 0,
             capacity_blocks: capacity.0,
             segments_max,
+            run_blocks_max,
             waiting: VecDeque::new(),
         }
     }
@@ -99,9 +100,10 @@ impl WriteCache {
         if self.used_blocks + extent.blocks.0 > self.capacity_blocks {
             return false;
         }
+        let run_blocks_max = self.run_blocks_max;
         let continued = self.segments.iter_mut().find(|segment| {
             segment.extent.end() == extent.start
-                && segment.extent.blocks.0 + extent.blocks.0 <= SEGMENT_BLOCKS_MAX
+                && segment.extent.blocks.0 + extent.blocks.0 <= run_blocks_max
         });
         if let Some(segment) = continued {
             segment.extent.blocks.0 += extent.blocks.0;
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn adjoining_and_repeated_writes_share_a_segment() {
-        let mut cache = WriteCache::new(BlockCount(1000), 2);
+        let mut cache = WriteCache::new(BlockCount(1000), 2, 256);
         assert!(take(&mut cache, 0, 8, 1));
         assert!(take(&mut cache, 8, 8, 2));
         assert!(take(&mut cache, 4, 4, 3));
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_segment_takes_room_until_it_is_written() {
-        let mut cache = WriteCache::new(BlockCount(20), 8);
+        let mut cache = WriteCache::new(BlockCount(20), 8, 256);
         assert!(take(&mut cache, 0, 10, 1));
         assert!(take(&mut cache, 50, 10, 2));
         assert!(!take(&mut cache, 90, 1, 3));
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_segment_does_not_grow_without_end() {
-        let mut cache = WriteCache::new(BlockCount(4096), 8);
+        let mut cache = WriteCache::new(BlockCount(4096), 8, 256);
         for i in 0..3 {
             assert!(take(&mut cache, i * 128, 128, i));
         }

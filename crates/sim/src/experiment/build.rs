@@ -427,7 +427,7 @@ impl Plan {
                     .model
                     .platters
                     .as_ref()
-                    .map_or(0, |p| p.outer_track.bytes());
+                    .map_or(0, |p| p.longest_track_bytes());
                 let settings = planned.layer_settings(log_blocks, self.options.scale);
                 conventional_blocks_needed(&settings, &planned.bands, blocks(track))
             }
@@ -446,6 +446,7 @@ impl Plan {
             contents_file: self.contents_file(&config.name),
             write_cache: config.write_cache,
             seed: self.options.seed,
+            in_sectors: false,
         };
         SimulatedDisk::new(drive, &options).map_err(|error| ConfigError::words(error.to_string()))
     }

@@ -70,34 +70,6 @@ fn random_reads_take_seek_half_a_turn_and_overhead() {
     }
 }
 
-/// Validation row V58: the rotational wait is uniform over a revolution (Kolmogorov-Smirnov).
-#[test]
-fn the_rotational_wait_is_uniform() {
-    let mut rig = Rig::new(CMR, options(true));
-    let mut rng = Rng::new(3, 0);
-    let (blocks, count) = (rig.blocks(), 5000);
-    let mut waits: Vec<f64> = (0..count)
-        .map(|_| {
-            let before = rig.statistics.rotation_time().0;
-            rig.one(Operation::Read, Extent::new(rng.below(blocks), 1), 0);
-            let wait_ns = rig.statistics.rotation_time().0 - before;
-            wait_ns as f64 / CMR_REVOLUTION_NS as f64
-        })
-        .collect();
-    waits.sort_by(f64::total_cmp);
-    let n = f64::from(count);
-    let distance = waits.iter().enumerate().map(|(i, wait)| {
-        (wait - i as f64 / n)
-            .abs()
-            .max((wait - (i + 1) as f64 / n).abs())
-    });
-    let distance = distance.fold(0.0, f64::max);
-    // The critical value for p = 0.01.
-    assert!(distance < 1.628 / n.sqrt(), "{distance}");
-    let mean = waits.iter().sum::<f64>() / n;
-    assert!((mean - 0.5).abs() < 0.01, "{mean}");
-}
-
 fn sequential_mb_per_s(rig: &mut Rig, depth: usize, start: u64, operation: Operation) -> f64 {
     let (count, size) = (1500, 64);
     let next = |i: usize| (operation, Extent::new(start + i as u64 * size, size));

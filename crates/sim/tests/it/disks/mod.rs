@@ -1,6 +1,7 @@
 //! Simulated disks against datasheets, published measurements and physics.
 
 mod contents;
+mod disksim;
 mod mechanics;
 mod published;
 mod rig;

@@ -1,0 +1,58 @@
+//! Validation row V52: the four disks that DiskSim was validated with, against their measurements.
+
+use imbrex_sim::bench::disksim::{Agreement, read_trace, validate};
+use imbrex_sim::disk::Drive;
+use std::path::PathBuf;
+
+/// Where the reference traces are, or `None` after saying so.
+fn shared_traces() -> Option<PathBuf> {
+    let named = std::env::var_os("IMBREX_SHARED").map(PathBuf::from);
+    let above = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut candidates = named
+        .into_iter()
+        .chain(above.ancestors().map(|folder| folder.join("shared")))
+        .map(|shared| shared.join("traces"));
+    let found = candidates.find(|folder| folder.is_dir());
+    if found.is_none() {
+        eprintln!("SKIPPED: no folder shared/traces above the repository and no IMBREX_SHARED");
+    }
+    found
+}
+
+#[test]
+fn response_times_agree_with_the_validation_traces() {
+    let Some(folder) = shared_traces() else {
+        return;
+    };
+    for (drive, trace, rms_ms) in [
+        ("atlas10k", "atlas10k", 0.80),
+        ("barracuda-4lp", "barracuda", 1.05),
+        ("cheetah-9lp", "cheetah9LP", 0.32),
+        ("ibm-18es", "ibm18es", 0.41),
+    ] {
+        let path = folder.join(format!("disksim_validate_{trace}.trace.zst"));
+        let requests = read_trace(&path).unwrap();
+        let drive = Drive::open(drive).unwrap();
+        for seed in [0, 1] {
+            let result = validate(&drive, &requests, seed).unwrap();
+            let show = |name: &str, part: Agreement| {
+                println!(
+                    "{} {name}: {} requests, rms {:.3} ms, mean {:.3} ms for {:.3} ({:+.1} %)",
+                    drive.file,
+                    part.requests,
+                    part.rms_ms,
+                    part.model_mean_ms,
+                    part.measured_mean_ms,
+                    part.mean_error() * 100.0
+                );
+            };
+            show("all", result.all);
+            show("reads", result.reads);
+            show("writes", result.writes);
+            assert!(result.all.rms_ms <= rms_ms);
+            for part in [result.all, result.reads] {
+                assert!(part.mean_error().abs() <= 0.05);
+            }
+        }
+    }
+}
