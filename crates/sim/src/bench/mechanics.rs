@@ -21,6 +21,8 @@ pub struct RandomReads {
     pub response_ms: f64,
     /// Mean time of the arm in milliseconds, head switches included.
     pub seek_ms: f64,
+    /// Longest time of the arm in milliseconds.
+    pub longest_seek_ms: f64,
     /// Mean wait for the block to come round, in revolutions.
     pub wait_revolutions: f64,
     /// Kolmogorov-Smirnov distance of the waits from an even distribution over a revolution.
@@ -48,7 +50,7 @@ pub fn random_reads(drive: &Drive, requests: usize, seed: u64) -> Result<RandomR
     let mut rng = Rng::new(seed, 1);
     let statistics = disk.statistics.clone();
     let mut waits = Vec::with_capacity(requests);
-    let mut waited_ns = 0;
+    let (mut waited_ns, mut sought_ns, mut longest_ns) = (0, 0, 0);
     let mut sum_ns = 0.0;
     for _ in 0..requests {
         let response = disk.one(Operation::Read, Extent::new(rng.below(blocks), 1));
@@ -56,6 +58,9 @@ pub fn random_reads(drive: &Drive, requests: usize, seed: u64) -> Result<RandomR
         let total_ns = statistics.rotation_time().0;
         waits.push((total_ns - waited_ns) as f64 / revolution_ns);
         waited_ns = total_ns;
+        let total_ns = statistics.seek_time().0;
+        longest_ns = longest_ns.max(total_ns - sought_ns);
+        sought_ns = total_ns;
     }
     waits.sort_by(f64::total_cmp);
     let n = requests as f64;
@@ -69,6 +74,7 @@ pub fn random_reads(drive: &Drive, requests: usize, seed: u64) -> Result<RandomR
     Ok(RandomReads {
         response_ms: sum_ns / n / 1e6,
         seek_ms: seek_ns / 1e6,
+        longest_seek_ms: longest_ns as f64 / 1e6,
         wait_revolutions: waits.iter().sum::<f64>() / n,
         wait_distance: distances.fold(0.0, f64::max),
         per_second: n / sum_ns * 1e9,
@@ -107,10 +113,11 @@ pub fn queued_random_reads(
     depth: usize,
     range_blocks: Option<u64>,
     requests: usize,
+    seed: u64,
 ) -> Result<Run, DriveError> {
-    let mut disk = ClosedLoop::new(drive, &options(0))?;
+    let mut disk = ClosedLoop::new(drive, &options(seed))?;
     let blocks = range_blocks.unwrap_or(u64::MAX).min(disk.blocks());
-    let (mut rng, slots) = (Rng::new(1, 2), blocks / size_blocks);
+    let (mut rng, slots) = (Rng::new(seed, 2), blocks / size_blocks);
     let next = |_| {
         let start = rng.below(slots) * size_blocks;
         (Operation::Read, Extent::new(start, size_blocks))

@@ -11,6 +11,7 @@ pub mod disksim;
 mod gates;
 pub mod mechanics;
 mod page;
+mod positioning;
 mod rebuild;
 mod row;
 mod run;

@@ -297,7 +297,7 @@ mod tests {
         let curve = SeekCurve::formula(&formula, 1962).unwrap();
         assert_eq!(curve.time_ns(0), 0);
         assert_eq!(curve.time_ns(1), 3_640_000);
-        assert_eq!(curve.time_ns(382), 11_057_929);
+        assert_eq!(curve.time_ns(382), 11_057_928);
         assert_eq!(curve.time_ns(383), 11_064_000);
         assert_eq!(curve.time_ns(1961), 23_688_000);
         let half = SeekCurve::formula(&formula, 981).unwrap();

@@ -187,13 +187,14 @@ fn least_squares(points: &[(f64, f64, f64)], knee: f64) -> Option<([f64; 3], f64
     let mut matrix = [[0.0; 4]; 3];
     for (distance, time, weight) in points {
         let row = basis(*distance);
-        for i in 0..3 {
-            for j in 0..3 {
-                matrix[i][j] += weight * row[i] * row[j];
+        let columns = [row[0], row[1], row[2], *time];
+        for (line, left) in matrix.iter_mut().zip(row) {
+            for (cell, right) in line.iter_mut().zip(columns) {
+                *cell += weight * left * right;
             }
-            matrix[i][3] += weight * row[i] * time;
         }
     }
+    // Gauss and Jordan: the matrix has three lines and, behind them, the right-hand side.
     for i in 0..3 {
         let pivot = (i..3).max_by(|a, b| matrix[*a][i].abs().total_cmp(&matrix[*b][i].abs()))?;
         matrix.swap(i, pivot);
@@ -202,9 +203,9 @@ fn least_squares(points: &[(f64, f64, f64)], knee: f64) -> Option<([f64; 3], f64
         }
         for j in 0..3 {
             if i != j {
-                let factor = matrix[j][i] / matrix[i][i];
-                for k in i..4 {
-                    matrix[j][k] -= factor * matrix[i][k];
+                let (pivot_row, factor) = (matrix[i], matrix[j][i] / matrix[i][i]);
+                for (cell, above) in matrix[j].iter_mut().zip(pivot_row) {
+                    *cell -= factor * above;
                 }
             }
         }
