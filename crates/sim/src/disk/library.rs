@@ -304,8 +304,14 @@ mod tests {
             ("[seek]", "[seek]\naverage = \"9 ms\"", "not several"),
         ];
         for (from, to, expected) in rows {
-            let text = text_of("barracuda-4lp").replace(from, to);
-            assert_ne!(text, text_of("barracuda-4lp"), "{from} is in the file");
+            let text = Drive::text_of_library("barracuda-4lp")
+                .unwrap()
+                .replace(from, to);
+            assert_ne!(
+                text,
+                Drive::text_of_library("barracuda-4lp").unwrap(),
+                "{from} is in the file"
+            );
             let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
