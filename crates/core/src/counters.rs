@@ -43,11 +43,31 @@ pub enum Counter {
     BandRewriteNs,
     /// Nanoseconds in which a write waited for room in the persistent cache.
     PersistentCacheFullNs,
+    /// Writes refused because they did not start at the write pointer of their zone.
+    WritesOffPointer,
+    /// Writes refused because they went past the end of their zone.
+    WritesAcrossZones,
+    /// Writes refused because their zone was full.
+    WritesToFullZones,
+    /// Writes refused because no further zone could be open.
+    WritesWithoutZoneResources,
+    /// Writes refused because their zone was read-only or offline.
+    WritesToLostZones,
+    /// Reads refused by the rules of zones.
+    ZoneReadsRefused,
+    /// Reads that reached past a write pointer and were answered there without the medium.
+    ReadsPastPointer,
+    /// Zones closed by the drive so that another could be open.
+    ZonesClosedForOthers,
+    /// Zones set back to empty.
+    ZonesReset,
+    /// Reports of zones.
+    ZoneReports,
 }
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: usize = Counter::PersistentCacheFullNs as usize + 1;
+    pub const COUNT: usize = Counter::ZoneReports as usize + 1;
 }
 
 /// A quantity that goes up and down.
@@ -62,11 +82,15 @@ pub enum Gauge {
     PersistentCacheUsedBlocks,
     /// Live entries in the persistent cache's map.
     PersistentCacheEntries,
+    /// Zones that are open, implicitly or explicitly.
+    OpenZones,
+    /// Zones that were written and closed before they were full.
+    ClosedZones,
 }
 
 impl Gauge {
     /// How many gauges there are.
-    pub const COUNT: usize = Gauge::PersistentCacheEntries as usize + 1;
+    pub const COUNT: usize = Gauge::ClosedZones as usize + 1;
 }
 
 /// The counters and gauges of one node.

@@ -6,6 +6,7 @@ use crate::extent::Extent;
 use crate::map::BandTable;
 use crate::operation::{Cause, Operation, RequestId};
 use crate::units::{BlockCount, Instant};
+use crate::zone::ZoneGeometry;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -72,6 +73,8 @@ pub struct Geometry {
     pub tracks: Option<Arc<TrackTable>>,
     /// Bands of a translation, in its own addresses.
     pub bands: Option<Arc<BandTable>>,
+    /// Zones that the node above must respect.
+    pub zones: Option<Arc<ZoneGeometry>>,
 }
 
 impl Geometry {
@@ -82,6 +85,7 @@ impl Geometry {
             media,
             tracks: None,
             bands: None,
+            zones: None,
         }
     }
 }
@@ -98,6 +102,9 @@ pub struct TrackRun {
     /// Blocks on each of them.
     pub blocks_per_track: u64,
 }
+
+/// Track length assumed of a disk that does not tell its tracks (1 MiB).
+const UNKNOWN_TRACK_BLOCKS: u64 = 256;
 
 /// Which block lies on which track, in address order, and which tracks overlap.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -193,5 +200,30 @@ impl TrackTable {
         assert!(track < run.first_track + run.tracks, "track past the end");
         let start = run.first_block + (track - run.first_track) * run.blocks_per_track;
         Extent::new(start, run.blocks_per_track)
+    }
+
+    /// The start of the track that follows the one before `end` and `guard` tracks more; the end of
+    /// the disk when there is none.
+    pub fn start_after(&self, end: u64, guard: u64) -> u64 {
+        if end >= self.blocks() {
+            return self.blocks();
+        }
+        let track = match end {
+            0 => 0,
+            _ => self.track_of(end - 1) + 1 + guard,
+        };
+        if track < self.tracks() {
+            self.extent_of(track).start.0
+        } else {
+            self.blocks()
+        }
+    }
+
+    /// A disk that does not tell its tracks: tracks of 1 MiB that do not overlap; `None` when it
+    /// is shorter than one.
+    pub(crate) fn unknown(blocks: BlockCount) -> Option<TrackTable> {
+        let tracks = blocks.0 / UNKNOWN_TRACK_BLOCKS;
+        let conventional = BlockCount(tracks * UNKNOWN_TRACK_BLOCKS);
+        (tracks > 0).then(|| TrackTable::new([(tracks, UNKNOWN_TRACK_BLOCKS)], conventional, 0))
     }
 }

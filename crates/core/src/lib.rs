@@ -28,3 +28,5 @@ pub mod stack;
 pub mod state;
 pub mod translation;
 pub mod units;
+pub mod zone;
+pub mod zoned;

@@ -32,10 +32,17 @@ pub enum Operation {
     },
     /// Make every write completed before it arrived durable.
     Flush,
-    /// Set the write pointer of the zone back to its start.
+    /// Keep the zone open until it is closed, finished, reset or full; the extent is the zone.
+    ZoneOpen,
+    /// Give up the resources of an open zone; the extent is the zone.
+    ZoneClose,
+    /// Set the write pointer of the zone back to its start; the extent is the zone.
     ZoneReset,
-    /// Move the write pointer of the zone to its end.
+    /// Move the write pointer of the zone to its end; the extent is the zone.
     ZoneFinish,
+    /// Fill the buffer with the state of zones, from the zone that holds the start of the extent
+    /// (see [`report`](crate::zone::report)). The extent is as long as the buffer.
+    ZoneReport,
 }
 
 impl Operation {
@@ -65,7 +72,10 @@ impl Operation {
     /// True when the operation moves the data of a buffer.
     #[inline]
     pub fn has_data(self) -> bool {
-        matches!(self, Operation::Read | Operation::Write { .. })
+        matches!(
+            self,
+            Operation::Read | Operation::Write { .. } | Operation::ZoneReport
+        )
     }
 }
 

@@ -394,6 +394,9 @@ fn name(operation: Operation) -> &'static str {
         Operation::Write { .. } => "write",
         Operation::Zero { .. } => "trim",
         Operation::Flush => "flush",
+        Operation::ZoneOpen => "zone open",
+        Operation::ZoneClose => "zone close",
+        Operation::ZoneReport => "zone report",
         Operation::ZoneReset => "zone reset",
         Operation::ZoneFinish => "zone finish",
     }

@@ -1,7 +1,7 @@
 //! `imbrex create`.
 
 use super::members::{StackOnFiles, image_options};
-use super::{emit, stack_with_settings};
+use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
@@ -40,6 +40,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
+    refuse_zones(&config)?;
     let plan = Plan::new(&config, &image_options())?;
     config.size = Some(Size(plan.blocks().bytes()));
     refuse_used_backings(&config)?;

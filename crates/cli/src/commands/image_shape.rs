@@ -48,6 +48,10 @@ fn node_shape(
         NodeConfig::PersistentCache(translation) => {
             Shape::PersistentCache(disk(&translation.below)?)
         }
+        NodeConfig::HostManaged(zones) => {
+            let reason = format!("node `{}` is host-managed, which no image is", zones.name);
+            return Err(reason.into());
+        }
         NodeConfig::WriteBackCache(cache) => Shape::Cache {
             flash: disk(&cache.below.flash)?,
             backing: Box::new(below(&cache.below.backing)?),

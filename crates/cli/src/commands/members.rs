@@ -172,7 +172,7 @@ pub fn layer_error(
         NodeConfig::PersistentCache(cache) => {
             Some((describe.translation, &cache.name, &cache.below))
         }
-        NodeConfig::Disk(_) => None,
+        NodeConfig::Disk(_) | NodeConfig::HostManaged(_) => None,
     });
     let mut layers = layers.filter(|(id, ..)| *id == Some(node));
     let Some((_, name, disk)) = layers.next() else {

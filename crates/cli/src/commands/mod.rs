@@ -79,6 +79,19 @@ pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Fai
     Ok(())
 }
 
+/// Refuses to serve zones, which NBD does not know.
+pub fn refuse_zones(config: &StackConfig) -> Result<(), Failure> {
+    config.host_managed().map_or(Ok(()), |zones| {
+        let reason = format!(
+            "node `{}`: a host-managed disk cannot be served: NBD has no zones, so a client could \
+             not know where it may write; accepted: stacks that take writes anywhere, such as \
+             `smr-only` (imbrex simulate and imbrex drive take host-managed ones)",
+            zones.name
+        );
+        Err(reason.into())
+    })
+}
+
 /// The workload and the way it is replayed.
 pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
     let workload = Workload {

@@ -6,7 +6,7 @@ mod same_stack;
 
 use super::create::IMAGE_SEED;
 use super::members::{Member, StackOnFiles, image_options, layer_error};
-use super::{emit, stack_with_settings};
+use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -226,6 +226,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         return Err("--scale 0: accepted: 1 or more".into());
     }
     let config = stack_with_settings(&args.stack, &args.set)?;
+    refuse_zones(&config)?;
     let options = BuildOptions {
         seed: IMAGE_SEED,
         size_bytes: args.size.as_deref().map(parse_size).transpose()?,

@@ -38,6 +38,25 @@ fn create_refuses_sizes_that_cannot_be() {
 }
 
 #[test]
+fn zones_are_not_served() {
+    let place = Place::new();
+    let stack = place.path("zoned.toml");
+    let text = "name = 'zoned'\nsize = '64 MiB'\n\
+                [[node]]\nname = 'smr'\nkind = 'disk'\ndrive = 'st5000as0011'\n\
+                [[node]]\nname = 'zones'\nkind = 'host-managed'\nbelow = 'smr'\n\
+                zone_size = '16 MiB'\n";
+    std::fs::write(&stack, text).unwrap();
+    let expected = "imbrex: node `zones`: a host-managed disk cannot be served: NBD has no zones, so a \
+                    client could not know where it may write; accepted: stacks that take writes \
+                    anywhere, such as `smr-only` (imbrex simulate and imbrex drive take host-managed \
+                    ones)";
+    assert_eq!(create_failure(&place, &[&stack]), expected);
+    let socket = place.path("socket");
+    let serve = ["serve", &stack, "--emulate", "--socket", &socket];
+    assert_eq!(failure(&run(&serve)), expected);
+}
+
+#[test]
 fn create_refuses_stacks_and_settings_that_are_not_there() {
     let place = Place::new();
     let of = |set: &str| create_failure(&place, &["lru", "--size", "64MiB", "--set", set]);

@@ -210,7 +210,11 @@ impl Layer for Cache {
             }
             Operation::Zero { .. } => self.write_below(request, ctx),
             Operation::Flush => self.flush(request, ctx),
-            Operation::ZoneReset | Operation::ZoneFinish => {
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => {
                 ctx.finish(request.id, Err(IoError::NotPermitted));
             }
         }

@@ -9,9 +9,6 @@ use crate::units::{BlockCount, Lba};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Track length assumed of a disk that does not tell its tracks (1 MiB).
-const UNKNOWN_TRACK_BLOCKS: u64 = 256;
-
 /// The parts of a disk under a persistent cache, in the disk's addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Areas {
@@ -56,7 +53,14 @@ impl Layout {
     ) -> Result<Layout, LayoutError> {
         let tracks = match &below.tracks {
             Some(tracks) => Arc::clone(tracks),
-            None => Arc::new(unknown_tracks(below.blocks)?),
+            None => {
+                let no_track = LayoutError::DiskTooSmall {
+                    bands_that_fit: 0,
+                    bands: 0,
+                    disk: below.blocks,
+                };
+                Arc::new(TrackTable::unknown(below.blocks).ok_or(no_track)?)
+            }
         };
         if bands.bands() == 0 {
             return Err(LayoutError::NoBands);
@@ -84,9 +88,9 @@ impl Layout {
         let place = |start: u64, blocks: BlockCount| {
             let end = start + blocks.0;
             let fits = end <= tracks.blocks() && end <= below.blocks.0;
-            fits.then(|| start_after(&tracks, end, tracks.overlap_tracks))
+            fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
         };
-        let scratch_start = start_after(&tracks, log.end().0, 0);
+        let scratch_start = tracks.start_after(log.end().0, 0);
         let mut next = place(scratch_start, bands.largest()).ok_or(too_small(0))?;
         let bands_start = next;
         let mut band_starts = Vec::with_capacity(bands.bands() as usize);
@@ -131,37 +135,6 @@ impl Layout {
         let track = self.tracks.extent_of(self.tracks.track_of(home + offset));
         track.end().0 - home
     }
-}
-
-/// The start of the track that follows the one before `end` and `guard` tracks more; the end of
-/// the disk when there is none.
-fn start_after(tracks: &TrackTable, end: u64, guard: u64) -> u64 {
-    if end >= tracks.blocks() {
-        return tracks.blocks();
-    }
-    let track = tracks.track_of(end - 1) + 1 + guard;
-    if track < tracks.tracks() {
-        tracks.extent_of(track).start.0
-    } else {
-        tracks.blocks()
-    }
-}
-
-fn unknown_tracks(blocks: BlockCount) -> Result<TrackTable, LayoutError> {
-    let tracks = blocks.0 / UNKNOWN_TRACK_BLOCKS;
-    if tracks == 0 {
-        return Err(LayoutError::DiskTooSmall {
-            bands_that_fit: 0,
-            bands: 0,
-            disk: blocks,
-        });
-    }
-    let conventional = BlockCount(tracks * UNKNOWN_TRACK_BLOCKS);
-    Ok(TrackTable::new(
-        [(tracks, UNKNOWN_TRACK_BLOCKS)],
-        conventional,
-        0,
-    ))
 }
 
 #[cfg(test)]

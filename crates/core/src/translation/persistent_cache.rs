@@ -168,6 +168,7 @@ impl PersistentCache {
             media: below.media,
             tracks: None,
             bands: Some(Arc::clone(&bands)),
+            zones: None,
         };
         let durable = settings.durability.map(|durability| {
             let durable = Durable::new(&settings, &durability, &bands, below.blocks);
@@ -366,7 +367,11 @@ impl PersistentCache {
 impl Layer for PersistentCache {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
         match request.operation {
-            Operation::ZoneReset | Operation::ZoneFinish => {
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => {
                 ctx.finish(request.id, Err(IoError::NotPermitted));
                 return;
             }

@@ -120,7 +120,12 @@ impl MemoryDisk {
                     medium.blocks.insert(op.extent.start.0 + i, stamp);
                 }
             }
-            Operation::Flush | Operation::ZoneReset | Operation::ZoneFinish => {}
+            Operation::Flush
+            | Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => {}
         }
     }
 }

@@ -17,6 +17,8 @@ mod crash_host;
 mod damage;
 mod format_page;
 mod harness;
+mod host_managed;
+mod host_managed_reference;
 mod journal;
 mod journal_cuts;
 mod journal_damage;

@@ -83,6 +83,7 @@ pub fn geometry(seed: u64, settings: &PersistentCacheSettings) -> Geometry {
         media: Media::Shingled,
         tracks: Some(Arc::new(tracks)),
         bands: None,
+        zones: None,
     }
 }
 

@@ -216,6 +216,7 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         media: Media::Shingled,
         tracks: Some(Arc::new(tracks)),
         bands: None,
+        zones: None,
     };
     let smr = builder.disk(geometry.clone());
     let mut disks = vec![disk(&geometry, &media[0])];

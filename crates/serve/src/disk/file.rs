@@ -404,7 +404,11 @@ impl Disk for FileDisk {
                 self.zero(op.id, offset, op.extent.blocks.bytes(), op.operation);
             }
             Operation::Flush => self.make_durable(op.id),
-            Operation::ZoneReset | Operation::ZoneFinish => {
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => {
                 self.finish(op.id, Err(IoError::Invalid));
             }
         }

@@ -41,10 +41,17 @@ pub enum Errno {
 impl From<IoError> for Errno {
     fn from(error: IoError) -> Errno {
         match error {
-            IoError::Medium => Errno::Io,
+            IoError::Medium | IoError::ZoneOffline => Errno::Io,
             IoError::NoSpace => Errno::NoSpace,
-            IoError::NotPermitted => Errno::NotPermitted,
-            IoError::Invalid => Errno::Invalid,
+            IoError::NotPermitted | IoError::ZoneResources | IoError::ZoneReadOnly => {
+                Errno::NotPermitted
+            }
+            IoError::Invalid
+            | IoError::UnalignedWrite
+            | IoError::WriteBoundary
+            | IoError::ReadBoundary
+            | IoError::ReadInvalidData
+            | IoError::InvalidField => Errno::Invalid,
             IoError::ShutDown => Errno::ShutDown,
         }
     }

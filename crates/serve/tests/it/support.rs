@@ -77,7 +77,11 @@ impl TestDisk {
             }
             Operation::Zero { .. } => self.content[range].fill(0),
             Operation::Flush => self.control.lock().expect("control").flushes += 1,
-            Operation::ZoneReset | Operation::ZoneFinish => return Err(IoError::Invalid),
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => return Err(IoError::Invalid),
         }
         Ok(())
     }

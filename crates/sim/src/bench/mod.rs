@@ -9,6 +9,7 @@ pub mod closed_loop;
 mod conventional;
 pub mod disksim;
 mod gates;
+pub mod host_managed;
 pub mod mechanics;
 mod page;
 mod positioning;
@@ -20,6 +21,7 @@ mod solid_state;
 mod standard;
 mod subject;
 mod table;
+pub mod zoned_host;
 
 pub use gates::{MEASUREMENTS, drives_measured};
 pub use rebuild::{Rebuild, estimate_rebuild};

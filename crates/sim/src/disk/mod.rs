@@ -20,6 +20,7 @@ mod solid_state;
 mod statistics;
 mod translation;
 mod write_cache;
+mod zones;
 
 pub use arm::Direction;
 pub use library::{Drive, DriveError, LIBRARY};
@@ -37,3 +38,4 @@ pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use translation::{
     Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update,
 };
+pub use zones::{DriveZones, HostManagedConfig, Zoning, conventional_blocks};

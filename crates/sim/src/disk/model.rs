@@ -4,6 +4,7 @@ use super::platters::Layout;
 use super::seek::SeekFormula;
 use super::segments::{OverheadModel, SegmentModel};
 use super::translation::TranslationSettings;
+use super::zones::DriveZones;
 use crate::quantity::{Rate, Size, Span};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub struct DriveModel {
     pub solid_state: Option<SolidStateModel>,
     /// Drive-managed shingled media: what hides the shingles from the user.
     pub translation: Option<TranslationSettings>,
+    /// Zoned shingled media: the zones of the interface.
+    pub zones: Option<DriveZones>,
 }
 
 /// What a drive is made of.
@@ -200,9 +203,13 @@ impl DriveModel {
         let Some(shingles) = &self.shingles else {
             return user;
         };
+        let spare = (user.0 as f64 * shingles.spare).ceil() as u64;
+        if self.zones.is_some() && self.translation.is_none() {
+            // Conventional zones are part of what the user has, and nothing is rewritten.
+            return BlockCount(user.0 + spare);
+        }
         let bands = self.translation.as_ref().and_then(|t| t.bands.as_ref());
         let band_bytes = bands.map_or(LARGEST_BAND_BYTES, |bands| bands.largest().0);
-        let spare = (user.0 as f64 * shingles.spare).ceil() as u64;
         let scratch = 2 * band_bytes.div_ceil(BLOCK_BYTES);
         BlockCount(user.0 + spare + scratch + conventional.0)
     }
@@ -271,6 +278,16 @@ impl DriveModel {
             positive("segments.count", u64::from(segments.count))?;
             positive("segments.size", segments.size.0)?;
             whole("segments.size", segments.size, sector)?;
+        }
+        if let Some(zones) = &self.zones {
+            if self.media != MediaModel::Shingled || self.translation.is_some() {
+                return Err(
+                    "only a drive with media = \"shingled\" and no [translation] has [zones] with \
+                     model = \"host-managed\""
+                        .to_string(),
+                );
+            }
+            zones.check(self.capacity)?;
         }
         self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
         self.queue

@@ -137,6 +137,7 @@ impl SimulatedDisk {
                     },
                     tracks: (!listed).then_some(tracks),
                     bands: None,
+                    zones: None,
                 };
                 let rotating = Box::new(rotating);
                 let mechanics = match shingled {
@@ -191,7 +192,11 @@ impl SimulatedDisk {
             }
             Operation::Zero { .. } => self.contents.zero(op.extent),
             Operation::Read | Operation::Flush => Ok(()),
-            Operation::ZoneReset | Operation::ZoneFinish => Err(IoError::Invalid),
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => Err(IoError::Invalid),
         }
     }
 }

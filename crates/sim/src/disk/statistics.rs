@@ -31,7 +31,11 @@ impl OperationKind {
             Operation::Write { .. } => Some(OperationKind::Write),
             Operation::Zero { .. } => Some(OperationKind::Zero),
             Operation::Flush => Some(OperationKind::Flush),
-            Operation::ZoneReset | Operation::ZoneFinish => None,
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => None,
         }
     }
 }

@@ -8,9 +8,9 @@ use super::config::{
 use super::describe::{Describe, DescribeDisk};
 use super::durability;
 use super::pore_settings::{at_least_a_block, pore_settings};
-use crate::disk::{
-    self, Bands, Bypass, DiskOptions, Drive, EntryLimit, SimulatedDisk, TranslationSettings,
-};
+use super::translation_settings::layer_settings;
+use super::zones::ZonePlan;
+use crate::disk::{Bands, DiskOptions, Drive, SimulatedDisk, TranslationSettings};
 use crate::quantity::SizeOrShare;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
@@ -20,10 +20,9 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
-    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
-    conventional_blocks_needed,
+    PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
 };
-use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Lba};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Lba};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -160,6 +159,7 @@ impl Plan {
             None => drive_blocks,
         };
         plan.plan_bands()?;
+        plan.zones().check(config)?;
         Ok(plan)
     }
 
@@ -216,6 +216,14 @@ impl Plan {
             durability: config.durability(self.options.durable),
         });
         Ok(())
+    }
+
+    fn zones(&self) -> ZonePlan<'_> {
+        ZonePlan {
+            drives: &self.drives,
+            blocks: self.blocks,
+            scale: self.options.scale,
+        }
     }
 
     /// Size of the device.
@@ -348,6 +356,13 @@ impl Plan {
                     describe.translation = Some(id);
                     id
                 }
+                NodeConfig::HostManaged(config) => {
+                    let below = nodes[config.below.as_str()];
+                    let (layer, geometry) = self.zones().layer(config, builder.geometry(below))?;
+                    let id = builder.layer(Box::new(layer), geometry, &[below]);
+                    describe.zones = Some(id);
+                    id
+                }
                 NodeConfig::WriteBackCache(config) => {
                     let flash = nodes[config.below.flash.as_str()];
                     let backing = nodes[config.below.backing.as_str()];
@@ -421,7 +436,9 @@ impl Plan {
             .config
             .cache()
             .is_some_and(|cache| cache.below.flash == config.name);
+        let of_zones = self.zones().conventional(&self.config, &config.name);
         let conventional_blocks = match (&self.translation, is_flash) {
+            _ if let Some(blocks) = of_zones => blocks?,
             (Some(planned), false) => {
                 let track = drive
                     .model
@@ -553,26 +570,7 @@ impl Plan {
 
 impl PlannedTranslation {
     fn layer_settings(&self, log_blocks: BlockCount, scale: u64) -> PersistentCacheSettings {
-        let from = &self.settings;
-        let mut settings = PersistentCacheSettings::new(log_blocks);
-        settings.entries_max = match from.entries {
-            Some(EntryLimit::Entries(entries)) => Some((entries / scale).max(1)),
-            Some(EntryLimit::Unlimited) | None => None,
-        };
-        settings.update = match from.update {
-            Some(disk::Update::InPlace) => UpdateMethod::InPlace,
-            Some(disk::Update::Append) | None => UpdateMethod::Append,
-        };
-        settings.bypass = from.bypass == Some(Bypass::On);
-        settings.rewrite = match from.rewrite {
-            Some(disk::Rewrite::InPlace) => RewriteMethod::InPlace,
-            Some(disk::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
-        };
-        settings.rewrite_extent = match from.rewrite_extent {
-            Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
-            Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
-        };
-        settings.rewrite_overhead = from.rewrite_overhead.map_or(Duration::ZERO, |span| span.0);
+        let mut settings = layer_settings(&self.settings, log_blocks, scale);
         settings.durability = self.durability;
         settings
     }

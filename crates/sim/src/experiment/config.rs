@@ -2,7 +2,10 @@
 
 use super::drive_stack::{self_managed_drives, stack_of_drive};
 use super::durability;
-use crate::disk::{Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update};
+use crate::disk::{
+    Bands, Bypass, EntryLimit, HostManagedConfig, Rewrite, RewriteExtent, TranslationSettings,
+    Update,
+};
 use crate::quantity::{Size, SizeOrShare, Span};
 use crate::toml_error::{self, TomlError, nearest};
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,8 @@ pub enum NodeConfig {
     Disk(DiskConfig),
     /// The drive-managed translation with a persistent cache.
     PersistentCache(PersistentCacheConfig),
+    /// The zones of a host-managed drive.
+    HostManaged(Box<HostManagedConfig>),
     /// A write-back cache on a second disk.
     WriteBackCache(Box<CacheConfig>),
 }
@@ -40,6 +45,7 @@ impl NodeConfig {
         match self {
             NodeConfig::Disk(disk) => &disk.name,
             NodeConfig::PersistentCache(translation) => &translation.name,
+            NodeConfig::HostManaged(zones) => &zones.name,
             NodeConfig::WriteBackCache(cache) => &cache.name,
         }
     }
@@ -49,6 +55,7 @@ impl NodeConfig {
         match self {
             NodeConfig::Disk(_) => vec![],
             NodeConfig::PersistentCache(translation) => vec![&translation.below],
+            NodeConfig::HostManaged(zones) => vec![&zones.below],
             NodeConfig::WriteBackCache(cache) => vec![&cache.below.flash, &cache.below.backing],
         }
     }
@@ -481,6 +488,14 @@ impl StackConfig {
     pub fn cache(&self) -> Option<&CacheConfig> {
         self.node.iter().find_map(|node| match node {
             NodeConfig::WriteBackCache(cache) => Some(&**cache),
+            _ => None,
+        })
+    }
+
+    /// The host-managed node, if there is one.
+    pub fn host_managed(&self) -> Option<&HostManagedConfig> {
+        self.node.iter().find_map(|node| match node {
+            NodeConfig::HostManaged(zones) => Some(&**zones),
             _ => None,
         })
     }

@@ -3,8 +3,8 @@
 use super::config::{DiskConfig, StackConfig};
 use crate::disk::{AreaUse, Direction, DiskStatistics, Drive, OperationKind, SimulatedDisk};
 use crate::replay::ReplayCounts;
-use crate::report::{ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Run};
-use imbrex_core::counters::{Counter, Gauge};
+use crate::report::{ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Run, ZoneUse};
+use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::operation::Cause;
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
@@ -19,6 +19,8 @@ pub struct Describe {
     pub cache: Option<NodeId>,
     /// The drive-managed translation.
     pub translation: Option<NodeId>,
+    /// The zones of a host-managed disk.
+    pub zones: Option<NodeId>,
     /// Capacity of the cache; one without a bound has that of the device.
     pub capacity_blocks: Option<u64>,
     /// Slots of the persistent cache.
@@ -103,6 +105,23 @@ fn area_use(area: &AreaUse) -> DiskAreaUse {
     }
 }
 
+fn zone_use(counts: &Counts) -> ZoneUse {
+    ZoneUse {
+        writes_off_pointer: counts.counter(Counter::WritesOffPointer),
+        writes_across_zones: counts.counter(Counter::WritesAcrossZones),
+        writes_to_full_zones: counts.counter(Counter::WritesToFullZones),
+        writes_without_resources: counts.counter(Counter::WritesWithoutZoneResources),
+        writes_to_lost_zones: counts.counter(Counter::WritesToLostZones),
+        reads_refused: counts.counter(Counter::ZoneReadsRefused),
+        reads_past_pointer: counts.counter(Counter::ReadsPastPointer),
+        closed_for_others: counts.counter(Counter::ZonesClosedForOthers),
+        resets: counts.counter(Counter::ZonesReset),
+        reports: counts.counter(Counter::ZoneReports),
+        open: counts.gauge(Gauge::OpenZones),
+        closed: counts.gauge(Gauge::ClosedZones),
+    }
+}
+
 fn by_cause<T>(value: impl Fn(Cause) -> T) -> ByCause<T> {
     ByCause {
         host: value(Cause::Host),
@@ -122,6 +141,7 @@ impl Describe {
             configuration: serde_json::to_value(config).expect("settings have only string keys"),
             cache: None,
             translation: None,
+            zones: None,
             capacity_blocks: None,
             persistent_cache_blocks: None,
             entries_max: None,
@@ -163,6 +183,7 @@ impl Describe {
                 counts.counter(Counter::PersistentCacheFullNs) as f64 / 1e9;
             run.band_rewrite_time_s = counts.counter(Counter::BandRewriteNs) as f64 / 1e9;
         }
+        run.zones = self.zones.map(|zones| zone_use(stack.counts(zones)));
         run.disks = self.disks.iter().map(DescribeDisk::disk_use).collect();
         run.derive_ratios();
         run

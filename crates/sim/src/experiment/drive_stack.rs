@@ -3,13 +3,14 @@
 use super::config::{ConfigError, Setting, StackConfig, ready_made};
 use crate::disk::{Drive, DriveModel, LIBRARY};
 
-/// The drives of the library that hide their shingles themselves; each is a stack of its own name.
+/// The drives of the library that hide their shingles themselves or have zones; each is a stack of
+/// its own name.
 pub(super) fn self_managed_drives() -> impl Iterator<Item = (&'static str, Drive)> {
     let drives = LIBRARY.iter().filter_map(|(name, text)| {
         let drive = Drive::parse(name, text).ok()?;
         Some((*name, drive))
     });
-    drives.filter(|(_, drive)| drive.model.translation.is_some())
+    drives.filter(|(_, drive)| drive.model.translation.is_some() || drive.model.zones.is_some())
 }
 
 /// A drive as it left the factory: with its own translation where it has one, and no cache.
@@ -29,6 +30,14 @@ pub(super) fn stack_of_drive(name: &str, model: &DriveModel) -> String {
             disk(
                 "smr",
                 "as it left the factory: its own translation, no cache"
+            )
+        ),
+        None if model.zones.is_some() => format!(
+            "{}\n# What is not said here is as the drive file says.\n\
+             [[node]]\nname = \"zones\"\nkind = \"host-managed\"\nbelow = \"smr\"\n",
+            disk(
+                "smr",
+                "as it left the factory: zones that the host must write in sequence"
             )
         ),
         None => disk("disk", "as it left the factory"),

@@ -20,7 +20,7 @@ struct Keys {
 impl Keys {
     fn of(node: &NodeConfig) -> Option<Keys> {
         match node {
-            NodeConfig::Disk(_) => None,
+            NodeConfig::Disk(_) | NodeConfig::HostManaged(_) => None,
             NodeConfig::PersistentCache(config) => Some(config.keys()),
             NodeConfig::WriteBackCache(config) => Some(config.keys()),
         }

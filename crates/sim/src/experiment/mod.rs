@@ -16,7 +16,9 @@ mod rows;
 mod run;
 mod stated;
 mod sweep;
+mod translation_settings;
 mod workload;
+mod zones;
 
 pub use build::{BuildOptions, Built, Plan};
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};

@@ -126,10 +126,20 @@ pub(super) fn errno(error: Option<IoError>) -> u64 {
     match error {
         None => 0,
         Some(IoError::NotPermitted) => 1,
-        Some(IoError::Medium) => 5,
+        Some(IoError::Medium | IoError::ZoneReadOnly | IoError::ZoneOffline) => 5,
         Some(IoError::Invalid) => 22,
         Some(IoError::NoSpace) => 28,
         Some(IoError::ShutDown) => 108,
+        // ETOOMANYREFS: what the block layer makes of INSUFFICIENT ZONE RESOURCES.
+        Some(IoError::ZoneResources) => 109,
+        // EREMOTEIO: what it makes of ILLEGAL REQUEST.
+        Some(
+            IoError::UnalignedWrite
+            | IoError::WriteBoundary
+            | IoError::ReadBoundary
+            | IoError::ReadInvalidData
+            | IoError::InvalidField,
+        ) => 121,
     }
 }
 

@@ -14,6 +14,7 @@ mod recorder;
 mod report;
 mod series;
 mod table;
+mod zone_use;
 
 pub use format::bytes as human_bytes;
 pub(crate) use format::number;
@@ -27,3 +28,4 @@ pub use report::{
 };
 pub use series::{GaugeSeries, HeatMapRecorder, SumSeries};
 pub use table::TableStyle;
+pub use zone_use::ZoneUse;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
+use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -159,6 +160,9 @@ pub struct Run {
     pub scratch_bytes_written: u64,
     /// Time spent in band rewrites, from the first read to the release of the entries.
     pub band_rewrite_time_s: f64,
+    /// What was done to the zones of a zoned disk; absent without zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZoneUse>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
     /// The configuration with every default filled in.
@@ -465,6 +469,7 @@ impl Run {
             persistent_cache_full_s: 0.0,
             scratch_bytes_written: 0,
             band_rewrite_time_s: 0.0,
+            zones: None,
             disks: Vec::new(),
             configuration: Value::Null,
             figures: Figures::default(),

@@ -14,6 +14,7 @@ mod golden;
     reason = "the core tests use more of it than the tests of whole stacks"
 )]
 mod harness;
+mod host_managed;
 mod report;
 mod simulate;
 mod traces;

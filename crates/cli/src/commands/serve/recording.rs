@@ -75,7 +75,11 @@ impl Recording {
                 (kind, durability == Durability::Durable)
             }
             Operation::Flush => (TraceOperation::Flush, false),
-            Operation::ZoneReset | Operation::ZoneFinish => return,
+            Operation::ZoneOpen
+            | Operation::ZoneClose
+            | Operation::ZoneReset
+            | Operation::ZoneFinish
+            | Operation::ZoneReport => return,
         };
         let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
         let mut record = TraceRecord::new(request.arrived.0, operation, offset, length);

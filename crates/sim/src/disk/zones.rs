@@ -1,0 +1,190 @@
+//! The zones of a drive's interface, as a drive file or a stack states them.
+
+use super::model::DriveModel;
+use crate::quantity::{Rate, Size, Span};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
+use imbrex_core::zone::{ZoneGeometry, ZoneModel};
+use imbrex_core::zoned::HostManagedSettings;
+use serde::{Deserialize, Serialize};
+
+/// Time of a report of zones where nothing says more: *estimated* (docs/models/host-managed.md).
+const REPORT_ZONES: Duration = Duration::from_ms(50);
+
+/// Who must respect the write pointers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zoning {
+    /// Writes elsewhere are refused.
+    HostManaged,
+}
+
+/// The `[zones]` of a drive.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveZones {
+    /// Who must respect the write pointers.
+    pub model: Zoning,
+    /// Length of every zone but the last, a multiple of 4 KiB.
+    pub zone_size: Size,
+    /// Zones at the start of the drive without a write pointer.
+    #[serde(default)]
+    pub conventional_zones: u32,
+    /// Zones that may be open at once; without limit when absent.
+    pub max_open: Option<u32>,
+    /// Zones that may be open or closed at once; without limit when absent.
+    pub max_active: Option<u32>,
+    /// Whether reads may cross zones and reach past write pointers.
+    #[serde(default = "yes")]
+    pub unrestricted_reads: bool,
+    /// Rate of reads of blocks that were not written; that of the interface when absent.
+    pub unwritten_read_rate: Option<Rate>,
+    /// Time of a zone command; the command overhead of the drive when absent.
+    pub zone_command: Option<Span>,
+    /// Time of a report of zones; 50 ms when absent.
+    pub report_zones: Option<Span>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Settings of a host-managed node. What a stack leaves out it takes from the drive.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostManagedConfig {
+    /// Name of the node.
+    pub name: String,
+    /// The shingled disk.
+    pub below: String,
+    /// Length of every zone but the last.
+    pub zone_size: Option<Size>,
+    /// Zones at the start of the device without a write pointer.
+    pub conventional_zones: Option<u32>,
+    /// Zones that may be open at once.
+    pub max_open: Option<u32>,
+    /// Zones that may be open or closed at once.
+    pub max_active: Option<u32>,
+    /// Whether reads may cross zones and reach past write pointers.
+    pub unrestricted_reads: Option<bool>,
+    /// Rate of reads of blocks that were not written.
+    pub unwritten_read_rate: Option<Rate>,
+    /// Time of a zone command.
+    pub zone_command: Option<Span>,
+    /// Time of a report of zones.
+    pub report_zones: Option<Span>,
+    /// Zones that can only be read, from the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_only_zones: Vec<u32>,
+    /// Zones that are lost, from the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offline_zones: Vec<u32>,
+}
+
+impl DriveZones {
+    /// Checks what the type of a field cannot say.
+    ///
+    /// # Errors
+    /// A sentence that names the field, its value and what is accepted.
+    pub(super) fn check(&self, capacity: Size) -> Result<(), String> {
+        check_zone_size("zones.zone_size", self.zone_size)?;
+        let zones = capacity.0.div_ceil(self.zone_size.0);
+        if u64::from(self.conventional_zones) > zones {
+            return Err(format!(
+                "zones.conventional_zones = {}: the drive has {zones} zones",
+                self.conventional_zones
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check_zone_size(field: &str, size: Size) -> Result<(), String> {
+    let accepted = BLOCK_BYTES..=1 << 40;
+    match accepted.contains(&size.0) && size.0.is_multiple_of(BLOCK_BYTES) {
+        true => Ok(()),
+        false => Err(format!(
+            "{field} = \"{size}\"; accepted: a multiple of 4 KiB up to 1 TiB"
+        )),
+    }
+}
+
+impl HostManagedConfig {
+    /// The zones of the node over a drive that is shrunk `scale` times, of which `blocks` are used.
+    ///
+    /// # Errors
+    /// When neither the node nor the drive says how long a zone is, or it is no length.
+    pub fn zones(
+        &self,
+        drive: &DriveModel,
+        blocks: BlockCount,
+        scale: u64,
+    ) -> Result<ZoneGeometry, String> {
+        let own = drive.zones.as_ref();
+        let zone_size = self.zone_size.or(own.map(|zones| zones.zone_size));
+        let zone_size = zone_size.ok_or_else(|| {
+            format!(
+                "`zone_size` is needed, because the drive `{}` has none",
+                drive.name
+            )
+        })?;
+        check_zone_size("zone_size", zone_size)?;
+        let zone_blocks = BlockCount::from_bytes_floor(zone_size.0);
+        let conventional = match (self.conventional_zones, own) {
+            (Some(zones), _) => zones,
+            (None, Some(zones)) => scaled(zones.conventional_zones, scale),
+            (None, None) => 0,
+        };
+        let zones = blocks.0.div_ceil(zone_blocks.0);
+        Ok(ZoneGeometry {
+            model: ZoneModel::HostManaged,
+            blocks,
+            zone_blocks,
+            conventional_zones: conventional.min(u32::try_from(zones).unwrap_or(u32::MAX)),
+            open_max: self.max_open.or(own.and_then(|zones| zones.max_open)),
+            active_max: self.max_active.or(own.and_then(|zones| zones.max_active)),
+            optimal_open: None,
+            optimal_non_sequential: None,
+        })
+    }
+
+    /// Everything else that the layer needs.
+    pub fn layer_settings(&self, drive: &DriveModel) -> HostManagedSettings {
+        let own = drive.zones.as_ref();
+        let rate = self
+            .unwritten_read_rate
+            .or(own.and_then(|zones| zones.unwritten_read_rate));
+        let overhead = drive
+            .queue
+            .as_ref()
+            .map_or(Duration::ZERO, |queue| queue.command_overhead.0);
+        let command = self
+            .zone_command
+            .or(own.and_then(|zones| zones.zone_command));
+        let report = self
+            .report_zones
+            .or(own.and_then(|zones| zones.report_zones));
+        HostManagedSettings {
+            unrestricted_reads: self
+                .unrestricted_reads
+                .or(own.map(|zones| zones.unrestricted_reads))
+                .unwrap_or(true),
+            unwritten_bytes_per_second: rate.unwrap_or(drive.interface).0,
+            command: command.map_or(overhead, |span| span.0),
+            report: report.map_or(REPORT_ZONES, |span| span.0),
+            read_only_zones: self.read_only_zones.clone(),
+            offline_zones: self.offline_zones.clone(),
+        }
+    }
+}
+
+/// A number of zones on a drive that is shrunk; a drive that has some keeps one.
+fn scaled(zones: u32, scale: u64) -> u32 {
+    let shrunk = (u64::from(zones) / scale) as u32;
+    shrunk.max(zones.min(1))
+}
+
+/// The blocks of the conventional zones.
+pub fn conventional_blocks(zones: &ZoneGeometry) -> BlockCount {
+    let blocks = u64::from(zones.conventional_zones) * zones.zone_blocks.0;
+    BlockCount(blocks.min(zones.blocks.0))
+}

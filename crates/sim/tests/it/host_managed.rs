@@ -1,0 +1,100 @@
+//! Host-managed stacks from their files.
+
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::operation::Operation;
+use imbrex_core::units::Duration;
+use imbrex_core::zone::{DESCRIPTOR_BYTES, ZoneCondition, ZoneDescriptor};
+use imbrex_sim::bench::zoned_host::{Step, Stream, ZonedDrive};
+use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+
+const SEED: u64 = 1;
+
+/// A small host-managed device on the medium of a drive without zones.
+fn stack(node: &str) -> String {
+    format!(
+        "name = 'zoned'\nsize = '256 MiB'\n\
+         [[node]]\nname = 'smr'\nkind = 'disk'\ndrive = 'st5000as0011'\n\
+         [[node]]\nname = 'zones'\nkind = 'host-managed'\nbelow = 'smr'\n{node}"
+    )
+}
+
+fn error_of(text: &str) -> String {
+    let plan = StackConfig::from_text("zoned.toml", text, &[])
+        .and_then(|config| Plan::new(&config, &BuildOptions::simulate(SEED)));
+    let built = plan.and_then(|plan| plan.build(None, None, ContentKind::Counted));
+    built.err().expect("an error").to_string()
+}
+
+#[test]
+fn a_report_of_zones_reads_as_the_standard_says() {
+    let config = StackConfig::from_text(
+        "zoned.toml",
+        &stack("zone_size = '32 MiB'\nconventional_zones = 1\nreport_zones = '7 ms'"),
+        &[],
+    )
+    .unwrap();
+    let options = BuildOptions::simulate(SEED);
+    let mut drive = ZonedDrive::of_stack(&config, &options, ContentKind::Bytes).unwrap();
+    let (write, mut report) = (drive.zone(2), drive.zone(0));
+    (report.blocks.0, report.start.0) = (1, 0);
+    let mut write = write;
+    write.blocks.0 = 10;
+    let steps = [
+        Step::new(Operation::WRITE, write),
+        Step::new(Operation::ZoneReport, report),
+    ];
+    let mut reported = Vec::new();
+    let run = drive
+        .run_observed(vec![Stream::new(1, steps.into_iter())], &mut |bytes| {
+            reported = bytes.to_vec();
+        })
+        .unwrap();
+    assert_eq!(Duration(run.ns[1]), Duration::from_ms(7));
+    let zones: Vec<ZoneDescriptor> = reported
+        .chunks_exact(DESCRIPTOR_BYTES)
+        .skip(1)
+        .map_while(|bytes| ZoneDescriptor::decode(bytes.try_into().unwrap()))
+        .collect();
+    assert_eq!(zones.len(), 8);
+    assert_eq!(zones[0].condition, ZoneCondition::NoWritePointer);
+    assert_eq!(zones[2].condition, ZoneCondition::ImplicitlyOpen);
+    assert_eq!(zones[2].write_pointer, Some(write.end()));
+    assert_eq!(zones[3].condition, ZoneCondition::Empty);
+}
+
+#[test]
+fn what_a_zoned_stack_cannot_be_is_said() {
+    let rows = [
+        (
+            stack(""),
+            "node `zones`: `zone_size` is needed, because the drive `Seagate ST5000AS0011` has none",
+        ),
+        (
+            stack("zone_size = '5000 B'"),
+            "node `zones`: zone_size = \"5000 B\"; accepted: a multiple of 4 KiB up to 1 TiB",
+        ),
+        (
+            stack("zone_size = '32 MiB'\nmax_open = 0"),
+            "at least 1 open",
+        ),
+        (
+            stack("zone_size = '32 MiB'\noffline_zones = [8]"),
+            "node `zones`: zone 8 cannot be lost: the zones are 0 to 7",
+        ),
+        (
+            stack("zone_size = '32 MiB'\nmax_opne = 3"),
+            "did you mean `max_open`?",
+        ),
+        (
+            stack("zone_size = '32 MiB'")
+                + "\n[[node]]\nname = 'ssd'\nkind = 'disk'\ndrive = '850evo'\n\
+                   [[node]]\nname = 'cache'\nkind = 'write-back-cache'\ncapacity = '4 MiB'\n\
+                   policy = 'lru'\nbelow = { flash = 'ssd', backing = 'zones' }\n",
+            "node `zones`: no layer of this version writes zones in sequence, so nothing can stand on a host-managed disk",
+        ),
+    ];
+    for (text, expected) in rows {
+        let error = error_of(&text);
+        assert!(error.contains(expected), "{error}");
+    }
+}
