@@ -13,7 +13,6 @@ mod platters;
 mod read_ahead;
 mod rotating;
 mod seek;
-mod seek_fit;
 mod segments;
 mod simulated;
 mod solid_state;
@@ -31,7 +30,6 @@ pub use model::{
 };
 pub use platters::Layout;
 pub use seek::{DatasheetSeek, SeekCurve, SeekFormula};
-pub use seek_fit::{SeekFit, fit_seeks};
 pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
 pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
