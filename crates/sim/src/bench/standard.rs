@@ -1,7 +1,10 @@
 //! The standard measurements, which every drive takes, published figures or not.
 
+use super::host_managed;
 use super::row::{Accepted, Gate, Published, Role, Row};
 use super::subject::{BenchError, Subject};
+use super::zoned_host::Latencies;
+use crate::experiment::{ConfigError, Setting};
 use crate::fio::{Direction, Job, JobOutcome, Session};
 use crate::report::human_bytes;
 use imbrex_core::counters::Counter;
@@ -26,6 +29,12 @@ const DRAIN_HOURS_MAX: u64 = 24;
 /// When the drive cannot be built, or fails a request.
 pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
+    let describe = subject.session()?.describe;
+    if describe.zones.is_some() && describe.translation.is_none() {
+        // It refuses writes out of sequence, and reads of what was not written ask nothing of it.
+        zones(subject, &mut rows)?;
+        return Ok(rows);
+    }
     random_reads(subject, &mut rows)?;
     sequential(subject, &mut rows)?;
     let has_log = subject.session()?.describe.translation.is_some();
@@ -41,6 +50,50 @@ pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
         idle_drain(subject, &mut rows)?;
     }
     Ok(rows)
+}
+
+/// What a host-managed drive can be asked.
+fn zones(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    type Measure = fn(&str, &[Setting], u64) -> Result<Latencies, ConfigError>;
+    let measures: [(&str, &str, Measure); 4] = [
+        (
+            "256 KiB writes in sequence, depth 8",
+            "through four zones, one after another",
+            host_managed::sequential_write,
+        ),
+        (
+            "64 KiB writes to random zones of four, depth 8",
+            "each at the write pointer of its zone",
+            host_managed::random_zone_write,
+        ),
+        (
+            "512 KiB writes of four writers",
+            "each through a zone of its own, one at a time",
+            host_managed::four_streams,
+        ),
+        (
+            "256 KiB reads of unwritten blocks, depth 8",
+            "past the write pointers of four zones",
+            host_managed::read_past_pointer,
+        ),
+    ];
+    for (metric, definition, measure) in measures {
+        let run = measure(&subject.drive, &subject.settings, subject.seed)?;
+        let rate = run.mib_per_s();
+        rows.push(row(subject, metric, definition, "MiB/s", rate));
+        for percent in [50.0, 99.0] {
+            let metric = format!("{metric}, p{percent}");
+            let latency = run.percentile_ms(percent / 100.0);
+            rows.push(row(
+                subject,
+                &metric,
+                "from submission to answer",
+                "ms",
+                latency,
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn row(subject: &Subject, metric: &str, definition: &str, unit: &'static str, value: f64) -> Row {

@@ -22,6 +22,7 @@ pub const LIBRARY: &[(&str, &str)] = &[
     drive!("barracuda-4lp"),
     drive!("cheetah-9lp"),
     drive!("cmr-500gb-7200"),
+    drive!("hc620-14tb"),
     drive!("hc620-15tb"),
     drive!("ibm-18es"),
     drive!("intel320"),

@@ -1,12 +1,17 @@
-//! Host-managed stacks from their files.
+//! Host-managed drives from their files, against what zonedstorage.io measured on an HGST HC620.
 
 use imbrex_core::buffer::ContentKind;
+use imbrex_core::error::IoError;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::Duration;
 use imbrex_core::zone::{DESCRIPTOR_BYTES, ZoneCondition, ZoneDescriptor};
+use imbrex_sim::bench::host_managed::{
+    four_streams, open_past_limit, random_zone_write, read_past_pointer, sequential_write,
+};
 use imbrex_sim::bench::zoned_host::{Step, Stream, ZonedDrive};
 use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
 
+const DRIVE: &str = "hc620-15tb";
 const SEED: u64 = 1;
 
 /// A small host-managed device on the medium of a drive without zones.
@@ -23,6 +28,63 @@ fn error_of(text: &str) -> String {
         .and_then(|config| Plan::new(&config, &BuildOptions::simulate(SEED)));
     let built = plan.and_then(|plan| plan.build(None, None, ContentKind::Counted));
     built.err().expect("an error").to_string()
+}
+
+#[test]
+fn the_15_tb_drive_has_the_zones_it_reports() {
+    for (name, zones) in [(DRIVE, 55_880), ("hc620-14tb", 52_156)] {
+        let options = BuildOptions::simulate(SEED);
+        let drive = ZonedDrive::open(name, &[], &options, ContentKind::Counted).unwrap();
+        assert_eq!(drive.zones.zones(), zones);
+        assert_eq!(drive.zones.conventional_zones, 524);
+        assert_eq!(drive.zones.open_max, Some(128));
+        assert_eq!(drive.zone(zones - 1).blocks.bytes(), 256 << 20, "no runt");
+    }
+}
+
+#[test]
+fn sequential_writes_run_at_the_rate_of_the_medium() {
+    let run = sequential_write(DRIVE, &[], SEED).unwrap();
+    let rate = run.mib_per_s();
+    assert!((236.0 * 0.95..236.0 * 1.05).contains(&rate), "V31: {rate}");
+    let median = run.percentile_ms(0.5);
+    assert!(
+        (8.23 * 0.95..8.23 * 1.05).contains(&median),
+        "V31: {median}"
+    );
+}
+
+#[test]
+fn reads_past_the_pointer_run_at_the_rate_of_the_interface() {
+    let run = read_past_pointer(DRIVE, &[], SEED).unwrap();
+    let rate = run.mib_per_s();
+    assert!((353.0 * 0.95..353.0 * 1.05).contains(&rate), "V33: {rate}");
+    let median = run.percentile_ms(0.5);
+    assert!(
+        (5.67 * 0.95..5.67 * 1.05).contains(&median),
+        "V33: {median}"
+    );
+}
+
+#[test]
+fn opening_past_the_limit_is_refused_with_the_sense_of_the_standard() {
+    let (open, error) = open_past_limit(DRIVE, &[], SEED).unwrap();
+    assert_eq!((open, error), (128, IoError::ZoneResources), "V39b");
+    let sense = error.sense().unwrap();
+    assert_eq!(sense.key, "DATA PROTECT");
+    assert_eq!(sense.additional, "INSUFFICIENT ZONE RESOURCES");
+}
+
+#[test]
+fn several_zones_written_at_once_cost_seeks() {
+    let random = random_zone_write(DRIVE, &[], SEED).unwrap().mib_per_s();
+    let streams = four_streams(DRIVE, &[], SEED).unwrap().mib_per_s();
+    let one = sequential_write(DRIVE, &[], SEED).unwrap().mib_per_s();
+    eprintln!("V38: {random:.0} MiB/s; V39: {streams:.0} MiB/s");
+    assert!(
+        random < streams && streams < one,
+        "{random} {streams} {one}"
+    );
 }
 
 #[test]
