@@ -635,11 +635,9 @@ impl Draft {
             job.iodepth = 1;
         }
         if !self.direct {
-            note(format!(
-                "job `{}`: without direct=1 a real run goes through the page cache, which a model has not: \
-                 every request goes to the drive",
-                job.name
-            ));
+            let words = "without direct=1 a real run goes through the page cache, which a model has not: every \
+                         request goes to the drive";
+            note(words.to_string());
         }
         if job.has_partial_blocks() {
             note(format!(
