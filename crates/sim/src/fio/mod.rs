@@ -7,6 +7,7 @@
 mod engine;
 mod job;
 mod json;
+mod known_options;
 mod logs;
 mod offsets;
 mod options;
@@ -22,10 +23,10 @@ pub use job::{
     Sequencer, Stride, Think,
 };
 pub use json::{Json, Setting, document};
-pub use logs::files as log_files;
-pub use options::{
+pub use known_options::{
     ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZONE_OPTIONS,
 };
+pub use logs::files as log_files;
 pub use outcome::{DirectionOutcome, JobOutcome, Outcome, Sample};
 pub use parse::{JobFile, JobFileError, JobReport, LogSettings};
 pub use session::{Session, SessionError};

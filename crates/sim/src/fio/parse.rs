@@ -1,7 +1,8 @@
 //! Job files: sections, lines and what is wrong with them.
 
 use super::job::{Job, JobError};
-use super::options::{Draft, known_options};
+use super::known_options::known_options;
+use super::options::Draft;
 use crate::toml_error::nearest;
 
 /// What is wrong with a job file.
