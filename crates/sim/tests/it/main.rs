@@ -7,6 +7,7 @@ mod determinism;
 mod disks;
 mod experiments;
 mod fio;
+mod fit;
 mod golden;
 #[path = "../../../core/tests/it/harness.rs"]
 #[allow(
