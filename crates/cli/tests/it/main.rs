@@ -3,6 +3,7 @@
 mod bad_input;
 mod bad_serve;
 mod bad_values;
+mod check_inspect;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;

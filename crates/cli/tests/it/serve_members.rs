@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const BLOCK: usize = 4096;
-const MEMBERS: [&str; 2] = ["smr", "ssd"];
+pub const BLOCK: usize = 4096;
+pub const MEMBERS: [&str; 2] = ["smr", "ssd"];
 /// Bands, log and cache are small, so that files are.
 const SETTINGS: [&str; 4] = [
     "translation.bands=uniform:1MiB..3MiB",
@@ -18,7 +18,7 @@ const SETTINGS: [&str; 4] = [
 ];
 
 /// An image of a stack with a cache and a translation that has been used and closed.
-fn used() -> Place {
+pub fn used() -> Place {
     let place = Place::new();
     place.create("pore", "8MiB", &SETTINGS);
     write(&place, 1);
@@ -26,7 +26,7 @@ fn used() -> Place {
 }
 
 /// Writes enough for blocks to leave the cache.
-fn write(place: &Place, fill: u8) {
+pub fn write(place: &Place, fill: u8) {
     let server = place.serve("pore");
     let mut client = server.client();
     for at in (0..4 << 20).step_by(64 << 10) {
@@ -36,12 +36,12 @@ fn write(place: &Place, fill: u8) {
     server.stop();
 }
 
-fn member(place: &Place, name: &str) -> String {
+pub fn member(place: &Place, name: &str) -> String {
     place.path(&format!("data/{name}.img"))
 }
 
 /// The parts of a file that are not holes, each with its offset.
-type Parts = Vec<(u64, Vec<u8>)>;
+pub type Parts = Vec<(u64, Vec<u8>)>;
 
 fn parts(path: &Path) -> Parts {
     let file = fs::File::open(path).expect("a file");
@@ -58,7 +58,7 @@ fn parts(path: &Path) -> Parts {
 }
 
 /// Everything in the data directory.
-fn contents(place: &Place) -> Vec<(PathBuf, Parts)> {
+pub fn contents(place: &Place) -> Vec<(PathBuf, Parts)> {
     let entries = fs::read_dir(place.data()).expect("the directory");
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
@@ -71,7 +71,7 @@ fn contents(place: &Place) -> Vec<(PathBuf, Parts)> {
 }
 
 /// A copy of a file with its holes.
-fn copy(from: &str, to: &str) {
+pub fn copy(from: &str, to: &str) {
     let status = Command::new("cp")
         .args(["--sparse=always", from, to])
         .status();
@@ -88,7 +88,7 @@ fn refused(place: &Place) -> String {
 
 /// Changes the superblocks of a member: `change` is given each of them, and its checksum is made
 /// right again where `seal` says so.
-fn change_superblocks(path: &str, seal: bool, change: impl Fn(&mut [u8])) {
+pub fn change_superblocks(path: &str, seal: bool, change: impl Fn(&mut [u8])) {
     let file = fs::OpenOptions::new()
         .write(true)
         .open(path)
@@ -124,7 +124,7 @@ fn layer_of(member: &str) -> &'static str {
     }
 }
 
-fn uuid_of(place: &Place) -> String {
+pub fn uuid_of(place: &Place) -> String {
     let description = fs::read(place.path("data/image")).expect("a description");
     let hex: String = description[16..32]
         .iter()

@@ -1,6 +1,7 @@
 //! The blocks of a member, read from its file or from memory.
 
 use imbrex_core::units::BLOCK_BYTES;
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -25,12 +26,23 @@ enum Source {
 }
 
 impl Member {
-    /// Opens a member, for writing only when it is to be repaired.
+    /// Opens a member, for writing only when it is to be repaired. Nobody may write to it while it
+    /// is open, and nobody may read it while it is repaired.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system refuses, and when another process uses the member.
     pub fn open(name: &str, path: &Path, for_repair: bool) -> io::Result<Member> {
         let mut file = OpenOptions::new().read(true).write(for_repair).open(path)?;
+        let lock = match for_repair {
+            true => FlockOperation::NonBlockingLockExclusive,
+            false => FlockOperation::NonBlockingLockShared,
+        };
+        flock(&file, lock).map_err(|errno| match errno {
+            rustix::io::Errno::WOULDBLOCK => {
+                io::Error::new(errno.kind(), "it is in use by another process")
+            }
+            errno => errno.into(),
+        })?;
         // The end of a block device is found in the same way as that of a file.
         let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
         Ok(Member {
