@@ -13,7 +13,7 @@ mod timers;
 mod write;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
-pub use durable::{DurableAreas, conventional_blocks_needed, records};
+pub use durable::{DurableAreas, codec, conventional_blocks_needed, records};
 pub use layout::{Areas, Layout};
 pub use persistent_cache::PersistentCache;
 pub use settings::{

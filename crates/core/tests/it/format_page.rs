@@ -4,6 +4,7 @@ use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
 use imbrex_core::durability::superblock;
+use imbrex_core::translation::codec as translation;
 use imbrex_core::translation::records::RECORDS;
 
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
@@ -56,6 +57,24 @@ fn the_page_of_the_cache_draws_what_the_code_writes() {
         let row = format!("| {kind} | `{name}` |");
         assert!(CACHE.contains(&row), "the page has no row {row}");
     }
+}
+
+#[test]
+fn the_page_of_the_translation_draws_the_checkpoint_of_the_code() {
+    check(TRANSLATION, "Checkpoint", &translation::HEAD_FIELDS);
+    check(TRANSLATION, "Log entry", &translation::ENTRY_FIELDS);
+    check(TRANSLATION, "Checksums", &translation::CHECKSUM_FIELDS);
+    check(TRANSLATION, "Ranges", &translation::RANGES_FIELDS);
+    check(TRANSLATION, "Range", &translation::RANGE_FIELDS);
+    check(
+        TRANSLATION,
+        "Scratch held",
+        &translation::SCRATCH_HELD_FIELDS,
+    );
+    check(TRANSLATION, "Scratch", &translation::SCRATCH_FIELDS);
+    check(TRANSLATION, "Band", &translation::BAND_FIELDS);
+    check(TRANSLATION, "Open bands", &translation::OPEN_BANDS_FIELDS);
+    check(TRANSLATION, "Open band", &translation::OPEN_FIELDS);
 }
 
 #[test]

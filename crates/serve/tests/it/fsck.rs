@@ -273,6 +273,16 @@ fn fixture(name: &str) -> std::path::PathBuf {
     fixtures.join(name)
 }
 
+/// The member of a translation of format version 1, in a file.
+fn kept_translation(dir: &Path) -> std::path::PathBuf {
+    let packed = std::fs::File::open(fixture("translation.img.xz")).expect("the fixture");
+    let path = dir.join("translation.img");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    let mut blocks = liblzma::read::XzDecoder::new(packed);
+    std::io::copy(&mut blocks, &mut file).expect("a copy");
+    path
+}
+
 #[test]
 fn members_of_format_version_1_are_clean() {
     let member = |name: &str| Member::open(name, &fixture(name), false).expect("a member");
@@ -281,6 +291,11 @@ fn members_of_format_version_1_are_clean() {
         backing: Box::new(Shape::Disk(member("backing.img"))),
     };
     let found = fsck::read(&shape, None, EVERYTHING).findings;
+    assert_eq!(problems(&found), Vec::<String>::new());
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = kept_translation(dir.path());
+    let member = Member::open("disk", &path, false).expect("a member");
+    let found = fsck::read(&Shape::PersistentCache(member), None, EVERYTHING).findings;
     assert_eq!(problems(&found), Vec::<String>::new());
 }
 
@@ -302,6 +317,10 @@ fn a_reader_written_from_the_pages_agrees() {
         backing: Box::new(Shape::Disk(member("backing.img"))),
     };
     agree(&read(&kept).members[0], "flash", &fixture("flash.img"));
+    let path = kept_translation(dir.path());
+    let member = Member::open("disk", &path, false).expect("a member");
+    let kept = Shape::PersistentCache(member);
+    agree(&read(&kept).members[0], "disk", &path);
 }
 
 fn agree(state: &MemberState, kind: &str, path: &Path) {

@@ -1,16 +1,5 @@
-//! The whole state of a durable translation as the words of a checkpoint.
-//!
-//! ```text
-//! version, identity (6 words)
-//! generation of the newest table
-//! head and tail of the log; how many entries;
-//!   for each: address and length (the lower 24 bits), position, checksums two to a word
-//! how many zeroed ranges; for each: address, length
-//! how many lost ranges; for each: address, length
-//! whether the scratch band holds a band; if so: band, from, blocks
-//! for each band: its table, its write pointer, its first block on the disk, its blocks
-//! how many open bands; for each: band, how many checksums, checksums two to a word
-//! ```
+//! The whole state of a durable translation as the words of a checkpoint: [`codec`](super::codec) has
+//! its fields.
 
 use super::bypass::OpenBand;
 use super::checksums::Table;

@@ -23,6 +23,7 @@ mod areas;
 mod bypass;
 mod checkpoint;
 mod checksums;
+pub mod codec;
 mod events;
 mod log_replay;
 pub mod records;
