@@ -7,13 +7,18 @@ use super::subject::{Member, Subject};
 use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
 use imbrex_core::durability::records;
 use imbrex_core::durability::superblock::Superblock;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Points by what was pending at the cut and the mode.
 #[derive(Clone, Default, Debug)]
 pub struct Coverage {
     /// Rows by name; a column for each mode in the order of [`Mode::ALL`].
     pub rows: BTreeMap<String, [u64; Mode::ALL.len()]>,
+    /// Hashes of the cuts of this seed.
+    cuts: HashSet<u64>,
+    /// Cuts of the seeds that were added, each counted once in its seed.
+    cuts_added: u64,
 }
 
 impl Coverage {
@@ -26,6 +31,9 @@ impl Coverage {
         subject: &Subject,
         members: &[Member],
     ) {
+        let mut hasher = DefaultHasher::new();
+        cut.hash(&mut hasher);
+        self.cuts.insert(hasher.finish());
         let mut names = BTreeSet::new();
         for (write, _) in &cut.fates {
             let write = &log.writes[*write];
@@ -40,8 +48,15 @@ impl Coverage {
         }
     }
 
-    /// Adds what another part of the campaign has counted.
+    /// Power cuts that differ from every other of their seed: in when, in the order of the writes or
+    /// in what becomes of one.
+    pub fn distinct_cuts(&self) -> u64 {
+        self.cuts_added + self.cuts.len() as u64
+    }
+
+    /// Adds what another seed has counted.
     pub fn add(&mut self, other: Coverage) {
+        self.cuts_added += other.distinct_cuts();
         for (name, row) in other.rows {
             let mine = self.rows.entry(name).or_default();
             mine.iter_mut()

@@ -59,7 +59,7 @@ impl Mode {
 }
 
 /// What becomes of a pending write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Fate {
     /// Nothing of it reaches the medium.
     Lost,
@@ -70,7 +70,7 @@ pub enum Fate {
 }
 
 /// Where a write was torn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Tear {
     /// The sector, counted from the start of the write.
     pub sector: usize,
@@ -81,7 +81,7 @@ pub struct Tear {
 }
 
 /// A power cut.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Cut {
     /// The log index.
     pub index: u64,

@@ -23,6 +23,8 @@ pub struct Summary<'a> {
     pub by_mode: BTreeMap<&'static str, u64>,
     /// Points by class of fault.
     pub by_fault: BTreeMap<&'static str, u64>,
+    /// Power cuts that differ from every other of their seed.
+    pub distinct_cuts: u64,
     /// Points with a crashed recovery.
     pub crashed_recoveries: u64,
     /// Points that went on after a recovery.
@@ -100,6 +102,7 @@ impl<'a> Summary<'a> {
                 .map(FaultClass::name)
                 .zip(totals.by_fault)
                 .collect(),
+            distinct_cuts: totals.coverage.distinct_cuts(),
             crashed_recoveries: totals.deep,
             went_on: totals.went_on,
             blocks_judged: totals.blocks_judged,
@@ -154,8 +157,9 @@ impl<'a> Summary<'a> {
         );
         let _ = writeln!(
             text,
-            "recovery crashed at {} points, requests served after recovery at {}, {} blocks judged",
-            self.crashed_recoveries, self.went_on, self.blocks_judged
+            "{} different power cuts, recovery crashed at {} points, requests served after recovery \
+             at {}, {} blocks judged",
+            self.distinct_cuts, self.crashed_recoveries, self.went_on, self.blocks_judged
         );
         let _ = writeln!(
             text,
