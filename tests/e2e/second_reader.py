@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""tests/format_reader.py, which was written from docs/formats alone, and `imbrex inspect --json --all` find the same
+superblocks, epochs, journals and maps: on an image that is new, one whose server was killed in the middle of its
+work, the same with its newest data and journal block damaged, and one that was recovered and closed."""
+
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+from _kill import Killable
+from _nbd import Client
+from _serving import IMBREX, create
+
+BLOCK = 4096
+SIZE = 64 << 20
+READER = pathlib.Path(__file__).parent.parent / "format_reader.py"
+# Small ones, so that victims are destaged, bands rewritten and checkpoints written.
+TRANSLATION = ("translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=2MiB")
+STACKS = {
+    "pore": (("cache.capacity=2MiB", "cache.zone=2MiB", *TRANSLATION), {"ssd": "flash", "smr": "disk"}),
+    "smr-only": (TRANSLATION, {"smr": "disk"}),
+}
+
+
+def inspected(data):
+    done = subprocess.run([IMBREX, "inspect", data, "--json", "--all"], capture_output=True, text=True, check=True)
+    return {member["name"]: member for member in json.loads(done.stdout)["members"]}
+
+
+def read_again(kind, path):
+    done = subprocess.run([sys.executable, READER, kind, path], capture_output=True, text=True)
+    assert done.returncode == 0, f"format_reader.py {kind} {path}: {done.stderr}"
+    return json.loads(done.stdout)
+
+
+def compare(data, members, state):
+    """Both readings, which must be the same; answers the one from the pages, by member."""
+    ours, theirs = inspected(data), {}
+    assert set(ours) == set(members), f"{state}: inspect has the members {sorted(ours)}"
+    for name, kind in members.items():
+        theirs[name] = read_again(kind, data / f"{name}.img")
+        # The map at the end is what all the rest leads to, so what differs first is the cause.
+        for part in ("blocks", "superblocks", "journal", "cache", "translation"):
+            found, expected = theirs[name].get(part), ours[name].get(part)
+            assert found == expected, f"{state}, {name}, {part}: {difference(found, expected)}"
+        assert set(ours[name]) - set(theirs[name]) <= {"name", "write_intent"}
+    return theirs
+
+
+def difference(found, expected):
+    if isinstance(found, dict) and isinstance(expected, dict):
+        keys = [key for key in sorted({*found, *expected}) if found.get(key) != expected.get(key)]
+        return f"{keys[0]}: {difference(found.get(keys[0]), expected.get(keys[0]))}"
+    return f"the pages say {str(found)[:300]}, inspect says {str(expected)[:300]}"
+
+
+def work(client, rng):
+    """Requests of every kind, over the whole device and again and again at a few places."""
+    for number in range(1500):
+        blocks = rng.randint(1, 16)
+        within = SIZE // BLOCK if number % 3 else 512
+        offset, length = rng.randrange(within - blocks) * BLOCK, blocks * BLOCK
+        choice = rng.random()
+        if choice < 0.02:
+            client.flush()
+        elif choice < 0.05:
+            client.trim(offset, length)
+        elif choice < 0.08:
+            client.zero(offset, length)
+        else:
+            client.write(offset, rng.randbytes(length), fua=choice < 0.1)
+
+
+def damage(path, block):
+    with open(path, "r+b") as file:
+        file.seek(block * BLOCK + 100)
+        byte = file.read(1)[0]
+        file.seek(block * BLOCK + 100)
+        file.write(bytes([byte ^ 0x10]))
+
+
+def epoch(reading):
+    return max(copy["epoch"] for copy in reading["superblocks"])
+
+
+def check(stack, settings, members):
+    data = create(stack, "64MiB", *settings)
+    new = compare(data, members, "new")
+    with Killable(stack, data) as server:
+        work(Client(server.socket), random.Random(5))
+        server.kill()
+    killed = compare(data, members, "killed")
+    for name, reading in killed.items():
+        journal = reading["journal"]
+        assert not any(copy["clean"] for copy in reading["superblocks"]), f"{name} was closed in order"
+        assert journal["every_record"], f"the journal of {name} is empty"
+        assert epoch(reading) > epoch(new[name]), f"{name} has the epoch it was made with"
+        if "cache" in reading:
+            assert reading["cache"]["dirty_blocks"] > 0
+        else:
+            assert reading["translation"]["logged_blocks"] > 0
+
+    # The newest data of each journal and its newest block, as a power cut tears them.
+    for name, reading in killed.items():
+        journal = reading["journal"]
+        with_data = [record for record in journal["every_record"] if record["data"] and record["lsn"] >= journal["mark"]]
+        if with_data:
+            damage(data / f"{name}.img", with_data[-1]["data"][0])
+        else:
+            newest = journal["ring_start"] + (journal["next"] - 1) % journal["ring_blocks"]
+            damage(data / f"{name}.img", newest)
+    torn = compare(data, members, "torn")
+    for name, reading in torn.items():
+        assert reading["journal"] != killed[name]["journal"], f"the damage to {name} was not noticed"
+
+    with Killable(stack, data) as server:
+        Client(server.socket).close()
+    closed = compare(data, members, "closed")
+    for name, reading in closed.items():
+        assert any(copy["clean"] for copy in reading["superblocks"]), f"{name} was not closed in order"
+        assert epoch(reading) > epoch(killed[name]), f"the recovery of {name} is of the epoch before it"
+    sizes = {name: reading["journal"]["records"] for name, reading in killed.items()}
+    print(f"{stack}: the same in four states; records by kind when it was killed: {sizes}")
+
+
+for name, parts in STACKS.items():
+    check(name, *parts)
