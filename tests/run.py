@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CARGO = os.environ.get("CARGO") or "cargo"
 REQUIRE_TOOLS = os.environ.get("IMBREX_REQUIRE_TOOLS") == "1"
 E2E_TIMEOUT_S = 1200
+SOAK_TIMEOUT_S = 6 * 3600
 SKIPPED = 77
 
 RUST_RESULT = re.compile(r"^test (?P<name>.+) \.\.\. (?P<result>ok|FAILED|ignored)\b")
@@ -182,6 +183,7 @@ def e2e_tests(counts, patterns, soak):
 
 
 def run_e2e(counts, test, binary, soak):
+    timeout_s = SOAK_TIMEOUT_S if soak else E2E_TIMEOUT_S
     started = time.monotonic()
     scratch = tempfile.mkdtemp(prefix="imbrex-e2e-")
     environment = dict(os.environ, IMBREX=str(binary), IMBREX_TMP=scratch,
@@ -192,12 +194,12 @@ def run_e2e(counts, test, binary, soak):
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True)
     try:
-        output, _ = process.communicate(timeout=E2E_TIMEOUT_S)
+        output, _ = process.communicate(timeout=timeout_s)
         status = process.returncode
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
-        output += f"\nended after {E2E_TIMEOUT_S} s\n".encode()
+        output += f"\nended after {timeout_s} s\n".encode()
         status = -signal.SIGKILL
     text = output.decode(errors="replace")
     took = f"{time.monotonic() - started:.1f} s"
