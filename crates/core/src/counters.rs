@@ -63,11 +63,17 @@ pub enum Counter {
     ZonesReset,
     /// Reports of zones.
     ZoneReports,
+    /// Slots of the persistent cache that the records of flushes took.
+    PersistentCacheSkippedBlocks,
+    /// Times the writes waited until the drive had written out its map.
+    MapStalls,
+    /// Nanoseconds in all those times.
+    MapStallNs,
 }
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: usize = Counter::ZoneReports as usize + 1;
+    pub const COUNT: usize = Counter::MapStallNs as usize + 1;
 }
 
 /// A quantity that goes up and down.

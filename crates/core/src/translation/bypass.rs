@@ -33,6 +33,11 @@ struct Stream {
 }
 
 impl Streams {
+    /// Follows none of them any further.
+    pub fn forget(&mut self) {
+        self.streams = Default::default();
+    }
+
     /// Takes note of a write and returns by how many blocks its stream had come before it: none
     /// when it continues no stream.
     pub fn follow(&mut self, extent: Extent) -> u64 {

@@ -226,6 +226,13 @@ impl Log {
         position
     }
 
+    /// Leaves the next slots, for which there is room, unused.
+    pub fn skip(&mut self, blocks: BlockCount) {
+        self.runs.push_back(pack(0, blocks.0));
+        self.tail += blocks.0;
+        assert!(self.used() <= self.capacity, "skipped without room");
+    }
+
     /// Takes the blocks of `extent` out of the log; their slots are superseded.
     pub fn supersede(&mut self, extent: Extent) {
         let Log {

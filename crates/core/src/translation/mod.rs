@@ -5,6 +5,7 @@ mod bypass;
 mod durable;
 pub mod layout;
 pub mod log;
+mod map_journal;
 mod persistent_cache;
 mod read;
 mod rewrite;
@@ -15,6 +16,7 @@ mod write;
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use durable::{DurableAreas, codec, conventional_blocks_needed, records};
 pub use layout::{Areas, Layout};
+pub use map_journal::MapJournalSettings;
 pub use persistent_cache::PersistentCache;
 pub use settings::{
     LayoutError, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,

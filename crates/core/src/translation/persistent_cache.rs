@@ -5,6 +5,7 @@ use super::bypass::Streams;
 use super::durable::{Check, DATA_BLOCKS_MAX, Durable, PageRead};
 use super::layout::{Areas, Layout};
 use super::log::Log;
+use super::map_journal::MapJournal;
 use super::read::ReadPiece;
 use super::rewrite::{Rewrite, Salvage};
 use super::settings::{LayoutError, PersistentCacheSettings};
@@ -82,6 +83,7 @@ pub struct PersistentCache {
     /// The bands with a bypass write in flight.
     pub(super) bypassing: Vec<BandId>,
 
+    pub(super) map_journal: MapJournal,
     pub(super) timers: Timers,
 
     /// What makes it outlive a crash, where it does.
@@ -140,8 +142,15 @@ pub(super) enum Part {
     Page(PageRead),
     /// The table of a band that the bypass has filled.
     Table,
+    /// A flush, which may end with a record of the map.
     Flush {
         job: u32,
+        is_recorded: bool,
+    },
+    /// The record that ends a flush.
+    Record {
+        job: u32,
+        buffer: BufferSlice,
     },
     /// Part of the band rewrite.
     Rewrite,
@@ -214,6 +223,7 @@ impl PersistentCache {
             streams: Streams::default(),
             write_pointers,
             bypassing: Vec::new(),
+            map_journal: MapJournal::default(),
             timers: Timers::default(),
             durable,
         };
@@ -301,7 +311,8 @@ impl PersistentCache {
             | Part::Log { job, .. }
             | Part::Bypass { job, .. }
             | Part::CheckedRead { job, .. }
-            | Part::Flush { job } => self.jobs[job as usize].outstanding += 1,
+            | Part::Flush { job, .. }
+            | Part::Record { job, .. } => self.jobs[job as usize].outstanding += 1,
             Part::Rewrite | Part::Page(_) | Part::Table | Part::Unused => {}
         }
         ctx.issue(Issue {
@@ -378,14 +389,10 @@ impl Layer for PersistentCache {
             Operation::Flush => {
                 // Every write that completed before has been handed to the disk.
                 let job = self.add_job(request);
+                self.flush(job, ctx);
                 if self.durable.is_some() {
-                    self.flush_for(job, ctx);
-                    return self.settle(ctx);
+                    self.settle(ctx);
                 }
-                let part = Part::Flush { job };
-                let (flush, none) = (Operation::Flush, BufferSlice::EMPTY);
-                self.issue(part, flush, Extent::EMPTY, none, request.cause, ctx);
-                self.all_issued(job, ctx);
                 return;
             }
             Operation::Read | Operation::Write { .. } | Operation::Zero { .. } => {}
@@ -462,7 +469,8 @@ impl Layer for PersistentCache {
             }
             Part::Page(page) => self.page_read_done(page, result, ctx),
             Part::Table => self.table_written(result, ctx),
-            Part::Flush { job } => self.part_done(job, result, ctx),
+            Part::Flush { job, is_recorded } => self.flushed_below(job, is_recorded, result, ctx),
+            Part::Record { job, buffer } => self.record_written(job, buffer, result, ctx),
             Part::Rewrite => self.rewrite_part_done(result, ctx),
             Part::Unused => unreachable!("a completion of nothing"),
         }
@@ -472,6 +480,12 @@ impl Layer for PersistentCache {
     fn wake(&mut self, ctx: &mut Context<'_>) {
         if self.timer_has_ended(Timer::Overhead, ctx) {
             self.end_of_overhead(ctx);
+        }
+        if self.timer_has_ended(Timer::Stall, ctx) {
+            self.end_of_stall();
+        }
+        if self.timer_has_ended(Timer::Record, ctx) {
+            self.end_of_flush_overhead(ctx);
         }
         self.set_alarm(ctx);
         self.settle(ctx);

@@ -1,5 +1,6 @@
 //! What can be set on a persistent cache, and why a set of settings may not fit a disk.
 
+use super::map_journal::MapJournalSettings;
 use crate::durability::DurabilitySettings;
 use crate::units::{BlockCount, Duration};
 use core::fmt;
@@ -59,6 +60,8 @@ pub struct PersistentCacheSettings {
     /// Time the firmware takes for each band rewrite beside its disk operations: a calibrated
     /// parameter of a drive.
     pub rewrite_overhead: Duration,
+    /// What the drive does to keep its map over a power cut.
+    pub map_journal: MapJournalSettings,
     /// How the map outlives a crash; `None` keeps it until the translation is dropped.
     pub durability: Option<DurabilitySettings>,
 }
@@ -77,6 +80,7 @@ impl PersistentCacheSettings {
             rewrite_extent: RewriteExtent::Band,
             packet_blocks_max: BlockCount(128),
             rewrite_overhead: Duration::ZERO,
+            map_journal: MapJournalSettings::default(),
             durability: None,
         }
     }
@@ -95,6 +99,10 @@ impl PersistentCacheSettings {
         }
         if !(1..=blocks_max).contains(&self.packet_blocks_max.0) {
             return Err(LayoutError::PacketLength(self.packet_blocks_max));
+        }
+        let log_per_flush = self.map_journal.log_per_flush;
+        if log_per_flush >= self.log_blocks {
+            return Err(LayoutError::LogPerFlush(log_per_flush));
         }
         let Some(durability) = self.durability else {
             return Ok(());
@@ -121,6 +129,8 @@ pub enum LayoutError {
     NoEntries,
     /// A packet is empty or too long for an entry.
     PacketLength(BlockCount),
+    /// The record of one flush fills the log.
+    LogPerFlush(BlockCount),
     /// There is no band.
     NoBands,
     /// Blocks are updated in place, and a power cut in such a write would lose what was durable.
@@ -160,6 +170,11 @@ impl fmt::Display for LayoutError {
                 f,
                 "a packet of {blocks:?} is not between 1 and {} blocks",
                 super::log::PACKET_BLOCKS_MAX
+            ),
+            LayoutError::LogPerFlush(blocks) => write!(
+                f,
+                "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \
+                 less than the persistent cache"
             ),
             LayoutError::UpdateNotDurable => f.write_str(
                 "a persistent cache that updates blocks in place cannot outlive a power cut; \

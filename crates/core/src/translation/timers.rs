@@ -10,10 +10,14 @@ use crate::units::Instant;
 pub(super) enum Timer {
     /// The end of the firmware's share of a band rewrite.
     Overhead,
+    /// The end of a stall of the map's journal.
+    Stall,
+    /// The end of the firmware's share of the record of a flush.
+    Record,
 }
 
 /// How many timers there are.
-const TIMERS: usize = Timer::Overhead as usize + 1;
+const TIMERS: usize = Timer::Record as usize + 1;
 
 /// When each timer ends.
 #[derive(Clone, Copy, Default, Debug)]

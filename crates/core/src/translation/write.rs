@@ -1,7 +1,7 @@
 //! Writes: appended to the log in the order of arrival, as room is made for them.
 
 use super::durable::{SUPERSEDES_NOTHING, Zeroed};
-use super::log::{Holds, Room};
+use super::log::{Holds, LBA_MAX, Room};
 use super::persistent_cache::{Job, Part, PersistentCache};
 use super::settings::UpdateMethod;
 use crate::counters::{Counter, Gauge};
@@ -37,9 +37,10 @@ impl PersistentCache {
                 break;
             }
         }
+        let waits_for_room = !self.queue.is_empty() && !self.map_journal.is_stalled();
         match self.queued_since {
-            None if !self.queue.is_empty() => self.queued_since = Some(ctx.now()),
-            Some(since) if self.queue.is_empty() => {
+            None if waits_for_room => self.queued_since = Some(ctx.now()),
+            Some(since) if !waits_for_room => {
                 let waited = ctx.now().since(since).0;
                 ctx.count(Counter::PersistentCacheFullNs, waited);
                 self.queued_since = None;
@@ -53,7 +54,7 @@ impl PersistentCache {
     /// Issues what can be issued of a write; true when that is all of it.
     fn proceed_with(&mut self, job: u32, ctx: &mut Context<'_>) -> bool {
         loop {
-            let entry = &self.jobs[job as usize];
+            let entry = self.jobs[job as usize];
             let whole = entry.request.extent;
             let rest = Extent::between(whole.start + BlockCount(entry.progress), whole.end());
             if rest.is_empty() {
@@ -67,7 +68,7 @@ impl PersistentCache {
             if self.rewrite.as_ref().is_some_and(|r| r.is_draining()) {
                 return false;
             }
-            if self.holds_writes() {
+            if self.holds_writes() || self.stalls(ctx) {
                 return false;
             }
             if matches!(entry.request.operation, Operation::Zero { .. }) && entry.zeroes.blocks == 0
@@ -115,7 +116,15 @@ impl PersistentCache {
             }
         }
         self.release_early(ctx);
-        match self.log.make_room(rest, self.holds_now(ctx)) {
+        let room = match self.map_journal.skip {
+            0 => Room::For(BlockCount::ZERO),
+            _ => self.skip_slots(ctx),
+        };
+        let room = match room {
+            Room::For(_) => self.log.make_room(rest, self.holds_now(ctx)),
+            none => none,
+        };
+        match room {
             Room::For(blocks) => {
                 let extent = Extent {
                     start: rest.start,
@@ -123,6 +132,7 @@ impl PersistentCache {
                 };
                 let supersedes = self.begin_to_supersede(extent);
                 let position = self.log.append(extent);
+                self.count_packet(extent);
                 self.zeroed.remove(extent);
                 self.lost.remove(extent);
                 ctx.count(Counter::PersistentCacheAppendedBlocks, blocks.0);
@@ -141,6 +151,22 @@ impl PersistentCache {
                 Progress::Waits
             }
         }
+    }
+
+    /// Skips the slots that the records of flushes take, as far as there is room for them.
+    fn skip_slots(&mut self, ctx: &mut Context<'_>) -> Room {
+        while self.map_journal.skip > 0 {
+            let wanted = Extent::new(LBA_MAX, self.map_journal.skip);
+            match self.log.make_room(wanted, self.holds_now(ctx)) {
+                Room::For(blocks) => {
+                    self.log.skip(blocks);
+                    self.map_journal.skip -= blocks.0;
+                    ctx.count(Counter::PersistentCacheSkippedBlocks, blocks.0);
+                }
+                none => return none,
+            }
+        }
+        Room::For(BlockCount::ZERO)
     }
 
     fn update_in_place(

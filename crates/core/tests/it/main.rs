@@ -26,6 +26,7 @@ mod journal_disk;
 mod journal_superblocks;
 mod journal_toy;
 mod journal_world;
+mod map_journal;
 mod persistent_cache;
 mod persistent_cache_crash;
 mod recovery_reads;

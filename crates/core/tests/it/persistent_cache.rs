@@ -15,7 +15,7 @@ use imbrex_core::translation::{
 use imbrex_core::units::{BlockCount, Duration, Lba};
 use std::sync::Arc;
 
-const LOG_BLOCKS: u64 = 64;
+pub const LOG_BLOCKS: u64 = 64;
 
 /// Twelve bands of 4 to 9 tracks of 4 blocks, not all of them full.
 fn bands(seed: u64) -> Arc<BandTable> {
@@ -33,14 +33,14 @@ fn shingled_disk(seed: u64) -> MemoryDisk {
     MemoryDisk::new(geometry, seed, 1_000).destructive()
 }
 
-fn settings() -> PersistentCacheSettings {
+pub fn settings() -> PersistentCacheSettings {
     PersistentCacheSettings {
         packet_blocks_max: BlockCount(8),
         ..PersistentCacheSettings::new(BlockCount(LOG_BLOCKS))
     }
 }
 
-fn with_bypass() -> PersistentCacheSettings {
+pub fn with_bypass() -> PersistentCacheSettings {
     PersistentCacheSettings {
         bypass: true,
         bypass_after_blocks: BlockCount(12),
@@ -48,7 +48,7 @@ fn with_bypass() -> PersistentCacheSettings {
     }
 }
 
-fn build(seed: u64, settings: &PersistentCacheSettings) -> (Stack, MemoryDisk, NodeId) {
+pub fn build(seed: u64, settings: &PersistentCacheSettings) -> (Stack, MemoryDisk, NodeId) {
     let disk = shingled_disk(seed);
     let mut builder = StackBuilder::new(seed);
     let below = builder.disk(disk.geometry().clone());
@@ -58,7 +58,7 @@ fn build(seed: u64, settings: &PersistentCacheSettings) -> (Stack, MemoryDisk, N
     (builder.build(node), disk, node)
 }
 
-fn check_with(name: &str, settings: PersistentCacheSettings) {
+pub fn check_with(name: &str, settings: PersistentCacheSettings) {
     let build = move |seed| {
         let (stack, disk, _) = build(seed, &settings);
         (stack, vec![disk])

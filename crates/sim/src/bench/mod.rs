@@ -8,6 +8,7 @@
 pub mod closed_loop;
 mod conventional;
 pub mod disksim;
+pub mod drive_managed;
 mod gates;
 pub mod host_managed;
 pub mod mechanics;

@@ -27,6 +27,26 @@ pub struct TranslationSettings {
     /// Time the firmware takes for a rewrite beside its disk operations: a calibrated parameter
     /// (docs/models/drive-managed.md).
     pub rewrite_overhead: Option<Span>,
+    /// How long a stream must have been sequential before it may go round the log; 1 MiB when
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_after: Option<Size>,
+    /// After how many records of its map's journal the drive writes the map out; 0 for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_every_records: Option<u64>,
+    /// How long writes wait for that at least ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_stall: Option<Span>,
+    /// ... and how much longer for each MiB of log that records of flushes took since the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_stall_per_mib: Option<Span>,
+    /// Room in the log that the record of a flush takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_per_flush: Option<Size>,
+    /// Time the firmware takes for a flush beside its disk operations: a calibrated parameter
+    /// (docs/models/drive-managed.md).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_overhead: Option<Span>,
 }
 
 impl TranslationSettings {
@@ -41,6 +61,12 @@ impl TranslationSettings {
             rewrite: self.rewrite.or(drive.rewrite),
             rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
             rewrite_overhead: self.rewrite_overhead.or(drive.rewrite_overhead),
+            bypass_after: self.bypass_after.or(drive.bypass_after),
+            journal_every_records: self.journal_every_records.or(drive.journal_every_records),
+            journal_stall: self.journal_stall.or(drive.journal_stall),
+            journal_stall_per_mib: self.journal_stall_per_mib.or(drive.journal_stall_per_mib),
+            log_per_flush: self.log_per_flush.or(drive.log_per_flush),
+            flush_overhead: self.flush_overhead.or(drive.flush_overhead),
         }
     }
 }
@@ -226,17 +252,21 @@ mod tests {
             "bands = 'uniform:17MiB..36MiB'\npersistent_cache = '20 GB'\nentries = 200000\n\
              update = 'append'\nbypass = 'on'\nrewrite = 'copy-then-home'\n\
              rewrite_extent = 'from-first-dirty'\n\
-             rewrite_overhead = '300 ms'",
+             rewrite_overhead = '300 ms'\njournal_every_records = 240\n\
+             log_per_flush = '1 MiB'",
         )
         .unwrap();
         let node: TranslationSettings = toml::from_str(
-            "entries = 'unlimited'\nbypass = 'off'\npersistent_cache = '1/256 of touched bands'",
+            "entries = 'unlimited'\nbypass = 'off'\npersistent_cache = '1/256 of touched bands'\n\
+             journal_every_records = 0",
         )
         .unwrap();
         let both = node.or(drive.clone());
         assert_eq!(both.entries, Some(EntryLimit::Unlimited));
         assert_eq!(both.bypass, Some(Bypass::Off));
         assert_eq!(both.bands, drive.bands);
+        assert_eq!(both.journal_every_records, Some(0));
+        assert_eq!(both.log_per_flush, Some("1 MiB".parse().unwrap()));
         assert_eq!(both.rewrite_overhead, Some("300 ms".parse().unwrap()));
         assert_eq!(
             both.persistent_cache,

@@ -112,6 +112,26 @@ pub struct PersistentCacheConfig {
     /// Blocks of data it may write without a flush.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unflushed_blocks_max: Option<u64>,
+    /// How long a stream must have been sequential before it may go round the log; 1 MiB when
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_after: Option<Size>,
+    /// After how many records of its map's journal the drive writes the map out; 0 for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_every_records: Option<u64>,
+    /// How long writes wait for that at least ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_stall: Option<Span>,
+    /// ... and how much longer for each MiB of log that records of flushes took since the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_stall_per_mib: Option<Span>,
+    /// Room in the log that the record of a flush takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_per_flush: Option<Size>,
+    /// Time the firmware takes for a flush beside its disk operations: a calibrated parameter
+    /// (docs/models/drive-managed.md).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_overhead: Option<Span>,
 }
 
 impl PersistentCacheConfig {
@@ -126,6 +146,12 @@ impl PersistentCacheConfig {
             rewrite: self.rewrite,
             rewrite_extent: self.rewrite_extent,
             rewrite_overhead: self.rewrite_overhead,
+            bypass_after: self.bypass_after,
+            journal_every_records: self.journal_every_records,
+            journal_stall: self.journal_stall,
+            journal_stall_per_mib: self.journal_stall_per_mib,
+            log_per_flush: self.log_per_flush,
+            flush_overhead: self.flush_overhead,
         }
         .or(drive)
     }

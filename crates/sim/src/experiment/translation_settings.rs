@@ -1,8 +1,9 @@
 //! From the settings of a translation as a stack states them to those of the layer.
 
 use crate::disk::{self, Bypass, EntryLimit, TranslationSettings};
+use crate::quantity::{Size, Span};
 use imbrex_core::translation::{
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+    MapJournalSettings, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 
@@ -30,6 +31,18 @@ pub(super) fn layer_settings(
         Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
         Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
     };
-    settings.rewrite_overhead = from.rewrite_overhead.map_or(Duration::ZERO, |span| span.0);
+    let time = |span: Option<Span>| span.map_or(Duration::ZERO, |span| span.0);
+    let blocks = |size: Size| BlockCount::from_bytes_floor(size.0);
+    settings.rewrite_overhead = time(from.rewrite_overhead);
+    if let Some(after) = from.bypass_after {
+        settings.bypass_after_blocks = blocks(after);
+    }
+    settings.map_journal = MapJournalSettings {
+        every_records: from.journal_every_records.unwrap_or(0),
+        stall: time(from.journal_stall),
+        stall_per_mib: time(from.journal_stall_per_mib),
+        log_per_flush: from.log_per_flush.map_or(BlockCount::ZERO, blocks),
+        flush_overhead: time(from.flush_overhead),
+    };
     settings
 }

@@ -1,0 +1,138 @@
+//! What keeping its map over a power cut costs a drive: stalls, and room in the log.
+
+use crate::harness::{Step, play};
+use crate::persistent_cache::{LOG_BLOCKS, build, check_with, settings, with_bypass};
+use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::extent::Extent;
+use imbrex_core::translation::{LayoutError, MapJournalSettings, PersistentCacheSettings};
+use imbrex_core::units::{BlockCount, Duration};
+
+const EVERY: u64 = 5;
+const PER_FLUSH: u64 = 3;
+const STALL: Duration = Duration::from_ms(300);
+
+fn journaled() -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        map_journal: MapJournalSettings {
+            every_records: EVERY,
+            stall: STALL,
+            stall_per_mib: Duration::from_ms(256),
+            log_per_flush: BlockCount(PER_FLUSH),
+            flush_overhead: Duration::from_us(3),
+        },
+        ..settings()
+    }
+}
+
+fn counts_after(settings: &PersistentCacheSettings, steps: Vec<Step>) -> Counts {
+    let (stack, disk, node) = build(1, settings);
+    let engine = play(stack, vec![disk], steps, 1).expect("correct");
+    engine.stack.counts(node).clone()
+}
+
+fn write(at: u64, blocks: u64) -> Step {
+    Step::Write(Extent::new(at, blocks))
+}
+
+/// Writes of a length, one behind the other, each flushed.
+fn flushed(writes: u64, blocks: u64) -> Vec<Step> {
+    (0..writes)
+        .flat_map(|i| [write(i * blocks % 64, blocks), Step::Flush])
+        .collect()
+}
+
+#[test]
+fn writes_wait_after_every_so_many_flushes_whatever_their_length() {
+    // 5 records of 3 blocks of 4 KiB are 15 / 256 MiB.
+    let one = STALL.0 + 15_000_000;
+    for blocks in [1, 8, 16] {
+        let counts = counts_after(&journaled(), flushed(EVERY * 4, blocks));
+        assert_eq!(counts.counter(Counter::MapStalls), 3, "{blocks} blocks");
+        assert_eq!(counts.counter(Counter::MapStallNs), 3 * one);
+        let counts = counts_after(&journaled(), flushed(EVERY * 4 + 1, blocks));
+        assert_eq!(counts.counter(Counter::MapStalls), 4, "{blocks} blocks");
+    }
+    let none = PersistentCacheSettings {
+        map_journal: MapJournalSettings {
+            every_records: 0,
+            ..journaled().map_journal
+        },
+        ..journaled()
+    };
+    let counts = counts_after(&none, flushed(EVERY * 4, 1));
+    assert_eq!(counts.counter(Counter::MapStallNs), 0);
+}
+
+#[test]
+fn packets_are_records_where_nothing_flushes() {
+    let unflushed = |blocks: u64| (0..=EVERY * 4).map(move |i| write(i % 20, blocks));
+    let counts = counts_after(&journaled(), unflushed(1).collect());
+    assert_eq!(counts.counter(Counter::MapStalls), 4);
+    assert_eq!(counts.counter(Counter::MapStallNs), 4 * STALL.0);
+    // A packet holds eight blocks.
+    let counts = counts_after(&journaled(), unflushed(16).collect());
+    assert_eq!(counts.counter(Counter::MapStalls), 8);
+}
+
+#[test]
+fn a_record_takes_room_and_a_flush_without_news_none() {
+    let mut steps = flushed(10, 1);
+    steps.extend([Step::Flush, Step::Flush]);
+    let counts = counts_after(&journaled(), steps);
+    // The room of the newest record is skipped with the next write.
+    let skipped = 9 * PER_FLUSH;
+    assert_eq!(
+        counts.counter(Counter::PersistentCacheSkippedBlocks),
+        skipped
+    );
+    assert_eq!(counts.gauge(Gauge::PersistentCacheUsedBlocks), 10 + skipped);
+}
+
+#[test]
+fn cleaning_begins_when_writes_and_records_have_filled_the_log() {
+    let writes = LOG_BLOCKS / (1 + PER_FLUSH);
+    let before = counts_after(&journaled(), flushed(writes, 1));
+    assert_eq!(before.counter(Counter::BandsRewritten), 0);
+    let after = counts_after(&journaled(), flushed(writes + 1, 1));
+    assert_eq!(after.counter(Counter::BandsRewritten), 1);
+}
+
+#[test]
+fn a_stream_that_is_flushed_does_not_go_around_the_log() {
+    let settings = PersistentCacheSettings {
+        map_journal: journaled().map_journal,
+        ..with_bypass()
+    };
+    let (stack, ..) = build(1, &settings);
+    let blocks = stack.geometry().blocks.0 / 4;
+    let stream = || (0..blocks).map(|at| write(at, 1));
+    let counts = counts_after(&settings, stream().collect());
+    assert!(counts.counter(Counter::BypassedBlocks) > 0);
+    let flushed = stream().flat_map(|step| [step, Step::Flush]).collect();
+    let counts = counts_after(&settings, flushed);
+    assert_eq!(counts.counter(Counter::BypassedBlocks), 0);
+}
+
+#[test]
+fn keeps_data_when_records_take_room_and_writes_stall() {
+    let short = MapJournalSettings {
+        stall: Duration::from_us(4),
+        ..journaled().map_journal
+    };
+    for (name, settings) in [("log", settings()), ("bypass", with_bypass())] {
+        let settings = PersistentCacheSettings {
+            map_journal: short,
+            ..settings
+        };
+        check_with(name, settings);
+    }
+}
+
+#[test]
+fn a_record_that_fills_the_log_is_refused() {
+    let mut settings = journaled();
+    settings.map_journal.log_per_flush = settings.log_blocks;
+    let error = settings.check().expect_err("nothing is left for data");
+    assert_eq!(error, LayoutError::LogPerFlush(BlockCount(LOG_BLOCKS)));
+    assert!(error.to_string().contains("less than the persistent cache"));
+}

@@ -1,0 +1,220 @@
+//! Measurements of drive-managed shingled drives: writes before and after the cliff, stalls, and
+//! reads mixed with writes.
+
+use super::subject::{BenchError, Subject};
+use crate::fio::{Direction, Job, Mix, Sample, Session};
+use imbrex_core::counters::Counter;
+
+const MIB: u64 = 1 << 20;
+const GIB: f64 = (1u64 << 30) as f64;
+/// By how much `quick` divides the drive where the position of a cliff is measured.
+const QUICK_SCALE: u64 = 8;
+/// A request of up to 4 MiB that takes this long met a stall of the map's journal or a clean: no
+/// seek and no number of turns come near.
+const STALL_NS: u64 = 200_000_000;
+
+/// Writes of one length, with what the drive did meanwhile.
+#[derive(Clone, Debug)]
+pub struct Writes {
+    samples: Vec<Sample>,
+    /// The writes before the hundredth of the job in which the first band was cleaned.
+    cliff: Option<usize>,
+    /// By how much the drive was divided.
+    scale: u64,
+}
+
+/// Writes `bytes` (divided with the drive when the subject is to be quick) in requests of `chunk`
+/// bytes at queue depth 1 to a drive that holds nothing, flushing after each when `synced`.
+///
+/// # Errors
+/// When the drive is none, or fails.
+pub fn writes(
+    subject: &Subject,
+    random: bool,
+    synced: bool,
+    chunk: u64,
+    bytes: u64,
+) -> Result<Writes, BenchError> {
+    /// The cliff is looked for between so many parts of the job.
+    const PARTS: u64 = 100;
+    let scale = if subject.quick { QUICK_SCALE } else { 1 };
+    let mut session = subject.scaled_session(scale)?;
+    let mut job = Job::simple("writes", Direction::Write, random, chunk);
+    job.sync_writes = synced;
+    job.samples = true;
+    let requests = bytes / scale / chunk;
+    let mut writes = Writes {
+        samples: Vec::new(),
+        cliff: None,
+        scale,
+    };
+    for part in 0..PARTS {
+        let from = requests * part / PARTS;
+        job.number_ios = Some(requests * (part + 1) / PARTS - from);
+        job.rand_seed = Some(subject.seed + part);
+        if !random {
+            job.offset_bytes = from * chunk;
+        }
+        let outcome = subject.run_one(&mut session, &job)?;
+        if writes.cliff.is_none() && cleans(&session) > 0 {
+            writes.cliff = Some(writes.samples.len());
+        }
+        writes.samples.extend(outcome.samples);
+    }
+    Ok(writes)
+}
+
+/// Bands cleaned so far.
+fn cleans(session: &Session) -> u64 {
+    let translation = session.describe.translation;
+    let counts = translation.map(|node| session.engine.stack.counts(node));
+    counts.map_or(0, |counts| counts.counter(Counter::BandsRewritten))
+}
+
+impl Writes {
+    /// GiB written when cleaning began, on the whole drive; `None` when it did not.
+    pub fn cliff_gib(&self) -> Option<f64> {
+        let cliff = self.cliff?;
+        let bytes: u64 = self.samples[..cliff]
+            .iter()
+            .map(|s| u64::from(s.bytes))
+            .sum();
+        Some(bytes as f64 * self.scale as f64 / GIB)
+    }
+
+    /// The writes before cleaning began.
+    pub fn before(&self) -> &[Sample] {
+        &self.samples[..self.cliff.unwrap_or(self.samples.len())]
+    }
+
+    /// The writes since.
+    pub fn after(&self) -> &[Sample] {
+        &self.samples[self.cliff.unwrap_or(self.samples.len())..]
+    }
+}
+
+/// The mean over requests of bytes / latency, in MiB/s; `None` of no requests.
+pub fn mean_of_rates(samples: &[Sample]) -> Option<f64> {
+    let rate = |s: &Sample| f64::from(s.bytes) / MIB as f64 / (s.latency_ns as f64 / 1e9);
+    let sum: f64 = samples.iter().map(rate).sum();
+    (!samples.is_empty()).then(|| sum / samples.len() as f64)
+}
+
+/// Latency in ms that a share of the requests do not exceed, those that met a stall left out.
+pub fn percentile_ms(samples: &[Sample], share: f64) -> Option<f64> {
+    let mut latencies: Vec<u64> = samples.iter().map(|s| s.latency_ns).collect();
+    latencies.retain(|latency| *latency < STALL_NS);
+    latencies.sort_unstable();
+    let last = latencies.len().checked_sub(1)?;
+    let index = (latencies.len() as f64 * share) as usize;
+    Some(latencies[index.min(last)] as f64 / 1e6)
+}
+
+/// The stalls before cleaning begins.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Stalls {
+    /// Requests from the start to the first.
+    pub first: usize,
+    /// Fewest requests from one to the next.
+    pub period_min: usize,
+    /// Most.
+    pub period_max: usize,
+    /// Mean length of a request that met one, s.
+    pub mean_s: f64,
+}
+
+/// What can be said of stalls among requests; `None` where there are fewer than two.
+pub fn stalls(samples: &[Sample]) -> Option<Stalls> {
+    let (at, long): (Vec<usize>, Vec<u64>) = samples
+        .iter()
+        .enumerate()
+        .filter(|(_, sample)| sample.latency_ns >= STALL_NS)
+        .map(|(index, sample)| (index, sample.latency_ns))
+        .unzip();
+    let periods = || at.windows(2).map(|pair| pair[1] - pair[0]);
+    Some(Stalls {
+        first: *at.first()?,
+        period_min: periods().min()?,
+        period_max: periods().max()?,
+        mean_s: long.iter().sum::<u64>() as f64 / long.len() as f64 / 1e9,
+    })
+}
+
+/// Mean latency in ms of random 8 KiB reads and writes together, in ten parts of a run, with a
+/// share of writes: whether it jumps when the log is full and whether it recovers. On a drive
+/// divided by 64, or the run would last for days.
+///
+/// # Errors
+/// When the drive is none, or fails.
+pub fn mixed_latencies_ms(subject: &Subject, write_percent: u32) -> Result<Vec<f64>, BenchError> {
+    const SCALE: u64 = 64;
+    let mut session = subject.scaled_session(SCALE)?;
+    let mut job = Job::simple("mix", Direction::Read, true, 8192);
+    job.mix = Mix::ReadWrite {
+        read_percent: 100 - write_percent,
+    };
+    job.number_ios = Some(if subject.quick { 3_000 } else { 6_000 });
+    (0..10)
+        .map(|part| {
+            job.rand_seed = Some(subject.seed + part);
+            let outcome = subject.run_one(&mut session, &job)?;
+            Ok(outcome.runtime.as_seconds() * 1e3 / outcome.ios() as f64)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Setting;
+
+    fn subject(settings: &[&str]) -> Subject {
+        Subject {
+            drive: "st8000as0002".to_string(),
+            settings: settings
+                .iter()
+                .map(|s| Setting::parse(s).unwrap())
+                .collect(),
+            seed: 1,
+            quick: true,
+            traces: None,
+        }
+    }
+
+    fn near(model: Option<f64>, published: f64, share: f64) {
+        let model = model.expect("something was measured");
+        let error = model / published - 1.0;
+        assert!(error.abs() <= share, "{model} is not {published}");
+    }
+
+    #[test]
+    fn synced_writes_are_as_measured() {
+        let writes = writes(&subject(&[]), true, true, MIB, 24 << 30).unwrap();
+        near(mean_of_rates(writes.before()), 46.5, 0.15);
+        near(writes.cliff_gib(), 17.0, 0.2);
+        assert!(mean_of_rates(writes.after()).unwrap() < 10.0, "collapse");
+        let spread = [0.05, 0.95].map(|share| percentile_ms(writes.before(), share).unwrap());
+        assert!((14.0..=20.0).contains(&spread[0]), "{spread:?}");
+        assert!((28.0..=36.0).contains(&spread[1]), "{spread:?}");
+        let stalls = stalls(writes.before()).unwrap();
+        assert_eq!((stalls.period_min, stalls.period_max), (240, 240));
+        assert_eq!(stalls.first, 240, "from the first write");
+        assert!((0.4..=1.2).contains(&stalls.mean_s), "{stalls:?}");
+    }
+
+    #[test]
+    fn latency_of_a_mix_jumps_when_the_log_is_full_and_does_not_recover() {
+        let parts = mixed_latencies_ms(&subject(&[]), 20).unwrap();
+        assert!(
+            parts[9] > 2.0 * parts[0] && parts[8] > 2.0 * parts[0],
+            "{parts:?}"
+        );
+    }
+
+    #[test]
+    fn without_the_stall_there_is_no_period() {
+        let ablated = subject(&["translation.journal_every_records=0"]);
+        let writes = writes(&ablated, true, true, MIB, 8 << 30).unwrap();
+        assert_eq!(stalls(writes.before()), None);
+    }
+}
