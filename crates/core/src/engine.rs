@@ -76,7 +76,12 @@ impl Engine {
         frontend: &mut dyn Frontend,
         observe: &mut dyn FnMut(Instant, &Stack),
     ) {
-        while !(frontend.finished() && self.stack.is_quiet()) {
+        loop {
+            let is_done = frontend.finished();
+            if is_done && self.stack.is_quiet() {
+                return;
+            }
+            self.stack.set_host_is_done(is_done);
             let now = clock.wait(self.next_event(frontend));
             self.run_instant(now, frontend);
             observe(now, &self.stack);

@@ -130,6 +130,13 @@ impl Context<'_> {
         self.router.host_idle_since()
     }
 
+    /// True when the host will send no further request: what is done for its sake alone should
+    /// come to an end.
+    #[inline]
+    pub fn host_is_done(&self) -> bool {
+        self.router.host_is_done
+    }
+
     /// This layer's stream of random numbers.
     #[inline]
     pub fn rng(&mut self) -> &mut Rng {

@@ -62,6 +62,8 @@ planted_bugs! {
     ScratchReleasedEarly = "scratch-released-early",
     /// A band rewrite leaves out one write that restores what an earlier one destroyed.
     OverlapNotRestored = "overlap-not-restored",
+    /// A read of a band goes home while the band is being written there.
+    ScratchCopyNotRead = "scratch-copy-not-read",
     /// The sequential bypass writes home below live data.
     BypassOverLiveData = "bypass-over-live-data",
     /// Space that a trim freed is used again before the trim is durable.

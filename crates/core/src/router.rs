@@ -75,6 +75,8 @@ pub(crate) struct Router {
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
     pub host_in_flight: u32,
+    /// The host will send no further request.
+    pub host_is_done: bool,
     idle_since: Instant,
     requests_active: u32,
     /// What the layer that is coming up has said.
@@ -100,6 +102,7 @@ impl Router {
             messages: VecDeque::new(),
             disk_ops: VecDeque::new(),
             host_in_flight: 0,
+            host_is_done: false,
             idle_since: Instant::ZERO,
             requests_active: 0,
             opened: None,

@@ -180,6 +180,12 @@ impl Stack {
             .min()
     }
 
+    /// Says whether the host will send no further request.
+    #[inline]
+    pub(crate) fn set_host_is_done(&mut self, is_done: bool) {
+        self.router.host_is_done = is_done;
+    }
+
     /// Host requests that are not yet answered.
     #[inline]
     pub fn host_in_flight(&self) -> u32 {

@@ -116,6 +116,12 @@ impl Layout {
         self.areas
     }
 
+    /// Blocks of the shortest track.
+    pub fn shortest_track(&self) -> u64 {
+        let lengths = self.tracks.runs().iter().map(|run| run.blocks_per_track);
+        lengths.min().unwrap_or(1)
+    }
+
     /// Where `blocks` blocks of a band from `offset` lie on the disk.
     #[inline]
     pub fn home(&self, band: BandId, offset: u64, blocks: u64) -> Extent {

@@ -145,6 +145,28 @@ impl Log {
         self.superseded_before
     }
 
+    /// Frees the oldest slots as far as they are superseded and may be used again.
+    pub fn free_superseded(&mut self, holds: Holds) {
+        while self.head < self.tail
+            && !self.is_live(self.head)
+            && holds.position != Some(self.head)
+            && self.head < self.released
+        {
+            self.free_oldest();
+        }
+    }
+
+    /// The address in the oldest live slot.
+    pub fn oldest_live(&mut self) -> Option<Lba> {
+        let first = self.superseded_before();
+        let mut at = self.head;
+        self.runs.iter().find_map(|run| {
+            let (lba, blocks) = unpack(*run);
+            at += blocks;
+            (first < at).then(|| Lba(lba + blocks - (at - first)))
+        })
+    }
+
     /// Every position before which slots may be used again.
     pub fn released(&self) -> u64 {
         self.released

@@ -1,8 +1,10 @@
 //! Layers that hide a shingled disk's rules: they take random writes and keep the tracks whole.
 
 mod band_layout;
+mod blocking;
 mod bypass;
 mod durable;
+mod idle;
 pub mod layout;
 pub mod log;
 mod map_journal;
@@ -10,6 +12,7 @@ mod persistent_cache;
 mod read;
 mod rewrite;
 mod settings;
+mod steps;
 mod timers;
 mod write;
 
@@ -19,5 +22,6 @@ pub use layout::{Areas, Layout};
 pub use map_journal::MapJournalSettings;
 pub use persistent_cache::PersistentCache;
 pub use settings::{
-    LayoutError, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+    BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCacheSettings, RewriteExtent,
+    RewriteMethod, UpdateMethod, Victim,
 };

@@ -1,8 +1,10 @@
 //! The translation of a drive-managed shingled disk: writes go to a log and later, band by band,
 //! home (Skylight, FAST 2015; PORE, MSST 2017).
 
+use super::blocking::Blocking;
 use super::bypass::Streams;
 use super::durable::{Check, DATA_BLOCKS_MAX, Durable, PageRead};
+use super::idle::IdleClock;
 use super::layout::{Areas, Layout};
 use super::log::Log;
 use super::map_journal::MapJournal;
@@ -24,6 +26,9 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+
+/// Chunks of a rewrite in idle time that a track has at least.
+const CHUNKS_PER_TRACK_MIN: u64 = 4;
 
 /// A log-structured cache of writes on the non-overlapped tracks of a shingled disk, in front of
 /// bands that can only be rewritten as a whole.
@@ -48,7 +53,7 @@ pub struct PersistentCache {
 
     locks: ExtentLocks<u32>,
     /// Jobs that were granted their lock and are not begun.
-    granted: VecDeque<u32>,
+    pub(super) granted: VecDeque<u32>,
     pub(super) jobs: Vec<Job>,
     free_jobs: Vec<u32>,
     parts: Vec<Part>,
@@ -73,6 +78,12 @@ pub struct PersistentCache {
     /// The log entries that the rewrite merges, in log order.
     pub(super) gathered: Vec<Piece>,
     pub(super) salvage: Option<Salvage>,
+    /// The band that the scratch band held last.
+    pub(super) scratch_band: Option<BandId>,
+    pub(super) blocking: Blocking,
+    pub(super) idle_clock: IdleClock,
+    /// Longest operation of a rewrite in idle time.
+    pub(super) chunk_blocks: u64,
     /// Metadata records written so far.
     pub(super) notes: u64,
 
@@ -152,8 +163,10 @@ pub(super) enum Part {
         job: u32,
         buffer: BufferSlice,
     },
-    /// Part of the band rewrite.
-    Rewrite,
+    /// Part of the band rewrite: the step after it, where it is one of the present phase.
+    Rewrite {
+        end: u64,
+    },
 }
 
 impl PersistentCache {
@@ -196,6 +209,8 @@ impl PersistentCache {
         } else {
             Vec::new()
         };
+        let chunk_max = layout.shortest_track() / CHUNKS_PER_TRACK_MIN;
+        let chunk_blocks = settings.idle.map_or(chunk_max, |idle| idle.chunk_blocks.0);
         let cache = PersistentCache {
             settings,
             layout,
@@ -219,6 +234,10 @@ impl PersistentCache {
             rewrite: None,
             gathered: Vec::new(),
             salvage: None,
+            scratch_band: None,
+            blocking: Blocking::default(),
+            idle_clock: IdleClock::default(),
+            chunk_blocks: chunk_blocks.min(chunk_max).max(1),
             notes: 0,
             streams: Streams::default(),
             write_pointers,
@@ -240,6 +259,8 @@ impl PersistentCache {
         loop {
             while let Some(job) = self.granted.pop_front() {
                 match self.jobs[job as usize].request.operation {
+                    _ if self.holds_requests() => self.hold_request(job),
+                    Operation::Flush => self.flush(job, ctx),
                     Operation::Read => self.start_read(job, ctx),
                     Operation::Write { .. } => self.queue.push_back(job),
                     Operation::Zero { .. } if self.durable.is_some() => self.queue.push_back(job),
@@ -248,15 +269,22 @@ impl PersistentCache {
                 }
             }
             self.proceed_with_writes(ctx);
+            if self.is_blocking() {
+                self.go_on_blocking(ctx);
+            }
+            if self.settings.idle.is_some() {
+                self.clean_when_idle(ctx);
+            }
+            let resumed = self.resume_rewrite(ctx);
             let heard = self.durable.is_some() && self.settle_durably(ctx);
-            if self.granted.is_empty() && !heard {
+            if self.granted.is_empty() && !heard && !resumed {
                 return;
             }
         }
     }
 
     /// Makes the blocks of a job read as zeroes. Moves no data: the map is all that changes.
-    fn zero(&mut self, job: u32, ctx: &mut Context<'_>) {
+    pub(super) fn zero(&mut self, job: u32, ctx: &mut Context<'_>) {
         let extent = self.jobs[job as usize].request.extent;
         self.log.supersede(extent);
         self.lost.remove(extent);
@@ -266,6 +294,7 @@ impl PersistentCache {
     }
 
     fn add_job(&mut self, request: Request) -> u32 {
+        self.end_idle_time();
         let job = Job {
             request,
             outstanding: 0,
@@ -313,7 +342,7 @@ impl PersistentCache {
             | Part::CheckedRead { job, .. }
             | Part::Flush { job, .. }
             | Part::Record { job, .. } => self.jobs[job as usize].outstanding += 1,
-            Part::Rewrite | Part::Page(_) | Part::Table | Part::Unused => {}
+            Part::Rewrite { .. } | Part::Page(_) | Part::Table | Part::Unused => {}
         }
         ctx.issue(Issue {
             port: PersistentCache::DISK,
@@ -363,6 +392,8 @@ impl PersistentCache {
         let granted = &mut self.granted;
         self.locks.unlock(job, |job| granted.push_back(job));
         self.free_jobs.push(job);
+        self.end_turn(job, ctx);
+        self.count_answer(ctx);
         ctx.finish(request.id, result);
     }
 
@@ -389,6 +420,10 @@ impl Layer for PersistentCache {
             Operation::Flush => {
                 // Every write that completed before has been handed to the disk.
                 let job = self.add_job(request);
+                if self.holds_requests() {
+                    self.hold_request(job);
+                    return self.settle(ctx);
+                }
                 self.flush(job, ctx);
                 if self.durable.is_some() {
                     self.settle(ctx);
@@ -471,7 +506,7 @@ impl Layer for PersistentCache {
             Part::Table => self.table_written(result, ctx),
             Part::Flush { job, is_recorded } => self.flushed_below(job, is_recorded, result, ctx),
             Part::Record { job, buffer } => self.record_written(job, buffer, result, ctx),
-            Part::Rewrite => self.rewrite_part_done(result, ctx),
+            Part::Rewrite { end } => self.rewrite_part_done(end, result, ctx),
             Part::Unused => unreachable!("a completion of nothing"),
         }
         self.settle(ctx);
@@ -479,8 +514,13 @@ impl Layer for PersistentCache {
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
         if self.timer_has_ended(Timer::Overhead, ctx) {
-            self.end_of_overhead(ctx);
+            self.end_of_overhead();
         }
+        if self.timer_has_ended(Timer::Idle, ctx) {
+            self.begin_idle_time(ctx);
+        }
+        // Its end is looked for whenever something has happened.
+        self.timer_has_ended(Timer::Slice, ctx);
         if self.timer_has_ended(Timer::Stall, ctx) {
             self.end_of_stall();
         }

@@ -7,6 +7,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::map::{BandId, Piece};
 use crate::operation::{Cause, Operation};
+use crate::planted::PlantedBug;
 use crate::units::Lba;
 use alloc::vec::Vec;
 
@@ -35,13 +36,16 @@ impl PersistentCache {
             return self.all_issued(job, ctx);
         }
         self.plan_read(request.extent);
-        let under_rewrite = self.rewrite.as_ref().map(|rewrite| rewrite.band);
+        let rewrite = self.rewrite.filter(|rewrite| !rewrite.serves_reads);
+        let under_rewrite = rewrite.map(|rewrite| rewrite.band);
         let waits = |piece: &ReadPiece| match piece.source {
             Source::Home(band) => Some(band) == under_rewrite,
             _ => false,
         };
         if self.read_plan.iter().any(waits) {
             self.waiting_reads.push(job);
+            self.press_rewrite();
+            self.end_turn(job, ctx);
             return;
         }
         let plan = core::mem::take(&mut self.read_plan);
@@ -72,8 +76,8 @@ impl PersistentCache {
         self.all_issued(job, ctx);
     }
 
-    /// Reads home blocks of one band. What a failed rewrite left in the scratch band alone comes
-    /// from there.
+    /// Reads home blocks of one band. What the scratch band alone holds, of a rewrite that has
+    /// failed or one in idle time, comes from there.
     fn read_home(
         &mut self,
         job: u32,
@@ -88,7 +92,10 @@ impl PersistentCache {
         while next < extent.end() {
             let offset = next.offset_from(band_start);
             let left = extent.end().0 - next.0;
-            let source = self.home_source(band, offset, left);
+            let source = match ctx.is_planted(PlantedBug::ScratchCopyNotRead) {
+                true => self.layout.home(band, offset, left),
+                false => self.home_source(band, offset, left),
+            };
             let first = next.offset_from(request.extent.start);
             let buffer = request.buffer.part(first, source.blocks.0);
             let home = Some(band);

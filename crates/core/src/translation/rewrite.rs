@@ -8,8 +8,12 @@
 //! The old content of the band, with the log, stays good until the merged copy in the scratch band
 //! is complete and noted; the scratch band stays good until the band is. The in-place method goes
 //! from `Gathering` to `WritingHome` and ends there.
+//!
+//! A rewrite in [idle time](super::idle) is made of chunks, and pauses between two of them when a
+//! request arrives. Reads of its band are served meanwhile: from home as long as home is whole,
+//! then from the scratch band.
 
-use super::persistent_cache::{Part, PersistentCache};
+use super::persistent_cache::PersistentCache;
 use super::settings::{RewriteExtent, RewriteMethod};
 use super::timers::Timer;
 use crate::buffer::BufferSlice;
@@ -20,13 +24,16 @@ use crate::layer::Context;
 use crate::map::{BandId, Piece};
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::units::{Duration, Instant};
+use crate::units::{BlockCount, Duration, Instant};
 use alloc::vec::Vec;
 
 /// First word of a metadata record: "imbrexPC", little-endian.
 const NOTE_MAGIC: u64 = u64::from_le_bytes(*b"imbrexPC");
 /// Bytes of a metadata record: ten words and a checksum.
 const NOTE_BYTES: usize = 10 * 8 + 4;
+
+/// The end of an operation that is not a step of a phase.
+pub(super) const NO_STEP: u64 = u64::MAX;
 
 /// What a metadata record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,22 +63,55 @@ pub(super) enum Phase {
     NotingHome,
 }
 
+/// Why a rewrite has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reason {
+    /// A write has no room.
+    Room,
+    /// A write has had none, and not enough is free yet.
+    Share,
+    /// No request has come for a while.
+    Idle,
+}
+
 /// A rewrite in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rewrite {
     pub band: BandId,
     pub phase: Phase,
-    started: Instant,
+    /// Nobody waits for it: it goes on only while no request is being served.
+    pub is_idle: bool,
+    /// It goes on though a request has arrived.
+    pub is_finishing: bool,
+    /// Nothing of it is in flight, and something has to happen before it goes on.
+    pub is_paused: bool,
+    reason: Reason,
+    /// Reads of its band are served while it runs.
+    pub serves_reads: bool,
+    /// The firmware has taken its time.
+    is_overhead_over: bool,
+    /// When it last began or went on, and how long it had run before.
+    since: Instant,
+    ran: Duration,
     /// Brings home what only the scratch band holds, and merges nothing.
     pub is_restore: bool,
     /// The blocks of the band that are rewritten: these from this offset.
     pub from: u64,
     pub blocks: u64,
+    /// Steps of the present phase: blocks to move, or runs of the log to gather. Those before
+    /// `next` have been sent off.
+    pub next: u64,
+    pub end: u64,
     /// Positions before it are merged; later ones were appended meanwhile and stay in the log.
     pub gathered_before: u64,
     /// The lowest log position that is still to be read.
     pub hold: Option<u64>,
     pub outstanding: u32,
+    /// Of these, steps of the present phase.
+    pub steps_in_flight: u32,
+    /// The later of two chunks has ended before the earlier: a third might reach the tracks that
+    /// the earlier one destroys.
+    pub is_out_of_order: bool,
     result: Result<(), IoError>,
     /// As long as the longest band, so that every rewrite uses the same memory.
     pub buffer: BufferSlice,
@@ -88,9 +128,14 @@ pub(super) struct Salvage {
 }
 
 impl Rewrite {
-    /// True before anything was read: no write may begin.
+    /// True before anything was read.
     pub fn is_draining(&self) -> bool {
         matches!(self.phase, Phase::Draining | Phase::Overhead)
+    }
+
+    /// True while no write may begin: the rewrite waits for those in flight to end.
+    pub fn holds_writes(&self) -> bool {
+        self.is_draining() && !self.is_idle
     }
 
     /// True when the rewrite will take a block of its band at this position out of the log.
@@ -101,40 +146,71 @@ impl Rewrite {
 
 impl PersistentCache {
     /// Begins to rewrite a band; first of all the one that only the scratch band holds, if any.
-    pub(super) fn start_rewrite(&mut self, band: BandId, ctx: &mut Context<'_>) {
+    pub(super) fn start_rewrite(&mut self, band: BandId, reason: Reason, ctx: &mut Context<'_>) {
         let band = self.salvage.map_or(band, |salvage| salvage.band);
         self.rewrite = Some(Rewrite {
             band,
             phase: Phase::Draining,
-            started: ctx.now(),
+            is_idle: reason == Reason::Idle,
+            is_finishing: false,
+            is_paused: false,
+            reason,
+            serves_reads: (reason == Reason::Idle || self.settings.blocking.slice.is_some())
+                && self.settings.rewrite == RewriteMethod::CopyThenHome,
+            is_overhead_over: self.settings.rewrite_overhead == Duration::ZERO,
+            since: ctx.now(),
+            ran: Duration::ZERO,
             is_restore: self.salvage.is_some(),
             from: 0,
             blocks: 0,
+            next: 0,
+            end: 0,
             gathered_before: 0,
             hold: None,
             outstanding: 0,
+            steps_in_flight: 0,
+            is_out_of_order: false,
             result: Ok(()),
             buffer: BufferSlice::EMPTY,
             note: BufferSlice::EMPTY,
         });
     }
 
+    /// The rewrite; only called while there is one.
+    pub(super) fn rewriting(&self) -> Rewrite {
+        self.rewrite.expect("a rewrite in progress")
+    }
+
     /// Reads the band once nothing that matters to it is in flight. True when the rewrite turned
     /// out to be needless.
     pub(super) fn begin_rewrite_when_drained(&mut self, ctx: &mut Context<'_>) -> bool {
-        let Some(rewrite) = &mut self.rewrite else {
+        let Some(rewrite) = &self.rewrite else {
             return false;
         };
-        let busy = self.writes_in_flight > 0 || self.home_reads.contains(&rewrite.band);
-        if rewrite.phase != Phase::Draining || busy {
+        if rewrite.phase != Phase::Draining || rewrite.is_paused {
             return false;
         }
-        let band = rewrite.band;
-        if self.rewrite_must_wait(band, ctx) {
+        if !self.may_go_on(ctx) {
+            self.interrupt_rewrite(ctx);
+            return false;
+        }
+        if self
+            .durable
+            .as_ref()
+            .is_some_and(|it| it.failure().is_some())
+        {
+            let rewrite = self.rewriting();
+            self.give_up_rewrite(&rewrite, ctx);
+            self.resume_reads(ctx);
+            return false;
+        }
+        let band = self.rewriting().band;
+        let busy = self.writes_in_flight > 0 || self.home_reads.contains(&band);
+        if busy || self.rewrite_must_wait(band, ctx) {
             return false;
         }
         let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
-        if self.settings.rewrite_overhead > Duration::ZERO {
+        if !rewrite.is_overhead_over {
             rewrite.phase = Phase::Overhead;
             let end = ctx.now() + self.settings.rewrite_overhead;
             self.set_timer(Timer::Overhead, end, ctx);
@@ -144,25 +220,43 @@ impl PersistentCache {
     }
 
     /// The firmware has taken its time.
-    pub(super) fn end_of_overhead(&mut self, ctx: &mut Context<'_>) {
-        if self
-            .rewrite
-            .is_some_and(|rewrite| rewrite.phase == Phase::Overhead)
+    pub(super) fn end_of_overhead(&mut self) {
+        if let Some(rewrite) = &mut self.rewrite
+            && rewrite.phase == Phase::Overhead
         {
-            self.read_band(ctx);
+            rewrite.phase = Phase::Draining;
+            rewrite.is_overhead_over = true;
         }
+    }
+
+    /// Nothing of the rewrite is in flight and it has to wait.
+    pub(super) fn pause(&mut self, ctx: &mut Context<'_>) {
+        let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
+        rewrite.is_paused = true;
+        rewrite.ran += ctx.now().since(rewrite.since);
+    }
+
+    /// Lets a paused rewrite go on if it may; false when there is none.
+    pub(super) fn resume_rewrite(&mut self, ctx: &mut Context<'_>) -> bool {
+        if !self.rewrite.is_some_and(|rewrite| rewrite.is_paused) || !self.may_go_on(ctx) {
+            return false;
+        }
+        let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
+        rewrite.is_paused = false;
+        rewrite.since = ctx.now();
+        if !rewrite.is_draining() {
+            self.go_on(ctx);
+        }
+        self.rewrite.is_none_or(|rewrite| !rewrite.is_paused)
     }
 
     /// Decides what is merged and reads the band; false when there is nothing to merge any more.
     fn read_band(&mut self, ctx: &mut Context<'_>) -> bool {
-        let mut rewrite = self.rewrite.expect("a rewrite in progress");
+        let mut rewrite = self.rewriting();
         let whole = self.bands.extent_of(rewrite.band);
         self.gathered.clear();
-        let source = match self.salvage {
-            Some(salvage) => {
-                (rewrite.from, rewrite.blocks) = (salvage.from, salvage.blocks);
-                Extent::new(self.layout.areas().scratch.start.0, salvage.blocks)
-            }
+        match self.salvage {
+            Some(salvage) => (rewrite.from, rewrite.blocks) = (salvage.from, salvage.blocks),
             None => {
                 self.gathered.extend(self.log.map().pieces(whole));
                 let Some(lowest) = self.gathered.first() else {
@@ -194,71 +288,72 @@ impl PersistentCache {
                 });
                 rewrite.gathered_before = self.log.tail();
                 rewrite.hold = self.gathered.first().map(|piece| piece.position);
-                self.layout.home(rewrite.band, rewrite.from, rewrite.blocks)
+                if rewrite.is_idle {
+                    cut_pieces(&mut self.gathered, self.chunk_blocks);
+                }
             }
-        };
+        }
         rewrite.buffer = ctx.allocate(self.bands.largest());
-        rewrite.phase = Phase::Reading;
+        (rewrite.phase, rewrite.next, rewrite.end) = (Phase::Reading, 0, rewrite.blocks);
         if self.durable.is_some() {
             self.rewrite = Some(rewrite);
-            self.read_band_durably(&rewrite, source, ctx);
+            self.read_band_durably(&rewrite, ctx);
             return true;
         }
-        rewrite.note = ctx.allocate(crate::units::BlockCount(1));
+        rewrite.note = ctx.allocate(BlockCount(1));
         self.rewrite = Some(rewrite);
-        let buffer = rewrite.buffer.part(0, rewrite.blocks);
-        self.issue_for_rewrite(Operation::Read, source, buffer, Cause::Cleaning, ctx);
+        self.go_on(ctx);
         true
     }
 
-    pub(super) fn issue_for_rewrite(
+    /// An operation of the rewrite has finished.
+    pub(super) fn rewrite_part_done(
         &mut self,
-        operation: Operation,
-        extent: Extent,
-        buffer: BufferSlice,
-        cause: Cause,
+        end: u64,
+        result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        self.rewrite
-            .as_mut()
-            .expect("a rewrite in progress")
-            .outstanding += 1;
-        self.issue(Part::Rewrite, operation, extent, buffer, cause, ctx);
-    }
-
-    /// An operation of the rewrite has finished; the last one of its phase begins the next phase.
-    pub(super) fn rewrite_part_done(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
         rewrite.outstanding -= 1;
+        rewrite.steps_in_flight -= u32::from(end != NO_STEP);
+        rewrite.is_out_of_order = rewrite.steps_in_flight > 0 && end == rewrite.next;
         rewrite.result = rewrite.result.and(result);
-        if rewrite.outstanding > 0 {
-            return;
+        match rewrite.result {
+            Ok(()) => self.go_on(ctx),
+            Err(error) if rewrite.outstanding == 0 => self.fail_rewrite(error, ctx),
+            Err(_) => {}
         }
-        if let Err(error) = rewrite.result {
-            return self.fail_rewrite(error, ctx);
-        }
-        let is_restore = rewrite.is_restore;
+    }
+
+    /// The present phase is done: the next one begins, unless reads that go where it writes are
+    /// in flight.
+    pub(super) fn end_phase(&mut self, ctx: &mut Context<'_>) {
+        let rewrite = self.rewriting();
         let copies = self.settings.rewrite == RewriteMethod::CopyThenHome;
         let durably = self.durable.is_some();
+        // The scratch band may hold the only copy of a band whose record will never be durable.
+        if let Some(error) = self.durable.as_ref().and_then(|durable| durable.failure()) {
+            return self.fail_rewrite(error, ctx);
+        }
         match rewrite.phase {
             Phase::Draining | Phase::Overhead => unreachable!("nothing is in flight yet"),
-            Phase::FlushingScratch | Phase::FlushingHome => {
-                unreachable!("the journal's flush is its own")
-            }
-            Phase::Reading if durably => {
-                if !is_restore {
+            Phase::Reading => {
+                if !rewrite.is_restore {
                     ctx.count(Counter::BandBlocksRead, rewrite.blocks);
                 }
-                self.band_read_durably(ctx);
-            }
-            Phase::Reading if is_restore => self.write_home(ctx),
-            Phase::Reading => {
-                ctx.count(Counter::BandBlocksRead, rewrite.blocks);
-                self.gather(ctx);
+                match (durably, rewrite.is_restore) {
+                    (true, _) => self.band_read_durably(ctx),
+                    (false, true) => self.write_home(ctx),
+                    (false, false) => self.gather(ctx),
+                }
             }
             Phase::Gathering => {
-                rewrite.hold = None;
-                if durably {
+                self.rewrite.as_mut().expect("a rewrite in progress").hold = None;
+                // What the scratch band held last may still be being read.
+                let covered = self.scratch_band;
+                if copies && covered.is_some_and(|band| self.home_reads.contains(&band)) {
+                    self.pause(ctx);
+                } else if durably {
                     self.write_scratch_durably(ctx);
                 } else if copies {
                     self.write_scratch(ctx);
@@ -273,7 +368,24 @@ impl PersistentCache {
                 }
                 self.write_note(Note::ScratchComplete, Phase::NotingScratch, ctx);
             }
-            Phase::NotingScratch => self.write_home(ctx),
+            // From here on the band is read from the scratch band, with the new checksums.
+            Phase::FlushingScratch | Phase::NotingScratch
+                if self.salvage.is_none() && self.home_reads.contains(&rewrite.band) =>
+            {
+                self.pause(ctx);
+            }
+            Phase::FlushingScratch => self.scratch_flushed(ctx),
+            Phase::NotingScratch => {
+                if !durably && rewrite.serves_reads {
+                    self.salvage = Some(Salvage {
+                        band: rewrite.band,
+                        from: rewrite.from,
+                        blocks: rewrite.blocks,
+                    });
+                }
+                self.scratch_band = Some(rewrite.band);
+                self.write_home(ctx);
+            }
             Phase::WritingHome => {
                 ctx.count(Counter::BandBlocksWritten, rewrite.blocks);
                 if durably {
@@ -284,7 +396,7 @@ impl PersistentCache {
                     self.complete_rewrite(ctx);
                 }
             }
-            Phase::NotingHome => self.complete_rewrite(ctx),
+            Phase::FlushingHome | Phase::NotingHome => self.complete_rewrite(ctx),
         }
     }
 
@@ -292,7 +404,7 @@ impl PersistentCache {
     /// the disk may choose their order. Zeroed ranges go home as zeroes: nothing of what was
     /// zeroed is left on the disk then.
     pub(super) fn gather(&mut self, ctx: &mut Context<'_>) {
-        let rewrite = self.enter(Phase::Gathering);
+        let rewrite = self.enter(Phase::Gathering, self.gathered.len() as u64);
         self.expect_gathered(&rewrite);
         let band = self.bands.extent_of(rewrite.band);
         let start = band.start.0 + rewrite.from;
@@ -302,55 +414,25 @@ impl PersistentCache {
             let part = rewrite.buffer.part(zeroed.start.0 - start, zeroed.blocks.0);
             ctx.zero(part);
         }
-        let gathered = core::mem::take(&mut self.gathered);
-        // Writes that came one after another in address order are one run of slots.
-        let adjoin = |a: &Piece, b: &Piece| {
-            a.extent.end() == b.extent.start && a.position + a.extent.blocks.0 == b.position
-        };
-        for run in gathered.chunk_by(adjoin) {
-            let (first, last) = (run[0], run[run.len() - 1]);
-            let mut next = first.position;
-            let end = last.position + last.extent.blocks.0;
-            while next < end {
-                let slots = self.log_extent_to(next, end);
-                let skipped = next - first.position;
-                let from = first.extent.start.0 + skipped - start;
-                let part = rewrite.buffer.part(from, slots.blocks.0);
-                self.issue_for_rewrite(Operation::Read, slots, part, Cause::Cleaning, ctx);
-                next += slots.blocks.0;
-            }
-        }
-        self.gathered = gathered;
+        self.go_on(ctx);
     }
 
     fn write_scratch(&mut self, ctx: &mut Context<'_>) {
-        let rewrite = self.enter(Phase::WritingScratch);
-        let scratch = Extent::new(self.layout.areas().scratch.start.0, rewrite.blocks);
-        let buffer = rewrite.buffer.part(0, rewrite.blocks);
-        self.issue_for_rewrite(
-            Operation::WRITE_DURABLE,
-            scratch,
-            buffer,
-            Cause::Cleaning,
-            ctx,
-        );
+        self.enter(Phase::WritingScratch, self.rewriting().blocks);
+        self.go_on(ctx);
     }
 
     pub(super) fn write_home(&mut self, ctx: &mut Context<'_>) {
-        let rewrite = self.enter(Phase::WritingHome);
-        let operation = if self.durable.is_some() {
-            Operation::WRITE
-        } else {
+        let rewrite = self.rewriting();
+        if self.durable.is_none() {
             self.raise_write_pointer(rewrite.band);
-            Operation::WRITE_DURABLE
-        };
+        }
         let mut blocks = rewrite.blocks;
         if ctx.is_planted(PlantedBug::OverlapNotRestored) {
             blocks = self.blocks_to_last_dirty_track(&rewrite);
         }
-        let home = self.layout.home(rewrite.band, rewrite.from, blocks);
-        let buffer = rewrite.buffer.part(0, blocks);
-        self.issue_for_rewrite(operation, home, buffer, Cause::Cleaning, ctx);
+        self.enter(Phase::WritingHome, blocks);
+        self.go_on(ctx);
     }
 
     /// Blocks up to the end of the last track with a merged block.
@@ -367,7 +449,7 @@ impl PersistentCache {
 
     /// Records how far the rewrite has come, in the next block of the metadata track.
     fn write_note(&mut self, note: Note, phase: Phase, ctx: &mut Context<'_>) {
-        let rewrite = self.enter(phase);
+        let rewrite = self.enter(phase, 0);
         let words = [
             NOTE_MAGIC,
             self.notes,
@@ -394,25 +476,26 @@ impl PersistentCache {
         self.issue_for_rewrite(durable, place, rewrite.note, Cause::Metadata, ctx);
     }
 
-    pub(super) fn enter(&mut self, phase: Phase) -> Rewrite {
+    /// Begins a phase of so many steps.
+    pub(super) fn enter(&mut self, phase: Phase, steps: u64) -> Rewrite {
         let rewrite = self.rewrite.as_mut().expect("a rewrite in progress");
-        rewrite.phase = phase;
+        (rewrite.phase, rewrite.next, rewrite.end) = (phase, 0, steps);
         *rewrite
     }
 
     /// The band is whole at home: what was merged leaves the log.
     pub(super) fn complete_rewrite(&mut self, ctx: &mut Context<'_>) {
-        let rewrite = self.rewrite.expect("a rewrite in progress");
+        let rewrite = self.rewriting();
         if self.durable.is_some() {
             self.record_home(&rewrite, ctx);
         }
-        if rewrite.is_restore {
-            self.salvage = None;
-        } else {
+        self.salvage = None;
+        if !rewrite.is_restore {
             let merged: u64 = self.gathered.iter().map(|g| g.extent.blocks.0).sum();
             ctx.count(Counter::PersistentCacheMergedBlocks, merged);
             ctx.count(Counter::BandsRewritten, 1);
-            ctx.count(Counter::BandRewriteNs, ctx.now().since(rewrite.started).0);
+            let ran = rewrite.ran + ctx.now().since(rewrite.since);
+            ctx.count(Counter::BandRewriteNs, ran.0);
             let band = self.bands.extent_of(rewrite.band);
             let mut before = rewrite.gathered_before;
             if ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) {
@@ -428,22 +511,36 @@ impl PersistentCache {
     /// Leaves everything in the log and fails the write that waits for room. If the band was being
     /// written, its good copy is the one in the scratch band.
     pub(super) fn fail_rewrite(&mut self, error: IoError, ctx: &mut Context<'_>) {
-        let rewrite = self.rewrite.expect("a rewrite in progress");
+        let rewrite = self.rewriting();
         let copies = self.settings.rewrite == RewriteMethod::CopyThenHome;
-        if copies && rewrite.phase == Phase::WritingHome && self.durable.is_none() {
-            self.salvage = Some(Salvage {
-                band: rewrite.band,
-                from: rewrite.from,
-                blocks: rewrite.blocks,
-            });
+        if copies && self.durable.is_none() {
+            self.salvage = match rewrite.phase {
+                Phase::WritingHome => Some(Salvage {
+                    band: rewrite.band,
+                    from: rewrite.from,
+                    blocks: rewrite.blocks,
+                }),
+                // The band is complete at home: only the note is not.
+                Phase::NotingHome => None,
+                _ => self.salvage,
+            };
         }
-        self.release_buffers(&rewrite, ctx);
-        self.end_rewrite();
-        if let Some(job) = self.queue.pop_front() {
+        self.give_up_rewrite(&rewrite, ctx);
+        self.end_blocking();
+        self.idle_clock.has_failed = true;
+        if rewrite.reason == Reason::Room
+            && let Some(job) = self.queue.pop_front()
+        {
             self.jobs[job as usize].result = Err(error);
             self.all_issued(job, ctx);
         }
         self.resume_reads(ctx);
+    }
+
+    /// Forgets a rewrite of which nothing is in flight. Its entries stay in the log.
+    pub(super) fn give_up_rewrite(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
+        self.release_buffers(rewrite, ctx);
+        self.end_rewrite();
     }
 
     fn release_buffers(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
@@ -458,11 +555,27 @@ impl PersistentCache {
     }
 
     /// Reads that waited for the band find it whole.
-    fn resume_reads(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn resume_reads(&mut self, ctx: &mut Context<'_>) {
         let mut reads = core::mem::take(&mut self.waiting_reads);
         for job in reads.drain(..) {
             self.start_read(job, ctx);
         }
         self.waiting_reads = reads;
+    }
+}
+
+/// Cuts pieces of the log into parts of at most `blocks` blocks.
+fn cut_pieces(pieces: &mut Vec<Piece>, blocks: u64) {
+    let whole = core::mem::take(pieces);
+    for piece in whole {
+        let mut done = 0;
+        while done < piece.extent.blocks.0 {
+            let part = blocks.min(piece.extent.blocks.0 - done);
+            pieces.push(Piece {
+                extent: Extent::new(piece.extent.start.0 + done, part),
+                position: piece.position + done,
+            });
+            done += part;
+        }
     }
 }

@@ -38,6 +38,80 @@ pub enum RewriteExtent {
     FromFirstDirty,
 }
 
+/// Which band is cleaned next in idle time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// That of the oldest live block in the log.
+    Fifo,
+    /// The one with the most live blocks in the log; of several the lowest.
+    MostDirty,
+    /// The lowest with a live block in the log.
+    Lba,
+}
+
+/// What idle cleaning does when a request arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnArrival {
+    /// It stops at the next chunk, unless what is left of the band is estimated to take no longer
+    /// than [`IdleCleaning::finish_within`].
+    FinishIfShort,
+    /// It stops at once: chunks in flight are done anew.
+    Abort,
+    /// It stops at the next chunk.
+    FinishChunk,
+    /// It finishes the band whose reading has begun.
+    FinishBand,
+}
+
+/// How bands are cleaned while no request is being served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdleCleaning {
+    /// Time since the last request was answered after which cleaning begins: 250 ms on the
+    /// ST8000AS0022 (Idler, IEEE TC 2020, table 1).
+    pub after: Duration,
+    /// Which band comes next.
+    pub victim: Victim,
+    /// What happens when a request arrives.
+    pub on_arrival: OnArrival,
+    /// Longest estimated rest of a band that is finished though a request has arrived.
+    pub finish_within: Duration,
+    /// Whether the next idle period goes on where the last one was interrupted; otherwise it
+    /// begins anew (an ablation).
+    pub resumes: bool,
+    /// Longest operation of a clean, so that a request never waits long for one. Two are under
+    /// way at a time. At most a quarter of the shortest track is used, so that none of the two
+    /// can destroy the other.
+    pub chunk_blocks: BlockCount,
+    /// What a chunk takes on the medium, for estimates.
+    pub chunk_time: Duration,
+}
+
+impl IdleCleaning {
+    /// Fifo, finishing what is left within 100 ms, going on where it was interrupted.
+    pub fn new(after: Duration, chunk_blocks: BlockCount, chunk_time: Duration) -> IdleCleaning {
+        IdleCleaning {
+            after,
+            victim: Victim::Fifo,
+            on_arrival: OnArrival::FinishIfShort,
+            finish_within: Duration::from_ms(100),
+            resumes: true,
+            chunk_blocks,
+            chunk_time,
+        }
+    }
+}
+
+/// How bands are cleaned when a write has no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockingCleaning {
+    /// Once begun, it goes on until no more of the slots, and no more of the entries, are in use
+    /// than this share in thousandths; 1000 makes only as much room as a write needs.
+    pub low_permille: u32,
+    /// Longest cleaning between two requests that can be served, which wait for it; with `None`
+    /// they are served at once.
+    pub slice: Option<Duration>,
+}
+
 /// What can be set on a [`PersistentCache`](super::PersistentCache).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PersistentCacheSettings {
@@ -60,6 +134,10 @@ pub struct PersistentCacheSettings {
     /// Time the firmware takes for each band rewrite beside its disk operations: a calibrated
     /// parameter of a drive.
     pub rewrite_overhead: Duration,
+    /// How bands are cleaned for want of room.
+    pub blocking: BlockingCleaning,
+    /// How bands are cleaned in idle time; `None` cleans only for want of room.
+    pub idle: Option<IdleCleaning>,
     /// What the drive does to keep its map over a power cut.
     pub map_journal: MapJournalSettings,
     /// How the map outlives a crash; `None` keeps it until the translation is dropped.
@@ -80,6 +158,11 @@ impl PersistentCacheSettings {
             rewrite_extent: RewriteExtent::Band,
             packet_blocks_max: BlockCount(128),
             rewrite_overhead: Duration::ZERO,
+            blocking: BlockingCleaning {
+                low_permille: 1000,
+                slice: None,
+            },
+            idle: None,
             map_journal: MapJournalSettings::default(),
             durability: None,
         }
@@ -99,6 +182,9 @@ impl PersistentCacheSettings {
         }
         if !(1..=blocks_max).contains(&self.packet_blocks_max.0) {
             return Err(LayoutError::PacketLength(self.packet_blocks_max));
+        }
+        if self.idle.is_some_and(|idle| idle.chunk_blocks.0 == 0) {
+            return Err(LayoutError::NoChunk);
         }
         let log_per_flush = self.map_journal.log_per_flush;
         if log_per_flush >= self.log_blocks {
@@ -129,6 +215,8 @@ pub enum LayoutError {
     NoEntries,
     /// A packet is empty or too long for an entry.
     PacketLength(BlockCount),
+    /// A clean that can be interrupted is made of empty chunks.
+    NoChunk,
     /// The record of one flush fills the log.
     LogPerFlush(BlockCount),
     /// There is no band.
@@ -171,6 +259,9 @@ impl fmt::Display for LayoutError {
                 "a packet of {blocks:?} is not between 1 and {} blocks",
                 super::log::PACKET_BLOCKS_MAX
             ),
+            LayoutError::NoChunk => {
+                f.write_str("a clean needs chunks of at least one block to be interrupted between")
+            }
             LayoutError::LogPerFlush(blocks) => write!(
                 f,
                 "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \

@@ -10,6 +10,10 @@ use crate::units::Instant;
 pub(super) enum Timer {
     /// The end of the firmware's share of a band rewrite.
     Overhead,
+    /// The beginning of idle time.
+    Idle,
+    /// The end of a slice of cleaning.
+    Slice,
     /// The end of a stall of the map's journal.
     Stall,
     /// The end of the firmware's share of the record of a flush.

@@ -3,6 +3,7 @@
 use super::durable::{SUPERSEDES_NOTHING, Zeroed};
 use super::log::{Holds, LBA_MAX, Room};
 use super::persistent_cache::{Job, Part, PersistentCache};
+use super::rewrite::Reason;
 use super::settings::UpdateMethod;
 use crate::counters::{Counter, Gauge};
 use crate::extent::Extent;
@@ -26,10 +27,11 @@ impl PersistentCache {
         self.checkpoint_when_due(ctx);
         loop {
             while let Some(&job) = self.queue.front() {
-                if !self.proceed_with(job, ctx) {
+                if !self.is_turn(ctx) || !self.proceed_with(job, ctx) {
                     break;
                 }
                 self.queue.pop_front();
+                self.take_turn(job);
                 self.all_issued(job, ctx);
             }
             // A rewrite that turns out to be needless may have been what a write waited for.
@@ -47,12 +49,17 @@ impl PersistentCache {
             }
             _ => {}
         }
+        self.gauge_use(ctx);
+    }
+
+    /// Tells how much of both resources is in use.
+    pub(super) fn gauge_use(&self, ctx: &mut Context<'_>) {
         ctx.gauge(Gauge::PersistentCacheUsedBlocks, self.log.used());
         ctx.gauge(Gauge::PersistentCacheEntries, self.log.map().entries());
     }
 
     /// Issues what can be issued of a write; true when that is all of it.
-    fn proceed_with(&mut self, job: u32, ctx: &mut Context<'_>) -> bool {
+    pub(super) fn proceed_with(&mut self, job: u32, ctx: &mut Context<'_>) -> bool {
         loop {
             let entry = self.jobs[job as usize];
             let whole = entry.request.extent;
@@ -65,7 +72,7 @@ impl PersistentCache {
                 return true;
             }
             // The rewrite waits for the writes in flight, so no further one may begin.
-            if self.rewrite.as_ref().is_some_and(|r| r.is_draining()) {
+            if self.rewrite.as_ref().is_some_and(|r| r.holds_writes()) {
                 return false;
             }
             if self.holds_writes() || self.stalls(ctx) {
@@ -140,12 +147,18 @@ impl PersistentCache {
                 Progress::Issued(blocks)
             }
             Room::AfterRewrite(oldest) => {
-                if self.rewrite.is_none() {
-                    self.start_rewrite(self.bands.band_of(oldest), ctx);
+                self.begin_blocking(ctx);
+                match self.rewrite {
+                    None => self.start_rewrite(self.bands.band_of(oldest), Reason::Room, ctx),
+                    Some(_) => self.press_rewrite(),
                 }
                 Progress::Waits
             }
-            Room::AfterRead => Progress::Waits,
+            Room::AfterRead => {
+                // It may be the rewrite that reads the oldest slot.
+                self.press_rewrite();
+                Progress::Waits
+            }
             Room::AfterFlush => {
                 self.flush_for_slots(ctx);
                 Progress::Waits
@@ -180,6 +193,7 @@ impl PersistentCache {
         if self.rewrite.as_ref().is_some_and(|r| r.drops(position))
             && self.gathered.iter().any(|g| g.extent.overlaps(extent))
         {
+            self.press_rewrite();
             return Progress::Waits;
         }
         ctx.count(Counter::PersistentCacheUpdatedBlocks, extent.blocks.0);
@@ -230,7 +244,7 @@ impl PersistentCache {
     }
 
     /// Which slots must not be used again yet.
-    fn holds_now(&self, ctx: &Context<'_>) -> Holds {
+    pub(super) fn holds_now(&self, ctx: &Context<'_>) -> Holds {
         let gather = self.rewrite.as_ref().and_then(|rewrite| rewrite.hold);
         Holds {
             position: self.holds.iter().copied().chain(gather).min(),

@@ -1,10 +1,14 @@
 //! A hostile little world for stacks: memory disks that finish operations in any order and take
 //! effect at any moment in between, and a host that checks every block it reads.
 
+#[path = "memory_disk.rs"]
+mod memory_disk;
+
+pub use memory_disk::{Medium, MemoryDisk};
+
 use imbrex_core::buffer::{Buffers, ContentKind, Stamp};
-use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
+use imbrex_core::disk::Disk;
 use imbrex_core::engine::{Clock, Engine, Frontend};
-use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::rng::Rng;
@@ -13,230 +17,6 @@ use imbrex_core::units::{Instant, Lba};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// What one memory disk holds, and what of it a power cut would take.
-#[derive(Default)]
-pub struct Medium {
-    /// Blocks by physical address; a missing one is zero.
-    pub blocks: BTreeMap<u64, Stamp>,
-    /// Completed writes that no flush has covered yet, by number.
-    pub volatile: Vec<u64>,
-    /// Writes completed so far.
-    pub writes: u64,
-    /// Every write in the order of submission, for tests that compare sequences.
-    pub write_log: Vec<Extent>,
-    /// Every read, likewise.
-    pub read_log: Vec<Extent>,
-    /// Operations that failed so far; see [`MemoryDisk::failing`].
-    pub faults: u64,
-    /// True for a shingled medium; see [`MemoryDisk::destructive`].
-    overlap: bool,
-}
-
-/// A disk without mechanics, as unhelpful as its contract allows.
-pub struct MemoryDisk {
-    geometry: Geometry,
-    medium: Rc<RefCell<Medium>>,
-    rng: Rng,
-    queue: Vec<Pending>,
-    /// Longest time an operation may take; 0 makes every operation instant and in order.
-    latency_max_ns: u64,
-    serial: u64,
-    /// One in so many of the first so many operations fails; none when zero.
-    faults: (u64, u64),
-}
-
-struct Pending {
-    finish: Instant,
-    serial: u64,
-    op: DiskOp,
-    executed: bool,
-    fails: bool,
-    volatile_covered: Vec<u64>,
-}
-
-impl MemoryDisk {
-    pub fn new(geometry: Geometry, seed: u64, latency_max_ns: u64) -> MemoryDisk {
-        MemoryDisk {
-            geometry,
-            medium: Rc::default(),
-            rng: Rng::new(seed, 77),
-            queue: Vec::new(),
-            latency_max_ns,
-            serial: 0,
-            faults: (0, 0),
-        }
-    }
-
-    /// Makes about one in `one_in` of the first `operations` operations fail. A write that fails
-    /// leaves nothing readable where it was going.
-    pub fn failing(self, one_in: u64, operations: u64) -> MemoryDisk {
-        MemoryDisk {
-            faults: (one_in, operations),
-            ..self
-        }
-    }
-
-    /// Makes the medium a shingled one: the geometry's track table says which tracks overlap, and
-    /// a write destroys all of every track that it overlaps.
-    pub fn destructive(self) -> MemoryDisk {
-        assert!(
-            self.geometry.tracks.is_some(),
-            "a shingled medium has tracks"
-        );
-        self.medium.borrow_mut().overlap = true;
-        self
-    }
-
-    pub fn medium(&self) -> Rc<RefCell<Medium>> {
-        Rc::clone(&self.medium)
-    }
-
-    fn execute(&mut self, op: &DiskOp, fails: bool, buffers: &mut Buffers) {
-        let medium = &mut *self.medium.borrow_mut();
-        let write = matches!(op.operation, Operation::Write { .. });
-        if fails && write {
-            destroy_overlapped(medium, &self.geometry, op.extent);
-            for block in op.extent.start.0..op.extent.end().0 {
-                medium.blocks.insert(block, Stamp::DESTROYED);
-            }
-        }
-        if fails {
-            return;
-        }
-        match op.operation {
-            Operation::Read => {
-                let target = buffers.stamps_mut(op.buffer).expect("stamped buffers");
-                for (i, stamp) in target.iter_mut().enumerate() {
-                    let block = op.extent.start.0 + i as u64;
-                    *stamp = medium.blocks.get(&block).copied().unwrap_or(Stamp::ZERO);
-                }
-            }
-            Operation::Write { .. } | Operation::Zero { .. } => {
-                destroy_overlapped(medium, &self.geometry, op.extent);
-                let source = buffers.stamps(op.buffer).unwrap_or(&[]);
-                for i in 0..op.extent.blocks.0 {
-                    let stamp = source.get(i as usize).copied().unwrap_or(Stamp::ZERO);
-                    medium.blocks.insert(op.extent.start.0 + i, stamp);
-                }
-            }
-            Operation::Flush
-            | Operation::ZoneOpen
-            | Operation::ZoneClose
-            | Operation::ZoneReset
-            | Operation::ZoneFinish
-            | Operation::ZoneReport => {}
-        }
-    }
-}
-
-fn destroy_overlapped(medium: &mut Medium, geometry: &Geometry, extent: Extent) {
-    if !medium.overlap {
-        return;
-    }
-    let tracks = geometry
-        .tracks
-        .as_ref()
-        .expect("a shingled medium has tracks");
-    if extent.end().0 <= tracks.conventional_blocks.0 {
-        return;
-    }
-    let start = extent.start.0.max(tracks.conventional_blocks.0);
-    let first = tracks.track_of(start);
-    let last = tracks.track_of(extent.end().0 - 1);
-    for track in first + 1..(last + tracks.overlap_tracks + 1).min(tracks.tracks()) {
-        let lost = tracks.extent_of(track);
-        for block in lost.start.0..lost.end().0 {
-            medium.blocks.insert(block, Stamp::DESTROYED);
-        }
-    }
-}
-
-impl Disk for MemoryDisk {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
-        let early = self.latency_max_ns == 0 || self.rng.below(2) == 0;
-        let (one_in, operations) = self.faults;
-        let fails = self.serial < operations && self.rng.below(one_in) == 0;
-        if early {
-            self.execute(&op, fails, buffers);
-        }
-        let wait = if self.latency_max_ns == 0 {
-            0
-        } else {
-            self.rng.below(self.latency_max_ns)
-        };
-        let finish = Instant(now.0 + wait);
-        self.serial += 1;
-        let mut medium = self.medium.borrow_mut();
-        if matches!(op.operation, Operation::Write { .. }) {
-            medium.write_log.push(op.extent);
-        }
-        if op.operation == Operation::Read {
-            medium.read_log.push(op.extent);
-        }
-        let volatile_covered = medium.volatile.clone();
-        drop(medium);
-        let serial = self.serial;
-        self.queue.push(Pending {
-            finish,
-            serial,
-            op,
-            executed: early,
-            fails,
-            volatile_covered,
-        });
-    }
-
-    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
-        let due = self
-            .queue
-            .iter()
-            .enumerate()
-            .filter(|(_, pending)| pending.finish <= now);
-        let index = due
-            .min_by_key(|(_, pending)| (pending.finish, pending.serial))?
-            .0;
-        let pending = self.queue.remove(index);
-        if !pending.executed {
-            self.execute(&pending.op, pending.fails, buffers);
-        }
-        let mut medium = self.medium.borrow_mut();
-        if pending.fails {
-            medium.faults += 1;
-            return Some(DiskCompletion {
-                id: pending.op.id,
-                result: Err(IoError::Medium),
-            });
-        }
-        match pending.op.operation {
-            Operation::Write { durability } | Operation::Zero { durability, .. } => {
-                medium.writes += 1;
-                if durability == Durability::Cached {
-                    let number = medium.writes;
-                    medium.volatile.push(number);
-                }
-            }
-            Operation::Flush => {
-                medium
-                    .volatile
-                    .retain(|number| !pending.volatile_covered.contains(number));
-            }
-            _ => {}
-        }
-        Some(DiskCompletion {
-            id: pending.op.id,
-            result: Ok(()),
-        })
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        self.queue.iter().map(|pending| pending.finish).min()
-    }
-}
 
 /// Jumps to the next event.
 #[derive(Default)]
@@ -306,6 +86,10 @@ pub struct CheckingHost {
     /// With the number of faults before the request was sent.
     in_flight: BTreeMap<u64, (Expectation, u64)>,
     media: Vec<Rc<RefCell<Medium>>>,
+    /// Before which steps nothing is sent for how long after the last answer.
+    pauses: BTreeMap<usize, u64>,
+    /// Until when the present pause lasts.
+    pause_until: Option<Instant>,
     /// What went wrong first.
     pub failure: Option<String>,
 }
@@ -325,6 +109,8 @@ impl CheckingHost {
             tainted: BTreeSet::new(),
             in_flight: BTreeMap::new(),
             media,
+            pauses: BTreeMap::new(),
+            pause_until: None,
             failure: None,
         }
     }
@@ -367,14 +153,28 @@ impl CheckingHost {
 
 impl Frontend for CheckingHost {
     fn next_arrival(&self) -> Option<Instant> {
+        if self.pause_until.is_some() {
+            return self.pause_until;
+        }
+        let pauses = self.pauses.contains_key(&self.next) && !self.in_flight.is_empty();
         let ready = self.next < self.steps.len() && self.in_flight.len() < self.queue_depth;
-        ready.then_some(Instant::ZERO)
+        (ready && !pauses).then_some(Instant::ZERO)
     }
 
-    fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         if self.in_flight.len() >= self.queue_depth {
             return None;
         }
+        if self.pauses.contains_key(&self.next) && !self.in_flight.is_empty() {
+            return None;
+        }
+        if let Some(pause_ns) = self.pauses.remove(&self.next) {
+            self.pause_until = Some(Instant(now.0 + pause_ns));
+        }
+        if self.pause_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        self.pause_until = None;
         let step = *self.steps.get(self.next)?;
         let tag = self.next as u64;
         self.next += 1;
@@ -489,7 +289,7 @@ impl Frontend for CheckingHost {
     }
 
     fn finished(&self) -> bool {
-        self.next == self.steps.len() && self.in_flight.is_empty()
+        self.next == self.steps.len() && self.in_flight.is_empty() && self.pause_until.is_none()
     }
 }
 
@@ -502,11 +302,27 @@ pub fn play(
     queue_depth: usize,
 ) -> Result<Engine, String> {
     let media = disks.iter().map(MemoryDisk::medium).collect();
-    let disks = disks
-        .into_iter()
-        .map(|disk| Box::new(disk) as Box<dyn Disk>)
-        .collect();
-    play_on(stack, disks, media, steps, queue_depth)
+    play_on(stack, boxed(disks), media, steps, queue_depth)
+}
+
+/// Like [`play`], with pauses of so many nanoseconds before some steps, in which nothing is in
+/// flight for the host.
+pub fn play_with_pauses(
+    stack: Stack,
+    disks: Vec<MemoryDisk>,
+    steps: Vec<Step>,
+    queue_depth: usize,
+    pauses: BTreeMap<usize, u64>,
+) -> Result<Engine, String> {
+    let media = disks.iter().map(MemoryDisk::medium).collect();
+    let mut host = CheckingHost::new(with_a_last_look(&stack, steps), queue_depth, media);
+    host.pauses = pauses;
+    run(stack, boxed(disks), host)
+}
+
+fn boxed(disks: Vec<MemoryDisk>) -> Vec<Box<dyn Disk>> {
+    let boxed = |disk| Box::new(disk) as Box<dyn Disk>;
+    disks.into_iter().map(boxed).collect()
 }
 
 /// Like [`play`], over disks of any kind; `media` are those whose volatile writes and failures the
@@ -515,19 +331,28 @@ pub fn play_on(
     stack: Stack,
     disks: Vec<Box<dyn Disk>>,
     media: Vec<Rc<RefCell<Medium>>>,
-    mut steps: Vec<Step>,
+    steps: Vec<Step>,
     queue_depth: usize,
 ) -> Result<Engine, String> {
+    let host = CheckingHost::new(with_a_last_look(&stack, steps), queue_depth, media);
+    run(stack, disks, host)
+}
+
+/// The steps, and every block read once more at the end, from wherever it has ended up.
+fn with_a_last_look(stack: &Stack, mut steps: Vec<Step>) -> Vec<Step> {
     let blocks = stack.geometry().blocks.0;
     let last_look = (0..blocks).step_by(16);
     steps.extend(last_look.map(|b| Step::Read(Extent::new(b, 16.min(blocks - b)))));
+    steps
+}
+
+fn run(stack: Stack, disks: Vec<Box<dyn Disk>>, mut host: CheckingHost) -> Result<Engine, String> {
     let mut engine = Engine {
         stack,
         disks,
         buffers: Buffers::new(ContentKind::Stamped),
         in_flight_max: 64,
     };
-    let mut host = CheckingHost::new(steps, queue_depth, media);
     engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
     match host.failure.take() {
         Some(failure) => Err(failure),

@@ -28,6 +28,8 @@ mod journal_toy;
 mod journal_world;
 mod map_journal;
 mod persistent_cache;
+mod persistent_cache_blocking;
 mod persistent_cache_crash;
+mod persistent_cache_idle;
 mod recovery_reads;
 mod translation_damage;

@@ -175,7 +175,7 @@ fn loses_nothing_but_failed_writes_when_the_disk_fails() {
 }
 
 /// Streams, restarted and interrupted at any block, between random requests.
-fn streaming_steps(seed: u64, blocks: u64) -> Vec<Step> {
+pub fn streaming_steps(seed: u64, blocks: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed, 9);
     let random = random_steps(seed, 200, blocks, 12);
     let mut random = random.into_iter();

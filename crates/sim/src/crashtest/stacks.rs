@@ -13,9 +13,10 @@ use imbrex_core::operation::Durability;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
-    LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod,
 };
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BlockCount, Duration};
 use std::sync::Arc;
 
 /// The stacks by name; the first is the default.
@@ -66,7 +67,7 @@ fn build(name: &str, seed: u64) -> Parts {
         let geometry = Geometry::plain(blocks, Media::Conventional);
         (disk(&mut builder, "cmr", geometry), None)
     } else {
-        let ((layer, told), shingled) = translation(&mut rng);
+        let ((layer, told), shingled) = translation(&mut rng, seed);
         let smr = disk(&mut builder, "smr", shingled);
         let node = builder.layer(Box::new(layer), told, &[smr]);
         (node, Some(node))
@@ -130,9 +131,37 @@ fn cache_settings(name: &str, rng: &mut Rng) -> Option<CacheSettings> {
     })
 }
 
+/// How bands are cleaned for want of room: in half of all cases as little as possible and at once.
+fn blocking_cleaning(seed: u64) -> BlockingCleaning {
+    let mut rng = Rng::new(seed, 79);
+    let mut sometimes = |value: u64| (rng.below(2) == 0).then(|| rng.below(value));
+    BlockingCleaning {
+        low_permille: sometimes(1000).map_or(1000, |low| low as u32),
+        slice: sometimes(2_000_000).map(Duration),
+    }
+}
+
+/// How bands are cleaned in idle time: in half of all cases not at all.
+fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
+    let mut rng = Rng::new(seed, 73);
+    let on_arrival = match rng.below(4) {
+        0 => OnArrival::Abort,
+        1 => OnArrival::FinishBand,
+        2 => OnArrival::FinishIfShort,
+        _ => OnArrival::FinishChunk,
+    };
+    let after = Duration(1 + rng.below(100_000));
+    (rng.below(2) == 0).then(|| IdleCleaning {
+        on_arrival,
+        finish_within: Duration::from_ms(rng.below(100)),
+        resumes: rng.below(4) > 0,
+        ..IdleCleaning::new(after, BlockCount(1), Duration::from_us(20))
+    })
+}
+
 /// The translation over a disk whose conventional part is just large enough, so that the scratch
 /// band and all bands lie on tracks that overlap.
-fn translation(rng: &mut Rng) -> ((PersistentCache, Geometry), Geometry) {
+fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geometry) {
     let spread = BAND_BLOCKS / 2;
     let lengths: Vec<BlockCount> = (0..BANDS)
         .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
@@ -148,6 +177,8 @@ fn translation(rng: &mut Rng) -> ((PersistentCache, Geometry), Geometry) {
         rewrite: RewriteMethod::CopyThenHome,
         rewrite_extent,
         packet_blocks_max: BlockCount(8),
+        blocking: blocking_cleaning(seed),
+        idle: idle_cleaning(seed),
         durability: Some(DurabilitySettings {
             ring_blocks: 16 + rng.below(5),
             unflushed_blocks_max: 16 + rng.below(24),

@@ -4,6 +4,7 @@
 //! `docs/models`.
 
 mod arm;
+mod cleaning;
 mod contents;
 mod due;
 mod library;
@@ -22,6 +23,7 @@ mod write_cache;
 mod zones;
 
 pub use arm::Direction;
+pub use cleaning::{IdleAfter, IdleOnArrival, IdleResume, IdleVictim};
 pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
 pub use model::{

@@ -197,6 +197,16 @@ impl DriveModel {
         BlockCount::from_bytes_floor(self.capacity.0 / scale)
     }
 
+    /// What a block takes on the innermost track; zero where the drive does not state its length.
+    pub(crate) fn slowest_block_ns(&self) -> u64 {
+        let platters = self.platters.as_ref();
+        let track = platters.and_then(|platters| Some((platters.rpm, platters.inner_track?)));
+        track.map_or(0, |(rpm, track)| {
+            let blocks = track.0 / BLOCK_BYTES;
+            60_000_000_000 / rpm / blocks.max(1)
+        })
+    }
+
     /// Blocks the medium needs for `user` blocks of user capacity beside `conventional` blocks that
     /// do not overlap. On shingled media that includes the spare share and two scratch bands.
     pub fn physical_blocks(&self, user: BlockCount, conventional: BlockCount) -> BlockCount {

@@ -1,5 +1,6 @@
 //! How a drive-managed drive hides its shingles, as a drive file or a stack states it.
 
+use super::cleaning::{IdleAfter, IdleOnArrival, IdleResume, IdleVictim};
 use crate::quantity::{QuantityError, Size, SizeOrShare, Span};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,6 +28,30 @@ pub struct TranslationSettings {
     /// Time the firmware takes for a rewrite beside its disk operations: a calibrated parameter
     /// (docs/models/drive-managed.md).
     pub rewrite_overhead: Option<Span>,
+    /// Share of slots and of entries down to which cleaning for want of room goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocking_low: Option<f64>,
+    /// Longest cleaning for want of room between two requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocking_slice: Option<Span>,
+    /// Idle time after which bands are cleaned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_after: Option<IdleAfter>,
+    /// Longest time on the medium for which a request waits when it interrupts that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_chunk: Option<Span>,
+    /// Longest rest of a band that is finished though a request has arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_finish: Option<Span>,
+    /// Whether an interrupted clean goes on where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_resume: Option<IdleResume>,
+    /// Which band is cleaned next in idle time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_victim: Option<IdleVictim>,
+    /// What idle cleaning does when a request arrives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_on_arrival: Option<IdleOnArrival>,
     /// How long a stream must have been sequential before it may go round the log; 1 MiB when
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +86,14 @@ impl TranslationSettings {
             rewrite: self.rewrite.or(drive.rewrite),
             rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
             rewrite_overhead: self.rewrite_overhead.or(drive.rewrite_overhead),
+            blocking_low: self.blocking_low.or(drive.blocking_low),
+            blocking_slice: self.blocking_slice.or(drive.blocking_slice),
+            idle_after: self.idle_after.or(drive.idle_after),
+            idle_chunk: self.idle_chunk.or(drive.idle_chunk),
+            idle_finish: self.idle_finish.or(drive.idle_finish),
+            idle_resume: self.idle_resume.or(drive.idle_resume),
+            idle_victim: self.idle_victim.or(drive.idle_victim),
+            idle_on_arrival: self.idle_on_arrival.or(drive.idle_on_arrival),
             bypass_after: self.bypass_after.or(drive.bypass_after),
             journal_every_records: self.journal_every_records.or(drive.journal_every_records),
             journal_stall: self.journal_stall.or(drive.journal_stall),

@@ -83,6 +83,8 @@ struct PlannedTranslation {
     /// Capacity of the drive below, unscaled.
     drive_bytes: u64,
     durability: Option<DurabilitySettings>,
+    /// What a block takes on its innermost track.
+    block_ns: u64,
 }
 
 /// Puts a disk in the place of a simulated one.
@@ -199,6 +201,8 @@ impl Plan {
                 config.name, drive.model.name
             ))
         };
+        let check = settings.check_cleaning();
+        check.map_err(|what| ConfigError::words(format!("node `{}`: {what}", config.name)))?;
         let layout = settings.bands.ok_or_else(|| missing("bands"))?;
         let persistent_cache = settings
             .persistent_cache
@@ -214,6 +218,7 @@ impl Plan {
             node: config.name.clone(),
             drive_bytes: drive.model.capacity.bytes(),
             durability: config.durability(self.options.durable),
+            block_ns: drive.model.slowest_block_ns(),
         });
         Ok(())
     }
@@ -572,6 +577,8 @@ impl PlannedTranslation {
     fn layer_settings(&self, log_blocks: BlockCount, scale: u64) -> PersistentCacheSettings {
         let mut settings = layer_settings(&self.settings, log_blocks, scale);
         settings.durability = self.durability;
+        settings.blocking = self.settings.blocking_cleaning();
+        settings.idle = self.settings.idle_cleaning(self.block_ns);
         settings
     }
 }

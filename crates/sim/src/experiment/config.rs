@@ -2,11 +2,9 @@
 
 use super::drive_stack::{self_managed_drives, stack_of_drive};
 use super::durability;
-use crate::disk::{
-    Bands, Bypass, EntryLimit, HostManagedConfig, Rewrite, RewriteExtent, TranslationSettings,
-    Update,
-};
-use crate::quantity::{Size, SizeOrShare, Span};
+pub use super::translation_config::PersistentCacheConfig;
+use crate::disk::HostManagedConfig;
+use crate::quantity::{Size, SizeOrShare};
 use crate::toml_error::{self, TomlError, nearest};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +30,7 @@ pub enum NodeConfig {
     /// A leaf.
     Disk(DiskConfig),
     /// The drive-managed translation with a persistent cache.
-    PersistentCache(PersistentCacheConfig),
+    PersistentCache(Box<PersistentCacheConfig>),
     /// The zones of a host-managed drive.
     HostManaged(Box<HostManagedConfig>),
     /// A write-back cache on a second disk.
@@ -74,87 +72,6 @@ pub struct DiskConfig {
     pub backing: Option<String>,
     /// The drive's volatile write cache; as the model says when absent.
     pub write_cache: Option<bool>,
-}
-
-/// A drive-managed translation. What is absent is taken from the `[translation]` table of the
-/// drive below.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PersistentCacheConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The shingled disk.
-    pub below: String,
-    /// How the addresses are cut into bands.
-    pub bands: Option<Bands>,
-    /// Seed of a random band layout; the seed of the run when absent.
-    pub band_seed: Option<u64>,
-    /// Room of the log that takes random writes.
-    pub persistent_cache: Option<SizeOrShare>,
-    /// Extents that the log may hold.
-    pub entries: Option<EntryLimit>,
-    /// What a write does to an older entry for the same blocks.
-    pub update: Option<Update>,
-    /// Whether sequential streams go round the log.
-    pub bypass: Option<Bypass>,
-    /// How a band is rewritten.
-    pub rewrite: Option<Rewrite>,
-    /// Which part of it.
-    pub rewrite_extent: Option<RewriteExtent>,
-    /// Time the firmware takes for a rewrite beside its disk operations.
-    pub rewrite_overhead: Option<Span>,
-    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<bool>,
-    /// Blocks of the ring of its journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring_blocks: Option<u64>,
-    /// Blocks of data it may write without a flush.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unflushed_blocks_max: Option<u64>,
-    /// How long a stream must have been sequential before it may go round the log; 1 MiB when
-    /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bypass_after: Option<Size>,
-    /// After how many records of its map's journal the drive writes the map out; 0 for never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_every_records: Option<u64>,
-    /// How long writes wait for that at least ...
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_stall: Option<Span>,
-    /// ... and how much longer for each MiB of log that records of flushes took since the last time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_stall_per_mib: Option<Span>,
-    /// Room in the log that the record of a flush takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_per_flush: Option<Size>,
-    /// Time the firmware takes for a flush beside its disk operations: a calibrated parameter
-    /// (docs/models/drive-managed.md).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flush_overhead: Option<Span>,
-}
-
-impl PersistentCacheConfig {
-    /// What the node says, and what the drive says where the node is silent.
-    pub fn over(&self, drive: TranslationSettings) -> TranslationSettings {
-        TranslationSettings {
-            bands: self.bands,
-            persistent_cache: self.persistent_cache,
-            entries: self.entries,
-            update: self.update,
-            bypass: self.bypass,
-            rewrite: self.rewrite,
-            rewrite_extent: self.rewrite_extent,
-            rewrite_overhead: self.rewrite_overhead,
-            bypass_after: self.bypass_after,
-            journal_every_records: self.journal_every_records,
-            journal_stall: self.journal_stall,
-            journal_stall_per_mib: self.journal_stall_per_mib,
-            log_per_flush: self.log_per_flush,
-            flush_overhead: self.flush_overhead,
-        }
-        .or(drive)
-    }
 }
 
 /// A write-back cache.

@@ -16,6 +16,7 @@ mod rows;
 mod run;
 mod stated;
 mod sweep;
+mod translation_config;
 mod translation_settings;
 mod workload;
 mod zones;

@@ -100,7 +100,7 @@ impl Unseen {
         let entries = self.entries / SCALE;
         let mut small = job("small-writes", Direction::Write, 8192, entries * 5 / 2);
         small.size_bytes = Some(56_000_000_000 / SCALE / 8192 * 8192);
-        let fills = self.persistent_cache_bytes / SCALE >> 20;
+        let fills = (self.persistent_cache_bytes / SCALE) >> 20;
         let large = job("large-writes", Direction::Write, 1 << 20, fills + 200);
         let logs = [
             self.log(&drive, 1, &reads),

@@ -16,6 +16,7 @@ mod golden;
 )]
 mod harness;
 mod host_managed;
+mod idle_cleaning;
 mod report;
 mod simulate;
 mod traces;

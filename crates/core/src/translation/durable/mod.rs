@@ -163,6 +163,11 @@ impl Durable {
         self.journal.failure().or(self.failed)
     }
 
+    /// True when work in the background may begin.
+    pub fn is_running(&self) -> bool {
+        self.stage == Stage::Running && self.failure().is_none()
+    }
+
     /// True when a record is there that a power cut could still undo.
     fn is_unsure(&self, record: Option<Lsn>) -> bool {
         record.is_some_and(|record| record >= self.journal.durable_before())

@@ -17,7 +17,7 @@ use crate::map::BandId;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::{Part, PersistentCache};
-use crate::translation::rewrite::{Phase, Rewrite, Salvage};
+use crate::translation::rewrite::{NO_STEP, Phase, Rewrite, Salvage};
 use crate::units::{BlockCount, Lba};
 use alloc::vec::Vec;
 
@@ -101,7 +101,6 @@ impl PersistentCache {
     pub(in crate::translation) fn read_band_durably(
         &mut self,
         rewrite: &Rewrite,
-        source: Extent,
         ctx: &mut Context<'_>,
     ) {
         let band = rewrite.band;
@@ -126,11 +125,8 @@ impl PersistentCache {
         work.old = old;
         work.ticket = None;
         work.pages = ctx.allocate(BlockCount(table_blocks));
-        if there > 0 {
-            let source = Extent::new(source.start.0, there);
-            let buffer = buffer.part(0, there);
-            self.issue_for_rewrite(Operation::Read, source, buffer, Cause::Cleaning, ctx);
-        }
+        self.enter(Phase::Reading, there);
+        self.send_steps(ctx);
         let table = self.durable().tables[band.0 as usize];
         if !in_memory && table != Table::NONE {
             let pages = pages_of(self.bands.extent_of(band).blocks.0);
@@ -139,14 +135,14 @@ impl PersistentCache {
             let buffer = self.durable().rewrite.pages.part(0, pages);
             self.issue_for_rewrite(Operation::Read, place, buffer, Cause::Metadata, ctx);
         }
-        if self.rewrite.is_some_and(|rewrite| rewrite.outstanding == 0) {
+        if self.rewriting().outstanding == 0 {
             self.gather(ctx);
         }
     }
 
     /// The band and its table have been read.
     pub(in crate::translation) fn band_read_durably(&mut self, ctx: &mut Context<'_>) {
-        let rewrite = self.rewrite.expect("a rewrite in progress");
+        let rewrite = self.rewriting();
         let band = rewrite.band;
         let table = self.durable().tables[band.0 as usize];
         if self.open_band(band).is_none() && table != Table::NONE {
@@ -244,11 +240,15 @@ impl PersistentCache {
 
     /// Everything is gathered: the scratch copy and the new table are written.
     pub(in crate::translation) fn write_scratch_durably(&mut self, ctx: &mut Context<'_>) {
-        let rewrite = self.rewrite.expect("a rewrite in progress");
+        let rewrite = self.rewriting();
         if let Err(error) = self.verify_rewrite(&rewrite, ctx) {
             return self.fail_rewrite(error, ctx);
         }
-        let rewrite = self.enter(Phase::WritingScratch);
+        let mut blocks = rewrite.blocks;
+        if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
+            blocks = 0;
+        }
+        let rewrite = self.enter(Phase::WritingScratch, blocks);
         let band = rewrite.band;
         let durable = self.durable();
         durable.generation += 1;
@@ -260,14 +260,15 @@ impl PersistentCache {
         sums.splice(0..0, kept.map(|sum| sum.unwrap_or(0)));
         let pages = durable.rewrite.pages;
         self.rewrite.as_mut().expect("a rewrite").outstanding += 1;
-        self.write_table(Part::Rewrite, (band, table), &sums, pages, ctx);
+        self.write_table(
+            Part::Rewrite { end: NO_STEP },
+            (band, table),
+            &sums,
+            pages,
+            ctx,
+        );
         self.durable().rewrite.sums = sums;
-        if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
-            return;
-        }
-        let scratch = Extent::new(self.layout.areas().scratch.start.0, rewrite.blocks);
-        let buffer = rewrite.buffer.part(0, rewrite.blocks);
-        self.issue_for_rewrite(Operation::WRITE, scratch, buffer, Cause::Cleaning, ctx);
+        self.send_steps(ctx);
     }
 
     /// Begins the flush that ends a phase.
@@ -282,7 +283,7 @@ impl PersistentCache {
         if ctx.is_planted(PlantedBug::ScratchReleasedEarly) && phase == Phase::FlushingHome {
             return self.complete_rewrite(ctx);
         }
-        self.enter(phase);
+        self.enter(phase, 0);
         let ticket = self.flush_durably(ctx);
         self.durable().rewrite.ticket = Some(ticket);
     }
@@ -294,28 +295,26 @@ impl PersistentCache {
             return;
         }
         self.durable().rewrite.ticket = None;
-        let rewrite = self.rewrite.expect("a rewrite in progress");
-        match rewrite.phase {
-            Phase::FlushingScratch => {
-                let table = self.durable().rewrite.table;
-                self.apply_scratch(rewrite.band, rewrite.from, rewrite.blocks, table);
-                if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
-                    self.salvage = None;
-                    return self.write_home(ctx);
-                }
-                let entry = Entry::Scratch {
-                    band: rewrite.band,
-                    from: rewrite.from,
-                    blocks: rewrite.blocks,
-                    table,
-                };
-                self.record(&entry, None, ctx);
-                self.flush_for_rewrite(Phase::NotingScratch, ctx);
-            }
-            Phase::NotingScratch => self.write_home(ctx),
-            Phase::FlushingHome => self.complete_rewrite(ctx),
-            phase => unreachable!("no flush ends {phase:?}"),
+        self.go_on(ctx);
+    }
+
+    /// The scratch copy and the new table are durable: they are what is read from now on.
+    pub(in crate::translation) fn scratch_flushed(&mut self, ctx: &mut Context<'_>) {
+        let rewrite = self.rewriting();
+        let table = self.durable().rewrite.table;
+        self.apply_scratch(rewrite.band, rewrite.from, rewrite.blocks, table);
+        if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
+            self.salvage = None;
+            return self.write_home(ctx);
         }
+        let entry = Entry::Scratch {
+            band: rewrite.band,
+            from: rewrite.from,
+            blocks: rewrite.blocks,
+            table,
+        };
+        self.record(&entry, None, ctx);
+        self.flush_for_rewrite(Phase::NotingScratch, ctx);
     }
 
     /// The scratch band holds the merged copy of a band: with the new table and what lies before

@@ -28,6 +28,7 @@ impl PersistentCache {
         // What is zeroed when a band is gathered goes home as zeroes; until that is recorded, the
         // set of zeroed blocks of the band only shrinks.
         if self.is_gathering(extent) {
+            self.press_rewrite();
             return Zeroed::Waits;
         }
         // The write pointer of a band must be what the records before this one say.
