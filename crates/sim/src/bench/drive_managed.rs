@@ -1,8 +1,8 @@
 //! Measurements of drive-managed shingled drives: writes before and after the cliff, stalls, and
-//! reads mixed with writes.
+//! reads among and after random writes.
 
 use super::subject::{BenchError, Subject};
-use crate::fio::{Direction, Job, Mix, Sample, Session};
+use crate::fio::{Direction, Job, JobOutcome, Mix, Sample, Session};
 use imbrex_core::counters::Counter;
 
 const MIB: u64 = 1 << 20;
@@ -140,6 +140,44 @@ pub fn stalls(samples: &[Sample]) -> Option<Stalls> {
     })
 }
 
+/// Variance of the rate of 8 MiB reads in sequence over what was written in sequence, and over
+/// the same after random 64 KiB writes to a hundredth of it: the second over the first.
+///
+/// # Errors
+/// When the drive is none, or fails.
+pub fn read_variance_ratio(subject: &Subject) -> Result<f64, BenchError> {
+    let bytes = if subject.quick { 256 * MIB } else { 2048 * MIB };
+    let mut session = subject.scaled_session(QUICK_SCALE)?;
+    let mut write = Job::simple("fill", Direction::Write, false, MIB);
+    write.size_bytes = Some(bytes);
+    // What is still in the drive's memory would be read at the rate of the interface.
+    write.end_fsync = true;
+    subject.run_one(&mut session, &write)?;
+    let mut read = Job::simple("read", Direction::Read, false, 8 * MIB);
+    read.size_bytes = Some(bytes);
+    read.samples = true;
+    let fresh = subject.run_one(&mut session, &read)?;
+    let mut scatter = Job::simple("scatter", Direction::Write, true, 64 << 10);
+    scatter.size_bytes = Some(bytes);
+    scatter.end_fsync = true;
+    scatter.number_ios = Some(bytes / 100 / (64 << 10));
+    subject.run_one(&mut session, &scatter)?;
+    let scattered = subject.run_one(&mut session, &read)?;
+    Ok(rate_variance(&scattered) / rate_variance(&fresh))
+}
+
+fn rate_variance(outcome: &JobOutcome) -> f64 {
+    let rates = outcome
+        .samples
+        .iter()
+        .map(|s| f64::from(s.bytes) / s.latency_ns as f64);
+    let count = outcome.samples.len() as f64;
+    let (sum, squares) = rates.fold((0.0, 0.0), |(sum, squares), rate| {
+        (sum + rate, squares + rate * rate)
+    });
+    squares / count - (sum / count) * (sum / count)
+}
+
 /// Mean latency in ms of random 8 KiB reads and writes together, in ten parts of a run, with a
 /// share of writes: whether it jumps when the log is full and whether it recovers. On a drive
 /// divided by 64, or the run would last for days.
@@ -200,6 +238,12 @@ mod tests {
         assert_eq!((stalls.period_min, stalls.period_max), (240, 240));
         assert_eq!(stalls.first, 240, "from the first write");
         assert!((0.4..=1.2).contains(&stalls.mean_s), "{stalls:?}");
+    }
+
+    #[test]
+    fn reads_in_sequence_are_uneven_after_random_writes() {
+        let ratio = read_variance_ratio(&subject(&[])).unwrap();
+        assert!(ratio >= 3.0, "{ratio}");
     }
 
     #[test]
