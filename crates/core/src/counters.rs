@@ -69,11 +69,13 @@ pub enum Counter {
     MapStalls,
     /// Nanoseconds in all those times.
     MapStallNs,
+    /// Blocks written elsewhere than at the write pointer of a sequential zone.
+    BlocksOutOfSequence,
 }
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: usize = Counter::MapStallNs as usize + 1;
+    pub const COUNT: usize = Counter::BlocksOutOfSequence as usize + 1;
 }
 
 /// A quantity that goes up and down.
@@ -92,11 +94,13 @@ pub enum Gauge {
     OpenZones,
     /// Zones that were written and closed before they were full.
     ClosedZones,
+    /// Zones that are not sequential.
+    NonSequentialZones,
 }
 
 impl Gauge {
     /// How many gauges there are.
-    pub const COUNT: usize = Gauge::ClosedZones as usize + 1;
+    pub const COUNT: usize = Gauge::NonSequentialZones as usize + 1;
 }
 
 /// The counters and gauges of one node.

@@ -69,6 +69,19 @@ impl Operation {
         )
     }
 
+    /// True when the operation is about a zone as such.
+    #[inline]
+    pub fn is_zone_command(self) -> bool {
+        matches!(
+            self,
+            Operation::ZoneOpen
+                | Operation::ZoneClose
+                | Operation::ZoneReset
+                | Operation::ZoneFinish
+                | Operation::ZoneReport
+        )
+    }
+
     /// True when the operation moves the data of a buffer.
     #[inline]
     pub fn has_data(self) -> bool {

@@ -151,6 +151,7 @@ impl PersistentCache {
             let job = self.blocking.held[at];
             let can_be_tried = match self.jobs[job as usize].request.operation {
                 Operation::Read => true,
+                operation if operation.is_zone_command() => true,
                 // It answers for every write before it.
                 Operation::Flush => !writes_wait,
                 Operation::Zero { .. } if self.durable.is_none() => true,
@@ -176,6 +177,10 @@ impl PersistentCache {
                     self.take_turn(job);
                     self.zero(job, ctx);
                 }
+                operation if operation.is_zone_command() => {
+                    self.take_turn(job);
+                    self.zone_command(job, ctx);
+                }
                 _ if self.proceed_with(job, ctx) => {
                     self.take_turn(job);
                     self.all_issued(job, ctx);
@@ -188,9 +193,13 @@ impl PersistentCache {
         }
     }
 
-    /// True when a write takes no new slot: all of it is in the log and updated there.
+    /// True when a write takes no new slot: its zone takes all of it home, or it is in the log and
+    /// updated there.
     fn needs_no_room(&self, job: u32) -> bool {
         let request = self.jobs[job as usize].request;
+        if matches!(request.operation, Operation::Write { .. }) && self.goes_home(request.extent) {
+            return true;
+        }
         let mapped = self.log.map().pieces(request.extent);
         self.settings.update == UpdateMethod::InPlace
             && matches!(request.operation, Operation::Write { .. })

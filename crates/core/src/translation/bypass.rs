@@ -95,7 +95,26 @@ impl PersistentCache {
             return None;
         }
         // A read of what was never written there must not find it destroyed.
-        if self.bypassing.contains(&band) || self.home_reads.contains(&band) {
+        if self.home_reads.contains(&band) {
+            return Some(Progress::Waits);
+        }
+        self.write_at_pointer(job, rest, ctx)
+    }
+
+    /// Writes the first blocks of the rest of a job home, at the write pointer of their band; `None`
+    /// when they belong into the log.
+    pub(super) fn write_at_pointer(
+        &mut self,
+        job: u32,
+        rest: Extent,
+        ctx: &mut Context<'_>,
+    ) -> Option<Progress> {
+        let entry = self.jobs[job as usize];
+        let band = self.bands.band_of(rest.start);
+        let whole = self.bands.extent_of(band);
+        let offset = rest.start.offset_from(whole.start);
+        let pointer = u64::from(self.write_pointers[band.0 as usize]);
+        if self.bypassing.contains(&band) {
             return Some(Progress::Waits);
         }
         if !self.may_bypass(band, ctx) {
@@ -104,7 +123,7 @@ impl PersistentCache {
         let mut extent = Extent::between(rest.start, rest.end().min(whole.end()));
         if self.durable.is_some() {
             extent.blocks = extent.blocks.min(BlockCount(DATA_BLOCKS_MAX));
-        } else if pointer == 0 {
+        } else if pointer == 0 && self.zones.is_none() {
             self.zero_all_but_the_log(whole);
         }
         let supersedes = self.begin_to_supersede(extent);
@@ -114,6 +133,9 @@ impl PersistentCache {
         let end = (offset + extent.blocks.0) as u32;
         let pointer = &mut self.write_pointers[band.0 as usize];
         *pointer = end.max(*pointer);
+        if let Some(zones) = &mut self.zones {
+            zones.advance(band, u64::from(end));
+        }
         self.bypassing.push(band);
         self.writes_in_flight += 1;
         ctx.count(Counter::BypassedBlocks, extent.blocks.0);
@@ -163,11 +185,10 @@ impl PersistentCache {
         }
     }
 
-    /// A band rewritten to its end may hold data everywhere.
-    pub(super) fn raise_write_pointer(&mut self, band: crate::map::BandId) {
+    /// A band rewritten up to `end` may hold data everywhere before.
+    pub(super) fn raise_write_pointer(&mut self, band: crate::map::BandId, end: u64) {
         if let Some(pointer) = self.write_pointers.get_mut(band.0 as usize) {
-            let BlockCount(blocks) = self.bands.extent_of(band).blocks;
-            *pointer = blocks as u32;
+            *pointer = (*pointer).max(end as u32);
         }
     }
 }

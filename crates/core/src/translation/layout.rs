@@ -1,6 +1,6 @@
 //! Where a persistent cache keeps what on its disk.
 
-use super::durable::conventional_blocks_needed;
+use super::durable::{conventional_blocks_needed, conventional_zone_blocks};
 use super::settings::{LayoutError, PersistentCacheSettings};
 use crate::disk::{Geometry, TrackTable};
 use crate::extent::Extent;
@@ -25,11 +25,11 @@ pub struct Areas {
 /// The places of log, scratch band and bands:
 ///
 /// ```text
-/// | metadata | log | scratch band, guard | band, guard | band, guard | ...
-/// |--- tracks that do not overlap |---------- tracks that overlap ----------
+/// | metadata | log | conventional zones | scratch band, guard | band, guard | ...
+/// |------- tracks that do not overlap -| tracks that overlap ------------------
 /// ```
 ///
-/// The metadata is one track, or what the journal and the tables of checksums need.
+/// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one track, or what the journal and the tables of checksums need.
 ///
 /// The scratch band and every band start on a track of their own and are followed by as many
 /// unused guard tracks as a write destroys, so that a write inside one never reaches the next.
@@ -69,14 +69,15 @@ impl Layout {
             return Err(LayoutError::TooLarge(bands.blocks()));
         }
         let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
-        let metadata = Extent::new(0, needed.0 - settings.log_blocks.0);
+        let zones = conventional_zone_blocks(settings);
+        let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
         let log = Extent {
             start: metadata.end(),
             blocks: settings.log_blocks,
         };
-        if log.end().0 > tracks.conventional_blocks.0 {
+        if needed > tracks.conventional_blocks {
             return Err(LayoutError::LogPastConventional {
-                needed: BlockCount(log.end().0),
+                needed,
                 conventional: tracks.conventional_blocks,
             });
         }
@@ -90,11 +91,18 @@ impl Layout {
             let fits = end <= tracks.blocks() && end <= below.blocks.0;
             fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
         };
-        let scratch_start = tracks.start_after(log.end().0, 0);
+        let zones = settings.host_aware.as_ref().map(|it| &it.zones);
+        let conventional_bands = zones.map_or(0, |zones| zones.conventional_zones);
+        let mut band_starts = Vec::with_capacity(bands.bands() as usize);
+        let mut conventional_end = log.end().0;
+        for band in 0..conventional_bands {
+            band_starts.push(conventional_end);
+            conventional_end += bands.extent_of(BandId(band)).blocks.0;
+        }
+        let scratch_start = tracks.start_after(conventional_end, 0);
         let mut next = place(scratch_start, bands.largest()).ok_or(too_small(0))?;
         let bands_start = next;
-        let mut band_starts = Vec::with_capacity(bands.bands() as usize);
-        for band in 0..bands.bands() {
+        for band in conventional_bands..bands.bands() {
             band_starts.push(next);
             next = place(next, bands.extent_of(BandId(band)).blocks).ok_or(too_small(band))?;
         }

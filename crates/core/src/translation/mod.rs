@@ -15,6 +15,7 @@ mod settings;
 mod steps;
 mod timers;
 mod write;
+mod zones;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use durable::{DurableAreas, codec, conventional_blocks_needed, records};
@@ -25,3 +26,4 @@ pub use settings::{
     BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCacheSettings, RewriteExtent,
     RewriteMethod, UpdateMethod, Victim,
 };
+pub use zones::HostAware;

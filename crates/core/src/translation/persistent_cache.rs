@@ -12,6 +12,7 @@ use super::read::ReadPiece;
 use super::rewrite::{Rewrite, Salvage};
 use super::settings::{LayoutError, PersistentCacheSettings};
 use super::timers::{Timer, Timers};
+use super::zones::{Zones, check_zones};
 use crate::buffer::BufferSlice;
 use crate::disk::Geometry;
 use crate::error::IoError;
@@ -97,6 +98,9 @@ pub struct PersistentCache {
     pub(super) map_journal: MapJournal,
     pub(super) timers: Timers,
 
+    /// What the host sees of the bands, where it sees them.
+    pub(super) zones: Option<Box<Zones>>,
+
     /// What makes it outlive a crash, where it does.
     pub(super) durable: Option<Box<Durable>>,
 }
@@ -136,6 +140,11 @@ pub(super) enum Part {
         position: u64,
         /// The lowest position that it supersedes.
         supersedes: u64,
+    },
+    /// Part of a write to a conventional zone.
+    Conventional {
+        job: u32,
+        extent: Extent,
     },
     /// Part of a write, straight home.
     Bypass {
@@ -184,13 +193,16 @@ impl PersistentCache {
         below: &Geometry,
     ) -> Result<(PersistentCache, Geometry), LayoutError> {
         settings.check()?;
+        if let Some(host_aware) = &settings.host_aware {
+            check_zones(&host_aware.zones, &bands)?;
+        }
         let layout = Layout::new(&settings, &bands, below)?;
         let geometry = Geometry {
             blocks: bands.blocks(),
             media: below.media,
             tracks: None,
             bands: Some(Arc::clone(&bands)),
-            zones: None,
+            zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
         };
         let durable = settings.durability.map(|durability| {
             let durable = Durable::new(&settings, &durability, &bands, below.blocks);
@@ -204,7 +216,12 @@ impl PersistentCache {
                 Log::new_durable(slots, longest, entries_max)
             }
         };
-        let write_pointers = if settings.bypass || durable.is_some() {
+        let has_pointers = settings.bypass || durable.is_some() || settings.host_aware.is_some();
+        let zones = settings
+            .host_aware
+            .clone()
+            .map(|it| Box::new(Zones::new(it)));
+        let write_pointers = if has_pointers {
             vec![0; bands.bands() as usize]
         } else {
             Vec::new()
@@ -244,6 +261,7 @@ impl PersistentCache {
             bypassing: Vec::new(),
             map_journal: MapJournal::default(),
             timers: Timers::default(),
+            zones,
             durable,
         };
         Ok((cache, geometry))
@@ -265,7 +283,7 @@ impl PersistentCache {
                     Operation::Write { .. } => self.queue.push_back(job),
                     Operation::Zero { .. } if self.durable.is_some() => self.queue.push_back(job),
                     Operation::Zero { .. } => self.zero(job, ctx),
-                    _ => unreachable!("only operations with an extent are locked"),
+                    _ => self.zone_command(job, ctx),
                 }
             }
             self.proceed_with_writes(ctx);
@@ -289,7 +307,10 @@ impl PersistentCache {
         self.log.supersede(extent);
         self.lost.remove(extent);
         self.zeroed.insert(extent);
-        self.lower_write_pointers(extent);
+        match self.zones {
+            Some(_) => self.zero_in_zones(extent),
+            None => self.lower_write_pointers(extent),
+        }
         self.finish(job, ctx);
     }
 
@@ -339,6 +360,7 @@ impl PersistentCache {
             Part::Read { job, .. }
             | Part::Log { job, .. }
             | Part::Bypass { job, .. }
+            | Part::Conventional { job, .. }
             | Part::CheckedRead { job, .. }
             | Part::Flush { job, .. }
             | Part::Record { job, .. } => self.jobs[job as usize].outstanding += 1,
@@ -409,11 +431,7 @@ impl PersistentCache {
 impl Layer for PersistentCache {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
         match request.operation {
-            Operation::ZoneOpen
-            | Operation::ZoneClose
-            | Operation::ZoneReset
-            | Operation::ZoneFinish
-            | Operation::ZoneReport => {
+            operation if operation.is_zone_command() && self.zones.is_none() => {
                 ctx.finish(request.id, Err(IoError::NotPermitted));
                 return;
             }
@@ -430,13 +448,13 @@ impl Layer for PersistentCache {
                 }
                 return;
             }
-            Operation::Read | Operation::Write { .. } | Operation::Zero { .. } => {}
+            _ => {}
         }
         let job = self.add_job(request);
         if self.settings.bypass && matches!(request.operation, Operation::Write { .. }) {
             self.jobs[job as usize].stream_blocks = self.streams.follow(request.extent);
         }
-        if self.locks.lock(job, request.extent) {
+        if self.locks.lock(job, self.extent_to_lock(&request)) {
             self.granted.push_back(job);
             self.settle(ctx);
         }
@@ -499,6 +517,12 @@ impl Layer for PersistentCache {
                 }
                 self.part_done(job, result, ctx);
             }
+            Part::Conventional { job, extent } => {
+                if result.is_err() {
+                    self.lose(extent);
+                }
+                self.part_done(job, result, ctx);
+            }
             Part::CheckedRead { job, check, buffer } => {
                 self.checked_read_done(job, check, buffer, result, ctx);
             }
@@ -526,6 +550,9 @@ impl Layer for PersistentCache {
         }
         if self.timer_has_ended(Timer::Record, ctx) {
             self.end_of_flush_overhead(ctx);
+        }
+        if self.timer_has_ended(Timer::Zones, ctx) {
+            self.answer_commands(ctx);
         }
         self.set_alarm(ctx);
         self.settle(ctx);

@@ -2,6 +2,8 @@
 
 use super::durable::Check;
 use super::persistent_cache::{Part, PersistentCache};
+use super::rewrite::Phase;
+use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -37,6 +39,7 @@ impl PersistentCache {
         }
         self.plan_read(request.extent);
         let rewrite = self.rewrite.filter(|rewrite| !rewrite.serves_reads);
+        let rewrite = rewrite.filter(|_| self.zones.is_none());
         let under_rewrite = rewrite.map(|rewrite| rewrite.band);
         let waits = |piece: &ReadPiece| match piece.source {
             Source::Home(band) => Some(band) == under_rewrite,
@@ -46,6 +49,15 @@ impl PersistentCache {
             self.waiting_reads.push(job);
             self.press_rewrite();
             self.end_turn(job, ctx);
+            return;
+        }
+        if self.zones.is_some()
+            && self
+                .read_plan
+                .iter()
+                .any(|piece| self.is_being_written(piece))
+        {
+            self.waiting_reads.push(job);
             return;
         }
         let plan = core::mem::take(&mut self.read_plan);
@@ -68,12 +80,59 @@ impl PersistentCache {
                     self.issue(part, Operation::Read, slots, buffer, request.cause, ctx);
                 }
                 Source::Home(band) => {
-                    self.read_home(job, band, piece.extent, request.cause, ctx);
+                    let piece = match self.zones {
+                        Some(_) => self.read_merged(band, piece.extent, buffer, ctx),
+                        None => piece.extent,
+                    };
+                    if piece.is_empty() {
+                        continue;
+                    }
+                    self.read_home(job, band, piece, request.cause, ctx);
                 }
             }
         }
         self.read_plan = plan;
         self.all_issued(job, ctx);
+    }
+
+    /// True when a read would need blocks of a zone that a rewrite is writing home at this moment.
+    fn is_being_written(&self, piece: &ReadPiece) -> bool {
+        let (Source::Home(band), Some(rewrite)) = (piece.source, self.rewrite) else {
+            return false;
+        };
+        let start = self.bands.extent_of(band).start.0 + rewrite.from;
+        band == rewrite.band
+            && rewrite.phase == Phase::WritingHome
+            && rewrite.steps_in_flight > 0
+            && piece.extent.overlaps(Extent::new(start, rewrite.blocks))
+    }
+
+    /// Copies what the drive has in its memory of a zone that is being written home, and returns
+    /// what is left to be read: it lies before.
+    fn read_merged(
+        &mut self,
+        band: BandId,
+        extent: Extent,
+        buffer: BufferSlice,
+        ctx: &mut Context<'_>,
+    ) -> Extent {
+        let Some(rewrite) = self
+            .rewrite
+            .filter(|rewrite| rewrite.band == band && rewrite.phase == Phase::WritingHome)
+        else {
+            return extent;
+        };
+        let start = self.bands.extent_of(band).start.0 + rewrite.from;
+        let merged = Extent::new(start, rewrite.blocks);
+        let Some(held) = extent.intersection(merged) else {
+            return extent;
+        };
+        let from = rewrite.buffer.part(held.start.0 - start, held.blocks.0);
+        ctx.copy(
+            from,
+            buffer.part(held.start.offset_from(extent.start), held.blocks.0),
+        );
+        Extent::between(extent.start, held.start)
     }
 
     /// Reads home blocks of one band. What the scratch band alone holds, of a rewrite that has
@@ -178,8 +237,11 @@ impl PersistentCache {
         while next < end {
             let band = self.bands.band_of(next);
             let mut stop = end.min(self.bands.extent_of(band).end());
-            if self.durable.is_some() {
-                let readable = self.readable_end(band);
+            if self.durable.is_some() || self.zones.is_some() {
+                let readable = match self.zones {
+                    Some(_) => self.home_end(band),
+                    None => self.readable_end(band),
+                };
                 if readable <= next {
                     plan.push(ReadPiece {
                         extent: Extent::between(next, stop),

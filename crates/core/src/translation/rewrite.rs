@@ -272,7 +272,8 @@ impl PersistentCache {
                         self.rewrite_from(rewrite.band, from)
                     }
                 };
-                rewrite.blocks = whole.blocks.0 - rewrite.from;
+                let end = self.zones.as_ref().map(|it| it.written_end(rewrite.band));
+                rewrite.blocks = end.unwrap_or(whole.blocks.0) - rewrite.from;
                 self.gathered.sort_unstable_by_key(|piece| piece.position);
                 if ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) && self.gathered.len() > 1 {
                     // As if the newest entry had come after the gather; the drop takes it too.
@@ -294,7 +295,8 @@ impl PersistentCache {
             }
         }
         rewrite.buffer = ctx.allocate(self.bands.largest());
-        (rewrite.phase, rewrite.next, rewrite.end) = (Phase::Reading, 0, rewrite.blocks);
+        let at_home = self.blocks_at_home(&rewrite);
+        (rewrite.phase, rewrite.next, rewrite.end) = (Phase::Reading, 0, at_home);
         if self.durable.is_some() {
             self.rewrite = Some(rewrite);
             self.read_band_durably(&rewrite, ctx);
@@ -318,6 +320,10 @@ impl PersistentCache {
         rewrite.steps_in_flight -= u32::from(end != NO_STEP);
         rewrite.is_out_of_order = rewrite.steps_in_flight > 0 && end == rewrite.next;
         rewrite.result = rewrite.result.and(result);
+        if self.zones.is_some() && self.rewriting().phase == Phase::WritingHome {
+            self.resume_reads(ctx);
+        }
+        let rewrite = self.rewriting();
         match rewrite.result {
             Ok(()) => self.go_on(ctx),
             Err(error) if rewrite.outstanding == 0 => self.fail_rewrite(error, ctx),
@@ -339,7 +345,7 @@ impl PersistentCache {
             Phase::Draining | Phase::Overhead => unreachable!("nothing is in flight yet"),
             Phase::Reading => {
                 if !rewrite.is_restore {
-                    ctx.count(Counter::BandBlocksRead, rewrite.blocks);
+                    ctx.count(Counter::BandBlocksRead, rewrite.end);
                 }
                 match (durably, rewrite.is_restore) {
                     (true, _) => self.band_read_durably(ctx),
@@ -351,7 +357,10 @@ impl PersistentCache {
                 self.rewrite.as_mut().expect("a rewrite in progress").hold = None;
                 // What the scratch band held last may still be being read.
                 let covered = self.scratch_band;
-                if copies && covered.is_some_and(|band| self.home_reads.contains(&band)) {
+                let reads_of_zone = self.zones.is_some() && self.home_reads.contains(&rewrite.band);
+                if reads_of_zone
+                    || copies && covered.is_some_and(|band| self.home_reads.contains(&band))
+                {
                     self.pause(ctx);
                 } else if durably {
                     self.write_scratch_durably(ctx);
@@ -408,6 +417,8 @@ impl PersistentCache {
         self.expect_gathered(&rewrite);
         let band = self.bands.extent_of(rewrite.band);
         let start = band.start.0 + rewrite.from;
+        let at_home = self.blocks_at_home(&rewrite);
+        ctx.zero(rewrite.buffer.part(at_home, rewrite.blocks - at_home));
         let mut zeroes = Vec::new();
         self.zeroes_of_rewrite(Extent::new(start, rewrite.blocks), &mut zeroes);
         for zeroed in zeroes {
@@ -425,7 +436,7 @@ impl PersistentCache {
     pub(super) fn write_home(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewriting();
         if self.durable.is_none() {
-            self.raise_write_pointer(rewrite.band);
+            self.raise_write_pointer(rewrite.band, rewrite.from + rewrite.blocks);
         }
         let mut blocks = rewrite.blocks;
         if ctx.is_planted(PlantedBug::OverlapNotRestored) {
@@ -502,6 +513,7 @@ impl PersistentCache {
                 before = u64::MAX;
             }
             self.log.supersede_before(band, before, &mut self.gathered);
+            self.zone_rewritten(rewrite.band, ctx);
         }
         self.release_buffers(&rewrite, ctx);
         self.end_rewrite();
@@ -558,8 +570,12 @@ impl PersistentCache {
     pub(super) fn resume_reads(&mut self, ctx: &mut Context<'_>) {
         let mut reads = core::mem::take(&mut self.waiting_reads);
         for job in reads.drain(..) {
-            self.start_read(job, ctx);
+            match self.jobs[job as usize].request.operation {
+                Operation::Read => self.start_read(job, ctx),
+                _ => self.zone_command(job, ctx),
+            }
         }
+        reads.append(&mut self.waiting_reads);
         self.waiting_reads = reads;
     }
 }

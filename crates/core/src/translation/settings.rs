@@ -1,6 +1,7 @@
 //! What can be set on a persistent cache, and why a set of settings may not fit a disk.
 
 use super::map_journal::MapJournalSettings;
+use super::zones::HostAware;
 use crate::durability::DurabilitySettings;
 use crate::units::{BlockCount, Duration};
 use core::fmt;
@@ -140,6 +141,8 @@ pub struct PersistentCacheSettings {
     pub idle: Option<IdleCleaning>,
     /// What the drive does to keep its map over a power cut.
     pub map_journal: MapJournalSettings,
+    /// What the host sees of the bands as zones; `None` shows none.
+    pub host_aware: Option<HostAware>,
     /// How the map outlives a crash; `None` keeps it until the translation is dropped.
     pub durability: Option<DurabilitySettings>,
 }
@@ -164,6 +167,7 @@ impl PersistentCacheSettings {
             },
             idle: None,
             map_journal: MapJournalSettings::default(),
+            host_aware: None,
             durability: None,
         }
     }
@@ -189,6 +193,18 @@ impl PersistentCacheSettings {
         let log_per_flush = self.map_journal.log_per_flush;
         if log_per_flush >= self.log_blocks {
             return Err(LayoutError::LogPerFlush(log_per_flush));
+        }
+        if self.host_aware.is_some() {
+            if self.durability.is_some() {
+                return Err(LayoutError::ZonesNotDurable);
+            }
+            let takes_zones = !self.bypass
+                && self.update == UpdateMethod::Append
+                && self.rewrite == RewriteMethod::InPlace
+                && self.rewrite_extent == RewriteExtent::FromFirstDirty;
+            if !takes_zones {
+                return Err(LayoutError::ZonesNeed);
+            }
         }
         let Some(durability) = self.durability else {
             return Ok(());
@@ -219,6 +235,12 @@ pub enum LayoutError {
     NoChunk,
     /// The record of one flush fills the log.
     LogPerFlush(BlockCount),
+    /// Zones are kept in memory, so they cannot outlive a crash.
+    ZonesNotDurable,
+    /// Zones go with certain settings only.
+    ZonesNeed,
+    /// The zones are no bands of the translation.
+    ZonesAreNotBands,
     /// There is no band.
     NoBands,
     /// Blocks are updated in place, and a power cut in such a write would lose what was durable.
@@ -279,6 +301,17 @@ impl fmt::Display for LayoutError {
                 f,
                 "a journal ring of {blocks} blocks is too small; accepted: {RING_BLOCKS_MIN} or more"
             ),
+            LayoutError::ZonesNotDurable => f.write_str(
+                "a host-aware disk keeps the states of its zones in memory, so it can be simulated \
+                 and emulated, but not created and served",
+            ),
+            LayoutError::ZonesNeed => f.write_str(
+                "a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \
+                 \"in-place\" and rewrite_extent = \"from-first-dirty\"",
+            ),
+            LayoutError::ZonesAreNotBands => {
+                f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
+            }
             LayoutError::NoBands => f.write_str("the disk needs at least one band"),
             LayoutError::TooLarge(blocks) => {
                 write!(f, "{blocks:?} are more than a persistent cache can address")

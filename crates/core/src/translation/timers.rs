@@ -18,10 +18,12 @@ pub(super) enum Timer {
     Stall,
     /// The end of the firmware's share of the record of a flush.
     Record,
+    /// The end of a zone command.
+    Zones,
 }
 
 /// How many timers there are.
-const TIMERS: usize = Timer::Record as usize + 1;
+const TIMERS: usize = Timer::Zones as usize + 1;
 
 /// When each timer ends.
 #[derive(Clone, Copy, Default, Debug)]

@@ -5,6 +5,7 @@ use super::log::{Holds, LBA_MAX, Room};
 use super::persistent_cache::{Job, Part, PersistentCache};
 use super::rewrite::Reason;
 use super::settings::UpdateMethod;
+use super::zones::Belongs;
 use crate::counters::{Counter, Gauge};
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -87,9 +88,10 @@ impl PersistentCache {
                 }
             }
             let as_zeroes = self.jobs[job as usize].zeroes.blocks > 0;
-            let bypassed = match as_zeroes {
-                true => None,
-                false => self.try_bypass(job, rest, ctx),
+            let bypassed = match (as_zeroes, self.zones.is_some()) {
+                (true, _) => None,
+                (false, true) => self.write_to_zone(job, rest, ctx),
+                (false, false) => self.try_bypass(job, rest, ctx),
             };
             let progress = match bypassed {
                 Some(progress) => progress,
@@ -102,13 +104,36 @@ impl PersistentCache {
         }
     }
 
-    /// With the bypass on, the part of a run whose fate is decided together.
+    /// With the bypass on or with zones, the part of a run whose fate is decided together.
     fn up_to_next_band(&self, rest: Extent) -> Extent {
-        if !self.settings.bypass {
+        if !self.settings.bypass && self.zones.is_none() {
             return rest;
         }
         let band = self.bands.extent_of(self.bands.band_of(rest.start));
         Extent::between(rest.start, rest.end().min(band.end()))
+    }
+
+    /// Writes the first blocks of the rest of a job home if their zone takes them there; `None`
+    /// when they belong into the log.
+    fn write_to_zone(&mut self, job: u32, rest: Extent, ctx: &mut Context<'_>) -> Option<Progress> {
+        match self.place_in_zone(rest) {
+            Belongs::InLog => None,
+            Belongs::AtPointer => self.write_at_pointer(job, rest, ctx),
+            Belongs::Anywhere => {
+                let extent = self.up_to_next_band(rest);
+                self.zeroed.remove(extent);
+                self.lost.remove(extent);
+                let band = self.bands.band_of(extent.start);
+                let offset = extent.start.offset_from(self.bands.extent_of(band).start);
+                let home = self.layout.home(band, offset, extent.blocks.0);
+                let request = self.jobs[job as usize].request;
+                let first = extent.start.offset_from(request.extent.start);
+                let buffer = request.buffer.part(first, extent.blocks.0);
+                let part = Part::Conventional { job, extent };
+                self.issue(part, request.operation, home, buffer, request.cause, ctx);
+                Some(Progress::Issued(extent.blocks))
+            }
+        }
     }
 
     fn append_to_log(&mut self, job: u32, rest: Extent, ctx: &mut Context<'_>) -> Progress {
@@ -143,6 +168,9 @@ impl PersistentCache {
                 self.zeroed.remove(extent);
                 self.lost.remove(extent);
                 ctx.count(Counter::PersistentCacheAppendedBlocks, blocks.0);
+                if self.zones.is_some() {
+                    self.count_out_of_sequence(extent, ctx);
+                }
                 self.write_slots(job, extent, (position, supersedes), ctx);
                 Progress::Issued(blocks)
             }

@@ -194,7 +194,7 @@ impl Host {
 }
 
 /// Writes at the write pointers of random zones, and reads anywhere.
-fn sequential_steps(seed: u64, count: u64) -> Vec<Step> {
+pub fn sequential_steps(seed: u64, count: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed, 6);
     let mut pointers = [0; ZONES as usize];
     let mut steps = Vec::new();

@@ -17,6 +17,7 @@ mod crash_host;
 mod damage;
 mod format_page;
 mod harness;
+mod host_aware;
 mod host_managed;
 mod host_managed_reference;
 mod journal;

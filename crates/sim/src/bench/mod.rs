@@ -10,6 +10,7 @@ mod conventional;
 pub mod disksim;
 pub mod drive_managed;
 mod gates;
+pub mod host_aware;
 pub mod host_managed;
 pub mod mechanics;
 mod page;

@@ -30,6 +30,7 @@ pub const LIBRARY: &[(&str, &str)] = &[
     drive!("pblaze4"),
     drive!("st5000as0011"),
     drive!("st8000as0002"),
+    drive!("st8000as0022"),
     drive!("st8000dm004"),
     drive!("ultrastar-15k450"),
     drive!("wd-4tb-7200"),

@@ -4,7 +4,7 @@ use super::platters::Layout;
 use super::seek::SeekFormula;
 use super::segments::{OverheadModel, SegmentModel};
 use super::translation::TranslationSettings;
-use super::zones::DriveZones;
+use super::zones::{DriveZones, Zoning};
 use crate::quantity::{Rate, Size, Span};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use serde::{Deserialize, Serialize};
@@ -219,7 +219,11 @@ impl DriveModel {
             return BlockCount(user.0 + spare);
         }
         let bands = self.translation.as_ref().and_then(|t| t.bands.as_ref());
-        let band_bytes = bands.map_or(LARGEST_BAND_BYTES, |bands| bands.largest().0);
+        let band_bytes = match (&self.zones, bands) {
+            (Some(zones), _) => zones.zone_size.0,
+            (None, Some(bands)) => bands.largest().0,
+            (None, None) => LARGEST_BAND_BYTES,
+        };
         let scratch = 2 * band_bytes.div_ceil(BLOCK_BYTES);
         BlockCount(user.0 + spare + scratch + conventional.0)
     }
@@ -290,10 +294,14 @@ impl DriveModel {
             whole("segments.size", segments.size, sector)?;
         }
         if let Some(zones) = &self.zones {
-            if self.media != MediaModel::Shingled || self.translation.is_some() {
+            let is_aware = zones.model == Zoning::HostAware;
+            if self.media != MediaModel::Shingled {
+                return Err("only a drive with media = \"shingled\" has [zones]".to_string());
+            }
+            if self.translation.is_some() != is_aware {
                 return Err(
-                    "only a drive with media = \"shingled\" and no [translation] has [zones] with \
-                     model = \"host-managed\""
+                    "a drive has a [translation] and [zones] with model = \"host-aware\", or no \
+                     [translation] and model = \"host-managed\""
                         .to_string(),
                 );
             }

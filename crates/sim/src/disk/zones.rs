@@ -2,10 +2,12 @@
 
 use super::model::DriveModel;
 use crate::quantity::{Rate, Size, Span};
+use imbrex_core::translation::HostAware;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
 use imbrex_core::zoned::HostManagedSettings;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Time of a report of zones where nothing says more: *estimated* (docs/models/host-managed.md).
 const REPORT_ZONES: Duration = Duration::from_ms(50);
@@ -16,6 +18,8 @@ const REPORT_ZONES: Duration = Duration::from_ms(50);
 pub enum Zoning {
     /// Writes elsewhere are refused.
     HostManaged,
+    /// Writes elsewhere go to the persistent cache of the drive.
+    HostAware,
 }
 
 /// The `[zones]` of a drive.
@@ -33,6 +37,10 @@ pub struct DriveZones {
     pub max_open: Option<u32>,
     /// Zones that may be open or closed at once; without limit when absent.
     pub max_active: Option<u32>,
+    /// Host-aware: how many zones are best open at once.
+    pub optimal_open: Option<u32>,
+    /// Host-aware: how many zones are best written out of sequence at once.
+    pub optimal_non_sequential: Option<u32>,
     /// Whether reads may cross zones and reach past write pointers.
     #[serde(default = "yes")]
     pub unrestricted_reads: bool,
@@ -87,6 +95,33 @@ impl DriveZones {
     /// A sentence that names the field, its value and what is accepted.
     pub(super) fn check(&self, capacity: Size) -> Result<(), String> {
         check_zone_size("zones.zone_size", self.zone_size)?;
+        let is_aware = self.model == Zoning::HostAware;
+        let foreign = match is_aware {
+            true => [
+                ("max_open", self.max_open.is_some()),
+                ("max_active", self.max_active.is_some()),
+                ("unwritten_read_rate", self.unwritten_read_rate.is_some()),
+                ("unrestricted_reads", !self.unrestricted_reads),
+            ]
+            .to_vec(),
+            false => vec![
+                ("optimal_open", self.optimal_open.is_some()),
+                (
+                    "optimal_non_sequential",
+                    self.optimal_non_sequential.is_some(),
+                ),
+            ],
+        };
+        if let Some((key, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
+            let model = if is_aware {
+                "host-aware"
+            } else {
+                "host-managed"
+            };
+            return Err(format!(
+                "zones.{key} has no meaning for model = \"{model}\""
+            ));
+        }
         let zones = capacity.0.div_ceil(self.zone_size.0);
         if u64::from(self.conventional_zones) > zones {
             return Err(format!(
@@ -105,6 +140,37 @@ fn check_zone_size(field: &str, size: Size) -> Result<(), String> {
         false => Err(format!(
             "{field} = \"{size}\"; accepted: a multiple of 4 KiB up to 1 TiB"
         )),
+    }
+}
+
+impl DriveZones {
+    /// The zones of a host-aware drive that is shrunk `scale` times, of which `blocks` are used;
+    /// none when it is not host-aware.
+    pub fn host_aware(
+        &self,
+        blocks: BlockCount,
+        scale: u64,
+        command: Duration,
+    ) -> Option<HostAware> {
+        if self.model != Zoning::HostAware {
+            return None;
+        }
+        let zone_blocks = BlockCount::from_bytes_floor(self.zone_size.0);
+        let zones = u32::try_from(blocks.0.div_ceil(zone_blocks.0)).unwrap_or(u32::MAX);
+        Some(HostAware {
+            zones: Arc::new(ZoneGeometry {
+                model: ZoneModel::HostAware,
+                blocks,
+                zone_blocks,
+                conventional_zones: scaled(self.conventional_zones, scale).min(zones),
+                open_max: None,
+                active_max: None,
+                optimal_open: self.optimal_open,
+                optimal_non_sequential: self.optimal_non_sequential,
+            }),
+            command: self.zone_command.map_or(command, |span| span.0),
+            report: self.report_zones.map_or(REPORT_ZONES, |span| span.0),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use super::describe::{Describe, DescribeDisk};
 use super::durability;
 use super::pore_settings::{at_least_a_block, pore_settings};
 use super::translation_settings::layer_settings;
-use super::zones::ZonePlan;
+use super::zones::{ZonePlan, bands_of_zones};
 use crate::disk::{Bands, DiskOptions, Drive, SimulatedDisk, TranslationSettings};
 use crate::quantity::SizeOrShare;
 use imbrex_core::buffer::ContentKind;
@@ -20,7 +20,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
-    PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
+    HostAware, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Lba};
 use std::collections::BTreeMap;
@@ -85,6 +85,8 @@ struct PlannedTranslation {
     durability: Option<DurabilitySettings>,
     /// What a block takes on its innermost track.
     block_ns: u64,
+    /// What the host sees of the bands, where it sees them.
+    host_aware: Option<HostAware>,
 }
 
 /// Puts a disk in the place of a simulated one.
@@ -203,7 +205,11 @@ impl Plan {
         };
         let check = settings.check_cleaning();
         check.map_err(|what| ConfigError::words(format!("node `{}`: {what}", config.name)))?;
-        let layout = settings.bands.ok_or_else(|| missing("bands"))?;
+        let host_aware = self.zones().host_aware(&drive.model, self.backing_blocks());
+        let layout = match (&host_aware, settings.bands) {
+            (Some(zones), bands) => bands_of_zones(&config.name, zones, bands)?,
+            (None, bands) => bands.ok_or_else(|| missing("bands"))?,
+        };
         let persistent_cache = settings
             .persistent_cache
             .ok_or_else(|| missing("persistent_cache"))?;
@@ -219,6 +225,7 @@ impl Plan {
             drive_bytes: drive.model.capacity.bytes(),
             durability: config.durability(self.options.durable),
             block_ns: drive.model.slowest_block_ns(),
+            host_aware,
         });
         Ok(())
     }
@@ -359,6 +366,7 @@ impl Plan {
                     count_areas(&disks[index.expect("the disk is built")], &layer);
                     let id = builder.layer(Box::new(layer), geometry, &[below]);
                     describe.translation = Some(id);
+                    describe.zones = planned.host_aware.as_ref().map(|_| id);
                     id
                 }
                 NodeConfig::HostManaged(config) => {
@@ -579,6 +587,7 @@ impl PlannedTranslation {
         settings.durability = self.durability;
         settings.blocking = self.settings.blocking_cleaning();
         settings.idle = self.settings.idle_cleaning(self.block_ns);
+        settings.host_aware = self.host_aware.clone();
         settings
     }
 }

@@ -119,6 +119,8 @@ fn zone_use(counts: &Counts) -> ZoneUse {
         reports: counts.counter(Counter::ZoneReports),
         open: counts.gauge(Gauge::OpenZones),
         closed: counts.gauge(Gauge::ClosedZones),
+        blocks_out_of_sequence: counts.counter(Counter::BlocksOutOfSequence),
+        non_sequential: counts.gauge(Gauge::NonSequentialZones),
     }
 }
 

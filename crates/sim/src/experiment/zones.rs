@@ -1,9 +1,11 @@
-//! The zones of a host-managed node.
+//! The zones of a stack.
 
 use super::config::{ConfigError, StackConfig};
-use crate::disk::{Drive, HostManagedConfig, conventional_blocks};
+use crate::disk::{Bands, Drive, DriveModel, HostManagedConfig, conventional_blocks};
+use crate::quantity::Size;
 use imbrex_core::disk::Geometry;
-use imbrex_core::units::BlockCount;
+use imbrex_core::translation::HostAware;
+use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::ZoneGeometry;
 use imbrex_core::zoned::HostManaged;
 use std::collections::BTreeMap;
@@ -42,6 +44,14 @@ impl ZonePlan<'_> {
         Some(self.zones(zoned).map(|zones| conventional_blocks(&zones)))
     }
 
+    /// What makes the translation of a host-aware drive so; none of another drive.
+    pub fn host_aware(&self, drive: &DriveModel, blocks: BlockCount) -> Option<HostAware> {
+        let queue = drive.queue.as_ref();
+        let command = queue.map_or(Duration::ZERO, |queue| queue.command_overhead.0);
+        let zones = drive.zones.as_ref()?;
+        zones.host_aware(blocks, self.scale, command)
+    }
+
     /// The layer of a node, and what it tells the node above.
     pub fn layer(
         &self,
@@ -59,6 +69,20 @@ impl ZonePlan<'_> {
         zoned
             .zones(&drive.model, self.blocks, self.scale)
             .map_err(|error| wrong(zoned, &error))
+    }
+}
+
+/// The bands of a translation with zones: they are the zones.
+pub(super) fn bands_of_zones(
+    node: &str,
+    zones: &HostAware,
+    bands: Option<Bands>,
+) -> Result<Bands, ConfigError> {
+    match bands {
+        None => Ok(Bands::Fixed(Size(zones.zones.zone_blocks.bytes()))),
+        Some(_) => Err(ConfigError::words(format!(
+            "node `{node}`: `bands` has no meaning over a host-aware drive: its zones are the bands"
+        ))),
     }
 }
 

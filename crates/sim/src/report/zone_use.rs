@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was done to the zones of a host-managed disk, and what it refused.
+/// What was done to the zones of a zoned disk, and what it refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneUse {
     /// Writes refused because they did not start at the write pointer of their zone.
@@ -29,4 +29,8 @@ pub struct ZoneUse {
     pub open: u64,
     /// Zones written in part and closed at the end.
     pub closed: u64,
+    /// Host-aware: blocks written elsewhere than at the write pointer of a sequential zone.
+    pub blocks_out_of_sequence: u64,
+    /// Host-aware: zones that are not sequential at the end.
+    pub non_sequential: u64,
 }

@@ -106,5 +106,14 @@ pub fn conventional_blocks_needed(
                 .blocks
         }
     };
-    BlockCount(metadata.0 + settings.log_blocks.0)
+    BlockCount(metadata.0 + settings.log_blocks.0 + conventional_zone_blocks(settings).0)
+}
+
+/// Blocks of the conventional zones of a host-aware disk.
+pub fn conventional_zone_blocks(settings: &PersistentCacheSettings) -> BlockCount {
+    settings.host_aware.as_ref().map_or(BlockCount::ZERO, |it| {
+        let zones = &it.zones;
+        let blocks = u64::from(zones.conventional_zones) * zones.zone_blocks.0;
+        BlockCount(blocks.min(zones.blocks.0))
+    })
 }

@@ -33,7 +33,7 @@ mod verify;
 mod write;
 mod zero;
 
-pub use areas::{DurableAreas, conventional_blocks_needed};
+pub use areas::{DurableAreas, conventional_blocks_needed, conventional_zone_blocks};
 pub(super) use verify::{Check, PageRead};
 pub(super) use write::SUPERSEDES_NOTHING;
 pub(super) use zero::Zeroed;

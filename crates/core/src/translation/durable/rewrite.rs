@@ -87,10 +87,11 @@ impl PersistentCache {
     /// The offset from which a band is rewritten, when its lowest block in the log would have it
     /// rewritten from `from`: nothing below may be left unwritten.
     pub(in crate::translation) fn rewrite_from(&self, band: BandId, from: u64) -> u64 {
-        if self.durable.is_none() {
-            return from;
-        }
-        let readable = self.readable_blocks(band);
+        let readable = match (&self.durable, &self.zones) {
+            (Some(_), _) => self.readable_blocks(band),
+            (None, Some(_)) => u64::from(self.write_pointers[band.0 as usize]),
+            (None, None) => return from,
+        };
         match readable < from {
             true => self.layout.track_start(band, readable).min(from),
             false => from,

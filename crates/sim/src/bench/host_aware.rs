@@ -1,0 +1,242 @@
+//! Measurements of host-aware drives: Seagate ST8000AS0022 (Idler, IEEE TC 69(6), 2020).
+
+use super::zoned_host::{Latencies, Step, Stream, ZonedDrive};
+use crate::experiment::{BuildOptions, ConfigError, Setting};
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::counters::Counter;
+use imbrex_core::extent::Extent;
+use imbrex_core::operation::Operation;
+use imbrex_core::rng::Rng;
+use imbrex_core::units::{BLOCK_BYTES, Duration};
+use imbrex_core::zone::{DESCRIPTOR_BYTES, ZoneDescriptor};
+
+const MIB_BLOCKS: u64 = (1 << 20) / BLOCK_BYTES;
+/// Zones of the idle trigger (Idler, table 1).
+const ZONES_OF_TRIGGER: u32 = 8;
+/// Zones with something to clean while the drive is asked in idle time.
+const ZONES_TO_CLEAN: u32 = 64;
+/// Reads in idle time.
+const READS_IN_IDLE_TIME: u32 = 100;
+/// Zones under blocking cleaning, each half full.
+const ZONES_HALF_FULL: u32 = 256;
+/// Requests measured under blocking cleaning.
+const REQUESTS_BLOCKED: u32 = 400;
+/// Forced writes measured.
+const FORCED_WRITES: u32 = 1_000;
+
+fn open(
+    drive: &str,
+    settings: &[Setting],
+    seed: u64,
+    contents: ContentKind,
+) -> Result<ZonedDrive, ConfigError> {
+    let options = BuildOptions::simulate(seed);
+    ZonedDrive::open(drive, settings, &options, contents)
+}
+
+fn run(
+    drive: &mut ZonedDrive,
+    steps: impl Iterator<Item = Step>,
+) -> Result<Latencies, ConfigError> {
+    drive
+        .run(vec![Stream::new(1, steps)])
+        .map_err(|error| ConfigError::words(error.to_string()))
+}
+
+/// An operation for each piece of an extent, in order.
+fn through(extent: Extent, blocks: u64, operation: Operation) -> impl Iterator<Item = Step> {
+    let starts = (extent.start.0..=extent.end().0 - blocks).step_by(blocks as usize);
+    starts.map(move |start| Step::new(operation, Extent::new(start, blocks)))
+}
+
+/// The first sequential zones, spread over the drive.
+fn spread(drive: &ZonedDrive, zones: u32) -> Vec<Extent> {
+    let first = drive.zones.conventional_zones;
+    let apart = (drive.zones.zones() - 1 - first) / zones;
+    (0..zones)
+        .map(|zone| drive.zone(first + zone * apart))
+        .collect()
+}
+
+/// V21 and V22: eight zones hold 1 MiB each; each gets one write of `bytes` out of sequence, and the
+/// drive has nothing to do for `idle` after each. How many zones a report then calls non-sequential.
+///
+/// # Errors
+/// When there is no such drive, or it fails.
+pub fn left_after_idle(
+    drive: &str,
+    settings: &[Setting],
+    seed: u64,
+    bytes: u64,
+    idle: Duration,
+) -> Result<usize, ConfigError> {
+    let mut drive = open(drive, settings, seed, ContentKind::Bytes)?;
+    let first = drive.zones.conventional_zones;
+    let zones: Vec<Extent> = (first..first + ZONES_OF_TRIGGER)
+        .map(|zone| drive.zone(zone))
+        .collect();
+    let fill = zones.iter().flat_map(|zone| {
+        let filled = Extent::new(zone.start.0, MIB_BLOCKS);
+        through(filled, MIB_BLOCKS / 4, Operation::WRITE)
+    });
+    let update = zones.iter().enumerate().map(|(number, zone)| Step {
+        pause: if number == 0 { Duration::ZERO } else { idle },
+        ..Step::new(
+            Operation::WRITE,
+            Extent::new(zone.start.0, bytes / BLOCK_BYTES),
+        )
+    });
+    let report = Step {
+        pause: idle,
+        ..Step::new(Operation::ZoneReport, Extent::new(zones[0].start.0, 1))
+    };
+    let steps = fill.chain(update).chain(std::iter::once(report));
+    let mut reported = Vec::new();
+    drive
+        .run_observed(vec![Stream::new(1, steps)], &mut |bytes| {
+            reported = bytes.to_vec();
+        })
+        .map_err(|error| ConfigError::words(error.to_string()))?;
+    let zones = reported.chunks_exact(DESCRIPTOR_BYTES).skip(1);
+    let zones = zones.filter_map(|zone| ZoneDescriptor::decode(zone.try_into().ok()?));
+    let first_zones = zones.take(ZONES_OF_TRIGGER as usize);
+    Ok(first_zones.filter(|zone| zone.non_sequential).count())
+}
+
+/// V23: random 4 KiB reads, each 20 ms after idle cleaning has begun, with and without zones that
+/// are to be cleaned: the medians in milliseconds, with first.
+///
+/// # Errors
+/// When there is no such drive, or it fails.
+pub fn reads_in_idle_time(
+    drive: &str,
+    settings: &[Setting],
+    seed: u64,
+) -> Result<(f64, f64), ConfigError> {
+    let median = |with_zones: bool| {
+        let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
+        let zones = spread(&drive, ZONES_TO_CLEAN);
+        let fill = zones.iter().flat_map(|zone| {
+            let half = Extent::new(zone.start.0, zone.blocks.0 / 2);
+            through(half, MIB_BLOCKS, Operation::WRITE)
+        });
+        let update = zones
+            .iter()
+            .filter(|_| with_zones)
+            .map(|zone| Step::new(Operation::WRITE, Extent::new(zone.start.0, 1)));
+        let filled: Vec<Step> = fill.chain(update).collect();
+        let writes = filled.len();
+        let mut rng = Rng::new(seed, 23);
+        let reads = (0..READS_IN_IDLE_TIME).map(|_| {
+            let zone = zones[rng.below(zones.len() as u64) as usize];
+            let start = zone.start.0 + rng.below(zone.blocks.0 / 2);
+            Step {
+                pause: Duration::from_ms(270),
+                ..Step::new(Operation::Read, Extent::new(start, 1))
+            }
+        });
+        let mut run = run(&mut drive, filled.into_iter().chain(reads))?;
+        run.ns.drain(..writes);
+        Ok::<f64, ConfigError>(run.percentile_ms(0.5))
+    };
+    Ok((median(true)?, median(false)?))
+}
+
+/// What requests took while the drive had to clean to make room.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocked {
+    /// Mean response time of reads in milliseconds.
+    pub read_ms: f64,
+    /// Mean response time of writes in milliseconds.
+    pub write_ms: f64,
+    /// Longest response time in milliseconds.
+    pub max_ms: f64,
+    /// Zones cleaned meanwhile.
+    pub zones_cleaned: u64,
+}
+
+/// V24: zones half full; 4 KiB writes out of sequence until the drive has to clean, then as many
+/// 4 KiB reads as writes, one at a time.
+///
+/// # Errors
+/// When there is no such drive, or it fails.
+pub fn blocking_cleaning(
+    drive: &str,
+    settings: &[Setting],
+    seed: u64,
+) -> Result<Blocked, ConfigError> {
+    let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
+    let zones = spread(&drive, ZONES_HALF_FULL);
+    let fill = zones.iter().flat_map(|zone| {
+        let half = Extent::new(zone.start.0, zone.blocks.0 / 2);
+        through(half, MIB_BLOCKS, Operation::WRITE)
+    });
+    run(&mut drive, fill)?;
+    let mut rng = Rng::new(seed, 24);
+    let mut place = || {
+        let zone = zones[rng.below(zones.len() as u64) as usize];
+        Extent::new(zone.start.0 + rng.below(zone.blocks.0 / 2), 1)
+    };
+    // Until cleaning begins; without a pause in which it would clean by itself.
+    while drive.counts().counter(Counter::BandsRewritten) == 0 {
+        let steps: Vec<Step> = (0..1_000)
+            .map(|_| Step::new(Operation::WRITE, place()))
+            .collect();
+        run(&mut drive, steps.into_iter())?;
+    }
+    let before = drive.counts().counter(Counter::BandsRewritten);
+    let steps: Vec<Step> = (0..REQUESTS_BLOCKED)
+        .map(|number| match number % 2 {
+            0 => Step::new(Operation::WRITE, place()),
+            _ => Step::new(Operation::Read, place()),
+        })
+        .collect();
+    let run = run(&mut drive, steps.into_iter())?;
+    let mean = |from: usize| {
+        let ns: Vec<u64> = run.ns.iter().skip(from).step_by(2).copied().collect();
+        ns.iter().sum::<u64>() as f64 / ns.len() as f64 / 1e6
+    };
+    Ok(Blocked {
+        write_ms: mean(0),
+        read_ms: mean(1),
+        max_ms: run.percentile_ms(1.0),
+        zones_cleaned: drive.counts().counter(Counter::BandsRewritten) - before,
+    })
+}
+
+/// V26: random 4 KiB writes out of sequence with forced unit access, one at a time: the mean
+/// response time in milliseconds.
+///
+/// # Errors
+/// When there is no such drive, or it fails.
+pub fn forced_writes(drive: &str, settings: &[Setting], seed: u64) -> Result<f64, ConfigError> {
+    let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
+    let zones = spread(&drive, ZONES_HALF_FULL);
+    let mut rng = Rng::new(seed, 26);
+    let steps: Vec<Step> = (0..FORCED_WRITES)
+        .map(|_| {
+            let zone = zones[rng.below(zones.len() as u64) as usize];
+            // Never the first block, where an empty zone takes a write in sequence.
+            let start = zone.start.0 + 1 + rng.below(zone.blocks.0 - 1);
+            Step::new(Operation::WRITE_DURABLE, Extent::new(start, 1))
+        })
+        .collect();
+    Ok(run(&mut drive, steps.into_iter())?.mean_ms())
+}
+
+/// The host reads a full zone in the middle of the drive, resets it and writes it again, 1 MiB at a
+/// time: how long that takes, in seconds.
+///
+/// # Errors
+/// When there is no such drive, or it fails.
+pub fn rewrite_by_host(drive: &str, settings: &[Setting], seed: u64) -> Result<f64, ConfigError> {
+    let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
+    let zone = drive.zone(drive.zones.zones() / 2);
+    run(&mut drive, through(zone, MIB_BLOCKS, Operation::WRITE))?;
+    let reset = std::iter::once(Step::new(Operation::ZoneReset, zone));
+    let steps = through(zone, MIB_BLOCKS, Operation::Read)
+        .chain(reset)
+        .chain(through(zone, MIB_BLOCKS, Operation::WRITE))
+        .chain(std::iter::once(Step::new(Operation::Flush, Extent::EMPTY)));
+    Ok(run(&mut drive, steps)?.took.as_seconds())
+}
