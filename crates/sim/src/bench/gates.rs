@@ -2,11 +2,15 @@
 //! `docs/models/validation.md`.
 
 use super::row::Measurement;
-use super::{conventional, positioning, rebuild, solid_state};
+use super::{conventional, drive_managed_gates, positioning, rebuild, solid_state, zoned_gates};
 
 /// In the order in which they are printed: measurements of one drive follow one another.
 pub const MEASUREMENTS: &[Measurement] = &[
+    drive_managed_gates::ST5000AS0011,
+    drive_managed_gates::ST8000AS0002,
     rebuild::RESILVER,
+    zoned_gates::ST8000AS0022,
+    zoned_gates::HC620,
     positioning::HC620_READS,
     conventional::RANDOM_WRITES,
     positioning::RANDOM_READS,

@@ -9,6 +9,7 @@ pub mod closed_loop;
 mod conventional;
 pub mod disksim;
 pub mod drive_managed;
+mod drive_managed_gates;
 mod gates;
 pub mod host_aware;
 pub mod host_managed;
@@ -23,6 +24,7 @@ mod solid_state;
 mod standard;
 mod subject;
 mod table;
+mod zoned_gates;
 pub mod zoned_host;
 
 pub use gates::{MEASUREMENTS, drives_measured};
