@@ -12,7 +12,7 @@ use super::settings::{IdleCleaning, OnArrival, RewriteMethod, Victim};
 use super::timers::Timer;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::map::BandId;
+use crate::map::{BandId, Piece};
 use crate::units::{Duration, Instant};
 
 /// What an access takes beside its transfer: a seek within one area and half a revolution at 5400
@@ -175,12 +175,22 @@ impl PersistentCache {
         self.resume_reads(ctx);
     }
 
+    /// Accesses that the gather takes: pieces that follow one another in the log are one.
+    fn runs_to_gather(&self) -> u64 {
+        let follows = |pair: &&[Piece]| {
+            let [first, second] = [pair[0], pair[1]];
+            first.position + first.extent.blocks.0 == second.position
+        };
+        let joined = self.gathered.windows(2).filter(follows).count();
+        (self.gathered.len() - joined) as u64
+    }
+
     /// An estimate of what is left of a rewrite whose reading has begun.
     fn rest_of(&self, rewrite: &Rewrite, idle: &IdleCleaning) -> Duration {
         let chunks = |blocks: u64| blocks.div_ceil(self.chunk_blocks);
         let left = rewrite.end - rewrite.next;
         let band = chunks(rewrite.blocks);
-        let gathered = self.gathered.len() as u64;
+        let gathered = self.runs_to_gather();
         let copies = self.settings.rewrite == RewriteMethod::CopyThenHome && !rewrite.is_restore;
         // What follows the gather: with a scratch copy two writes and two notes.
         let (writes, accesses) = if copies { (2, 4) } else { (1, 2) };
@@ -188,7 +198,7 @@ impl PersistentCache {
             Phase::Draining | Phase::Overhead | Phase::Reading => {
                 (chunks(left) + writes * band, gathered + accesses)
             }
-            Phase::Gathering => (writes * band, left + accesses),
+            Phase::Gathering => (writes * band, left.min(gathered) + accesses),
             Phase::WritingScratch => (chunks(left) + band, 3),
             Phase::FlushingScratch | Phase::NotingScratch => (band, 2),
             Phase::WritingHome => (chunks(left), 1),

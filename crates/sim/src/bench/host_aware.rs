@@ -19,8 +19,12 @@ const ZONES_TO_CLEAN: u32 = 64;
 const READS_IN_IDLE_TIME: u32 = 100;
 /// Zones under blocking cleaning, each half full.
 const ZONES_HALF_FULL: u32 = 256;
-/// Requests measured under blocking cleaning.
-const REQUESTS_BLOCKED: u32 = 400;
+/// Requests measured under blocking cleaning: fewer than it takes to end.
+const REQUESTS_BLOCKED: u32 = 60;
+/// A write that takes longer has waited for room.
+const WAITED_NS: u64 = 100_000_000;
+/// Zones that the host rewrites.
+const ZONES_REWRITTEN: u32 = 5;
 /// Forced writes measured.
 const FORCED_WRITES: u32 = 1_000;
 
@@ -49,12 +53,20 @@ fn through(extent: Extent, blocks: u64, operation: Operation) -> impl Iterator<I
     starts.map(move |start| Step::new(operation, Extent::new(start, blocks)))
 }
 
-/// The first sequential zones, spread over the drive.
+/// Sequential zones, each in the middle of one of as many equal parts of the drive.
 fn spread(drive: &ZonedDrive, zones: u32) -> Vec<Extent> {
     let first = drive.zones.conventional_zones;
     let apart = (drive.zones.zones() - 1 - first) / zones;
     (0..zones)
-        .map(|zone| drive.zone(first + zone * apart))
+        .map(|zone| drive.zone(first + zone * apart + apart / 2))
+        .collect()
+}
+
+/// The first sequential zones.
+fn first(drive: &ZonedDrive, zones: u32) -> Vec<Extent> {
+    let first = drive.zones.conventional_zones;
+    (first..first + zones)
+        .map(|zone| drive.zone(zone))
         .collect()
 }
 
@@ -71,10 +83,7 @@ pub fn left_after_idle(
     idle: Duration,
 ) -> Result<usize, ConfigError> {
     let mut drive = open(drive, settings, seed, ContentKind::Bytes)?;
-    let first = drive.zones.conventional_zones;
-    let zones: Vec<Extent> = (first..first + ZONES_OF_TRIGGER)
-        .map(|zone| drive.zone(zone))
-        .collect();
+    let zones = first(&drive, ZONES_OF_TRIGGER);
     let fill = zones.iter().flat_map(|zone| {
         let filled = Extent::new(zone.start.0, MIB_BLOCKS);
         through(filled, MIB_BLOCKS / 4, Operation::WRITE)
@@ -115,7 +124,9 @@ pub fn reads_in_idle_time(
 ) -> Result<(f64, f64), ConfigError> {
     let median = |with_zones: bool| {
         let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
-        let zones = spread(&drive, ZONES_TO_CLEAN);
+        // Next to one another: otherwise the arm comes from the zone that is cleaned instead of from
+        // the last read, and what is measured is where that zone lies.
+        let zones = first(&drive, ZONES_TO_CLEAN);
         let fill = zones.iter().flat_map(|zone| {
             let half = Extent::new(zone.start.0, zone.blocks.0 / 2);
             through(half, MIB_BLOCKS, Operation::WRITE)
@@ -155,8 +166,8 @@ pub struct Blocked {
     pub zones_cleaned: u64,
 }
 
-/// V24: zones half full; 4 KiB writes out of sequence until the drive has to clean, then as many
-/// 4 KiB reads as writes, one at a time.
+/// V24: zones half full; 4 KiB writes out of sequence until one has to wait for room, and from that
+/// one on as many 4 KiB reads as writes, one at a time, while the drive goes on cleaning.
 ///
 /// # Errors
 /// When there is no such drive, or it fails.
@@ -166,7 +177,7 @@ pub fn blocking_cleaning(
     seed: u64,
 ) -> Result<Blocked, ConfigError> {
     let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
-    let zones = spread(&drive, ZONES_HALF_FULL);
+    let zones = first(&drive, ZONES_HALF_FULL);
     let fill = zones.iter().flat_map(|zone| {
         let half = Extent::new(zone.start.0, zone.blocks.0 / 2);
         through(half, MIB_BLOCKS, Operation::WRITE)
@@ -177,23 +188,25 @@ pub fn blocking_cleaning(
         let zone = zones[rng.below(zones.len() as u64) as usize];
         Extent::new(zone.start.0 + rng.below(zone.blocks.0 / 2), 1)
     };
-    // Until cleaning begins; without a pause in which it would clean by itself.
-    while drive.counts().counter(Counter::BandsRewritten) == 0 {
-        let steps: Vec<Step> = (0..1_000)
-            .map(|_| Step::new(Operation::WRITE, place()))
-            .collect();
-        run(&mut drive, steps.into_iter())?;
+    // Until one has to wait for room; without a pause in which the drive would clean by itself.
+    let mut ns = Vec::new();
+    while ns.is_empty() {
+        let write = Step::new(Operation::WRITE, place());
+        let waited = run(&mut drive, std::iter::once(write))?;
+        ns.extend(waited.ns.into_iter().filter(|ns| *ns >= WAITED_NS));
     }
     let before = drive.counts().counter(Counter::BandsRewritten);
-    let steps: Vec<Step> = (0..REQUESTS_BLOCKED)
+    let steps: Vec<Step> = (1..REQUESTS_BLOCKED)
         .map(|number| match number % 2 {
             0 => Step::new(Operation::WRITE, place()),
             _ => Step::new(Operation::Read, place()),
         })
         .collect();
-    let run = run(&mut drive, steps.into_iter())?;
+    let mut run = run(&mut drive, steps.into_iter())?;
+    ns.append(&mut run.ns);
+    run.ns.clone_from(&ns);
     let mean = |from: usize| {
-        let ns: Vec<u64> = run.ns.iter().skip(from).step_by(2).copied().collect();
+        let ns: Vec<u64> = ns.iter().skip(from).step_by(2).copied().collect();
         ns.iter().sum::<u64>() as f64 / ns.len() as f64 / 1e6
     };
     Ok(Blocked {
@@ -224,19 +237,23 @@ pub fn forced_writes(drive: &str, settings: &[Setting], seed: u64) -> Result<f64
     Ok(run(&mut drive, steps.into_iter())?.mean_ms())
 }
 
-/// The host reads a full zone in the middle of the drive, resets it and writes it again, 1 MiB at a
-/// time: how long that takes, in seconds.
+/// The host reads a full zone, resets it and writes it again, 1 MiB at a time: how long that takes,
+/// in seconds, as the mean over five zones, each in the middle of a fifth of the drive.
 ///
 /// # Errors
 /// When there is no such drive, or it fails.
 pub fn rewrite_by_host(drive: &str, settings: &[Setting], seed: u64) -> Result<f64, ConfigError> {
     let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
-    let zone = drive.zone(drive.zones.zones() / 2);
-    run(&mut drive, through(zone, MIB_BLOCKS, Operation::WRITE))?;
-    let reset = std::iter::once(Step::new(Operation::ZoneReset, zone));
-    let steps = through(zone, MIB_BLOCKS, Operation::Read)
-        .chain(reset)
-        .chain(through(zone, MIB_BLOCKS, Operation::WRITE))
-        .chain(std::iter::once(Step::new(Operation::Flush, Extent::EMPTY)));
-    Ok(run(&mut drive, steps)?.took.as_seconds())
+    let zones = spread(&drive, ZONES_REWRITTEN);
+    let mut sum_s = 0.0;
+    for zone in &zones {
+        run(&mut drive, through(*zone, MIB_BLOCKS, Operation::WRITE))?;
+        let reset = std::iter::once(Step::new(Operation::ZoneReset, *zone));
+        let steps = through(*zone, MIB_BLOCKS, Operation::Read)
+            .chain(reset)
+            .chain(through(*zone, MIB_BLOCKS, Operation::WRITE))
+            .chain(std::iter::once(Step::new(Operation::Flush, Extent::EMPTY)));
+        sum_s += run(&mut drive, steps)?.took.as_seconds();
+    }
+    Ok(sum_s / zones.len() as f64)
 }

@@ -183,7 +183,7 @@ pub const ST8000AS0022: Measurement = Measurement {
         gate(
             "V23",
             "reads in idle cleaning over reads without",
-            "median of random 4 KiB reads, each 20 ms after idle cleaning has begun, with zones to clean over without",
+            "median of random 4 KiB reads, each 20 ms after idle cleaning has begun, in the first 64 sequential zones, half full, which are being cleaned, over the same where nothing is to be cleaned",
             "x",
             (Published::Words("no increase"), Accepted::Between(0.9, 1.1)),
             (Role::Gate, IDLER),
@@ -191,7 +191,7 @@ pub const ST8000AS0022: Measurement = Measurement {
         gate(
             "V24",
             "longest request in blocking cleaning",
-            "4 KiB reads and writes in turn, one at a time, over 256 half-full zones, after the media cache has filled",
+            "4 KiB reads and writes in turn, one at a time, over the first 256 sequential zones, half full, from the first write that waits for room in the media cache on",
             "s",
             (
                 Published::Words("up to about 2"),
@@ -221,7 +221,7 @@ pub const ST8000AS0022: Measurement = Measurement {
         gate(
             "zone",
             "a zone read, reset and written again by the host",
-            "1 MiB at a time at queue depth 1, a full zone in the middle of the disk",
+            "1 MiB at a time at queue depth 1, mean over five full zones, each in the middle of a fifth of the disk",
             "s",
             (Published::Between(4.0, 6.0), Accepted::Between(3.5, 7.0)),
             (Role::Gate, IDLER),
