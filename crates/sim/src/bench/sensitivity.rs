@@ -134,7 +134,10 @@ pub fn sensitivity(
         .enumerate()
         .filter(|(_, m)| wanted(m.drive))
     {
-        let text = Drive::text_of_library(measurement.drive)?;
+        // A row about a formula has no drive file, and so no parameter.
+        let Ok(text) = Drive::text_of_library(measurement.drive) else {
+            continue;
+        };
         variants.push((index, None, measurement.drive.to_string()));
         for (place, estimated) in Estimated::all(text).into_iter().enumerate() {
             for factor in FACTORS {
@@ -193,6 +196,7 @@ impl Sensitivity {
     /// By how much the row moves, in percent of what the file gives, for less and for more.
     fn changes(&self) -> [Option<f64>; 2] {
         [self.less, self.more].map(|moved| match (moved, self.model) {
+            (Some(moved), Some(model)) if moved == model => Some(0.0),
             (Some(moved), Some(model)) if model != 0.0 => Some((moved / model - 1.0) * 100.0),
             _ => None,
         })
