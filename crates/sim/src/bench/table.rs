@@ -21,6 +21,9 @@ impl Row {
             text.push_str(&row.lines());
         }
         let gates: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Gate).collect();
+        if gates.is_empty() {
+            return text;
+        }
         let hold = gates.iter().filter(|row| row.pass == Some(true)).count();
         let unmeasured = gates.iter().filter(|row| row.pass.is_none()).count();
         text.push_str(&format!("\n{hold} of {} gates hold", gates.len()));
