@@ -355,13 +355,14 @@ pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: u
 }
 
 /// How many points it takes to find a planted bug, of at most `limit`; `None` when that many do
-/// not.
+/// not. Half as many points a seed as the campaign has, so that `limit` covers the settings of twice
+/// as many seeds: some bugs show with some settings only.
 pub fn points_to_find(subject: &Subject, bug: PlantedBug, limit: u64) -> (u64, Option<Failure>) {
     let mut points = 0;
     for seed in 0.. {
         let left = limit - points;
         let options = Options {
-            points: left.min(POINTS),
+            points: left.min(POINTS / 2),
             mode: None,
             soak: false,
             plant: Some(bug),

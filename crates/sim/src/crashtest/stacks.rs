@@ -131,17 +131,18 @@ fn cache_settings(name: &str, rng: &mut Rng) -> Option<CacheSettings> {
     })
 }
 
-/// How bands are cleaned for want of room: in half of all cases as little as possible and at once.
+/// How bands are cleaned for want of room: mostly as little as possible and at once, so that the
+/// journal, which most crashes are about, has as much to do as it can.
 fn blocking_cleaning(seed: u64) -> BlockingCleaning {
     let mut rng = Rng::new(seed, 79);
-    let mut sometimes = |value: u64| (rng.below(2) == 0).then(|| rng.below(value));
+    let mut sometimes = |value: u64| (rng.below(4) == 0).then(|| rng.below(value));
     BlockingCleaning {
         low_permille: sometimes(1000).map_or(1000, |low| low as u32),
         slice: sometimes(2_000_000).map(Duration),
     }
 }
 
-/// How bands are cleaned in idle time: in half of all cases not at all.
+/// How bands are cleaned in idle time: in three of four cases not at all.
 fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
     let mut rng = Rng::new(seed, 73);
     let on_arrival = match rng.below(4) {
@@ -151,7 +152,7 @@ fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
         _ => OnArrival::FinishChunk,
     };
     let after = Duration(1 + rng.below(100_000));
-    (rng.below(2) == 0).then(|| IdleCleaning {
+    (rng.below(4) == 0).then(|| IdleCleaning {
         on_arrival,
         finish_within: Duration::from_ms(rng.below(100)),
         resumes: rng.below(4) > 0,

@@ -1,7 +1,9 @@
-//! Where a translation puts its bands, and where on its disk the statistics look for what.
+//! Where a translation puts its bands, where on its disk the statistics look for what, and what a share
+//! is a share of.
 
 use super::config::ConfigError;
 use crate::disk::{Bands, SimulatedDisk};
+use crate::quantity::SizeOrShare;
 use crate::report::HeatMapRecorder;
 use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
@@ -9,6 +11,22 @@ use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 
 fn blocks(bytes: u64) -> BlockCount {
     BlockCount::from_bytes_floor(bytes)
+}
+
+/// What a share is a share of.
+///
+/// # Errors
+/// Where that is not known.
+pub(super) fn touched(
+    touched_bytes: Option<u64>,
+    key: &str,
+    share: SizeOrShare,
+) -> Result<u64, ConfigError> {
+    touched_bytes.ok_or_else(|| {
+        ConfigError::words(format!(
+            "{key} = \"{share}\" is a share of a workload, and there is none"
+        ))
+    })
 }
 
 /// The bands of a layout over `total` blocks.

@@ -1,7 +1,7 @@
 //! From a configuration to a stack: first a plan, which knows drives and bands but not yet the
 //! workload, then the stack, in which every share is a number of blocks.
 
-use super::areas::{count_areas, lay_out};
+use super::areas::{count_areas, lay_out, touched};
 use super::config::{
     CacheConfig, CacheMode, ConfigError, Destage, DiskConfig, NodeConfig, Policy, StackConfig,
 };
@@ -590,13 +590,4 @@ impl PlannedTranslation {
         settings.host_aware = self.host_aware.clone();
         settings
     }
-}
-
-/// What a share is a share of; an error where that is not known.
-fn touched(touched_bytes: Option<u64>, key: &str, share: SizeOrShare) -> Result<u64, ConfigError> {
-    touched_bytes.ok_or_else(|| {
-        ConfigError::words(format!(
-            "{key} = \"{share}\" is a share of a workload, and there is none"
-        ))
-    })
 }
