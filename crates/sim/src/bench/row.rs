@@ -119,6 +119,34 @@ pub struct Row {
     pub source: String,
 }
 
+/// A gate on which the drive was not calibrated.
+pub(super) const fn gate(
+    id: &'static str,
+    metric: &'static str,
+    definition: &'static str,
+    unit: &'static str,
+    (published, accepted): (Published, Accepted),
+    (role, source): (Role, &'static str),
+) -> Gate {
+    Gate {
+        id,
+        metric,
+        definition,
+        unit,
+        published,
+        accepted,
+        role,
+        calibrated: false,
+        source,
+    }
+}
+
+/// The same, of a drive that was calibrated on it.
+pub(super) const fn calibrated(mut gate: Gate) -> Gate {
+    gate.calibrated = true;
+    gate
+}
+
 impl Gate {
     /// The smallest and the largest number that pass.
     pub fn range(&self) -> Option<[f64; 2]> {
@@ -197,35 +225,32 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn gate(published: Published, accepted: Accepted) -> Gate {
-        Gate {
-            id: "V00",
-            metric: "a rate",
-            definition: "",
-            unit: "MB/s",
-            published,
-            accepted,
-            role: Role::Gate,
-            calibrated: false,
-            source: "nobody",
-        }
+    fn made_up(published: Published, accepted: Accepted) -> Gate {
+        gate(
+            "V00",
+            "a rate",
+            "",
+            "MB/s",
+            (published, accepted),
+            (Role::Gate, "nobody"),
+        )
     }
 
     #[test]
     fn a_model_passes_inside_its_tolerance_and_nowhere_else() {
-        let share = gate(Published::Number(100.0), Accepted::Share(0.1));
+        let share = made_up(Published::Number(100.0), Accepted::Share(0.1));
         for (model, pass) in [(89.0, false), (91.0, true), (109.0, true), (111.0, false)] {
             let row = share.row("drive", Some(model));
             assert_eq!((row.pass, row.fails()), (Some(pass), !pass), "{model}");
         }
-        let range = gate(Published::Between(187.0, 200.0), Accepted::Share(0.1));
+        let range = made_up(Published::Between(187.0, 200.0), Accepted::Share(0.1));
         let [low, high] = range.range().expect("two ends");
         assert!((low - 168.3).abs() < 1e-9 && (high - 220.0).abs() < 1e-9);
-        let factor = gate(Published::Number(4.0), Accepted::Factor(2.0));
+        let factor = made_up(Published::Number(4.0), Accepted::Factor(2.0));
         assert_eq!(factor.range(), Some([2.0, 8.0]));
-        let exact = gate(Published::Number(240.0), Accepted::Exactly);
+        let exact = made_up(Published::Number(240.0), Accepted::Exactly);
         assert_eq!(exact.row("drive", Some(240.5)).pass, Some(false));
-        let words = gate(
+        let words = made_up(
             Published::Words("a cliff"),
             Accepted::Between(3.0, f64::INFINITY),
         );
@@ -235,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_neither_passes_nor_fails() {
-        let row = gate(Published::Number(1.0), Accepted::Share(0.1)).row("drive", None);
+        let row = made_up(Published::Number(1.0), Accepted::Share(0.1)).row("drive", None);
         assert_eq!((row.pass, row.fails(), row.error()), (None, false, None));
     }
 }

@@ -1,22 +1,19 @@
 //! Measurements of disks without moving parts.
 
-use super::row::{Accepted, Gate, Measurement, Published, Role};
+use super::row::{Accepted, Gate, Measurement, Published, Role, gate};
 use super::subject::{BenchError, Subject};
 use crate::fio::{Direction, Job};
 
 const fn datasheet(metric: &'static str, published: Published, source: &'static str) -> Gate {
-    Gate {
-        id: "V60",
+    gate(
+        "V60",
         metric,
-        definition: "requests over time of random 4 KiB requests over the whole disk; the model is \
-                     made of datasheet figures, so this checks the queue and not a prediction",
-        unit: "IOPS",
-        published,
-        accepted: Accepted::Share(0.1),
-        role: Role::Gate,
-        calibrated: false,
-        source,
-    }
+        "requests over time of random 4 KiB requests over the whole disk; the model is made of \
+         datasheet figures, so this checks the queue and not a prediction",
+        "IOPS",
+        (published, Accepted::Share(0.1)),
+        (Role::Gate, source),
+    )
 }
 
 const EVO: &str = "datasheet, by ubergizmo and AnandTech 8747";

@@ -1,7 +1,7 @@
 //! The standard measurements, which every drive takes, published figures or not.
 
 use super::host_managed;
-use super::row::{Accepted, Gate, Published, Role, Row};
+use super::row::{Accepted, Published, Role, Row, gate};
 use super::subject::{BenchError, Subject};
 use super::zoned_host::Latencies;
 use crate::experiment::{ConfigError, Setting};
@@ -37,7 +37,7 @@ pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
     }
     random_reads(subject, &mut rows)?;
     sequential(subject, &mut rows)?;
-    let has_log = subject.session()?.describe.translation.is_some();
+    let has_log = describe.translation.is_some();
     for (part, name) in RANGES {
         for chunk in CHUNKS {
             match has_log {
@@ -97,17 +97,8 @@ fn zones(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
 }
 
 fn row(subject: &Subject, metric: &str, definition: &str, unit: &'static str, value: f64) -> Row {
-    let gate = Gate {
-        id: "",
-        metric: "",
-        definition: "",
-        unit,
-        published: Published::Nothing,
-        accepted: Accepted::Any,
-        role: Role::Model,
-        calibrated: false,
-        source: "",
-    };
+    let nothing = (Published::Nothing, Accepted::Any);
+    let gate = gate("", "", "", unit, nothing, (Role::Model, ""));
     let mut row = gate.row(&subject.drive, Some(value));
     row.metric = metric.to_string();
     row.definition = definition.to_string();

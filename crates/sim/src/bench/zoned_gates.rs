@@ -1,6 +1,6 @@
 //! What was published of disks with zones, beside the models.
 
-use super::row::{Accepted, Gate, Measurement, Published, Role};
+use super::row::{Accepted, Measurement, Published, Role, calibrated, gate};
 use super::subject::{BenchError, Subject};
 use super::{host_aware, host_managed};
 use imbrex_core::error::IoError;
@@ -8,32 +8,6 @@ use imbrex_core::units::Duration;
 
 const FIO: &str = "fio 3.13 with libaio on a 15 TB HC620, zonedstorage.io";
 const IDLER: &str = "Idler, IEEE TC 69(6), 2020";
-
-const fn gate(
-    id: &'static str,
-    metric: &'static str,
-    definition: &'static str,
-    unit: &'static str,
-    (published, accepted): (Published, Accepted),
-    (role, source): (Role, &'static str),
-) -> Gate {
-    Gate {
-        id,
-        metric,
-        definition,
-        unit,
-        published,
-        accepted,
-        role,
-        calibrated: false,
-        source,
-    }
-}
-
-const fn calibrated(mut gate: Gate) -> Gate {
-    gate.calibrated = true;
-    gate
-}
 
 const SEQUENTIAL: &str =
     "256 KiB at queue depth 8, in order through the first four sequential zones";
