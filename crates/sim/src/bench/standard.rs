@@ -81,17 +81,12 @@ fn zones(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
         let run = measure(&subject.drive, &subject.settings, subject.seed)?;
         let rate = run.mib_per_s();
         rows.push(row(subject, metric, definition, "MiB/s", rate));
-        for percent in [50.0, 99.0] {
-            let metric = format!("{metric}, p{percent}");
-            let latency = run.percentile_ms(percent / 100.0);
-            rows.push(row(
-                subject,
-                &metric,
-                "from submission to answer",
-                "ms",
-                latency,
-            ));
-        }
+        latencies(
+            subject,
+            metric,
+            |percent| run.percentile_ms(percent / 100.0),
+            rows,
+        );
     }
     Ok(())
 }
@@ -103,6 +98,15 @@ fn row(subject: &Subject, metric: &str, definition: &str, unit: &'static str, va
     row.metric = metric.to_string();
     row.definition = definition.to_string();
     row
+}
+
+/// Median and 99 % of the latencies of a run.
+fn latencies(subject: &Subject, of: &str, ms: impl Fn(f64) -> f64, rows: &mut Vec<Row>) {
+    for percent in [50.0, 99.0] {
+        let metric = format!("{of}, p{percent}");
+        let definition = "from submission to answer";
+        rows.push(row(subject, &metric, definition, "ms", ms(percent)));
+    }
 }
 
 fn ms(outcome: &JobOutcome, direction: Direction, percent: f64) -> f64 {
@@ -125,17 +129,12 @@ fn random_reads(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError
             "IOPS",
             rate,
         ));
-        for percent in [50.0, 99.0] {
-            let metric = format!("{name}, p{percent}");
-            let latency = ms(&outcome, Direction::Read, percent);
-            rows.push(row(
-                subject,
-                &metric,
-                "from submission to answer",
-                "ms",
-                latency,
-            ));
-        }
+        latencies(
+            subject,
+            &name,
+            |percent| ms(&outcome, Direction::Read, percent),
+            rows,
+        );
     }
     Ok(())
 }
@@ -261,17 +260,12 @@ fn writes_over_the_cliff(
         "MB/s",
         rate,
     ));
-    for percent in [50.0, 99.0] {
-        let metric = format!("{name}, after the cliff, p{percent}");
-        let latency = ms(&outcome, Direction::Write, percent);
-        rows.push(row(
-            subject,
-            &metric,
-            "from submission to answer",
-            "ms",
-            latency,
-        ));
-    }
+    latencies(
+        subject,
+        &format!("{name}, after the cliff"),
+        |percent| ms(&outcome, Direction::Write, percent),
+        rows,
+    );
     let (bands_after, cleaning_after_ns) = rewritten(&session);
     if bands_after > bands {
         let each_s = (cleaning_after_ns - cleaning_ns) as f64 / (bands_after - bands) as f64 / 1e9;

@@ -135,54 +135,39 @@ pub fn write(
         Box::new(File::create(path).map_err(fail)?)
     };
     let output = BufWriter::with_capacity(1 << 18, file);
-    let finished = |source| TraceError::Write {
-        path: path.to_owned(),
-        records: 0,
-        source,
-    };
-    match split_compression(path).1 {
+    let (output, summary) = match split_compression(path).1 {
         Suffix::None => {
-            let (mut output, summary) = write_to(reader, output, path, options)?;
-            output.flush().map_err(finished)?;
-            Ok(summary)
+            let (output, summary) = write_to(reader, output, path, options)?;
+            (Ok(output), summary)
         }
         Suffix::Gzip => {
             let encoder = flate2::write::GzEncoder::new(output, flate2::Compression::default());
             let (encoder, summary) = write_to(reader, encoder, path, options)?;
-            encoder
-                .finish()
-                .and_then(|mut output| output.flush())
-                .map_err(finished)?;
-            Ok(summary)
+            (encoder.finish(), summary)
         }
         Suffix::Zstd => {
             let encoder = zstd::stream::write::Encoder::new(output, 9).map_err(fail)?;
             let (encoder, summary) = write_to(reader, encoder, path, options)?;
-            encoder
-                .finish()
-                .and_then(|mut output| output.flush())
-                .map_err(finished)?;
-            Ok(summary)
+            (encoder.finish(), summary)
         }
         Suffix::Xz => {
             let encoder = liblzma::write::XzEncoder::new(output, 6);
             let (encoder, summary) = write_to(reader, encoder, path, options)?;
-            encoder
-                .finish()
-                .and_then(|mut output| output.flush())
-                .map_err(finished)?;
-            Ok(summary)
+            (encoder.finish(), summary)
         }
         Suffix::Bzip2 => {
             let encoder = bzip2::write::BzEncoder::new(output, bzip2::Compression::best());
             let (encoder, summary) = write_to(reader, encoder, path, options)?;
-            encoder
-                .finish()
-                .and_then(|mut output| output.flush())
-                .map_err(finished)?;
-            Ok(summary)
+            (encoder.finish(), summary)
         }
-    }
+    };
+    let ended = output.and_then(|mut output| output.flush());
+    ended.map_err(|source| TraceError::Write {
+        path: path.to_owned(),
+        records: 0,
+        source,
+    })?;
+    Ok(summary)
 }
 
 /// Copies every record of `reader` to `output`, which `path` names in messages, and gives the output back.
