@@ -32,6 +32,18 @@ struct Admission {
 }
 
 impl Admission {
+    #[inline]
+    fn new(request: Request, host: u32) -> Admission {
+        Admission {
+            request,
+            host,
+            run: None,
+            destage: None,
+            hits: 0,
+            events: PolicyEvents::default(),
+        }
+    }
+
     fn lba(&self, index: u64) -> Lba {
         Lba(self.request.extent.start.0 + index)
     }
@@ -75,12 +87,45 @@ impl Cache {
     /// A read that changes nothing in the cache.
     pub(super) fn read_unchanged(&mut self, request: Request, ctx: &mut Context<'_>) {
         let mut admission = self.admit(request);
-        for index in 0..request.extent.blocks.0 {
+        self.add_unchanged(&mut admission, ctx);
+        self.admitted(admission, ctx);
+    }
+
+    fn add_unchanged(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
+        for index in 0..admission.request.extent.blocks.0 {
             match self.cached_entry(admission.lba(index)) {
-                Some(entry) => self.add_hit_read(&mut admission, index, entry, ctx),
-                None => self.add_miss(&mut admission, index, None, ctx),
+                Some(entry) => self.add_hit_read(admission, index, entry, ctx),
+                None => self.add_miss(admission, index, None, ctx),
             }
         }
+    }
+
+    /// Reads the blocks of a job from where each is by now: what it has waited for went wrong. The
+    /// data it was to take from flash never came there, and the copy below is good; or the copy
+    /// below, which it was to read, could not be brought up to date, and the data is still in
+    /// flash. Nothing is kept that is not there already.
+    pub(super) fn read_where_it_is(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get(id);
+        let (host, extent) = (job.host, job.extent);
+        let request = Request {
+            id: self.hosts.id_of(host),
+            operation: job.operation,
+            extent,
+            buffer: job.buffer,
+            cause: job.cause,
+        };
+        let was_miss = job.kind == JobKind::MissRead;
+        let own = self.jobs.take_entries(id);
+        for entry in &own {
+            match was_miss {
+                true => self.forget_miss(*entry, ctx),
+                false => self.unpin(*entry, ctx),
+            }
+        }
+        self.jobs.close(id, own);
+        let mut admission = Admission::new(request, host);
+        self.add_unchanged(&mut admission, ctx);
+        // This ends the job's part of the request, as `admitted` ends that of whoever admits one.
         self.admitted(admission, ctx);
     }
 
@@ -155,15 +200,9 @@ impl Cache {
         self.unblock(job, ctx);
     }
 
+    #[inline]
     fn admit(&mut self, request: Request) -> Admission {
-        Admission {
-            request,
-            host: self.hosts.open(request.id),
-            run: None,
-            destage: None,
-            hits: 0,
-            events: PolicyEvents::default(),
-        }
+        Admission::new(request, self.hosts.open(request.id))
     }
 
     fn admitted(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {

@@ -354,7 +354,7 @@ impl Cache {
             }
             None => {
                 self.put_back(id, error, ctx);
-                // Reads that came for the copy below would get older data.
+                // Reads that came for the copy below would get older data: they go to flash.
                 self.notify(id, Event::Gone, Some(error), ctx);
             }
         }
@@ -390,7 +390,7 @@ impl Cache {
     }
 
     /// Gives the data of `old` to `newer`, which has none of its own: a read brought it into the
-    /// map and waits for the copy below, and fails now, or its write has failed.
+    /// map and waits for the copy below, or its write has failed.
     fn hand_over(&mut self, old: u32, newer: u32, error: IoError, ctx: &mut Context<'_>) {
         if self.entries.get(newer).is(Flag::AwaitsData) {
             self.give_up_slot(newer, ctx);
@@ -443,8 +443,8 @@ impl Cache {
     }
 
     /// After a failed destage: when nothing is under way that could free a slot, those who wait
-    /// for one fail as well, one after another until something moves again, and with them their
-    /// host requests.
+    /// for one get none, one after another until something moves again: reads do without, and
+    /// writes fail.
     pub(super) fn fail_starved(&mut self, ctx: &mut Context<'_>) {
         let Some(error) = self.destages.failure else {
             return;

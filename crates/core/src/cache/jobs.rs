@@ -153,6 +153,11 @@ impl Hosts {
         }
     }
 
+    /// The request with this number.
+    pub fn id_of(&self, index: u32) -> RequestId {
+        self.requests[index as usize].id
+    }
+
     /// Adds a part.
     #[inline]
     pub fn add_part(&mut self, index: u32) {

@@ -78,7 +78,6 @@ impl Cache {
             }
             _ => {}
         }
-        // Data that never came, or a slot that never will, fails whoever waited for it.
         let lacks_data = job.kind == JobKind::FlashRead
             && job
                 .entries
@@ -89,12 +88,12 @@ impl Cache {
             _ => None,
         };
         if job.error.is_some() || lacks_data || failure.is_some() {
+            if job.kind != JobKind::FlashWrite {
+                return self.read_where_it_is(id, ctx);
+            }
             let job = self.jobs.get_mut(id);
-            job.error = job.error.or(failure).or(Some(IoError::Medium));
-            return match job.kind {
-                JobKind::FlashRead => self.flash_read_done(id, ctx),
-                _ => self.job_done(id, ctx),
-            };
+            job.error = job.error.or(failure);
+            return self.job_done(id, ctx);
         }
         if job.kind == JobKind::FlashWrite && self.durable.is_some() {
             return self.queue_write(id);
@@ -296,14 +295,7 @@ impl Cache {
                 kept += 1;
                 continue;
             }
-            if awaited {
-                self.remove_from_map(id);
-                self.give_up_slot(id, ctx);
-            }
-            let entry = self.entries.get_mut(id);
-            entry.writes -= u8::from(entry.writes > 0);
-            self.check_settled(id, ctx);
-            self.unpin(id, ctx);
+            self.forget_miss(id, ctx);
         }
         entries.truncate(kept);
         if entries.is_empty() {
@@ -336,6 +328,19 @@ impl Cache {
             self.set_gauges(ctx);
         }
         self.end_part(host, error, ctx);
+    }
+
+    /// A read below does not bring the data of an entry any more: unless it has some by now, it
+    /// leaves.
+    pub(super) fn forget_miss(&mut self, id: u32, ctx: &mut Context<'_>) {
+        if self.entries.get(id).is(Flag::AwaitsData) {
+            self.remove_from_map(id);
+            self.give_up_slot(id, ctx);
+        }
+        let entry = self.entries.get_mut(id);
+        entry.writes -= u8::from(entry.writes > 0);
+        self.check_settled(id, ctx);
+        self.unpin(id, ctx);
     }
 
     /// Takes a cached entry out of the map; it is leaving, and its data is not wanted any more.

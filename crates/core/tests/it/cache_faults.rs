@@ -1,4 +1,5 @@
-//! Caches over disks that fail: an error reaches the host, and no answered write is ever lost.
+//! Caches over disks that fail: an error reaches the host, no answered write is ever lost, and writes
+//! that fail make no reads of other blocks fail.
 
 use crate::cache_stacks::{cache_stack, policies, settings};
 use crate::harness::{JumpingClock, MemoryDisk, Step, random_steps};
@@ -13,7 +14,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{Instant, Lba};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 const BLOCKS: u64 = 80;
@@ -81,6 +82,10 @@ struct ForgivingHost {
     faulty_steps: usize,
     faults: [Rc<Cell<Faults>>; 2],
     may_hold: BTreeMap<u64, Vec<Stamp>>,
+    /// Blocks whose last write has failed.
+    unsure: BTreeSet<u64>,
+    /// Only writes are refused: reads of other blocks must not fail.
+    reads_go_on: bool,
     in_flight: BTreeMap<u64, BufferSlice>,
     errors: Vec<IoError>,
     failure: Option<String>,
@@ -101,6 +106,10 @@ impl ForgivingHost {
                 may_hold.clear();
             }
             may_hold.push(stamp);
+            match failed {
+                true => self.unsure.insert(lba),
+                false => self.unsure.remove(&lba),
+            };
         }
     }
 
@@ -177,7 +186,13 @@ impl Frontend for ForgivingHost {
                 .get_or_insert(format!("step {tag} {step:?} failed on sound disks"));
         }
         match self.steps[tag as usize] {
-            Step::Read(_) if failed => {}
+            Step::Read(extent) if failed => {
+                let mut blocks = extent.start.0..extent.end().0;
+                if self.reads_go_on && !blocks.any(|lba| self.unsure.contains(&lba)) {
+                    self.failure
+                        .get_or_insert(format!("step {tag}: a read of {extent:?} failed"));
+                }
+            }
             Step::Read(extent) => {
                 let got = buffers.stamps(buffer).expect("stamped buffers").to_vec();
                 self.read(tag, extent, &got);
@@ -204,6 +219,7 @@ fn play_with_faults(
     faults: [Faults; 2],
 ) -> ForgivingHost {
     let (stack, disks, _) = cache_stack(settings, BLOCKS, seed, 1_000);
+    let reads_go_on = faults.iter().all(|faults| faults.reads == 0);
     let faults = faults.map(|faults| Rc::new(Cell::new(faults)));
     let errors = [IoError::Medium, IoError::NoSpace];
     let disks = disks.into_iter().zip(&faults).zip(errors);
@@ -235,6 +251,8 @@ fn play_with_faults(
         faulty_steps,
         faults,
         may_hold: BTreeMap::new(),
+        unsure: BTreeSet::new(),
+        reads_go_on,
         in_flight: BTreeMap::new(),
         errors: Vec::new(),
         failure: None,

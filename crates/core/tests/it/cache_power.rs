@@ -1,7 +1,7 @@
 //! A rig that cuts the power of a cache in mid-run.
 
 use crate::cache_power_disk::{ByteDisk, Platter, Power, PowerCut, PoweredClock, Survivors};
-use crate::cache_power_host::{Ask, Host, Look, Oracle, version_of};
+use crate::cache_power_host::{Ask, Host, Look, MayFail, Oracle, version_of};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::cache::{Cache, CacheSettings};
 use imbrex_core::disk::{Disk, Geometry, Media};
@@ -160,10 +160,11 @@ impl Rig {
         engine: &mut Engine,
         asks: Vec<Ask>,
         depth: usize,
+        may_fail: MayFail,
     ) -> Result<Vec<Ask>, String> {
         let mut clock = self.clock();
         let mut host = Host::new(&mut self.oracle, asks, depth);
-        host.may_fail = true;
+        host.may_fail = may_fail;
         engine.run(&mut clock, &mut host, &mut |_, _| {});
         match host.mistake {
             Some(mistake) => Err(mistake),

@@ -9,6 +9,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::units::{Instant, Lba};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
@@ -35,8 +36,10 @@ pub struct Platter {
     pub dead: bool,
     /// Reads of these blocks fail.
     pub unreadable: Vec<u64>,
-    /// Fails the operation when this many more writes and flushes have been done.
-    pub fails_after: Option<u64>,
+    /// The numbers of the writes and flushes that fail.
+    failing: Range<u64>,
+    /// Writes and flushes so far, failed ones too.
+    changes: u64,
     pub writes: u64,
     pub flushes: u64,
     pub reads: u64,
@@ -66,6 +69,12 @@ impl Platter {
         data[byte] ^= 0x40;
         self.volatile.retain(|(_, at, _)| *at != block);
         self.durable.insert(block, Rc::from(data));
+    }
+
+    /// Lets writes and flushes fail: as many as `times`, after as many more as `after`.
+    pub fn fail(&mut self, after: u64, times: u64) {
+        let first = self.changes + after;
+        self.failing = first..first.saturating_add(times);
     }
 
     /// All that is there, as it is now.
@@ -142,14 +151,8 @@ impl Disk for ByteDisk {
         platter.serial += 1;
         let serial = platter.serial;
         let changes = !matches!(op.operation, Operation::Read);
-        let fails = match &mut platter.fails_after {
-            Some(0) if changes => true,
-            Some(left) if changes => {
-                *left -= 1;
-                false
-            }
-            _ => false,
-        };
+        let fails = changes && platter.failing.contains(&platter.changes);
+        platter.changes += u64::from(changes);
         match op.operation {
             Operation::Write { .. } | Operation::Zero { .. } if !fails => {
                 platter.writes += 1;

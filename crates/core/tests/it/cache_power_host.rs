@@ -28,6 +28,8 @@ pub struct History {
     pub gone: usize,
     /// How many have been answered.
     answered: usize,
+    /// The last one that was answered has failed.
+    unsure: bool,
 }
 
 impl Default for History {
@@ -36,6 +38,7 @@ impl Default for History {
             versions: vec![0],
             gone: 0,
             answered: 0,
+            unsure: false,
         }
     }
 }
@@ -92,6 +95,15 @@ enum Expected {
     Read(Extent),
 }
 
+/// Which failures are answers like others, and not mistakes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MayFail {
+    Nothing,
+    /// Writes, trims and flushes, and reads of blocks whose last change has failed.
+    Changes,
+    Anything,
+}
+
 /// Plays what is asked at a queue depth and checks every answer.
 pub struct Host<'a> {
     pub oracle: &'a mut Oracle,
@@ -99,8 +111,7 @@ pub struct Host<'a> {
     next: usize,
     depth: usize,
     in_flight: BTreeMap<u64, (Expected, BufferSlice)>,
-    /// Failures are answers like others, not mistakes.
-    pub may_fail: bool,
+    pub may_fail: MayFail,
     pub failed: Vec<Ask>,
     pub mistake: Option<String>,
 }
@@ -113,9 +124,18 @@ impl Host<'_> {
             next: 0,
             depth,
             in_flight: BTreeMap::new(),
-            may_fail: false,
+            may_fail: MayFail::Nothing,
             failed: Vec::new(),
             mistake: None,
+        }
+    }
+
+    fn may_fail(&self, expected: &Expected) -> bool {
+        match (self.may_fail, expected) {
+            (MayFail::Nothing, _) => false,
+            (MayFail::Changes, Expected::Read(extent)) => (extent.start.0..extent.end().0)
+                .any(|lba| self.oracle.blocks.get(&lba).is_some_and(|it| it.unsure)),
+            (MayFail::Changes | MayFail::Anything, _) => true,
         }
     }
 }
@@ -189,9 +209,15 @@ impl Frontend for Host<'_> {
         let tag = completion.tag.0;
         let ask = self.asks[tag as usize];
         let (expected, buffer) = self.in_flight.remove(&tag).expect("one answer");
+        if let Expected::Written(places, _) = &expected {
+            for (lba, _) in places {
+                let history = self.oracle.blocks.entry(*lba).or_default();
+                history.unsure = completion.result.is_err();
+            }
+        }
         if completion.result.is_err() {
             self.failed.push(ask);
-            if !self.may_fail {
+            if !self.may_fail(&expected) {
                 self.mistake.get_or_insert(format!("{ask:?} failed"));
             }
             return buffers.release(buffer);
@@ -254,6 +280,7 @@ impl Oracle {
             versions: vec![version],
             gone: 0,
             answered: 0,
+            unsure: false,
         };
     }
 }

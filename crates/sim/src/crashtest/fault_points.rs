@@ -280,9 +280,8 @@ impl<'a> Faulty<'a> {
         };
         let first = world.borrow().log.events;
         let mut oracle = Oracle::empty(trial.shape.blocks);
-        // Under a cache, reads of other blocks are seen to fail as well: docs/reliability.md.
         let while_up = Leniency {
-            errors: class.breaks_reads() || (self.members() > 1 && !class.is_harmless()),
+            errors: class.breaks_reads(),
             failed_writes: !class.is_harmless(),
             older: false,
         };

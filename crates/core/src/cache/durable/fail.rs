@@ -64,7 +64,7 @@ impl Cache {
             .or_else(|| batch.freeing.pop_front())
     }
 
-    /// Tells who waits for a slot that none will come.
+    /// Tells who waits for a slot that none will come: a read does without, a write fails.
     pub(in crate::cache) fn starve(
         &mut self,
         waiter: SlotWaiter,
