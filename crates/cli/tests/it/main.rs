@@ -11,6 +11,7 @@ mod crashtest;
 mod doctor;
 mod drive_bench;
 mod drive_fio;
+mod drive_fit;
 mod experiments;
 mod parity;
 mod serve_members;

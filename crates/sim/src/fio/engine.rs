@@ -1,95 +1,51 @@
 //! The jobs of a group as closed loops: the frontend of the engine.
 
-use super::job::{Direction, Job, Mix, RateLimit};
-use super::offsets::{Directions, Offsets, Place, exponential};
-use super::outcome::{JobOutcome, Meter};
+use super::closed_loop::{Clone, Loop, Step};
+use super::job::{Direction, Job, Mix};
+use super::offsets::Place;
+use super::outcome::JobOutcome;
+use super::zoned::{Admission, Zones};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
-use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
-use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A clone of a job, and the region it works on.
-pub(super) struct Clone<'a> {
-    pub job: &'a Job,
-    pub index: usize,
-    pub clone: u32,
-    pub group: u32,
-    pub start: u64,
-    pub length: u64,
-    pub seed: u64,
-}
-
-/// What a clone can do at an instant.
-enum Step {
-    /// Make a request.
-    Request(Direction),
-    /// Flush.
-    Flush,
-    /// Nothing before the instant.
-    Wait(Instant),
-    /// Nothing before an answer.
-    Blocked,
-    /// Nothing ever.
-    Over,
-}
-
-struct Loop<'a> {
-    job: &'a Job,
-    offsets: Offsets,
-    directions: Directions,
-    rate_rng: Rng,
-    meter: Meter,
-    /// Direction of the next request.
-    next: Direction,
-    in_flight: u32,
-    /// Requests and bytes issued since the ramp, by direction.
-    issued: [(u64, u64); 3],
-    /// Bytes to issue; `u64::MAX` while only time ends the job.
-    bytes_max: u64,
-    starts: Instant,
-    /// When measuring begins.
-    ramp_ends: Instant,
-    /// When it must stop.
-    ends: Option<Instant>,
-    measuring: bool,
-    /// Flushes that are due before the next request.
-    flushes_due: u32,
-    /// Waits for what is in flight, then pauses.
-    quiescing: bool,
-    /// Not before this.
-    not_before: Instant,
-    /// Under a rate limit, when the next request of a direction is due.
-    due: [Instant; 3],
-    /// No further request.
-    stopped: bool,
-    end_flushed: bool,
-    over: bool,
-    /// Is in the queue of those that can do something.
-    queued: bool,
-    timer: Option<Instant>,
-}
-
+/// A request, a flush or a reset that is not answered.
 #[derive(Clone, Copy)]
-struct InFlight {
+pub(super) struct InFlight {
     owner: u32,
-    arrived: Instant,
-    /// `None` for a flush of its own.
-    direction: Option<Direction>,
-    place: Place,
+    pub arrived: Instant,
+    pub what: What,
+    pub place: Place,
+    /// The zone that is its owner's until it is answered.
+    zone: Option<u32>,
     buffer: BufferSlice,
     /// A write whose own flush is still to come, or is under way.
     syncing: bool,
 }
 
+/// What is in flight.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// A request of the job.
+    Request(Direction),
+    /// A flush of its own.
+    Flush,
+    /// The reset of a zone that is written next.
+    Reset,
+}
+
 /// Runs the clones of a group.
 pub(super) struct Jobs<'a> {
     loops: Vec<Loop<'a>>,
+    /// Of a device that has any.
+    zones: Option<&'a mut Zones>,
+    /// Clones that wait for an answer in a zone.
+    blocked: VecDeque<u32>,
     slots: Vec<InFlight>,
     free: Vec<u32>,
     /// Slots of written requests that wait for their own flush to be issued.
@@ -104,9 +60,11 @@ pub(super) struct Jobs<'a> {
 }
 
 impl<'a> Jobs<'a> {
-    pub fn new(clones: &[Clone<'a>], now: Instant) -> Jobs<'a> {
+    pub fn new(clones: &'a [Clone<'a>], zones: Option<&'a mut Zones>, now: Instant) -> Jobs<'a> {
         let mut jobs = Jobs {
             loops: clones.iter().map(|clone| Loop::new(clone, now)).collect(),
+            zones,
+            blocked: VecDeque::new(),
             slots: Vec::new(),
             free: Vec::new(),
             followups: VecDeque::new(),
@@ -175,21 +133,24 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    fn begin(&mut self, index: u32, step: Step, now: Instant, buffers: &mut Buffers) -> Arrival {
+    /// Begins a step; `None` when it must wait for an answer, or there is nothing left to do.
+    fn begin(
+        &mut self,
+        index: u32,
+        step: Step,
+        now: Instant,
+        buffers: &mut Buffers,
+    ) -> Option<Arrival> {
         let each = &mut self.loops[index as usize];
-        each.in_flight += 1;
-        if self.outstanding == 0 {
-            self.busy_since = now;
-        }
-        self.outstanding += 1;
         let mut entry = InFlight {
             owner: index,
             arrived: now,
-            direction: None,
+            what: What::Flush,
             place: Place {
                 offset: 0,
                 bytes: 0,
             },
+            zone: None,
             buffer: BufferSlice::EMPTY,
             syncing: false,
         };
@@ -201,14 +162,42 @@ impl<'a> Jobs<'a> {
         };
         match step {
             Step::Request(direction) => {
-                let place = each.take(direction);
-                let first = place.offset / BLOCK_BYTES;
-                let end = (place.offset + place.bytes).div_ceil(BLOCK_BYTES);
+                let (direction, admission) = each.admit(direction, self.zones.as_deref_mut());
+                match admission {
+                    Admission::Go(place, zone) => {
+                        entry.what = What::Request(direction);
+                        (entry.place, entry.zone) = (place, zone);
+                    }
+                    Admission::Reset(zone) => {
+                        entry.what = What::Reset;
+                        entry.zone = Some(zone);
+                        each.is_blocked = true;
+                    }
+                    Admission::Wait => {
+                        each.is_blocked = true;
+                        self.blocked.push_back(index);
+                        return None;
+                    }
+                    Admission::Over => {
+                        each.stopped = true;
+                        each.meter.outcome.ran_out_of_zones = true;
+                        return None;
+                    }
+                }
+            }
+            _ => each.flush_begun(),
+        }
+        let owned = entry.zone.zip(self.zones.as_deref());
+        match entry.what {
+            What::Request(direction) => {
+                let first = entry.place.offset / BLOCK_BYTES;
+                let end = (entry.place.offset + entry.place.bytes).div_ceil(BLOCK_BYTES);
                 let durability = Durability::Cached;
-                arrival.operation = match direction {
-                    Direction::Read => Operation::Read,
-                    Direction::Write => Operation::Write { durability },
-                    Direction::Trim => Operation::Zero {
+                arrival.operation = match (direction, owned) {
+                    (Direction::Read, _) => Operation::Read,
+                    (Direction::Write, _) => Operation::Write { durability },
+                    (Direction::Trim, Some(_)) => Operation::ZoneReset,
+                    (Direction::Trim, None) => Operation::Zero {
                         durability,
                         may_unmap: true,
                     },
@@ -217,15 +206,43 @@ impl<'a> Jobs<'a> {
                 if arrival.operation.has_data() {
                     arrival.buffer = buffers.allocate(end - first);
                 }
-                entry.direction = Some(direction);
-                entry.place = place;
                 entry.buffer = arrival.buffer;
                 entry.syncing = each.job.sync_writes && direction == Direction::Write;
+                if let Some(zones) = self.zones.as_deref_mut()
+                    && each.zoned.is_none()
+                    && direction != Direction::Read
+                {
+                    zones.follow(arrival.extent);
+                }
             }
-            _ => each.flush_begun(),
+            What::Reset => {
+                let (zone, zones) = owned.expect("a zone that is reset");
+                arrival.operation = Operation::ZoneReset;
+                arrival.extent = zones.extent_of(zone);
+                each.meter.outcome.zone_resets += 1;
+            }
+            What::Flush => {}
         }
+        each.in_flight += 1;
+        if self.outstanding == 0 {
+            self.busy_since = now;
+        }
+        self.outstanding += 1;
         arrival.tag = Tag(u64::from(self.enter(entry)));
-        arrival
+        Some(arrival)
+    }
+
+    /// Lets the clones go on that waited for an answer.
+    fn unblock(&mut self, owner: u32, zone: Option<u32>, now: Instant) {
+        if let Some((zone, zones)) = zone.zip(self.zones.as_deref_mut()) {
+            zones.done(zone);
+        }
+        self.loops[owner as usize].is_blocked = false;
+        for _ in 0..self.blocked.len() {
+            let index = self.blocked.pop_front().expect("as many as there are");
+            self.loops[index as usize].is_blocked = false;
+            self.schedule(index, now);
+        }
     }
 }
 
@@ -258,7 +275,10 @@ impl Frontend for Jobs<'_> {
             each.queued = false;
             let step = each.step(now);
             let can = matches!(step, Step::Request(_) | Step::Flush);
-            let arrival = can.then(|| self.begin(index, step, now, buffers));
+            let arrival = match can {
+                true => self.begin(index, step, now, buffers),
+                false => None,
+            };
             self.schedule(index, now);
             if arrival.is_some() {
                 return arrival;
@@ -284,188 +304,14 @@ impl Frontend for Jobs<'_> {
             self.busy += now.since(self.busy_since);
         }
         self.loops[entry.owner as usize].done(now, &entry, completion.result);
+        if self.zones.is_some() {
+            self.unblock(entry.owner, entry.zone, now);
+        }
         self.schedule(entry.owner, now);
     }
 
     fn finished(&self) -> bool {
         self.live == 0
-    }
-}
-
-impl<'a> Loop<'a> {
-    fn new(clone: &Clone<'a>, now: Instant) -> Loop<'a> {
-        let job = clone.job;
-        let starts = now + job.start_delay;
-        let ramp_ends = starts + job.ramp_time;
-        let mut directions = Directions::new(job.mix, clone.seed);
-        let smallest = job.smallest_block();
-        let usable = clone.length - clone.length % smallest;
-        let bytes_max = match job.time_based {
-            true => u64::MAX,
-            false => job.io_bytes.unwrap_or(usable).saturating_mul(job.loops),
-        };
-        Loop {
-            job,
-            offsets: Offsets::new(job, clone.start, clone.length, clone.seed),
-            next: directions.draw(),
-            directions,
-            rate_rng: Rng::new(clone.seed, 4),
-            meter: Meter::new(job, clone.index, clone.clone, clone.group),
-            in_flight: 0,
-            issued: [(0, 0); 3],
-            bytes_max,
-            starts,
-            ramp_ends,
-            ends: job.runtime.map(|runtime| ramp_ends + runtime),
-            measuring: false,
-            flushes_due: 0,
-            quiescing: false,
-            not_before: starts,
-            due: [starts; 3],
-            stopped: false,
-            end_flushed: !job.end_fsync,
-            over: false,
-            queued: false,
-            timer: Some(starts),
-        }
-    }
-
-    fn issued_ios(&self) -> u64 {
-        self.issued.iter().map(|(ios, _)| ios).sum()
-    }
-
-    fn step(&mut self, now: Instant) -> Step {
-        if !self.measuring {
-            self.begin_measuring(now);
-        }
-        let issued_bytes: u64 = self.issued.iter().map(|(_, bytes)| bytes).sum();
-        self.stopped |= issued_bytes >= self.bytes_max
-            || self
-                .job
-                .number_ios
-                .is_some_and(|max| self.issued_ios() >= max)
-            || self.ends.is_some_and(|ends| now >= ends);
-        if self.stopped {
-            return match (self.in_flight, self.end_flushed) {
-                (0, true) => Step::Over,
-                (0, false) => Step::Flush,
-                _ => Step::Blocked,
-            };
-        }
-        if self.in_flight >= self.job.iodepth || self.quiescing {
-            return Step::Blocked;
-        }
-        if now < self.not_before {
-            return self.wait(self.not_before);
-        }
-        if self.flushes_due > 0 {
-            return Step::Flush;
-        }
-        let next = self.next;
-        if now >= self.due[next as usize] {
-            return Step::Request(next);
-        }
-        // A mixed job goes on in the direction that may.
-        match self.directions.other(next) {
-            Some(other) if now >= self.due[other as usize] => Step::Request(other),
-            Some(other) => self.wait(self.due[next as usize].min(self.due[other as usize])),
-            None => self.wait(self.due[next as usize]),
-        }
-    }
-
-    fn wait(&self, until: Instant) -> Step {
-        Step::Wait(self.ends.map_or(until, |ends| until.min(ends)))
-    }
-
-    /// Starts, and ends the ramp, when it is time for either.
-    fn begin_measuring(&mut self, now: Instant) {
-        if now < self.starts {
-            return;
-        }
-        if self.meter.outcome.started < self.starts {
-            self.meter.start(self.starts);
-        }
-        if now >= self.ramp_ends {
-            self.measuring = true;
-            if self.ramp_ends > self.starts {
-                self.meter.restart(self.ramp_ends);
-                // Limits count from here, as in fio.
-                self.issued = [(0, 0); 3];
-            }
-        }
-    }
-
-    /// Draws the next request and counts it as issued.
-    fn take(&mut self, direction: Direction) -> Place {
-        let place = self.offsets.draw(direction);
-        let d = direction as usize;
-        self.issued[d].0 += 1;
-        self.issued[d].1 += place.bytes;
-        self.meter.issued(self.in_flight);
-        if direction == self.next {
-            self.next = self.directions.draw();
-        }
-        if direction == Direction::Write && self.job.fsync > 0 {
-            self.flushes_due += u32::from(self.issued[d].0.is_multiple_of(self.job.fsync));
-        }
-        self.limit_rate(d, place.bytes);
-        if let Some(think) = self.job.think
-            && self.issued_ios().is_multiple_of(think.every)
-        {
-            self.quiescing = true;
-        }
-        place
-    }
-
-    fn limit_rate(&mut self, d: usize, bytes: u64) {
-        let gap_ns = match self.job.rate[d] {
-            RateLimit::None => return,
-            RateLimit::Bytes(rate) => bytes as f64 * 1e9 / rate as f64,
-            RateLimit::Requests(rate) => 1e9 / rate as f64,
-        };
-        let gap_ns = match self.job.rate_poisson {
-            true => gap_ns * exponential(&mut self.rate_rng),
-            false => gap_ns,
-        };
-        // Counted from when it was due, so that a late request does not make the next ones late.
-        self.due[d] = self.due[d] + Duration(gap_ns as u64);
-    }
-
-    fn flush_begun(&mut self) {
-        if self.stopped {
-            self.end_flushed = true;
-        } else {
-            self.flushes_due -= 1;
-        }
-    }
-
-    fn done(&mut self, now: Instant, entry: &InFlight, result: Result<(), IoError>) {
-        self.in_flight -= 1;
-        if !self.measuring {
-            self.begin_measuring(now);
-        }
-        if let Err(error) = result {
-            self.meter.outcome.error.get_or_insert(error);
-            self.stopped = true;
-            self.end_flushed = true;
-        } else {
-            let latency = now.since(entry.arrived);
-            match entry.direction {
-                Some(direction) => {
-                    let Place { offset, bytes } = entry.place;
-                    self.meter.done(now, latency, direction, offset, bytes);
-                }
-                // As in fio, the flush at the end takes its time but is not among the flushes.
-                None if self.stopped && self.job.end_fsync && self.end_flushed => {}
-                None => self.meter.outcome.flushes.add(latency.0),
-            }
-        }
-        if self.quiescing && self.in_flight == 0 {
-            self.quiescing = false;
-            if let Some(think) = self.job.think {
-                self.not_before = now + think.pause;
-            }
-        }
     }
 }
 

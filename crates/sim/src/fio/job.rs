@@ -155,6 +155,38 @@ pub struct Stride {
     pub skip_bytes: u64,
 }
 
+/// Requests go where a zoned device takes them (`zonemode=zbd`).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ZonedAccess {
+    /// Size of a zone as the job states it (`zonesize`); must be that of the device.
+    pub zone_bytes: Option<u64>,
+    /// Bytes that a sequential job leaves out behind each zone it is done with (`zoneskip`).
+    pub skip_bytes: u64,
+    /// Zones that are written at once (`max_open_zones`); the limit of the device when absent.
+    pub open_max: Option<u32>,
+    /// Reads go past the write pointers too (`read_beyond_wp`).
+    pub read_beyond_pointer: bool,
+    /// Share of the region that has to be written before `reset_frequency` counts
+    /// (`zone_reset_threshold`).
+    pub reset_threshold: f64,
+    /// Resets for each write from then on (`zone_reset_frequency`).
+    pub reset_frequency: f64,
+}
+
+impl Default for ZonedAccess {
+    /// As fio: reads stay within what was written, and only full zones are reset.
+    fn default() -> ZonedAccess {
+        ZonedAccess {
+            zone_bytes: None,
+            skip_bytes: 0,
+            open_max: None,
+            read_beyond_pointer: false,
+            reset_threshold: 1.0,
+            reset_frequency: 0.0,
+        }
+    }
+}
+
 /// How fast a direction may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RateLimit {
@@ -236,6 +268,8 @@ pub struct Job {
     pub percentage_random: u32,
     /// Parts that are left out.
     pub stride: Option<Stride>,
+    /// By the rules of the zones of the device.
+    pub zones: Option<ZonedAccess>,
     /// Keep the latency of every request.
     pub samples: bool,
 }
@@ -276,6 +310,7 @@ impl Job {
             distribution: Distribution::Uniform,
             percentage_random: 100,
             stride: None,
+            zones: None,
             samples: false,
         }
     }
@@ -417,6 +452,44 @@ impl Job {
                 let accepted = "at most the size of the region".into();
                 return wrong("zonerange", stride.range_bytes.to_string(), accepted);
             }
+        }
+        self.check_zoned()
+    }
+
+    /// What does not depend on the zones of the device.
+    fn check_zoned(&self) -> Result<(), JobError> {
+        let Some(zones) = self.zones else {
+            return Ok(());
+        };
+        let wrong = |option: &'static str, value: String, accepted: &str| {
+            Err(JobError {
+                job: self.name.clone(),
+                option,
+                value,
+                accepted: format!("{accepted} with zonemode=zbd"),
+            })
+        };
+        if self.stride.is_some() {
+            return wrong("zonerange", "set".into(), "none");
+        }
+        if let Access::Sequential { skip_bytes } = self.access
+            && skip_bytes != 0
+        {
+            return wrong("rw", format!("..:{skip_bytes}"), "zoneskip instead");
+        }
+        if zones.open_max == Some(0) {
+            return wrong("max_open_zones", "0".into(), "1 or more, or none");
+        }
+        for (option, share) in [
+            ("zone_reset_threshold", zones.reset_threshold),
+            ("zone_reset_frequency", zones.reset_frequency),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return wrong(option, share.to_string(), "0 to 1");
+            }
+        }
+        if self.mix != Mix::Only(Direction::Read) && self.has_partial_blocks() {
+            return wrong("bs", "a part of 4 KiB".into(), "multiples of 4 KiB");
         }
         Ok(())
     }

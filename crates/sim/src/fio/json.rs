@@ -40,8 +40,13 @@ impl Serialize for Json {
     }
 }
 
-fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {
-    Json::Object(entries.map(|(key, value)| (key.to_string(), value)).into())
+fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
+    let entries = entries.into_iter();
+    Json::Object(
+        entries
+            .map(|(key, value)| (key.to_string(), value))
+            .collect(),
+    )
 }
 
 fn text(words: &str) -> Json {
@@ -83,6 +88,18 @@ pub fn document(file: &JobFile, outcome: &Outcome, setting: &Setting) -> Json {
         .map(|entry| job(entry, &file.reports[entry.job], &reported))
         .collect();
     let ended_ms = outcome.ended.0 / NS_PER_MS;
+    let mut own = vec![
+        ("system", text(&setting.system)),
+        ("device_bytes", Json::Integer(setting.device_bytes)),
+        ("seed", Json::Integer(setting.seed)),
+        ("scale", Json::Integer(setting.scale)),
+    ];
+    if file.jobs.iter().any(|job| job.zones.is_some()) {
+        let resets = outcome.jobs.iter().map(|job| job.zone_resets).sum();
+        own.push(("zone_resets", Json::Integer(resets)));
+    }
+    let notes = file.notes.iter().map(|note| text(note)).collect();
+    own.push(("notes", Json::List(notes)));
     object([
         (
             "fio version",
@@ -105,19 +122,7 @@ pub fn document(file: &JobFile, outcome: &Outcome, setting: &Setting) -> Json {
         ("global options", options(&file.global)),
         ("jobs", Json::List(jobs)),
         ("disk_util", Json::List(vec![disk_util(outcome, setting)])),
-        (
-            "imbrex",
-            object([
-                ("system", text(&setting.system)),
-                ("device_bytes", Json::Integer(setting.device_bytes)),
-                ("seed", Json::Integer(setting.seed)),
-                ("scale", Json::Integer(setting.scale)),
-                (
-                    "notes",
-                    Json::List(file.notes.iter().map(|note| text(note)).collect()),
-                ),
-            ]),
-        ),
+        ("imbrex", object(own)),
     ])
 }
 

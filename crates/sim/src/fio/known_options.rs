@@ -61,7 +61,15 @@ pub const OPTIONS: &[&str] = &[
     "zonemode",
 ];
 
-/// Options of the zones of `zonemode=strided`.
+/// Options of the zones of `zonemode=zbd` alone.
+pub const ZBD_OPTIONS: &[&str] = &[
+    "max_open_zones",
+    "read_beyond_wp",
+    "zone_reset_frequency",
+    "zone_reset_threshold",
+];
+
+/// Options of the zones of `zonemode=strided`, and the two of `zonemode=zbd` with the same names.
 pub const ZONE_OPTIONS: &[&str] = &["zonerange", "zonesize", "zoneskip"];
 
 /// Options that are accepted with any value, and why they change nothing here.
@@ -195,6 +203,11 @@ pub const WITH_ONE_VALUE: &[(&str, &[&str], &str)] = &[
     ("do_verify", &["0"], "no data is kept to verify"),
     ("file_append", &["0"], "a drive does not grow"),
     (
+        "ignore_zone_limits",
+        &["0"],
+        "the limit of open zones is that of the drive",
+    ),
+    (
         "io_submit_mode",
         &["inline"],
         "requests are issued one by one by their job",
@@ -246,6 +259,14 @@ pub const WITH_ONE_VALUE: &[(&str, &[&str], &str)] = &[
 
 /// Options that fio knows and that have no meaning here, and why.
 pub const REFUSED: &[(&str, &str)] = &[
+    (
+        "job_max_open_zones",
+        "zones are opened for all jobs together, as `max_open_zones` limits them",
+    ),
+    (
+        "zonecapacity",
+        "zones are those of the drive, which can be written to their ends",
+    ),
     ("atomic", "no model has atomic writes"),
     ("blockalign", "offsets are multiples of the block size"),
     ("ba", "offsets are multiples of the block size"),
@@ -316,8 +337,9 @@ pub const SYNCHRONOUS: &[&str] = &["psync", "sync", "vsync", "pvsync", "pvsync2"
 
 /// Every option that has any meaning.
 pub(super) fn known_options() -> impl Iterator<Item = &'static str> {
-    let plain = OPTIONS.iter().chain(ZONE_OPTIONS).copied();
+    let plain = OPTIONS.iter().chain(ZONE_OPTIONS).chain(ZBD_OPTIONS);
     plain
+        .copied()
         .chain(WITHOUT_EFFECT.iter().map(|(name, _)| *name))
         .chain(WITH_ONE_VALUE.iter().map(|(name, _, _)| *name))
 }

@@ -4,6 +4,7 @@
 //! another, an [`Outcome`] what they did, in fio's measures. A [`JobFile`] is what a user writes;
 //! [`document`], [`summary`] and [`log_files`] print what fio would.
 
+mod closed_loop;
 mod engine;
 mod job;
 mod json;
@@ -17,14 +18,16 @@ mod session;
 mod spread;
 mod text;
 mod units;
+mod zoned;
 
 pub use job::{
     Access, BlockSizes, Direction, Distribution, IN_FLIGHT_MAX, Job, JobError, Mix, RateLimit,
-    Sequencer, Stride, Think,
+    Sequencer, Stride, Think, ZonedAccess,
 };
 pub use json::{Json, Setting, document};
 pub use known_options::{
-    ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZONE_OPTIONS,
+    ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZBD_OPTIONS,
+    ZONE_OPTIONS,
 };
 pub use logs::files as log_files;
 pub use outcome::{DirectionOutcome, JobOutcome, Outcome, Sample};

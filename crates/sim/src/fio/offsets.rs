@@ -266,6 +266,13 @@ impl Offsets {
         }
     }
 
+    /// The last request drawn went to `place`, and a sequential one goes on at `next` on the device.
+    pub fn went(&mut self, direction: Direction, place: Place, next: u64) {
+        let d = direction as usize;
+        self.last[d] = place.offset - self.start;
+        self.next[d] = next - self.start;
+    }
+
     fn is_random(&mut self) -> bool {
         self.percentage_random == 100
             || self.offsets_rng.below(100) < u64::from(self.percentage_random)

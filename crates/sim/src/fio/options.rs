@@ -2,9 +2,11 @@
 
 use super::job::{
     Access, BlockSizes, Direction, Distribution, Job, Mix, RateLimit, Sequencer, Stride, Think,
+    ZonedAccess,
 };
 use super::known_options::{
-    ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZONE_OPTIONS,
+    ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZBD_OPTIONS,
+    ZONE_OPTIONS,
 };
 use super::parse::{JobReport, Line, LogSettings, Problem};
 use super::spread::PERCENTILES;
@@ -26,6 +28,9 @@ pub(super) struct Draft {
     rate_iops: bool,
     zone_mode: ZoneMode,
     zones: [Option<u64>; 3],
+    /// What `zonemode=zbd` begins with, and the options of its own that were given.
+    zbd: ZonedAccess,
+    zbd_option: Option<String>,
     think_pause: Duration,
     think_every: u64,
     sequencer: Sequencer,
@@ -37,6 +42,7 @@ enum ZoneMode {
     Unset,
     None,
     Strided,
+    Zbd,
 }
 
 impl Draft {
@@ -67,6 +73,8 @@ impl Draft {
             rate_iops: false,
             zone_mode: ZoneMode::Unset,
             zones: [None; 3],
+            zbd: ZonedAccess::default(),
+            zbd_option: None,
             think_pause: Duration::ZERO,
             think_every: 1,
             sequencer: Sequencer::Sequential,
@@ -131,7 +139,8 @@ impl Draft {
             self.note_cache(name, value)?;
             return Ok(());
         }
-        let is_known = OPTIONS.contains(&name) || ZONE_OPTIONS.contains(&name);
+        let is_zbd = ZBD_OPTIONS.contains(&name);
+        let is_known = is_zbd || OPTIONS.contains(&name) || ZONE_OPTIONS.contains(&name);
         let Some(value) = value.filter(|value| !value.is_empty()) else {
             return Err(match is_known {
                 true => Problem::Value("a value after `=`".to_string()),
@@ -140,6 +149,10 @@ impl Draft {
         };
         if !is_known {
             return Err(Problem::Unknown);
+        }
+        if is_zbd {
+            self.zbd_option = Some(name.to_string());
+            return Ok(zbd_option(&mut self.zbd, name, value)?);
         }
         let counted = |from| number(value, from, u64::MAX);
         let job = &mut self.job;
@@ -263,7 +276,8 @@ impl Draft {
                 self.zone_mode = match value {
                     "none" => ZoneMode::None,
                     "strided" => ZoneMode::Strided,
-                    _ => return Err("none or strided".to_string().into()),
+                    "zbd" => ZoneMode::Zbd,
+                    _ => return Err("none, strided or zbd".to_string().into()),
                 }
             }
             "zonesize" => self.zones[0] = Some(size(value, base)?),
@@ -326,29 +340,8 @@ impl Draft {
                 job.name
             ));
         }
-        let strided = match self.zone_mode {
-            ZoneMode::Unset => self.zones[0].is_some(),
-            ZoneMode::None => false,
-            ZoneMode::Strided => true,
-        };
-        if strided {
-            let zone_bytes = self.zones[0].ok_or_else(|| {
-                format!(
-                    "job `{}`: zonemode=strided: accepted: together with zonesize",
-                    job.name
-                )
-            })?;
-            job.stride = Some(Stride {
-                zone_bytes,
-                range_bytes: self.zones[1].unwrap_or(zone_bytes),
-                skip_bytes: self.zones[2].unwrap_or(0),
-            });
-        } else if self.zones.iter().any(Option::is_some) {
-            return Err(format!(
-                "job `{}`: zonesize, zonerange and zoneskip: accepted: together with zonemode=strided",
-                job.name
-            ));
-        }
+        self.zone_mode()?;
+        let job = &mut self.job;
         let logs = &mut self.report.logs;
         let [latency, bandwidth, requests] = self.log_names;
         let named = |given: Option<Option<String>>| {
@@ -360,6 +353,74 @@ impl Draft {
         job.samples = logs.any();
         Ok((self.job, self.report))
     }
+
+    /// Takes over what was said of zones.
+    fn zone_mode(&mut self) -> Result<(), String> {
+        let [size, range, skip] = self.zones;
+        let job = &mut self.job;
+        let wrong = |what: &str| Err(format!("job `{}`: {what}", job.name));
+        let mode = match (self.zone_mode, size) {
+            (ZoneMode::Unset, Some(_)) => ZoneMode::Strided,
+            (mode, _) => mode,
+        };
+        if let Some(option) = self.zbd_option.as_ref().filter(|_| mode != ZoneMode::Zbd) {
+            return wrong(&format!("{option}: accepted: together with zonemode=zbd"));
+        }
+        match mode {
+            ZoneMode::Unset | ZoneMode::None => {
+                if self.zones.iter().any(Option::is_some) {
+                    return wrong(
+                        "zonesize, zonerange and zoneskip: accepted: together with zonemode=strided, zonesize \
+                         and zoneskip with zonemode=zbd",
+                    );
+                }
+            }
+            ZoneMode::Strided => {
+                let Some(zone_bytes) = size else {
+                    return wrong("zonemode=strided: accepted: together with zonesize");
+                };
+                job.stride = Some(Stride {
+                    zone_bytes,
+                    range_bytes: range.unwrap_or(zone_bytes),
+                    skip_bytes: skip.unwrap_or(0),
+                });
+            }
+            ZoneMode::Zbd => {
+                if range.is_some() {
+                    return wrong("zonerange: accepted: together with zonemode=strided");
+                }
+                if job.mix != Mix::Only(Direction::Read) && !self.direct {
+                    return wrong("zonemode=zbd: accepted: with direct=1, as fio writes zones");
+                }
+                job.zones = Some(ZonedAccess {
+                    zone_bytes: size.filter(|bytes| *bytes > 0),
+                    skip_bytes: skip.unwrap_or(0),
+                    ..self.zbd
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn zbd_option(zbd: &mut ZonedAccess, name: &str, value: &str) -> Result<(), String> {
+    let share = || {
+        let share = value.parse::<f64>().ok();
+        share
+            .filter(|share| (0.0..=1.0).contains(share))
+            .ok_or_else(|| "0 to 1".to_string())
+    };
+    match name {
+        // As in fio, 0 is the limit of the drive.
+        "max_open_zones" => {
+            let zones = number(value, 0, 1 << 20)? as u32;
+            zbd.open_max = (zones > 0).then_some(zones);
+        }
+        "read_beyond_wp" => zbd.read_beyond_pointer = boolean(value)?,
+        "zone_reset_threshold" => zbd.reset_threshold = share()?,
+        _ => zbd.reset_frequency = share()?,
+    }
+    Ok(())
 }
 
 impl Job {

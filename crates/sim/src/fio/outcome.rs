@@ -112,6 +112,10 @@ pub struct JobOutcome {
     pub depths: [u64; 7],
     /// Requests in flight at most, as the job was told.
     pub iodepth: u32,
+    /// Zones it has reset to write them again.
+    pub zone_resets: u64,
+    /// It ended because no zone of its region had anything to read, or room to write.
+    pub ran_out_of_zones: bool,
     /// What ended it before its time.
     pub error: Option<IoError>,
     /// Its requests, when they are kept; empty in a group.
@@ -143,6 +147,8 @@ impl JobOutcome {
         for (mine, theirs) in self.depths.iter_mut().zip(other.depths) {
             *mine += theirs;
         }
+        self.zone_resets += other.zone_resets;
+        self.ran_out_of_zones |= other.ran_out_of_zones;
         self.error = self.error.or(other.error);
         self.samples.clear();
     }
@@ -211,6 +217,8 @@ impl Meter {
                 flushes: Latencies::default(),
                 depths: [0; 7],
                 iodepth: job.iodepth,
+                zone_resets: 0,
+                ran_out_of_zones: false,
                 error: None,
                 samples: Vec::new(),
             },

@@ -1,8 +1,10 @@
 //! A stack on which jobs run one after another, in one virtual time.
 
-use super::engine::{Clone, Jobs, in_flight_max, writes};
+use super::closed_loop::Clone;
+use super::engine::{Jobs, in_flight_max, writes};
 use super::job::{IN_FLIGHT_MAX, Job, JobError};
 use super::outcome::Outcome;
+use super::zoned::{self, Zones};
 use crate::experiment::{BuildOptions, Built, ConfigError, Describe, Plan, StackConfig};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -36,6 +38,8 @@ pub struct Session {
     clock: VirtualClock,
     seed: u64,
     runs: u64,
+    /// Of a device that has any.
+    zones: Option<Zones>,
 }
 
 /// Sends nothing until an instant has come.
@@ -125,8 +129,10 @@ impl Session {
             in_flight_max: IN_FLIGHT_MAX as u32,
         };
         format(&mut engine);
+        let zones = engine.stack.geometry().zones.as_ref().map(Zones::new);
         Session {
             engine,
+            zones,
             describe,
             clock: VirtualClock::default(),
             seed,
@@ -164,7 +170,13 @@ impl Session {
         for job in jobs {
             job.check(device_bytes)?;
         }
-        let walls = walls_of(jobs, device_bytes, self.seed ^ self.runs);
+        zoned::check(jobs, self.zones.as_ref(), device_bytes)?;
+        let walls = walls_of(
+            jobs,
+            device_bytes,
+            self.zones.as_ref(),
+            self.seed ^ self.runs,
+        );
         for wall in &walls {
             let depth = in_flight_max(wall);
             if depth > IN_FLIGHT_MAX {
@@ -186,7 +198,8 @@ impl Session {
             busy: Duration::ZERO,
         };
         for wall in &walls {
-            let mut running = Jobs::new(wall, self.now());
+            let now = self.now();
+            let mut running = Jobs::new(wall, self.zones.as_mut(), now);
             self.engine.run_frontend(&mut self.clock, &mut running);
             outcome.ended = running.ended;
             outcome.busy += running.busy;
@@ -197,7 +210,12 @@ impl Session {
 }
 
 /// The clones of the jobs, in the groups that run together.
-fn walls_of<'a>(jobs: &'a [Job], device_bytes: u64, seed: u64) -> Vec<Vec<Clone<'a>>> {
+fn walls_of<'a>(
+    jobs: &'a [Job],
+    device_bytes: u64,
+    zones: Option<&Zones>,
+    seed: u64,
+) -> Vec<Vec<Clone<'a>>> {
     let mut walls: Vec<Vec<Clone<'a>>> = Vec::new();
     let (mut group, mut thread) = (0, 0u64);
     for (index, job) in jobs.iter().enumerate() {
@@ -212,6 +230,11 @@ fn walls_of<'a>(jobs: &'a [Job], device_bytes: u64, seed: u64) -> Vec<Vec<Clone<
             let (start, length) = job
                 .region(clone, device_bytes)
                 .expect("the job was checked against the device");
+            let zoned = zones.zip(job.zones);
+            let (start, length) = match zoned {
+                Some((zones, _)) => zones.whole_zones(start, length),
+                None => (start, length),
+            };
             let root = match job.rand_repeat {
                 true => job.rand_seed.unwrap_or(0),
                 false => seed ^ job.rand_seed.unwrap_or(0),
@@ -224,6 +247,9 @@ fn walls_of<'a>(jobs: &'a [Job], device_bytes: u64, seed: u64) -> Vec<Vec<Clone<
                 start,
                 length,
                 seed: Rng::new(root, thread).next_u64(),
+                zoned: zoned.map(|(zones, access)| {
+                    zones.of_clone(job, access, thread as u32, start..start + length)
+                }),
             });
         }
     }

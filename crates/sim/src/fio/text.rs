@@ -59,7 +59,8 @@ pub fn summary(file: &JobFile, outcome: &Outcome, setting: &Setting) -> String {
     let mut out = String::new();
     let mut print = || -> std::fmt::Result {
         for entry in &reported {
-            job(&mut out, entry, &file.reports[entry.job], &reported)?;
+            let resets = file.jobs[entry.job].zones.map(|_| entry.zone_resets);
+            job(&mut out, entry, &file.reports[entry.job], resets, &reported)?;
         }
         let groups = reported.iter().map(|entry| entry.group).max().unwrap_or(0);
         for number in 0..=groups {
@@ -87,6 +88,7 @@ fn job(
     out: &mut String,
     entry: &JobOutcome,
     report: &JobReport,
+    resets: Option<u64>,
     all: &[JobOutcome],
 ) -> std::fmt::Result {
     writeln!(
@@ -104,7 +106,9 @@ fn job(
         let of = entry.direction(way);
         if of.ios > 0 {
             let aggregate = aggregate_kib_per_s(all, entry.group, way);
-            direction(out, way, of, aggregate, &report.percentiles)?;
+            let resets = resets.filter(|_| way == Direction::Write);
+            let resets = resets.map_or(String::new(), |resets| format!("; {resets} zone resets"));
+            direction(out, way, of, (aggregate, &resets), &report.percentiles)?;
         }
     }
     for (unit, shares) in ["nsec", "usec", "msec"].iter().zip(latency_steps(entry)) {
@@ -143,14 +147,14 @@ fn direction(
     out: &mut String,
     way: Direction,
     of: &DirectionOutcome,
-    aggregate_kib_per_s: f64,
+    (aggregate_kib_per_s, resets): (f64, &str),
     list: &[f64],
 ) -> std::fmt::Result {
     let (binary, decimal) = bytes(of.bytes_per_s(), "/s");
     let (moved, _) = bytes(of.bytes as f64, "");
     writeln!(
         out,
-        "  {}: IOPS={}, BW={binary} ({decimal})({moved}/{}msec)",
+        "  {}: IOPS={}, BW={binary} ({decimal})({moved}/{}msec){resets}",
         way.name(),
         rate(of.ios_per_s()),
         of.runtime.0 / 1_000_000

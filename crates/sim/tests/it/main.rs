@@ -17,6 +17,7 @@ mod golden;
 mod harness;
 mod host_managed;
 mod idle_cleaning;
+mod latency_shapes;
 mod report;
 mod simulate;
 mod traces;

@@ -23,7 +23,15 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
         eprintln!("imbrex: {file}: {note}");
     }
     let mut session = Session::open(&config, &options, &jobs.jobs)?;
-    let outcome = session.run(&jobs.jobs)?;
+    let outcome = session
+        .run(&jobs.jobs)
+        .map_err(|error| format!("{file}: {error}"))?;
+    for job in outcome.jobs.iter().filter(|job| job.ran_out_of_zones) {
+        let name = &job.name;
+        eprintln!(
+            "imbrex: {file}: job `{name}` ended early: no zone has data to read or room to write"
+        );
+    }
     for (name, content) in log_files(&jobs, &outcome) {
         std::fs::write(&name, content).map_err(|error| format!("{name}: {error}"))?;
     }

@@ -3,7 +3,7 @@
 use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{
     Direction, JobFile, OPTIONS, Outcome, REFUSED, Session, Setting, WITH_ONE_VALUE,
-    WITHOUT_EFFECT, ZONE_OPTIONS, document, log_files, summary,
+    WITHOUT_EFFECT, ZBD_OPTIONS, ZONE_OPTIONS, document, log_files, summary,
 };
 
 const GIB: u64 = 1 << 30;
@@ -218,8 +218,8 @@ fn what_has_no_meaning_is_refused_by_name() {
             "job.fio:2: ioengine=cpuio: accepted: libaio",
         ),
         (
-            "[z]\nzonemode=zbd",
-            "job.fio:2: zonemode=zbd: accepted: none or strided",
+            "[z]\nzonemode=zones",
+            "job.fio:2: zonemode=zones: accepted: none, strided or zbd",
         ),
         (
             "[a]\nrw=randomly",
@@ -282,7 +282,8 @@ fn no_line_makes_the_reader_panic() {
         "=,,,,",
         "=é",
     ];
-    let names = OPTIONS.iter().chain(ZONE_OPTIONS).copied();
+    let names = OPTIONS.iter().chain(ZONE_OPTIONS).chain(ZBD_OPTIONS);
+    let names = names.copied();
     let names = names.chain(WITH_ONE_VALUE.iter().map(|(name, ..)| *name));
     for name in names {
         for value in values {
@@ -305,7 +306,8 @@ fn an_engine_without_a_queue_has_no_depth() {
 #[test]
 fn the_page_lists_every_option() {
     let page = include_str!("../../../../../docs/fio.md");
-    let names = OPTIONS.iter().chain(ZONE_OPTIONS).copied();
+    let names = OPTIONS.iter().chain(ZONE_OPTIONS).chain(ZBD_OPTIONS);
+    let names = names.copied();
     let names = names
         .chain(WITHOUT_EFFECT.iter().map(|(name, _)| *name))
         .chain(WITH_ONE_VALUE.iter().map(|(name, ..)| *name))

@@ -1,0 +1,295 @@
+//! One clone of a job: a closed loop, what it does next and when.
+
+use super::engine::{InFlight, What};
+use super::job::{Direction, Job, RateLimit};
+use super::offsets::{Directions, Offsets, Place, exponential};
+use super::outcome::Meter;
+use super::zoned::{Admission, Drawn, Zoned, Zones};
+use imbrex_core::error::IoError;
+use imbrex_core::rng::Rng;
+use imbrex_core::units::{Duration, Instant};
+
+/// A clone of a job, and the region it works on.
+pub(super) struct Clone<'a> {
+    pub job: &'a Job,
+    pub index: usize,
+    pub clone: u32,
+    pub group: u32,
+    pub start: u64,
+    pub length: u64,
+    pub seed: u64,
+    /// What it may do among the zones of the device.
+    pub zoned: Option<Zoned>,
+}
+
+/// What a clone can do at an instant.
+pub(super) enum Step {
+    /// Make a request.
+    Request(Direction),
+    /// Flush.
+    Flush,
+    /// Nothing before the instant.
+    Wait(Instant),
+    /// Nothing before an answer.
+    Blocked,
+    /// Nothing ever.
+    Over,
+}
+
+/// A clone at work.
+pub(super) struct Loop<'a> {
+    pub job: &'a Job,
+    offsets: Offsets,
+    pub zoned: Option<&'a Zoned>,
+    /// The next request, when it could not be issued at once.
+    drawn: Option<Drawn>,
+    /// It waits for an answer.
+    pub is_blocked: bool,
+    directions: Directions,
+    rate_rng: Rng,
+    pub meter: Meter,
+    /// Direction of the next request.
+    next: Direction,
+    pub in_flight: u32,
+    /// Requests and bytes issued since the ramp, by direction.
+    issued: [(u64, u64); 3],
+    /// Bytes to issue; `u64::MAX` while only time ends the job.
+    bytes_max: u64,
+    pub starts: Instant,
+    /// When measuring begins.
+    ramp_ends: Instant,
+    /// When it must stop.
+    ends: Option<Instant>,
+    measuring: bool,
+    /// Flushes that are due before the next request.
+    flushes_due: u32,
+    /// Waits for what is in flight, then pauses.
+    quiescing: bool,
+    /// Not before this.
+    not_before: Instant,
+    /// Under a rate limit, when the next request of a direction is due.
+    due: [Instant; 3],
+    /// No further request.
+    pub stopped: bool,
+    end_flushed: bool,
+    pub over: bool,
+    /// Is in the queue of those that can do something.
+    pub queued: bool,
+    pub timer: Option<Instant>,
+}
+
+impl<'a> Loop<'a> {
+    pub fn new(clone: &'a Clone<'a>, now: Instant) -> Loop<'a> {
+        let job = clone.job;
+        let starts = now + job.start_delay;
+        let ramp_ends = starts + job.ramp_time;
+        let mut directions = Directions::new(job.mix, clone.seed);
+        let smallest = job.smallest_block();
+        let usable = clone.length - clone.length % smallest;
+        let bytes_max = match job.time_based {
+            true => u64::MAX,
+            false => job.io_bytes.unwrap_or(usable).saturating_mul(job.loops),
+        };
+        Loop {
+            job,
+            offsets: Offsets::new(job, clone.start, clone.length, clone.seed),
+            zoned: clone.zoned.as_ref(),
+            drawn: None,
+            is_blocked: false,
+            next: directions.draw(),
+            directions,
+            rate_rng: Rng::new(clone.seed, 4),
+            meter: Meter::new(job, clone.index, clone.clone, clone.group),
+            in_flight: 0,
+            issued: [(0, 0); 3],
+            bytes_max,
+            starts,
+            ramp_ends,
+            ends: job.runtime.map(|runtime| ramp_ends + runtime),
+            measuring: false,
+            flushes_due: 0,
+            quiescing: false,
+            not_before: starts,
+            due: [starts; 3],
+            stopped: false,
+            end_flushed: !job.end_fsync,
+            over: false,
+            queued: false,
+            timer: Some(starts),
+        }
+    }
+
+    fn issued_ios(&self) -> u64 {
+        self.issued.iter().map(|(ios, _)| ios).sum()
+    }
+
+    pub fn step(&mut self, now: Instant) -> Step {
+        if !self.measuring {
+            self.begin_measuring(now);
+        }
+        let issued_bytes: u64 = self.issued.iter().map(|(_, bytes)| bytes).sum();
+        self.stopped |= issued_bytes >= self.bytes_max
+            || self
+                .job
+                .number_ios
+                .is_some_and(|max| self.issued_ios() >= max)
+            || self.ends.is_some_and(|ends| now >= ends);
+        if self.stopped {
+            return match (self.in_flight, self.end_flushed) {
+                (0, true) => Step::Over,
+                (0, false) => Step::Flush,
+                _ => Step::Blocked,
+            };
+        }
+        if self.in_flight >= self.job.iodepth || self.quiescing || self.is_blocked {
+            return Step::Blocked;
+        }
+        if now < self.not_before {
+            return self.wait(self.not_before);
+        }
+        if self.flushes_due > 0 {
+            return Step::Flush;
+        }
+        if let Some(drawn) = self.drawn {
+            return Step::Request(drawn.direction);
+        }
+        let next = self.next;
+        if now >= self.due[next as usize] {
+            return Step::Request(next);
+        }
+        // A mixed job goes on in the direction that may.
+        match self.directions.other(next) {
+            Some(other) if now >= self.due[other as usize] => Step::Request(other),
+            Some(other) => self.wait(self.due[next as usize].min(self.due[other as usize])),
+            None => self.wait(self.due[next as usize]),
+        }
+    }
+
+    fn wait(&self, until: Instant) -> Step {
+        Step::Wait(self.ends.map_or(until, |ends| until.min(ends)))
+    }
+
+    /// Starts, and ends the ramp, when it is time for either.
+    fn begin_measuring(&mut self, now: Instant) {
+        if now < self.starts {
+            return;
+        }
+        if self.meter.outcome.started < self.starts {
+            self.meter.start(self.starts);
+        }
+        if now >= self.ramp_ends {
+            self.measuring = true;
+            if self.ramp_ends > self.starts {
+                self.meter.restart(self.ramp_ends);
+                // Limits count from here, as in fio.
+                self.issued = [(0, 0); 3];
+            }
+        }
+    }
+
+    /// Draws the next request, unless one is drawn already, and counts it as issued when it may be.
+    /// With its direction, because a mixed job writes as long as there is nothing to read.
+    pub fn admit(
+        &mut self,
+        mut direction: Direction,
+        zones: Option<&mut Zones>,
+    ) -> (Direction, Admission) {
+        let Some((zoned, zones)) = self.zoned.zip(zones) else {
+            let place = self.offsets.draw(direction);
+            self.issue(direction, place);
+            return (direction, Admission::Go(place, None));
+        };
+        let mut drawn = match self.drawn {
+            Some(drawn) => drawn,
+            None => {
+                if direction == Direction::Read && !zones.has_data(zoned) {
+                    direction = self.directions.other(direction).unwrap_or(direction);
+                }
+                Drawn::new(direction, self.offsets.draw(direction))
+            }
+        };
+        let admission = zones.admit(zoned, &mut drawn, self.in_flight);
+        match admission {
+            Admission::Go(place, _) => {
+                let next = zones.next_of(zoned, direction, place);
+                self.offsets.went(direction, place, next);
+                self.issue(direction, place);
+                self.drawn = None;
+            }
+            _ => self.drawn = Some(drawn),
+        }
+        (direction, admission)
+    }
+
+    /// Counts a request as issued.
+    fn issue(&mut self, direction: Direction, place: Place) {
+        let d = direction as usize;
+        self.issued[d].0 += 1;
+        self.issued[d].1 += place.bytes;
+        self.meter.issued(self.in_flight);
+        if direction == self.next {
+            self.next = self.directions.draw();
+        }
+        if direction == Direction::Write && self.job.fsync > 0 {
+            self.flushes_due += u32::from(self.issued[d].0.is_multiple_of(self.job.fsync));
+        }
+        self.limit_rate(d, place.bytes);
+        if let Some(think) = self.job.think
+            && self.issued_ios().is_multiple_of(think.every)
+        {
+            self.quiescing = true;
+        }
+    }
+
+    fn limit_rate(&mut self, d: usize, bytes: u64) {
+        let gap_ns = match self.job.rate[d] {
+            RateLimit::None => return,
+            RateLimit::Bytes(rate) => bytes as f64 * 1e9 / rate as f64,
+            RateLimit::Requests(rate) => 1e9 / rate as f64,
+        };
+        let gap_ns = match self.job.rate_poisson {
+            true => gap_ns * exponential(&mut self.rate_rng),
+            false => gap_ns,
+        };
+        // Counted from when it was due, so that a late request does not make the next ones late.
+        self.due[d] = self.due[d] + Duration(gap_ns as u64);
+    }
+
+    pub fn flush_begun(&mut self) {
+        if self.stopped {
+            self.end_flushed = true;
+        } else {
+            self.flushes_due -= 1;
+        }
+    }
+
+    pub fn done(&mut self, now: Instant, entry: &InFlight, result: Result<(), IoError>) {
+        self.in_flight -= 1;
+        if !self.measuring {
+            self.begin_measuring(now);
+        }
+        if let Err(error) = result {
+            self.meter.outcome.error.get_or_insert(error);
+            self.stopped = true;
+            self.end_flushed = true;
+        } else {
+            let latency = now.since(entry.arrived);
+            match entry.what {
+                What::Reset => {}
+                What::Request(direction) => {
+                    let Place { offset, bytes } = entry.place;
+                    self.meter.done(now, latency, direction, offset, bytes);
+                }
+                // As in fio, the flush at the end takes its time but is not among the flushes.
+                What::Flush if self.stopped && self.job.end_fsync && self.end_flushed => {}
+                What::Flush => self.meter.outcome.flushes.add(latency.0),
+            }
+        }
+        if self.quiescing && self.in_flight == 0 {
+            self.quiescing = false;
+            if let Some(think) = self.job.think {
+                self.not_before = now + think.pause;
+            }
+        }
+    }
+}
