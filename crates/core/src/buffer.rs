@@ -334,12 +334,29 @@ impl Buffers {
 
     /// Copies `from` into `to`, which is as long and in another buffer.
     pub(crate) fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
+        if from.buffer == to.buffer && from.blocks > 0 {
+            return self.copy_within(from, to);
+        }
         self.combine(
             from,
             to,
             |_, source| source,
             |target, source| target.copy_from_slice(source),
         );
+    }
+
+    /// Copies a part of a buffer over another part of it.
+    fn copy_within(&mut self, from: BufferSlice, to: BufferSlice) {
+        assert_eq!(from.blocks, to.blocks, "source and target differ in length");
+        let (a, b) = (from.first_block as usize, to.first_block as usize);
+        match &mut self.slab[from.buffer.0 as usize].content {
+            Content::Counted => {}
+            Content::Stamps(stamps) => stamps.copy_within(a..a + from.blocks as usize, b),
+            Content::Bytes(bytes, start) => {
+                let ((a, length), (b, _)) = (byte_range(from), byte_range(to));
+                bytes.copy_within(*start + a..*start + a + length, *start + b);
+            }
+        }
     }
 
     /// Adds `from` into `to` without carry: the parity of the two.

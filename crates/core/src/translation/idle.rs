@@ -166,8 +166,8 @@ impl PersistentCache {
         let rewrite = self.rewriting();
         let resumes = self.settings.idle.is_none_or(|idle| idle.resumes);
         // Half of the band is in the memory of the drive alone.
-        let must =
-            self.settings.rewrite == RewriteMethod::InPlace && rewrite.phase == Phase::WritingHome;
+        let must = self.settings.rewrite == RewriteMethod::InPlace
+            && (rewrite.phase == Phase::WritingHome || rewrite.carried > 0);
         if resumes || must || !rewrite.is_idle {
             return self.pause(ctx);
         }
@@ -191,10 +191,13 @@ impl PersistentCache {
         let left = rewrite.end - rewrite.next;
         let band = chunks(rewrite.blocks);
         let gathered = self.runs_to_gather();
-        let copies = self.settings.rewrite == RewriteMethod::CopyThenHome && !rewrite.is_restore;
+        let copies = self.settings.rewrite == RewriteMethod::CopyThenHome;
         // What follows the gather: with a scratch copy two writes and two notes.
-        let (writes, accesses) = if copies { (2, 4) } else { (1, 2) };
-        let (chunks, accesses) = match rewrite.phase {
+        let (writes, accesses) = match copies && !rewrite.is_in_scratch {
+            true => (2, 4),
+            false => (1, 2),
+        };
+        let (here, accesses) = match rewrite.phase {
             Phase::Draining | Phase::Overhead | Phase::Reading => {
                 (chunks(left) + writes * band, gathered + accesses)
             }
@@ -204,6 +207,10 @@ impl PersistentCache {
             Phase::WritingHome => (chunks(left), 1),
             Phase::FlushingHome | Phase::NotingHome => (0, 0),
         };
+        // The stretches that follow are read and written, without what is gathered for them.
+        let behind = rewrite.end_of_rewrite - rewrite.from - rewrite.blocks;
+        let moves = if copies { 3 } else { 2 };
+        let chunks = here + moves * chunks(behind);
         Duration(chunks * idle.chunk_time.0 + accesses * ACCESS.0)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::durable::{conventional_blocks_needed, conventional_zone_blocks};
 use super::settings::{LayoutError, PersistentCacheSettings};
-use crate::disk::{Geometry, TrackTable};
+use crate::disk::{Geometry, TrackRun, TrackTable};
 use crate::extent::Extent;
 use crate::map::{BandId, BandTable};
 use crate::units::{BlockCount, Lba};
@@ -31,6 +31,9 @@ pub struct Areas {
 ///
 /// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one track, or what the journal and the tables of checksums need.
 ///
+/// With a `merge_buffer` that does not hold the longest band the scratch band has two places, each
+/// with its guard: one is written while the other holds the only copy of some tracks.
+///
 /// The scratch band and every band start on a track of their own and are followed by as many
 /// unused guard tracks as a write destroys, so that a write inside one never reaches the next.
 #[derive(Clone, Debug)]
@@ -39,6 +42,21 @@ pub struct Layout {
     /// First block of each band on the disk.
     band_starts: Vec<u64>,
     tracks: Arc<TrackTable>,
+    /// Longest stretch of a band that is written home at a time.
+    stretch_max: u64,
+    /// Blocks of the longest stretch with the tracks that are carried on to the next.
+    rewrite_blocks: u64,
+    /// First block of each of the two places for a stretch in the scratch band.
+    scratch_starts: [u64; 2],
+}
+
+/// A stretch of a band: what a rewrite holds in memory at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    /// Blocks that are written home.
+    pub home_blocks: u64,
+    /// These, and the tracks behind them that the writing destroys.
+    pub blocks: u64,
 }
 
 impl Layout {
@@ -99,8 +117,26 @@ impl Layout {
             band_starts.push(conventional_end);
             conventional_end += bands.extent_of(BandId(band)).blocks.0;
         }
+        let largest = bands.largest().0;
+        let stretch_max = settings.merge_buffer_blocks.map_or(largest, |it| it.0);
+        let needed = (tracks.overlap_tracks + 1) * longest_track(&tracks);
+        if stretch_max < needed.min(largest) {
+            return Err(LayoutError::MergeBufferTooSmall {
+                buffer: BlockCount(stretch_max),
+                needed: BlockCount(needed),
+            });
+        }
+        let carried_max = tracks.overlap_tracks * longest_track(&tracks);
+        let rewrite_blocks = largest.min(stretch_max.saturating_add(carried_max));
         let scratch_start = tracks.start_after(conventional_end, 0);
-        let mut next = place(scratch_start, bands.largest()).ok_or(too_small(0))?;
+        let mut scratch_end = scratch_start + rewrite_blocks;
+        let mut next = place(scratch_start, BlockCount(rewrite_blocks)).ok_or(too_small(0))?;
+        let mut scratch_starts = [scratch_start; 2];
+        if stretch_max < largest {
+            scratch_starts[1] = next;
+            scratch_end = next + rewrite_blocks;
+            next = place(next, BlockCount(rewrite_blocks)).ok_or(too_small(0))?;
+        }
         let bands_start = next;
         for band in conventional_bands..bands.bands() {
             band_starts.push(next);
@@ -109,14 +145,58 @@ impl Layout {
         let areas = Areas {
             metadata,
             persistent_cache: log,
-            scratch: Extent::new(scratch_start, bands.largest().0),
+            scratch: Extent::between(Lba(scratch_start), Lba(scratch_end)),
             bands: Extent::between(Lba(bands_start), Lba(next)),
         };
         Ok(Layout {
             areas,
             band_starts,
             tracks,
+            stretch_max,
+            rewrite_blocks,
+            scratch_starts,
         })
+    }
+
+    /// Blocks that a rewrite needs memory for.
+    pub fn rewrite_blocks(&self) -> BlockCount {
+        BlockCount(self.rewrite_blocks)
+    }
+
+    /// Where the first of `blocks` blocks of a stretch lie in a place of the scratch band.
+    pub(super) fn scratch(&self, place: usize, offset: u64, blocks: u64) -> Extent {
+        Extent::new(self.scratch_starts[place] + offset, blocks)
+    }
+
+    /// The stretch at `from`, the start of a track, of a band that is rewritten up to `end`: whole
+    /// tracks, unless all the rest fits.
+    pub(super) fn stretch(&self, band: BandId, from: u64, end: u64) -> Stretch {
+        let rest = Stretch {
+            home_blocks: end - from,
+            blocks: end - from,
+        };
+        if rest.blocks <= self.stretch_max {
+            return rest;
+        }
+        let home = self.band_starts[band.0 as usize];
+        let stop = self.track_start(band, from + self.stretch_max);
+        let tracks = &self.tracks;
+        let destroyed = tracks.start_after(home + stop, tracks.overlap_tracks) - home;
+        match destroyed < end {
+            true => Stretch {
+                home_blocks: stop - from,
+                blocks: destroyed - from,
+            },
+            false => rest,
+        }
+    }
+
+    /// Of a stretch that ends before its rewrite does, at `end`, the offset at which the tracks
+    /// begin that are carried on to the next.
+    pub(super) fn carried_from(&self, band: BandId, end: u64) -> u64 {
+        let home = self.band_starts[band.0 as usize];
+        let track = self.tracks.track_of(home + end) - self.tracks.overlap_tracks;
+        self.tracks.extent_of(track).start.0 - home
     }
 
     /// The parts of the disk.
@@ -149,6 +229,20 @@ impl Layout {
         let track = self.tracks.extent_of(self.tracks.track_of(home + offset));
         track.end().0 - home
     }
+}
+
+/// Blocks of the longest track that overlaps the next; of any track where none does.
+fn longest_track(tracks: &TrackTable) -> u64 {
+    let runs = tracks.runs().iter();
+    let overlaps = |run: &&TrackRun| {
+        run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_blocks.0
+    };
+    let lengths = runs
+        .clone()
+        .filter(overlaps)
+        .map(|run| run.blocks_per_track);
+    let all = runs.map(|run| run.blocks_per_track);
+    lengths.max().or(all.max()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod read;
 mod rewrite;
 mod settings;
 mod steps;
+mod stretch;
 mod timers;
 mod write;
 mod zones;

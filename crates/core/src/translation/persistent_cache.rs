@@ -9,8 +9,9 @@ use super::layout::{Areas, Layout};
 use super::log::Log;
 use super::map_journal::MapJournal;
 use super::read::ReadPiece;
-use super::rewrite::{Rewrite, Salvage};
+use super::rewrite::Rewrite;
 use super::settings::{LayoutError, PersistentCacheSettings};
+use super::stretch::Salvage;
 use super::timers::{Timer, Timers};
 use super::zones::{Zones, check_zones};
 use crate::buffer::BufferSlice;
@@ -76,7 +77,7 @@ pub struct PersistentCache {
     pub(super) read_plan: Vec<ReadPiece>,
 
     pub(super) rewrite: Option<Rewrite>,
-    /// The log entries that the rewrite merges, in log order.
+    /// The log entries that the present stretch of the rewrite merges, in log order.
     pub(super) gathered: Vec<Piece>,
     pub(super) salvage: Option<Salvage>,
     /// The band that the scratch band held last.

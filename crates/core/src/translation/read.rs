@@ -175,13 +175,17 @@ impl PersistentCache {
     /// Where the first of `blocks` home blocks of a band are read from, as many as adjoin there.
     fn home_source(&self, band: BandId, offset: u64, blocks: u64) -> Extent {
         match self.salvage {
-            Some(salvage) if salvage.band == band && offset >= salvage.from => {
-                let scratch = self.layout.areas().scratch.start.0;
-                Extent::new(scratch + offset - salvage.from, blocks)
-            }
-            Some(salvage) if salvage.band == band => {
-                let before = blocks.min(salvage.from - offset);
-                self.layout.home(band, offset, before)
+            Some(salvage) if salvage.band == band && offset < salvage.end() => {
+                match offset.checked_sub(salvage.from) {
+                    Some(at) => {
+                        let held = blocks.min(salvage.blocks - at);
+                        self.layout.scratch(salvage.place, salvage.at + at, held)
+                    }
+                    None => {
+                        let before = blocks.min(salvage.from - offset);
+                        self.layout.home(band, offset, before)
+                    }
+                }
             }
             _ => self.layout.home(band, offset, blocks),
         }

@@ -9,19 +9,23 @@
 //! is complete and noted; the scratch band stays good until the band is. The in-place method goes
 //! from `Gathering` to `WritingHome` and ends there.
 //!
+//! A drive that has memory for a part of a band only goes through this from `Reading` on once for
+//! each [stretch](super::stretch) of it.
+//!
 //! A rewrite in [idle time](super::idle) is made of chunks, and pauses between two of them when a
 //! request arrives. Reads of its band are served meanwhile: from home as long as home is whole,
 //! then from the scratch band.
 
 use super::persistent_cache::PersistentCache;
 use super::settings::{RewriteExtent, RewriteMethod};
+use super::stretch::Salvage;
 use super::timers::Timer;
 use crate::buffer::BufferSlice;
 use crate::counters::Counter;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::map::{BandId, Piece};
+use crate::map::BandId;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Duration, Instant};
@@ -95,9 +99,23 @@ pub(super) struct Rewrite {
     ran: Duration,
     /// Brings home what only the scratch band holds, and merges nothing.
     pub is_restore: bool,
-    /// The blocks of the band that are rewritten: these from this offset.
+    /// The blocks of the band that are in memory: these from this offset.
     pub from: u64,
     pub blocks: u64,
+    /// Of these, how many are written home; the rest is carried on to the next stretch.
+    pub home_blocks: u64,
+    /// Of these, how many were carried on from the stretch before.
+    pub carried: u64,
+    /// The offset that the rewrite ends at.
+    pub end_of_rewrite: u64,
+    /// The offset from which there is nothing at home.
+    pub written_end: u64,
+    /// The place in the scratch band of the stretch.
+    pub place: usize,
+    /// The stretch is in the scratch band already.
+    pub is_in_scratch: bool,
+    /// Blocks of the log that were merged.
+    pub merged: u64,
     /// Steps of the present phase: blocks to move, or runs of the log to gather. Those before
     /// `next` have been sent off.
     pub next: u64,
@@ -113,18 +131,9 @@ pub(super) struct Rewrite {
     /// the earlier one destroys.
     pub is_out_of_order: bool,
     result: Result<(), IoError>,
-    /// As long as the longest band, so that every rewrite uses the same memory.
+    /// As long as the longest stretch, so that every rewrite uses the same memory.
     pub buffer: BufferSlice,
     note: BufferSlice,
-}
-
-/// A band whose last rewrite failed while it was written home: from an offset on, the scratch band
-/// alone holds it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Salvage {
-    pub band: BandId,
-    pub from: u64,
-    pub blocks: u64,
 }
 
 impl Rewrite {
@@ -136,6 +145,17 @@ impl Rewrite {
     /// True while no write may begin: the rewrite waits for those in flight to end.
     pub fn holds_writes(&self) -> bool {
         self.is_draining() && !self.is_idle
+    }
+
+    /// True when nothing is left of the band behind what is in memory.
+    pub fn is_last_stretch(&self) -> bool {
+        self.from + self.blocks == self.end_of_rewrite
+    }
+
+    /// Of the blocks of the stretch, those that home has.
+    pub fn blocks_at_home(&self) -> u64 {
+        let end = self.from + self.blocks;
+        self.written_end.clamp(self.from, end) - self.from
     }
 
     /// True when the rewrite will take a block of its band at this position out of the log.
@@ -163,6 +183,13 @@ impl PersistentCache {
             is_restore: self.salvage.is_some(),
             from: 0,
             blocks: 0,
+            home_blocks: 0,
+            carried: 0,
+            end_of_rewrite: 0,
+            written_end: 0,
+            place: 0,
+            is_in_scratch: false,
+            merged: 0,
             next: 0,
             end: 0,
             gathered_before: 0,
@@ -254,12 +281,16 @@ impl PersistentCache {
     fn read_band(&mut self, ctx: &mut Context<'_>) -> bool {
         let mut rewrite = self.rewriting();
         let whole = self.bands.extent_of(rewrite.band);
-        self.gathered.clear();
         match self.salvage {
-            Some(salvage) => (rewrite.from, rewrite.blocks) = (salvage.from, salvage.blocks),
+            Some(salvage) => {
+                rewrite.from = salvage.from;
+                rewrite.end_of_rewrite = salvage.end_of_rewrite;
+                rewrite.written_end = salvage.end_of_rewrite;
+                rewrite.place = salvage.place;
+                rewrite.is_in_scratch = true;
+            }
             None => {
-                self.gathered.extend(self.log.map().pieces(whole));
-                let Some(lowest) = self.gathered.first() else {
+                let Some(lowest) = self.log.map().pieces(whole).next() else {
                     self.end_rewrite();
                     self.resume_reads(ctx);
                     return false;
@@ -273,38 +304,20 @@ impl PersistentCache {
                     }
                 };
                 let end = self.zones.as_ref().map(|it| it.written_end(rewrite.band));
-                rewrite.blocks = end.unwrap_or(whole.blocks.0) - rewrite.from;
-                self.gathered.sort_unstable_by_key(|piece| piece.position);
-                if ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) && self.gathered.len() > 1 {
-                    // As if the newest entry had come after the gather; the drop takes it too.
-                    self.gathered.pop();
-                }
-                let log = &self.log;
-                self.gathered.dedup_by(|second, first| {
-                    let adjoin = log.adjoin(first, second);
-                    if adjoin {
-                        first.extent = Extent::between(first.extent.start, second.extent.end());
-                    }
-                    adjoin
-                });
+                rewrite.end_of_rewrite = end.unwrap_or(whole.blocks.0);
+                rewrite.written_end = match &self.zones {
+                    None => rewrite.end_of_rewrite,
+                    Some(_) => u64::from(self.write_pointers[rewrite.band.0 as usize]),
+                };
                 rewrite.gathered_before = self.log.tail();
-                rewrite.hold = self.gathered.first().map(|piece| piece.position);
-                if rewrite.is_idle {
-                    cut_pieces(&mut self.gathered, self.chunk_blocks);
-                }
             }
         }
-        rewrite.buffer = ctx.allocate(self.bands.largest());
-        let at_home = self.blocks_at_home(&rewrite);
-        (rewrite.phase, rewrite.next, rewrite.end) = (Phase::Reading, 0, at_home);
-        if self.durable.is_some() {
-            self.rewrite = Some(rewrite);
-            self.read_band_durably(&rewrite, ctx);
-            return true;
+        rewrite.buffer = ctx.allocate(self.layout.rewrite_blocks());
+        if self.durable.is_none() {
+            rewrite.note = ctx.allocate(BlockCount(1));
         }
-        rewrite.note = ctx.allocate(BlockCount(1));
         self.rewrite = Some(rewrite);
-        self.go_on(ctx);
+        self.begin_stretch(ctx);
         true
     }
 
@@ -344,10 +357,10 @@ impl PersistentCache {
         match rewrite.phase {
             Phase::Draining | Phase::Overhead => unreachable!("nothing is in flight yet"),
             Phase::Reading => {
-                if !rewrite.is_restore {
+                if !rewrite.is_in_scratch {
                     ctx.count(Counter::BandBlocksRead, rewrite.end);
                 }
-                match (durably, rewrite.is_restore) {
+                match (durably, rewrite.is_in_scratch) {
                     (true, _) => self.band_read_durably(ctx),
                     (false, true) => self.write_home(ctx),
                     (false, false) => self.gather(ctx),
@@ -355,8 +368,9 @@ impl PersistentCache {
             }
             Phase::Gathering => {
                 self.rewrite.as_mut().expect("a rewrite in progress").hold = None;
-                // What the scratch band held last may still be being read.
-                let covered = self.scratch_band;
+                // What the scratch band held last may still be being read, but not where a later
+                // stretch goes: its reads ended before the one between was written home.
+                let covered = self.scratch_band.filter(|_| rewrite.carried == 0);
                 let reads_of_zone = self.zones.is_some() && self.home_reads.contains(&rewrite.band);
                 if reads_of_zone
                     || copies && covered.is_some_and(|band| self.home_reads.contains(&band))
@@ -379,33 +393,39 @@ impl PersistentCache {
             }
             // From here on the band is read from the scratch band, with the new checksums.
             Phase::FlushingScratch | Phase::NotingScratch
-                if self.salvage.is_none() && self.home_reads.contains(&rewrite.band) =>
+                if !(durably && self.salvage.is_some())
+                    && self.home_reads.contains(&rewrite.band) =>
             {
                 self.pause(ctx);
             }
             Phase::FlushingScratch => self.scratch_flushed(ctx),
             Phase::NotingScratch => {
-                if !durably && rewrite.serves_reads {
+                if !durably {
                     self.salvage = Some(Salvage {
                         band: rewrite.band,
                         from: rewrite.from,
                         blocks: rewrite.blocks,
+                        end_of_rewrite: rewrite.end_of_rewrite,
+                        place: rewrite.place,
+                        at: 0,
                     });
                 }
                 self.scratch_band = Some(rewrite.band);
                 self.write_home(ctx);
             }
             Phase::WritingHome => {
-                ctx.count(Counter::BandBlocksWritten, rewrite.blocks);
+                ctx.count(Counter::BandBlocksWritten, rewrite.home_blocks);
                 if durably {
-                    self.flush_for_rewrite(Phase::FlushingHome, ctx);
-                } else if copies {
+                    return self.flush_for_rewrite(Phase::FlushingHome, ctx);
+                }
+                self.salvage = self.salvage.and_then(|it| it.without(rewrite.home_blocks));
+                if copies {
                     self.write_note(Note::HomeComplete, Phase::NotingHome, ctx);
                 } else {
-                    self.complete_rewrite(ctx);
+                    self.end_stretch(ctx);
                 }
             }
-            Phase::FlushingHome | Phase::NotingHome => self.complete_rewrite(ctx),
+            Phase::FlushingHome | Phase::NotingHome => self.end_stretch(ctx),
         }
     }
 
@@ -417,7 +437,7 @@ impl PersistentCache {
         self.expect_gathered(&rewrite);
         let band = self.bands.extent_of(rewrite.band);
         let start = band.start.0 + rewrite.from;
-        let at_home = self.blocks_at_home(&rewrite);
+        let at_home = rewrite.blocks_at_home().max(rewrite.carried);
         ctx.zero(rewrite.buffer.part(at_home, rewrite.blocks - at_home));
         let mut zeroes = Vec::new();
         self.zeroes_of_rewrite(Extent::new(start, rewrite.blocks), &mut zeroes);
@@ -435,11 +455,15 @@ impl PersistentCache {
 
     pub(super) fn write_home(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewriting();
-        if self.durable.is_none() {
-            self.raise_write_pointer(rewrite.band, rewrite.from + rewrite.blocks);
+        if rewrite.home_blocks == 0 {
+            return self.end_stretch(ctx);
         }
-        let mut blocks = rewrite.blocks;
-        if ctx.is_planted(PlantedBug::OverlapNotRestored) {
+        if self.durable.is_none() {
+            self.raise_write_pointer(rewrite.band, rewrite.end_of_rewrite);
+        }
+        let mut blocks = rewrite.home_blocks;
+        let is_all = rewrite.carried == 0 && rewrite.is_last_stretch();
+        if ctx.is_planted(PlantedBug::OverlapNotRestored) && is_all {
             blocks = self.blocks_to_last_dirty_track(&rewrite);
         }
         self.enter(Phase::WritingHome, blocks);
@@ -502,8 +526,7 @@ impl PersistentCache {
         }
         self.salvage = None;
         if !rewrite.is_restore {
-            let merged: u64 = self.gathered.iter().map(|g| g.extent.blocks.0).sum();
-            ctx.count(Counter::PersistentCacheMergedBlocks, merged);
+            ctx.count(Counter::PersistentCacheMergedBlocks, rewrite.merged);
             ctx.count(Counter::BandsRewritten, 1);
             let ran = rewrite.ran + ctx.now().since(rewrite.since);
             ctx.count(Counter::BandRewriteNs, ran.0);
@@ -524,19 +547,6 @@ impl PersistentCache {
     /// written, its good copy is the one in the scratch band.
     pub(super) fn fail_rewrite(&mut self, error: IoError, ctx: &mut Context<'_>) {
         let rewrite = self.rewriting();
-        let copies = self.settings.rewrite == RewriteMethod::CopyThenHome;
-        if copies && self.durable.is_none() {
-            self.salvage = match rewrite.phase {
-                Phase::WritingHome => Some(Salvage {
-                    band: rewrite.band,
-                    from: rewrite.from,
-                    blocks: rewrite.blocks,
-                }),
-                // The band is complete at home: only the note is not.
-                Phase::NotingHome => None,
-                _ => self.salvage,
-            };
-        }
         self.give_up_rewrite(&rewrite, ctx);
         self.end_blocking();
         self.idle_clock.has_failed = true;
@@ -561,7 +571,7 @@ impl PersistentCache {
         ctx.release(rewrite.note);
     }
 
-    fn end_rewrite(&mut self) {
+    pub(super) fn end_rewrite(&mut self) {
         self.rewrite = None;
         self.gathered.clear();
     }
@@ -577,21 +587,5 @@ impl PersistentCache {
         }
         reads.append(&mut self.waiting_reads);
         self.waiting_reads = reads;
-    }
-}
-
-/// Cuts pieces of the log into parts of at most `blocks` blocks.
-fn cut_pieces(pieces: &mut Vec<Piece>, blocks: u64) {
-    let whole = core::mem::take(pieces);
-    for piece in whole {
-        let mut done = 0;
-        while done < piece.extent.blocks.0 {
-            let part = blocks.min(piece.extent.blocks.0 - done);
-            pieces.push(Piece {
-                extent: Extent::new(piece.extent.start.0 + done, part),
-                position: piece.position + done,
-            });
-            done += part;
-        }
     }
 }

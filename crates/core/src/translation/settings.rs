@@ -130,6 +130,8 @@ pub struct PersistentCacheSettings {
     pub rewrite: RewriteMethod,
     /// Which part of a band is rewritten.
     pub rewrite_extent: RewriteExtent,
+    /// How much of a band the drive has memory to merge at a time; `None` for the longest band.
+    pub merge_buffer_blocks: Option<BlockCount>,
     /// Longest run of blocks that is one log entry and one write; published drives take 512 KiB.
     pub packet_blocks_max: BlockCount,
     /// Time the firmware takes for each band rewrite beside its disk operations: a calibrated
@@ -159,6 +161,7 @@ impl PersistentCacheSettings {
             bypass_after_blocks: BlockCount(256),
             rewrite: RewriteMethod::CopyThenHome,
             rewrite_extent: RewriteExtent::Band,
+            merge_buffer_blocks: None,
             packet_blocks_max: BlockCount(128),
             rewrite_overhead: Duration::ZERO,
             blocking: BlockingCleaning {
@@ -205,6 +208,9 @@ impl PersistentCacheSettings {
             if !takes_zones {
                 return Err(LayoutError::ZonesNeed);
             }
+            if self.merge_buffer_blocks.is_some() {
+                return Err(LayoutError::MergeBufferWithZones);
+            }
         }
         let Some(durability) = self.durability else {
             return Ok(());
@@ -214,6 +220,9 @@ impl PersistentCacheSettings {
         }
         if self.rewrite == RewriteMethod::InPlace {
             return Err(LayoutError::RewriteNotDurable);
+        }
+        if self.merge_buffer_blocks.is_some() {
+            return Err(LayoutError::MergeBufferNotDurable);
         }
         if durability.ring_blocks < RING_BLOCKS_MIN {
             return Err(LayoutError::RingTooSmall(durability.ring_blocks));
@@ -247,6 +256,17 @@ pub enum LayoutError {
     UpdateNotDurable,
     /// Bands are rewritten in place, and a power cut in a rewrite would lose what was durable.
     RewriteNotDurable,
+    /// A rewrite in stretches has no records yet that a recovery could take it up from.
+    MergeBufferNotDurable,
+    /// A zone is read from the memory it is merged in.
+    MergeBufferWithZones,
+    /// What is merged at a time is shorter than what it takes to go on from there.
+    MergeBufferTooSmall {
+        /// The buffer.
+        buffer: BlockCount,
+        /// The smallest that is accepted.
+        needed: BlockCount,
+    },
     /// The ring of journal blocks is too small.
     RingTooSmall(u64),
     /// The addresses are too large for the log's records.
@@ -296,6 +316,19 @@ impl fmt::Display for LayoutError {
             LayoutError::RewriteNotDurable => f.write_str(
                 "a persistent cache that rewrites bands in place, without a scratch copy, cannot \
                  outlive a power cut; accepted with durability: rewrite = copy-then-home",
+            ),
+            LayoutError::MergeBufferNotDurable => f.write_str(
+                "a persistent cache that outlives a power cut records a band as a whole, so it \
+                 cannot rewrite it in stretches; accepted with durability: merge_buffer = \"none\"",
+            ),
+            LayoutError::MergeBufferWithZones => f.write_str(
+                "a host-aware disk reads a zone that is rewritten from the memory that holds all \
+                 of it; accepted: no merge_buffer",
+            ),
+            LayoutError::MergeBufferTooSmall { buffer, needed } => write!(
+                f,
+                "merge_buffer = {buffer:?} is too small; accepted: {needed:?} or more, one track \
+                 beside those that the writing of one destroys"
             ),
             LayoutError::RingTooSmall(blocks) => write!(
                 f,

@@ -66,20 +66,24 @@ impl PersistentCache {
             Some(_) => Operation::WRITE,
             None => Operation::WRITE_DURABLE,
         };
-        let scratch = self.layout.areas().scratch.start.0;
+        // What was carried on is in memory.
+        let from = match rewrite.phase {
+            Phase::Reading => from + rewrite.carried,
+            _ => from,
+        };
+        let layout = &self.layout;
+        let home = || layout.home(rewrite.band, rewrite.from + from, blocks);
         let (operation, extent) = match rewrite.phase {
-            Phase::Reading if rewrite.is_restore => {
-                (Operation::Read, Extent::new(scratch + from, blocks))
+            Phase::Reading if rewrite.is_in_scratch => {
+                let at = self.salvage.map_or(0, |salvage| salvage.at);
+                (
+                    Operation::Read,
+                    layout.scratch(rewrite.place, at + from, blocks),
+                )
             }
-            Phase::Reading => (
-                Operation::Read,
-                self.layout.home(rewrite.band, rewrite.from + from, blocks),
-            ),
-            Phase::WritingScratch => (write, Extent::new(scratch + from, blocks)),
-            Phase::WritingHome => (
-                write,
-                self.layout.home(rewrite.band, rewrite.from + from, blocks),
-            ),
+            Phase::Reading => (Operation::Read, home()),
+            Phase::WritingScratch => (write, layout.scratch(rewrite.place, from, blocks)),
+            Phase::WritingHome => (write, home()),
             phase => unreachable!("{phase:?} has no blocks to move"),
         };
         let buffer = rewrite.buffer.part(from, blocks);

@@ -3,7 +3,7 @@
 use super::durable::{SUPERSEDES_NOTHING, Zeroed};
 use super::log::{Holds, LBA_MAX, Room};
 use super::persistent_cache::{Job, Part, PersistentCache};
-use super::rewrite::Reason;
+use super::rewrite::{Reason, Rewrite};
 use super::settings::UpdateMethod;
 use super::zones::Belongs;
 use crate::counters::{Counter, Gauge};
@@ -218,9 +218,10 @@ impl PersistentCache {
         ctx: &mut Context<'_>,
     ) -> Progress {
         // The rewrite is about to drop the slot together with what would be written to it.
-        if self.rewrite.as_ref().is_some_and(|r| r.drops(position))
-            && self.gathered.iter().any(|g| g.extent.overlaps(extent))
-        {
+        let drops = |rewrite: &Rewrite| {
+            rewrite.drops(position) && extent.overlaps(self.bands.extent_of(rewrite.band))
+        };
+        if self.rewrite.as_ref().is_some_and(drops) {
             self.press_rewrite();
             return Progress::Waits;
         }

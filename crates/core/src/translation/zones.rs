@@ -6,7 +6,6 @@
 //! the log too, until the zone is rewritten with everything the log holds of it.
 
 use super::persistent_cache::PersistentCache;
-use super::rewrite::Rewrite;
 use super::settings::LayoutError;
 use super::timers::Timer;
 use crate::counters::{Counter, Gauge};
@@ -350,18 +349,6 @@ impl PersistentCache {
             false => {
                 let pointer = self.write_pointers[band.0 as usize];
                 whole.start + BlockCount(u64::from(pointer))
-            }
-        }
-    }
-
-    /// Of the blocks of a rewrite, those that home has: all but what lies above the write pointer of
-    /// a zone.
-    pub(super) fn blocks_at_home(&self, rewrite: &Rewrite) -> u64 {
-        match &self.zones {
-            None => rewrite.blocks,
-            Some(_) => {
-                let pointer = u64::from(self.write_pointers[rewrite.band.0 as usize]);
-                pointer.clamp(rewrite.from, rewrite.from + rewrite.blocks) - rewrite.from
             }
         }
     }

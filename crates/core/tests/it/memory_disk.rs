@@ -42,6 +42,8 @@ pub struct MemoryDisk {
     serial: u64,
     /// One in so many of the first so many operations fails; none when zero.
     faults: (u64, u64),
+    /// Fails too.
+    fault_at: Option<u64>,
 }
 
 struct Pending {
@@ -63,6 +65,7 @@ impl MemoryDisk {
             latency_max_ns,
             serial: 0,
             faults: (0, 0),
+            fault_at: None,
         }
     }
 
@@ -71,6 +74,14 @@ impl MemoryDisk {
     pub fn failing(self, one_in: u64, operations: u64) -> MemoryDisk {
         MemoryDisk {
             faults: (one_in, operations),
+            ..self
+        }
+    }
+
+    /// Makes the operation fail that is submitted after so many others.
+    pub fn failing_at(self, operations_before: u64) -> MemoryDisk {
+        MemoryDisk {
+            fault_at: Some(operations_before),
             ..self
         }
     }
@@ -164,7 +175,8 @@ impl Disk for MemoryDisk {
     fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         let early = self.latency_max_ns == 0 || self.rng.below(2) == 0;
         let (one_in, operations) = self.faults;
-        let fails = self.serial < operations && self.rng.below(one_in) == 0;
+        let fails = self.serial < operations && self.rng.below(one_in) == 0
+            || self.fault_at == Some(self.serial);
         if early {
             self.execute(&op, fails, buffers);
         }

@@ -18,17 +18,17 @@ use std::sync::Arc;
 pub const LOG_BLOCKS: u64 = 64;
 
 /// Twelve bands of 4 to 9 tracks of 4 blocks, not all of them full.
-fn bands(seed: u64) -> Arc<BandTable> {
+pub fn bands(seed: u64) -> Arc<BandTable> {
     let mut rng = Rng::new(seed, 31);
     let lengths = (0..12).map(|_| BlockCount(4 * (4 + rng.below(6)) - rng.below(4)));
     Arc::new(BandTable::new(lengths))
 }
 
-fn shingled_disk(seed: u64) -> MemoryDisk {
-    let tracks = TrackTable::new([(12, 6), (140, 4)], BlockCount(72), 1 + seed % 3);
+pub fn shingled_disk(seed: u64) -> MemoryDisk {
+    let tracks = TrackTable::new([(12, 6), (160, 4)], BlockCount(72), 1 + seed % 3);
     let geometry = Geometry {
         tracks: Some(Arc::new(tracks)),
-        ..Geometry::plain(BlockCount(72 + 140 * 4), Media::Shingled)
+        ..Geometry::plain(BlockCount(72 + 160 * 4), Media::Shingled)
     };
     MemoryDisk::new(geometry, seed, 1_000).destructive()
 }

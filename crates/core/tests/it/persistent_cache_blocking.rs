@@ -32,6 +32,15 @@ fn variants() -> Vec<PersistentCacheSettings> {
         update: UpdateMethod::InPlace,
         ..settings()
     };
+    // A rewrite takes one to three stretches.
+    let in_stretches = PersistentCacheSettings {
+        merge_buffer_blocks: Some(BlockCount(16)),
+        ..from_first_dirty.clone()
+    };
+    let in_place_in_stretches = PersistentCacheSettings {
+        merge_buffer_blocks: Some(BlockCount(16)),
+        ..in_place.clone()
+    };
     let limited = PersistentCacheSettings {
         entries_max: Some(6),
         log_blocks: BlockCount(16),
@@ -49,7 +58,9 @@ fn variants() -> Vec<PersistentCacheSettings> {
     for base in [
         settings(),
         from_first_dirty,
+        in_stretches,
         in_place,
+        in_place_in_stretches,
         limited,
         with_bypass(),
         idle,

@@ -10,7 +10,7 @@ use crate::map::{BandId, ExtentSet};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::translation::log::PACKET_BLOCKS_MAX;
 use crate::translation::persistent_cache::PersistentCache;
-use crate::translation::rewrite::Salvage;
+use crate::translation::stretch::Salvage;
 use alloc::vec::Vec;
 
 /// Changes whenever the words do.
@@ -181,7 +181,7 @@ impl PersistentCache {
         let (band, from, blocks) = (take()?, take()?, take()?);
         let band = self.band_numbered(band)?;
         self.check_salvage(band, from, blocks)
-            .then_some(Some(Salvage { band, from, blocks }))
+            .then_some(Some(Salvage::of_rest(band, from, blocks)))
             .ok_or(damaged("the scratch band holds more than a band"))
     }
 

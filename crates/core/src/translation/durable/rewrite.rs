@@ -17,7 +17,8 @@ use crate::map::BandId;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::{Part, PersistentCache};
-use crate::translation::rewrite::{NO_STEP, Phase, Rewrite, Salvage};
+use crate::translation::rewrite::{NO_STEP, Phase, Rewrite};
+use crate::translation::stretch::Salvage;
 use crate::units::{BlockCount, Lba};
 use alloc::vec::Vec;
 
@@ -322,7 +323,7 @@ impl PersistentCache {
     /// it, the band can be read from there.
     pub(super) fn apply_scratch(&mut self, band: BandId, from: u64, blocks: u64, table: Table) {
         let whole = self.bands.extent_of(band);
-        self.salvage = Some(Salvage { band, from, blocks });
+        self.salvage = Some(Salvage::of_rest(band, from, blocks));
         self.apply_table(band, table);
         self.write_pointers[band.0 as usize] = whole.blocks.0 as u32;
         let start = Lba(whole.start.0 + from);

@@ -1,0 +1,290 @@
+//! Bands that are rewritten in stretches, through a memory that does not hold them: on a medium
+//! that destroys the tracks behind each stretch.
+
+use crate::conformance::check;
+use crate::harness::{Step, play, play_with_pauses, random_steps};
+use crate::persistent_cache::{bands, build, settings, shingled_disk};
+use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::disk::Disk;
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::extent::Extent;
+use imbrex_core::map::BandId;
+use imbrex_core::planted::PlantedBug;
+use imbrex_core::rng::Rng;
+use imbrex_core::translation::{
+    BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+};
+use imbrex_core::units::{BlockCount, Duration};
+use std::collections::BTreeMap;
+
+/// Blocks of the tracks under the bands.
+const TRACK: u64 = 4;
+
+/// How many tracks the disk of a seed destroys behind one that is written.
+fn overlap(seed: u64) -> u64 {
+    1 + seed % 3
+}
+
+fn through(blocks: u64, settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        merge_buffer_blocks: Some(BlockCount(blocks)),
+        ..settings
+    }
+}
+
+/// The smallest buffer that the disk of a seed takes, or a little more.
+fn smallest(seed: u64) -> u64 {
+    TRACK * (overlap(seed) + 1) + seed / 3 % 4
+}
+
+fn variants() -> [PersistentCacheSettings; 4] {
+    let from_first_dirty = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite_overhead: Duration::from_us(2),
+        ..settings()
+    };
+    let in_place = PersistentCacheSettings {
+        rewrite: RewriteMethod::InPlace,
+        update: UpdateMethod::InPlace,
+        ..settings()
+    };
+    let updated = PersistentCacheSettings {
+        update: UpdateMethod::InPlace,
+        log_blocks: BlockCount(16),
+        ..settings()
+    };
+    [settings(), from_first_dirty, in_place, updated]
+}
+
+/// The variants, cleaned in idle time by single blocks and, while a write waits, in slices.
+fn interrupted(settings: PersistentCacheSettings, resumes: bool) -> PersistentCacheSettings {
+    let idle = IdleCleaning::new(Duration::from_us(3), BlockCount(1), Duration::from_us(1));
+    PersistentCacheSettings {
+        idle: Some(IdleCleaning {
+            on_arrival: OnArrival::FinishChunk,
+            resumes,
+            ..idle
+        }),
+        blocking: BlockingCleaning {
+            low_permille: 500,
+            slice: Some(Duration::from_us(8)),
+        },
+        ..settings
+    }
+}
+
+#[test]
+fn keeps_data_through_any_buffer() {
+    for settings in variants() {
+        let build = move |seed| {
+            let (stack, disk, _) = build(seed, &through(smallest(seed), settings.clone()));
+            (stack, vec![disk])
+        };
+        check("the smallest buffer", &build, 400, 0);
+    }
+}
+
+#[test]
+fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
+    for (settings, resumes) in variants()
+        .into_iter()
+        .flat_map(|it| [(it.clone(), true), (it, false)])
+    {
+        let mut rewritten = 0;
+        for seed in 0..60 {
+            let settings = interrupted(through(smallest(seed), settings.clone()), resumes);
+            let (stack, disk, node) = build(seed, &settings);
+            let steps = random_steps(seed, 160, stack.geometry().blocks.0, 12);
+            let mut rng = Rng::new(seed, 29);
+            // Long enough for anything from one chunk to a few bands.
+            let mut pauses: BTreeMap<usize, u64> = (0..steps.len())
+                .filter(|step| step % 5 == 0)
+                .map(|step| {
+                    let scale = 1 << rng.below(17);
+                    (step, 3_000 + rng.below(scale))
+                })
+                .collect();
+            pauses.insert(steps.len(), 1_000_000_000);
+            let depth = [1, 2, 5, 16][(seed % 4) as usize];
+            match play_with_pauses(stack, vec![disk], steps, depth, pauses) {
+                Ok(engine) => {
+                    let counts = engine.stack.counts(node);
+                    rewritten += counts.counter(Counter::BandsRewritten);
+                    assert_eq!(engine.buffers.allocated(), 0, "seed {seed}, {settings:?}");
+                }
+                Err(failure) => panic!("seed {seed}, queue depth {depth}, {settings:?}: {failure}"),
+            }
+        }
+        assert!(rewritten > 60 * 20, "{rewritten} bands with {settings:?}");
+    }
+}
+
+/// One band written in the log, and rewritten by itself in the pause that follows, with every
+/// operation of that failing once.
+#[test]
+fn a_rewrite_that_fails_at_any_operation_is_brought_home() {
+    for seed in 0..12 {
+        let [whole, from_first_dirty, ..] = variants();
+        for settings in [whole, from_first_dirty] {
+            let settings = interrupted(through(smallest(seed), settings), seed % 2 == 0);
+            let band = (0..12).max_by_key(|band| bands(seed).extent_of(BandId(*band)).blocks);
+            let band = bands(seed).extent_of(BandId(band.expect("bands")));
+            // All of it goes home, then some blocks of it are written again.
+            let all = (band.start.0..band.end().0).map(|block| Extent::new(block, 1));
+            let mut steps: Vec<Step> = all.map(Step::Write).collect();
+            let mut pauses = BTreeMap::from([(steps.len(), 1_000_000_000)]);
+            let again = (0..band.blocks.0).step_by(5).skip(1 + seed as usize % 3);
+            steps.extend(again.map(|at| Step::Write(Extent::new(band.start.0 + at, 1))));
+            // The rest of the rewrite is tried again after each of these.
+            for _ in 0..4 {
+                pauses.insert(steps.len(), 1_000_000_000);
+                steps.push(Step::Read(band));
+            }
+            let (mut at, mut failed) = (0, 0);
+            loop {
+                let (stack, disk, node) = build(seed, &settings);
+                let disk = disk.failing_at(at);
+                let medium = disk.medium();
+                let played = play_with_pauses(stack, vec![disk], steps.clone(), 1, pauses.clone());
+                let engine = played.unwrap_or_else(|failure| {
+                    panic!("seed {seed}, operation {at}, {settings:?}: {failure}")
+                });
+                let counts = engine.stack.counts(node);
+                assert!(counts.counter(Counter::BandsRewritten) >= 1);
+                let left = counts.gauge(Gauge::PersistentCacheEntries);
+                assert_eq!(left, 0, "seed {seed}, operation {at}, {settings:?}");
+                let faults = medium.borrow().faults;
+                if faults == 0 {
+                    break;
+                }
+                failed += faults;
+                at += 1;
+            }
+            assert!(failed > 100, "{failed} operations");
+        }
+    }
+}
+
+#[test]
+fn loses_nothing_but_failed_writes_when_the_disk_fails() {
+    let mut faults = 0;
+    for settings in variants()
+        .into_iter()
+        .filter(|it| it.rewrite == RewriteMethod::CopyThenHome)
+    {
+        for seed in 0..200 {
+            let settings = through(smallest(seed), settings.clone());
+            let settings = match seed % 2 {
+                0 => settings,
+                _ => interrupted(settings, seed % 4 == 1),
+            };
+            let (stack, disk, _) = build(seed, &settings);
+            let disk = disk.failing(15, 500);
+            let medium = disk.medium();
+            let steps = random_steps(seed, 250, stack.geometry().blocks.0, 12);
+            let pauses = (0..steps.len()).step_by(23).map(|step| (step, 30_000));
+            if let Err(failure) = play_with_pauses(stack, vec![disk], steps, 4, pauses.collect()) {
+                panic!("seed {seed}, {settings:?}: {failure}");
+            }
+            faults += medium.borrow().faults;
+        }
+    }
+    assert!(faults > 5_000, "only {faults} operations failed");
+}
+
+/// The bug is planted where a stretch ends: the tracks behind it are forgotten.
+#[test]
+fn carried_tracks_that_are_forgotten_are_missed() {
+    for settings in variants() {
+        let found = (0..60u64).find(|&seed| {
+            // The disk destroys one track, so every band takes two stretches and more.
+            let settings = through(2 * TRACK, settings.clone());
+            let (mut stack, disk, _) = build(3 * seed, &settings);
+            stack.plant(PlantedBug::OverlapNotRestored);
+            let steps = random_steps(seed, 120, stack.geometry().blocks.0, 12);
+            play(stack, vec![disk], steps, 16).is_err()
+        });
+        assert!(found.is_some(), "not found in 60 cases with {settings:?}");
+    }
+}
+
+/// A band of nine tracks on a disk that destroys one, with one dirty block.
+fn counts_of_a_rewrite(buffer: u64, rewrite: RewriteMethod) -> [u64; 4] {
+    let (seed, band) = (0..)
+        .step_by(3)
+        .find_map(|seed| {
+            let nine = |band: &u32| bands(seed).extent_of(BandId(*band)).blocks.0 == 9 * TRACK;
+            (0..12).find(nine).map(|band| (seed, band))
+        })
+        .expect("a band of nine tracks");
+    let settings = PersistentCacheSettings {
+        rewrite,
+        log_blocks: BlockCount(1),
+        ..through(buffer, settings())
+    };
+    let (stack, disk, node) = build(seed, &settings);
+    let start = bands(seed).extent_of(BandId(band)).start.0;
+    let steps = [start + 7, start + 9].map(|block| Step::Write(Extent::new(block, 1)));
+    let engine = play(stack, vec![disk], steps.to_vec(), 1).expect("correct");
+    let counts = engine.stack.counts(node);
+    assert_eq!(counts.counter(Counter::BandsRewritten), 1);
+    assert_eq!(counts.counter(Counter::PersistentCacheMergedBlocks), 1);
+    [
+        counts.counter(Counter::BandBlocksRead),
+        counts.counter(Counter::ScratchBlocksWritten),
+        counts.counter(Counter::BandBlocksWritten),
+        counts.counter(Counter::BandRewriteNs),
+    ]
+}
+
+#[test]
+fn carried_tracks_are_read_and_written_home_once_and_to_the_scratch_band_twice() {
+    let copy = |buffer| counts_of_a_rewrite(buffer, RewriteMethod::CopyThenHome);
+    let [read, scratch, home, whole_ns] = copy(36);
+    assert_eq!([read, scratch, home], [36, 36, 36], "one stretch");
+    // Five tracks, with one to be carried, and the four left.
+    let [read, scratch, home, two_ns] = copy(20);
+    assert_eq!([read, scratch, home], [36, 40, 36], "two stretches");
+    // Three, three and three.
+    let [read, scratch, home, three_ns] = copy(12);
+    assert_eq!([read, scratch, home], [36, 44, 36], "three stretches");
+    assert!(
+        whole_ns < two_ns && two_ns < three_ns,
+        "each stretch takes accesses"
+    );
+    let [read, scratch, home, _] = counts_of_a_rewrite(12, RewriteMethod::InPlace);
+    assert_eq!([read, scratch, home], [36, 0, 36], "without a scratch copy");
+}
+
+/// What `settings` are refused with on the disk of a seed; none when they are not.
+fn refusal(seed: u64, settings: PersistentCacheSettings) -> Option<LayoutError> {
+    let disk = shingled_disk(seed);
+    PersistentCache::new(settings, bands(seed), disk.geometry()).err()
+}
+
+#[test]
+fn a_buffer_that_cannot_be_used_is_refused() {
+    for seed in 0..3 {
+        let needed = TRACK * (overlap(seed) + 1);
+        assert_eq!(refusal(seed, through(needed, settings())), None);
+        let error = refusal(seed, through(needed - 1, settings())).expect("too small");
+        let (buffer, needed) = (BlockCount(needed - 1), BlockCount(needed));
+        assert_eq!(error, LayoutError::MergeBufferTooSmall { buffer, needed });
+        let text = error.to_string();
+        assert!(
+            text.contains("merge_buffer") && text.contains("accepted:"),
+            "{text}"
+        );
+    }
+    let durable = PersistentCacheSettings {
+        durability: Some(DurabilitySettings {
+            unflushed_blocks_max: 64,
+            ring_blocks: 64,
+        }),
+        ..through(16, settings())
+    };
+    let error = refusal(0, durable).expect("not durable");
+    assert_eq!(error, LayoutError::MergeBufferNotDurable);
+    assert!(error.to_string().contains("merge_buffer"), "{error}");
+}
