@@ -70,6 +70,11 @@ fn create_refuses_stacks_and_settings_that_are_not_there() {
         "imbrex: node `cache`: policy `opt` must know the future, so it needs a trace"
     );
     assert_eq!(
+        of("translation.merge_buffer=14MiB"),
+        "imbrex: node `translation`: a persistent cache that outlives a power cut records a band as a whole, so \
+         it cannot rewrite it in stretches; accepted with durability: merge_buffer = \"none\""
+    );
+    assert_eq!(
         of("cache.durable=false"),
         "imbrex: node `cache`: durable = false; accepted in a stack that is served from files: true, or no \
          such key"

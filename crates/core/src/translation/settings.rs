@@ -327,8 +327,10 @@ impl fmt::Display for LayoutError {
             ),
             LayoutError::MergeBufferTooSmall { buffer, needed } => write!(
                 f,
-                "merge_buffer = {buffer:?} is too small; accepted: {needed:?} or more, one track \
-                 beside those that the writing of one destroys"
+                "merge_buffer = {} KiB is too small; accepted: {} KiB or more, one track beside \
+                 those that the writing of one destroys",
+                buffer.bytes() / 1024,
+                needed.bytes() / 1024
             ),
             LayoutError::RingTooSmall(blocks) => write!(
                 f,

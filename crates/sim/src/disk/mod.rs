@@ -36,6 +36,6 @@ pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
 pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use translation::{
-    Bands, Bypass, EntryLimit, Rewrite, RewriteExtent, TranslationSettings, Update,
+    Bands, Bypass, EntryLimit, MergeBuffer, Rewrite, RewriteExtent, TranslationSettings, Update,
 };
 pub use zones::{DriveZones, HostManagedConfig, Zoning, conventional_blocks};

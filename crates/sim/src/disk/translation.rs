@@ -28,6 +28,9 @@ pub struct TranslationSettings {
     /// Time the firmware takes for a rewrite beside its disk operations: a calibrated parameter
     /// (docs/models/drive-managed.md).
     pub rewrite_overhead: Option<Span>,
+    /// How much of a band is merged at a time; all of it when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_buffer: Option<MergeBuffer>,
     /// Share of slots and of entries down to which cleaning for want of room goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocking_low: Option<f64>,
@@ -86,6 +89,7 @@ impl TranslationSettings {
             rewrite: self.rewrite.or(drive.rewrite),
             rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
             rewrite_overhead: self.rewrite_overhead.or(drive.rewrite_overhead),
+            merge_buffer: self.merge_buffer.or(drive.merge_buffer),
             blocking_low: self.blocking_low.or(drive.blocking_low),
             blocking_slice: self.blocking_slice.or(drive.blocking_slice),
             idle_after: self.idle_after.or(drive.idle_after),
@@ -275,6 +279,46 @@ pub enum RewriteExtent {
     FromFirstDirty,
 }
 
+/// How much of a band a drive has memory to merge at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum MergeBuffer {
+    /// The whole of any band.
+    None,
+    /// So much, and the tracks that the writing of it destroys.
+    Of(Size),
+}
+
+impl FromStr for MergeBuffer {
+    type Err = QuantityError;
+    fn from_str(text: &str) -> Result<MergeBuffer, QuantityError> {
+        match text {
+            "none" => Ok(MergeBuffer::None),
+            _ => text.parse().map(MergeBuffer::Of).map_err(|_| {
+                QuantityError::new(format!(
+                    "`{text}` is no merge_buffer: accepted are a size, as in `14 MiB`, and `none`"
+                ))
+            }),
+        }
+    }
+}
+
+impl TryFrom<String> for MergeBuffer {
+    type Error = QuantityError;
+    fn try_from(text: String) -> Result<MergeBuffer, QuantityError> {
+        text.parse()
+    }
+}
+
+impl From<MergeBuffer> for String {
+    fn from(buffer: MergeBuffer) -> String {
+        match buffer {
+            MergeBuffer::None => "none".to_string(),
+            MergeBuffer::Of(size) => size.to_string(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,18 +329,21 @@ mod tests {
             "bands = 'uniform:17MiB..36MiB'\npersistent_cache = '20 GB'\nentries = 200000\n\
              update = 'append'\nbypass = 'on'\nrewrite = 'copy-then-home'\n\
              rewrite_extent = 'from-first-dirty'\n\
+             merge_buffer = '14 MiB'\n\
              rewrite_overhead = '300 ms'\njournal_every_records = 240\n\
              log_per_flush = '1 MiB'",
         )
         .unwrap();
         let node: TranslationSettings = toml::from_str(
-            "entries = 'unlimited'\nbypass = 'off'\npersistent_cache = '1/256 of touched bands'\n\
+            "merge_buffer = 'none'\nentries = 'unlimited'\nbypass = 'off'\npersistent_cache = '1/256 of touched bands'\n\
              journal_every_records = 0",
         )
         .unwrap();
         let both = node.or(drive.clone());
         assert_eq!(both.entries, Some(EntryLimit::Unlimited));
         assert_eq!(both.bypass, Some(Bypass::Off));
+        assert_eq!(both.merge_buffer, Some(MergeBuffer::None));
+        assert_eq!(drive.merge_buffer, Some("14 MiB".parse().unwrap()));
         assert_eq!(both.bands, drive.bands);
         assert_eq!(both.journal_every_records, Some(0));
         assert_eq!(both.log_per_flush, Some("1 MiB".parse().unwrap()));
@@ -331,6 +378,8 @@ mod tests {
                 .to_string()
                 .contains("has no unit")
         );
+        let error = "14".parse::<MergeBuffer>().unwrap_err().to_string();
+        assert!(error.contains("`14 MiB`, and `none`"), "{error}");
         for entries in ["0", "-1", "'many'"] {
             let error = toml::from_str::<TranslationSettings>(&format!("entries = {entries}"));
             let error = error.unwrap_err().to_string();

@@ -196,7 +196,12 @@ impl Plan {
         let drive = self.drives.get(&config.below).ok_or_else(|| {
             ConfigError::words(format!("node `{}` must stand on a disk", config.name))
         })?;
-        let settings = config.over(drive.model.translation.clone().unwrap_or_default());
+        let mut settings = config.over(drive.model.translation.clone().unwrap_or_default());
+        let durability = config.durability(self.options.durable);
+        if durability.is_some() && config.merge_buffer.is_none() {
+            // The buffer of the drive that is modelled; a durable translation has memory for a band.
+            settings.merge_buffer = None;
+        }
         let missing = |key: &str| {
             ConfigError::words(format!(
                 "node `{}`: `{key}` is needed, because the drive `{}` has none",
@@ -223,7 +228,7 @@ impl Plan {
             persistent_cache,
             node: config.name.clone(),
             drive_bytes: drive.model.capacity.bytes(),
-            durability: config.durability(self.options.durable),
+            durability,
             block_ns: drive.model.slowest_block_ns(),
             host_aware,
         });

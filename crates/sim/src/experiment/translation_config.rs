@@ -1,8 +1,8 @@
 //! A drive-managed translation as a stack states it.
 
 use crate::disk::{
-    Bands, Bypass, EntryLimit, IdleAfter, IdleOnArrival, IdleResume, IdleVictim, Rewrite,
-    RewriteExtent, TranslationSettings, Update,
+    Bands, Bypass, EntryLimit, IdleAfter, IdleOnArrival, IdleResume, IdleVictim, MergeBuffer,
+    Rewrite, RewriteExtent, TranslationSettings, Update,
 };
 use crate::quantity::{Size, SizeOrShare, Span};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,9 @@ pub struct PersistentCacheConfig {
     /// Blocks of data it may write without a flush.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unflushed_blocks_max: Option<u64>,
+    /// How much of a band is merged at a time; all of it when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_buffer: Option<MergeBuffer>,
     /// Share of slots and of entries down to which cleaning for want of room goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocking_low: Option<f64>,
@@ -101,6 +104,7 @@ impl PersistentCacheConfig {
             rewrite: self.rewrite,
             rewrite_extent: self.rewrite_extent,
             rewrite_overhead: self.rewrite_overhead,
+            merge_buffer: self.merge_buffer,
             blocking_low: self.blocking_low,
             blocking_slice: self.blocking_slice,
             idle_after: self.idle_after,

@@ -1,6 +1,6 @@
 //! From the settings of a translation as a stack states them to those of the layer.
 
-use crate::disk::{self, Bypass, EntryLimit, TranslationSettings};
+use crate::disk::{self, Bypass, EntryLimit, MergeBuffer, TranslationSettings};
 use crate::quantity::{Size, Span};
 use imbrex_core::translation::{
     MapJournalSettings, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
@@ -31,6 +31,10 @@ pub(super) fn layer_settings(
         Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
         Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
     };
+    settings.merge_buffer_blocks = match from.merge_buffer {
+        Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),
+        Some(MergeBuffer::None) | None => None,
+    };
     let time = |span: Option<Span>| span.map_or(Duration::ZERO, |span| span.0);
     let blocks = |size: Size| BlockCount::from_bytes_floor(size.0);
     settings.rewrite_overhead = time(from.rewrite_overhead);
@@ -45,4 +49,47 @@ pub(super) fn layer_settings(
         flush_overhead: time(from.flush_overhead),
     };
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{BuildOptions, Plan, Setting, StackConfig};
+    use imbrex_core::buffer::ContentKind;
+
+    /// Builds the ST5000AS0011, which has a merge buffer, with a setting of its translation.
+    fn build(setting: Option<&str>, durable: bool) -> Result<(), String> {
+        let settings: Vec<Setting> = setting
+            .map(|text| Setting::parse(&format!("translation.{text}")).unwrap())
+            .into_iter()
+            .collect();
+        let options = BuildOptions {
+            durable,
+            scale: 1024,
+            ..BuildOptions::simulate(1)
+        };
+        let config = StackConfig::of_drive("st5000as0011", &settings).unwrap();
+        Plan::new(&config, &options)
+            .and_then(|plan| plan.build(None, None, ContentKind::Counted))
+            .map_err(|error| error.to_string())
+            .map(|_| ())
+    }
+
+    #[test]
+    fn a_merge_buffer_is_refused_where_it_cannot_be_used() {
+        assert_eq!(build(None, false), Ok(()));
+        assert_eq!(
+            build(None, true),
+            Ok(()),
+            "that of the drive is not taken over"
+        );
+        assert_eq!(build(Some("merge_buffer=none"), true), Ok(()));
+        let error = build(Some("merge_buffer=14MiB"), true).unwrap_err();
+        assert!(error.contains("node `translation`: "), "{error}");
+        assert!(error.contains("merge_buffer = \"none\""), "{error}");
+        let error = build(Some("merge_buffer=1MiB"), false).unwrap_err();
+        assert!(
+            error.contains("merge_buffer = 1024 KiB is too small; accepted: 37"),
+            "{error}"
+        );
+    }
 }

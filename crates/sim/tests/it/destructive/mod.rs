@@ -154,8 +154,13 @@ fn the_seven_stacks_keep_their_contents() {
 
 #[test]
 fn variants_of_the_translation_and_the_drive_keep_their_contents() {
-    let variants: [&[&str]; 6] = [
+    let variants: [&[&str]; 8] = [
         &["translation.rewrite_extent=from-first-dirty"],
+        &["translation.merge_buffer=60KiB"],
+        &[
+            "translation.merge_buffer=72KiB",
+            "translation.rewrite_extent=from-first-dirty",
+        ],
         &[
             "translation.update=in-place",
             "translation.rewrite=in-place",
