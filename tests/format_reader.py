@@ -215,8 +215,8 @@ class Journal:
             except Bad:
                 over = True
                 continue
+            self.mark = max(self.mark, header["mark"])
             if not over and header["sequence"] == lsn:
-                self.mark = max(self.mark, header["mark"])
                 self.records += records_of(lsn, payload)
                 self.next = lsn + 1
             elif over and header["sequence"] > self.next and header["mark"] > self.next:

@@ -448,11 +448,14 @@ impl Journal {
             let ours = sealed
                 .ok()
                 .filter(|(header, _)| header.generation == self.superblock.epoch);
+            if let Some((header, _)) = ours {
+                // It is true of the blocks before it, though it may not be replayed itself.
+                opening.mark = opening.mark.max(Lsn(header.mark));
+            }
             match ours {
                 Some((header, payload))
                     if !opening.stopped && (header.sequence == lsn.0 || ignore_address) =>
                 {
-                    opening.mark = opening.mark.max(Lsn(header.mark));
                     take_records(opening, lsn, payload, self.settings.member_blocks)?;
                     opening.lsn = Lsn(lsn.0 + 1);
                 }

@@ -208,6 +208,25 @@ fn data_that_no_flush_covered_is_read_and_what_is_missing_is_rolled_back() {
 }
 
 #[test]
+fn data_that_a_block_behind_a_gap_says_was_durable_is_not_rolled_back() {
+    let (world, _) = after(&[durably(1), write(2), write(3)]);
+    let settings = SHAPE.settings();
+    let mut image = world.medium.borrow().image.clone();
+    let (_, seen) = reopen(image.clone()).expect("opens");
+    let Some(Seen::Recovered(records, false)) = seen.first() else {
+        panic!("no recovery");
+    };
+    damage(&mut image, records[0].data.expect("data").start.0);
+    // Block 1 never came, so block 2 is not replayed; block 0 was durable when it was written.
+    image.remove(&settings.address_of(Lsn(1)));
+    assert_eq!(mark_of(&image, &settings, 0), Some(0));
+    assert_eq!(mark_of(&image, &settings, 2), Some(1));
+    let (mut reborn, seen) = reopen(image).expect("opens");
+    assert_eq!(replayed(&seen), [1]);
+    assert_eq!(reborn.read_all()[&1], Err(()));
+}
+
+#[test]
 fn data_that_a_flush_covered_is_not_read_again() {
     // The mark is in the block that follows the flush.
     let (world, _) = after(&[write(1), write(2), Step::Flush, write(3)]);

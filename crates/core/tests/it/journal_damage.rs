@@ -3,7 +3,8 @@
 use crate::damage::{Damage, Target, data, fields_of_block};
 use crate::journal_disk::{Happening, Image, after_power_cut, block_of};
 use crate::journal_world::{
-    Host, SHAPE, Step, World, allowed, durably, newest, random_steps, superblock_of, write, wrong,
+    Host, SHAPE, Step, World, allowed, damage, durably, newest, random_steps, superblock_of, write,
+    wrong,
 };
 use imbrex_core::durability::block::{self, BlockKind, Expected};
 use imbrex_core::durability::{JournalSettings, Lsn};
@@ -206,4 +207,37 @@ fn check(image: Image, happenings: &[Happening], name: &str) {
         let found = world.read_all();
         assert_eq!(wrong(&found, &allowed(happenings), true), None, "{name}");
     }
+}
+
+#[test]
+fn after_a_clean_close_damage_takes_nothing_back() {
+    let mut world = World::formatted(SHAPE, 1);
+    let mut host = Host::new(4);
+    world.play(&mut host, random_steps(4, 90, SHAPE.device_blocks));
+    world.play(&mut host, vec![write(3), Step::Flush, write(9)]);
+    assert!(world.close());
+    let (image, happenings) = {
+        let medium = world.medium.borrow();
+        (medium.image.clone(), medium.happenings.clone())
+    };
+    let settings = SHAPE.settings();
+    let superblock = superblock_of(&image, 0);
+    let pages = JournalSettings::checkpoint_blocks_for(superblock.checkpoint_bytes);
+    let start = settings.checkpoint_start(superblock.checkpoint_place);
+    let mut journal_blocks = 0;
+    for address in settings.area.start.0..settings.area.end().0 {
+        journal_blocks += u64::from(journal_block(&image, address).is_some());
+        let mut damaged = image.clone();
+        damage(&mut damaged, address);
+        let mut world = World::over(SHAPE, damaged, 2);
+        let opened = world.recover();
+        let is_checkpoint = (start..start + pages).contains(&address);
+        assert_eq!(opened.is_err(), is_checkpoint, "block {address}");
+        if opened.is_ok() {
+            let found = world.read_all();
+            let problem = wrong(&found, &newest(&happenings), false);
+            assert_eq!(problem, None, "block {address}");
+        }
+    }
+    assert_eq!(journal_blocks, settings.ring().blocks.0, "the ring is full");
 }

@@ -151,9 +151,11 @@ impl JournalState {
             for (i, sealed) in (0..).zip(bytes.chunks_exact(BLOCK)) {
                 let lsn = from + read + i;
                 let found = journal_block(sealed, start + at + i, &self.superblock);
+                if let Some((header, _)) = found {
+                    self.mark = self.mark.max(header.mark);
+                }
                 match found {
                     Some((header, payload)) if !is_over && header.sequence == lsn => {
-                        self.mark = self.mark.max(header.mark);
                         self.take(lsn, payload)?;
                         self.next = lsn + 1;
                     }
