@@ -155,9 +155,9 @@ impl PersistentCache {
         Some(Progress::Issued(extent.blocks))
     }
 
-    /// The first write home in a fresh band destroys what follows, which reads as zeroes from now
-    /// on without being read.
-    fn zero_all_but_the_log(&mut self, band: Extent) {
+    /// A write home destroys what follows it in a band and was never written: it reads as zeroes
+    /// from now on without being read.
+    pub(super) fn zero_all_but_the_log(&mut self, band: Extent) {
         self.zeroed.insert(band);
         for piece in self.log.map().pieces(band) {
             self.zeroed.remove(piece.extent);

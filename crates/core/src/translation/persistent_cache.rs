@@ -10,7 +10,7 @@ use super::log::Log;
 use super::map_journal::MapJournal;
 use super::read::ReadPiece;
 use super::rewrite::Rewrite;
-use super::settings::{LayoutError, PersistentCacheSettings};
+use super::settings::{LayoutError, PersistentCacheSettings, RewriteExtent};
 use super::stretch::Salvage;
 use super::timers::{Timer, Timers};
 use super::zones::{Zones, check_zones};
@@ -90,8 +90,8 @@ pub struct PersistentCache {
     pub(super) notes: u64,
 
     pub(super) streams: Streams,
-    /// For each band how many blocks from its start may hold data at home; kept for the bypass
-    /// and for durability, empty without either.
+    /// For each band how many blocks from its start may hold data at home; empty where nothing
+    /// asks.
     pub(super) write_pointers: Vec<u32>,
     /// The bands with a bypass write in flight.
     pub(super) bypassing: Vec<BandId>,
@@ -217,7 +217,10 @@ impl PersistentCache {
                 Log::new_durable(slots, longest, entries_max)
             }
         };
-        let has_pointers = settings.bypass || durable.is_some() || settings.host_aware.is_some();
+        let has_pointers = settings.bypass
+            || durable.is_some()
+            || settings.host_aware.is_some()
+            || settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten;
         let zones = settings
             .host_aware
             .clone()
@@ -279,7 +282,7 @@ impl PersistentCache {
             while let Some(job) = self.granted.pop_front() {
                 match self.jobs[job as usize].request.operation {
                     _ if self.holds_requests() => self.hold_request(job),
-                    Operation::Flush => self.flush(job, ctx),
+                    Operation::Flush => self.flush_in_turn(job, ctx),
                     Operation::Read => self.start_read(job, ctx),
                     Operation::Write { .. } => self.queue.push_back(job),
                     Operation::Zero { .. } if self.durable.is_some() => self.queue.push_back(job),
@@ -443,7 +446,7 @@ impl Layer for PersistentCache {
                     self.hold_request(job);
                     return self.settle(ctx);
                 }
-                self.flush(job, ctx);
+                self.flush_in_turn(job, ctx);
                 if self.durable.is_some() {
                     self.settle(ctx);
                 }

@@ -298,17 +298,12 @@ impl PersistentCache {
                 let lowest = lowest.extent.start.offset_from(whole.start);
                 rewrite.from = match self.settings.rewrite_extent {
                     RewriteExtent::Band => 0,
-                    RewriteExtent::FromFirstDirty => {
+                    RewriteExtent::FromFirstDirty | RewriteExtent::FromFirstDirtyToWritten => {
                         let from = self.layout.track_start(rewrite.band, lowest);
                         self.rewrite_from(rewrite.band, from)
                     }
                 };
-                let end = self.zones.as_ref().map(|it| it.written_end(rewrite.band));
-                rewrite.end_of_rewrite = end.unwrap_or(whole.blocks.0);
-                rewrite.written_end = match &self.zones {
-                    None => rewrite.end_of_rewrite,
-                    Some(_) => u64::from(self.write_pointers[rewrite.band.0 as usize]),
-                };
+                self.find_end_of_rewrite(&mut rewrite);
                 rewrite.gathered_before = self.log.tail();
             }
         }
@@ -459,6 +454,11 @@ impl PersistentCache {
             return self.end_stretch(ctx);
         }
         if self.durable.is_none() {
+            let band = self.bands.extent_of(rewrite.band);
+            let end = band.start + BlockCount(rewrite.end_of_rewrite);
+            if self.zones.is_none() && end < band.end() {
+                self.zero_all_but_the_log(Extent::between(end, band.end()));
+            }
             self.raise_write_pointer(rewrite.band, rewrite.end_of_rewrite);
         }
         let mut blocks = rewrite.home_blocks;

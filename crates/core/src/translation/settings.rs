@@ -35,8 +35,11 @@ pub enum RewriteMethod {
 pub enum RewriteExtent {
     /// All of it.
     Band,
-    /// From the start of the track of the lowest block to be merged to the end of the band.
+    /// From the start of the track of the lowest block to be merged to the end of the band, as if
+    /// every band were full.
     FromFirstDirty,
+    /// From there to the end of what was ever written to the band.
+    FromFirstDirtyToWritten,
 }
 
 /// Which band is cleaned next in idle time.
@@ -224,6 +227,9 @@ impl PersistentCacheSettings {
         if self.merge_buffer_blocks.is_some() {
             return Err(LayoutError::MergeBufferNotDurable);
         }
+        if self.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten {
+            return Err(LayoutError::ExtentNotDurable);
+        }
         if durability.ring_blocks < RING_BLOCKS_MIN {
             return Err(LayoutError::RingTooSmall(durability.ring_blocks));
         }
@@ -258,6 +264,8 @@ pub enum LayoutError {
     RewriteNotDurable,
     /// A rewrite in stretches has no records yet that a recovery could take it up from.
     MergeBufferNotDurable,
+    /// A recovery takes a rewritten band to be whole.
+    ExtentNotDurable,
     /// A zone is read from the memory it is merged in.
     MergeBufferWithZones,
     /// What is merged at a time is shorter than what it takes to go on from there.
@@ -320,6 +328,10 @@ impl fmt::Display for LayoutError {
             LayoutError::MergeBufferNotDurable => f.write_str(
                 "a persistent cache that outlives a power cut records a band as a whole, so it \
                  cannot rewrite it in stretches; accepted with durability: merge_buffer = \"none\"",
+            ),
+            LayoutError::ExtentNotDurable => f.write_str(
+                "a persistent cache that outlives a power cut rewrites a band to its end; accepted \
+                 with durability: rewrite_extent = \"band\" or \"from-first-dirty\"",
             ),
             LayoutError::MergeBufferWithZones => f.write_str(
                 "a host-aware disk reads a zone that is rewritten from the memory that holds all \

@@ -16,6 +16,7 @@
 
 use super::persistent_cache::PersistentCache;
 use super::rewrite::{Phase, Rewrite};
+use super::settings::RewriteExtent;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::map::{BandId, Piece};
@@ -67,6 +68,23 @@ impl Salvage {
 }
 
 impl PersistentCache {
+    /// Finds where a rewrite ends, and up to where there is anything at home.
+    pub(super) fn find_end_of_rewrite(&self, rewrite: &mut Rewrite) {
+        let whole = self.bands.extent_of(rewrite.band);
+        let pointer = self.write_pointers.get(rewrite.band.0 as usize);
+        let pointer = pointer.map_or(whole.blocks.0, |it| u64::from(*it));
+        let is_to_written = self.settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten;
+        (rewrite.end_of_rewrite, rewrite.written_end) = match &self.zones {
+            Some(zones) => (zones.written_end(rewrite.band), pointer),
+            None if is_to_written => {
+                let dirty = self.log.map().pieces(whole).last();
+                let end = dirty.map_or(0, |piece| piece.extent.end().offset_from(whole.start));
+                (end.max(pointer), pointer)
+            }
+            None => (whole.blocks.0, whole.blocks.0),
+        };
+    }
+
     /// Reads what the present stretch needs beside what was carried on to it.
     pub(super) fn begin_stretch(&mut self, ctx: &mut Context<'_>) {
         let mut rewrite = self.rewriting();

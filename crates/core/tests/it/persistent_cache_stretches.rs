@@ -3,7 +3,9 @@
 
 use crate::conformance::check;
 use crate::harness::{Step, play, play_with_pauses, random_steps};
-use crate::persistent_cache::{bands, build, settings, shingled_disk};
+use crate::persistent_cache::{
+    bands, build, settings, shingled_disk, streaming_steps, with_bypass,
+};
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::disk::Disk;
 use imbrex_core::durability::DurabilitySettings;
@@ -38,7 +40,7 @@ fn smallest(seed: u64) -> u64 {
     TRACK * (overlap(seed) + 1) + seed / 3 % 4
 }
 
-fn variants() -> [PersistentCacheSettings; 4] {
+fn variants() -> [PersistentCacheSettings; 6] {
     let from_first_dirty = PersistentCacheSettings {
         rewrite_extent: RewriteExtent::FromFirstDirty,
         rewrite_overhead: Duration::from_us(2),
@@ -54,7 +56,23 @@ fn variants() -> [PersistentCacheSettings; 4] {
         log_blocks: BlockCount(16),
         ..settings()
     };
-    [settings(), from_first_dirty, in_place, updated]
+    let to_written = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        log_blocks: BlockCount(24),
+        ..with_bypass()
+    };
+    let to_written_in_place = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        ..in_place.clone()
+    };
+    [
+        settings(),
+        from_first_dirty,
+        in_place,
+        updated,
+        to_written,
+        to_written_in_place,
+    ]
 }
 
 /// The variants, cleaned in idle time by single blocks and, while a write waits, in slices.
@@ -95,7 +113,11 @@ fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
         for seed in 0..60 {
             let settings = interrupted(through(smallest(seed), settings.clone()), resumes);
             let (stack, disk, node) = build(seed, &settings);
-            let steps = random_steps(seed, 160, stack.geometry().blocks.0, 12);
+            let blocks = stack.geometry().blocks.0;
+            let steps = match settings.bypass {
+                true => streaming_steps(seed, blocks),
+                false => random_steps(seed, 160, blocks, 12),
+            };
             let mut rng = Rng::new(seed, 29);
             // Long enough for anything from one chunk to a few bands.
             let mut pauses: BTreeMap<usize, u64> = (0..steps.len())
@@ -125,8 +147,8 @@ fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
 #[test]
 fn a_rewrite_that_fails_at_any_operation_is_brought_home() {
     for seed in 0..12 {
-        let [whole, from_first_dirty, ..] = variants();
-        for settings in [whole, from_first_dirty] {
+        let [whole, from_first_dirty, _, _, to_written, _] = variants();
+        for settings in [whole, from_first_dirty, to_written] {
             let settings = interrupted(through(smallest(seed), settings), seed % 2 == 0);
             let band = (0..12).max_by_key(|band| bands(seed).extent_of(BandId(*band)).blocks);
             let band = bands(seed).extent_of(BandId(band.expect("bands")));
@@ -209,18 +231,23 @@ fn carried_tracks_that_are_forgotten_are_missed() {
     }
 }
 
-/// A band of nine tracks on a disk that destroys one, with one dirty block.
-fn counts_of_a_rewrite(buffer: u64, rewrite: RewriteMethod) -> [u64; 4] {
-    let (seed, band) = (0..)
+/// A seed whose disk destroys one track and has a band of nine, and that band.
+fn band_of_nine_tracks() -> (u64, u32) {
+    (0..)
         .step_by(3)
         .find_map(|seed| {
             let nine = |band: &u32| bands(seed).extent_of(BandId(*band)).blocks.0 == 9 * TRACK;
             (0..12).find(nine).map(|band| (seed, band))
         })
-        .expect("a band of nine tracks");
+        .expect("a band of nine tracks")
+}
+
+/// What a rewrite of a band of nine tracks with one dirty block costs.
+fn counts_of_a_rewrite(buffer: u64, rewrite: RewriteMethod) -> [u64; 4] {
+    let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
         rewrite,
-        log_blocks: BlockCount(1),
+        entries_max: Some(1),
         ..through(buffer, settings())
     };
     let (stack, disk, node) = build(seed, &settings);
@@ -257,6 +284,41 @@ fn carried_tracks_are_read_and_written_home_once_and_to_the_scratch_band_twice()
     assert_eq!([read, scratch, home], [36, 0, 36], "without a scratch copy");
 }
 
+/// Blocks read and written home when a band of nine tracks is rewritten that was written before up to
+/// `written` blocks from its start, and of which block 9 is in the log.
+fn cost_up_to(written: u64, buffer: Option<u64>) -> [u64; 2] {
+    let (seed, band) = band_of_nine_tracks();
+    let settings = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        merge_buffer_blocks: buffer.map(BlockCount),
+        entries_max: Some(1),
+        ..settings()
+    };
+    let start = bands(seed).extent_of(BandId(band)).start.0;
+    // The log has one entry: each write cleans the band for the one before.
+    let before = [written - 1, 9, 20].map(|at| Step::Write(Extent::new(start + at, 1)));
+    let counts = |steps: &[Step]| {
+        let (stack, disk, node) = build(seed, &settings);
+        let engine = play(stack, vec![disk], steps.to_vec(), 1).expect("correct");
+        let counts = engine.stack.counts(node);
+        [Counter::BandBlocksRead, Counter::BandBlocksWritten].map(|it| counts.counter(it))
+    };
+    let (one, two) = (counts(&before[..2]), counts(&before));
+    [two[0] - one[0], two[1] - one[1]]
+}
+
+#[test]
+fn a_rewrite_costs_what_lies_between_the_first_dirty_track_and_the_write_pointer() {
+    // Block 9 is on the track that begins at 8.
+    assert_eq!(cost_up_to(12, None), [4, 4]);
+    assert_eq!(cost_up_to(26, None), [18, 18]);
+    assert_eq!(cost_up_to(36, None), [28, 28]);
+    assert_eq!(cost_up_to(26, Some(8)), [18, 18]);
+    assert_eq!(cost_up_to(36, Some(8)), [28, 28]);
+    // Nothing was at home behind the first track, and nothing of it is read.
+    assert_eq!(cost_up_to(1, None), [0, 2]);
+}
+
 /// What `settings` are refused with on the disk of a seed; none when they are not.
 fn refusal(seed: u64, settings: PersistentCacheSettings) -> Option<LayoutError> {
     let disk = shingled_disk(seed);
@@ -284,6 +346,12 @@ fn a_buffer_that_cannot_be_used_is_refused() {
         }),
         ..through(16, settings())
     };
+    let to_written = PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        merge_buffer_blocks: None,
+        ..durable.clone()
+    };
+    assert_eq!(refusal(0, to_written), Some(LayoutError::ExtentNotDurable));
     let error = refusal(0, durable).expect("not durable");
     assert_eq!(error, LayoutError::MergeBufferNotDurable);
     assert!(error.to_string().contains("merge_buffer"), "{error}");

@@ -275,8 +275,10 @@ pub enum Rewrite {
 pub enum RewriteExtent {
     /// All of it.
     Band,
-    /// From its first block with an entry in the log to its end.
+    /// From its first block with an entry in the log to its end, as if all of it had been written.
     FromFirstDirty,
+    /// From there to the end of what was ever written to it.
+    FromFirstDirtyToWritten,
 }
 
 /// How much of a band a drive has memory to merge at a time.

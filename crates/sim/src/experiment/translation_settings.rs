@@ -29,6 +29,9 @@ pub(super) fn layer_settings(
     };
     settings.rewrite_extent = match from.rewrite_extent {
         Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
+        Some(disk::RewriteExtent::FromFirstDirtyToWritten) => {
+            RewriteExtent::FromFirstDirtyToWritten
+        }
         Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
     };
     settings.merge_buffer_blocks = match from.merge_buffer {
