@@ -201,6 +201,31 @@ pub fn mixed_latencies_ms(subject: &Subject, write_percent: u32) -> Result<Vec<f
         .collect()
 }
 
+/// Median time of a flush in s when the log is full: one after each 32 random writes of 8 KiB, `depth`
+/// of which are in flight. On a drive divided by 64.
+///
+/// # Errors
+/// When the drive is none, or fails.
+pub fn full_flush_s(subject: &Subject, depth: u32) -> Result<Option<f64>, BenchError> {
+    const SCALE: u64 = 64;
+    const WRITES_PER_FLUSH: u64 = 32;
+    let mut session = subject.scaled_session(SCALE)?;
+    let mut job = Job::simple("writes", Direction::Write, true, 8192);
+    job.iodepth = depth;
+    job.rand_seed = Some(subject.seed);
+    // More than the drive has entries, and flushes that fill its log.
+    job.number_ios = Some(6_000);
+    subject.run_one(&mut session, &job)?;
+    if cleans(&session) == 0 {
+        return Ok(None);
+    }
+    job.rand_seed = Some(subject.seed + 1);
+    job.fsync = WRITES_PER_FLUSH;
+    job.number_ios = Some(WRITES_PER_FLUSH * if subject.quick { 20 } else { 100 });
+    let outcome = subject.run_one(&mut session, &job)?;
+    Ok(Some(outcome.flushes.percentile_ns(50.0) as f64 / 1e9))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +278,15 @@ mod tests {
             parts[9] > 2.0 * parts[0] && parts[8] > 2.0 * parts[0],
             "{parts:?}"
         );
+    }
+
+    #[test]
+    fn a_flush_waits_for_the_cleans_of_the_writes_before_it() {
+        let [alone, behind] =
+            [1, 32].map(|depth| full_flush_s(&subject(&[]), depth).unwrap().unwrap());
+        println!("a flush takes {alone:.3} s at depth 1 and {behind:.2} s at depth 32");
+        assert!(alone < 0.2, "no write waits: {alone} s");
+        assert!(behind > 1.0, "{behind} s");
     }
 
     #[test]

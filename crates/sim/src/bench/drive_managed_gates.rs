@@ -1,7 +1,8 @@
 //! What was published of drive-managed disks, beside the models.
 
 use super::drive_managed::{
-    mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio, stalls, writes,
+    full_flush_s, mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio, stalls,
+    writes,
 };
 use super::row::{Accepted, Gate, Measurement, Published, Role, calibrated, gate};
 use super::subject::{BenchError, Subject};
@@ -177,6 +178,17 @@ const fn cliff(metric: &'static str, gib: f64) -> Gate {
     )
 }
 
+const fn full_flush(metric: &'static str) -> Gate {
+    gate(
+        "flush",
+        metric,
+        "median time of a flush after each 32 of random 8 KiB writes, once the entries are used up, on 1/64 of the drive; depth is ours, the source tells neither it nor the drive",
+        "s",
+        (Published::Between(1.0, 1.9), Accepted::Share(0.5)),
+        (Role::Report, "koverstreet/bcachefs-tools issue 813"),
+    )
+}
+
 /// Seagate's Archive disk of 8 TB, synced writes.
 pub const ST8000AS0002: Measurement = Measurement {
     drive: "st8000as0002",
@@ -312,6 +324,8 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Words("more than 1"), Accepted::Between(0.7, 2.5)),
             (Role::Gate, "borgbackup/borg issue 2252"),
         ),
+        full_flush("flush with a full log, depth 1"),
+        full_flush("flush with a full log, depth 32"),
     ],
     measure: st8000as0002,
 };
@@ -355,6 +369,8 @@ fn st8000as0002(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
             .map(|(first, last)| last / first),
     );
     values.push(drain_hours(subject)?);
+    values.push(full_flush_s(subject, 1)?);
+    values.push(full_flush_s(subject, 32)?);
     Ok(values)
 }
 
