@@ -8,6 +8,10 @@ use serde::Serialize;
 const BINS: usize = 40;
 /// Reads a bin needs.
 const READS_MIN: usize = 20;
+/// In a bin only the angle differs, evenly over a revolution, so that nothing lies further above the upper
+/// quartile than half the distance of the quartiles. What lies further than this share of it above met
+/// something else: a retry, or a host that was late.
+const LATE: f64 = 0.75;
 /// What a command costs beside seek, rotation and transfer: *estimated*, as in the drive files.
 const COMMAND_OVERHEAD_MS: f64 = 0.2;
 /// Length of the innermost track over the outermost, without which an address has no radius:
@@ -152,15 +156,21 @@ fn bins_of(log: &Log, capacity: f64) -> Vec<Bin> {
         bins[bin].push((distance, pair[1].latency_ns as f64 / 1e6));
     }
     let full = bins.into_iter().filter(|bin| bin.len() >= READS_MIN);
-    full.map(|bin| Bin {
-        distance: bin.iter().map(|(distance, _)| distance).sum::<f64>() / bin.len() as f64,
-        latencies_ms: bin.into_iter().map(|(_, latency)| latency).collect(),
+    full.map(|mut bin| {
+        bin.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let quartile = |number: usize| bin[(bin.len() - 1) * number / 4].1;
+        let latest = quartile(3) + (quartile(3) - quartile(1)) * LATE;
+        bin.retain(|(_, latency)| *latency <= latest);
+        Bin {
+            distance: bin.iter().map(|(distance, _)| distance).sum::<f64>() / bin.len() as f64,
+            latencies_ms: bin.into_iter().map(|(_, latency)| latency).collect(),
+        }
     })
     .collect()
 }
 
 /// In one bin only the angle differs, evenly over one revolution: the standard deviation of that is a
-/// revolution over the root of 12. The median over the bins, so that a retry does not count.
+/// revolution over the root of 12. The median over the bins.
 fn revolution_ms(bins: &[Bin]) -> f64 {
     let mut found: Vec<f64> = bins
         .iter()
@@ -254,8 +264,10 @@ mod tests {
                 let distance = (share(offset) - share(at)).abs();
                 at = offset;
                 let wait_ms = rng.below(10_000_000) as f64 / 1e6;
+                // One in 50 is late for another reason.
+                let late_ms = rng.below(50).checked_sub(49).map_or(0.0, |_| 30.0);
                 LogEntry {
-                    latency_ns: ((truth(distance) + wait_ms + 0.2) * 1e6) as u64,
+                    latency_ns: ((truth(distance) + wait_ms + late_ms + 0.2) * 1e6) as u64,
                     is_write: false,
                     bytes: 4096,
                     offset,
