@@ -5,6 +5,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 import tomllib
@@ -23,6 +24,13 @@ CHANGES = {
     "large-writes": {"number_ios": 400},
 }
 
+# Server and client before other work of the machine, where the system lets us: what it delays would be taken for
+# the drive's.
+TIMELY = ["chrt", "--fifo", "1"]
+if not shutil.which("chrt") or subprocess.run([*TIMELY, "true"], stderr=subprocess.DEVNULL).returncode:
+    print("other work of the machine may be seen in the latencies: chrt --fifo is not permitted", flush=True)
+    TIMELY = []
+
 drive = tomllib.loads((ROOT / "drives" / f"{STACK}.toml").read_text(encoding="utf-8"))
 capacity = int(drive["capacity"].removesuffix(" B")) // SCALE
 
@@ -39,11 +47,13 @@ def lines_of(name):
 def log_of(name):
     """Runs a job on a drive that is new, so that its persistent cache is empty; the latency log."""
     job = SCRATCH / f"{name}.fio"
-    with Emulating(STACK, "--scale", str(SCALE)) as server:
+    server = Emulating(STACK, "--scale", str(SCALE))
+    server.command = [*TIMELY, *server.command]
+    with server:
         lines = lines_of(name) + ["ioengine=nbd", f"uri={server.uri}"]
         job.write_text("\n".join(lines) + "\n", encoding="utf-8")
         begun = time.monotonic()
-        subprocess.run(["fio", "--output", SCRATCH / f"{name}.out", job], check=True, cwd=SCRATCH)
+        subprocess.run([*TIMELY, "fio", "--output", SCRATCH / f"{name}.out", job], check=True, cwd=SCRATCH)
     print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
     return SCRATCH / f"{name}_lat.1.log"
 
@@ -92,7 +102,7 @@ rows = [
 ]
 # Between the figures of the drive file, what virtual time gives stands for the curve.
 rows += [(f"seek over {share} of the stroke, ms", seek_ms(seek, share), seek_ms(simulated, share))
-         for share in (0.02, 0.1, 0.3, 0.6)]
+         for share in (0.05, 0.1, 0.3, 0.6)]
 for what, found, truth in rows:
     print(f"{what}: fitted {found:.6g}, should be {truth:.6g}, {100 * (found / truth - 1):+.1f} %")
 print(f"{small['cleans']} cleans of {small['clean_s']:.3f} s")
