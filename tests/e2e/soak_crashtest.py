@@ -89,8 +89,8 @@ def windows(points):
 def short(length):
     """Every workload of up to `length` requests, every moment, every subset of up to 12 pending writes."""
     text = crashtest("--short", length, "--soak")
-    match = re.search(r"pore: (\d+) of (\d+) workloads failed, (\d+) moments .*, (\d+) images recovered; "
-                      r"left out .*: (\d+) moments", text)
+    match = re.search(r"pore: (\d+) of (\d+) workloads failed, (\d+) moments .*, (\d+) images judged after \d+ "
+                      r"recoveries; left out .*: (\d+) moments", text)
     assert match, text
     failed, workloads, moments, images, left_out = map(int, match.groups())
     assert workloads == sum(LETTERS ** places for places in range(1, length + 1)), text

@@ -174,12 +174,13 @@ fn short(subject: &Subject, length: u32, soak: bool, jobs: usize) -> ExitCode {
     let totals = run_short(subject, &workloads(subject, length, 0), pending_max, jobs);
     emit(&format!(
         "{}: {} of {} workloads failed, {} moments with at most {pending_max} pending writes, {} \
-         images recovered; left out with more pending writes: {} moments\n",
+         images judged after {} recoveries; left out with more pending writes: {} moments\n",
         subject.name,
         totals.failures.len(),
         totals.workloads,
         totals.windows - totals.windows_left_out,
         totals.points,
+        totals.recoveries,
         totals.windows_left_out
     ));
     for failure in &totals.failures {

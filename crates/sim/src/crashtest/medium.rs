@@ -71,6 +71,12 @@ impl Medium {
         &self.blocks[at as usize]
     }
 
+    /// Which blocks it holds, by where they lie in memory. Media that share every block hold the
+    /// same, as long as the blocks live.
+    pub fn identity(&self) -> impl Iterator<Item = usize> + '_ {
+        self.blocks.iter().map(|block| Rc::as_ptr(block).addr())
+    }
+
     /// A block of zeroes that costs nothing.
     pub fn zero(&self) -> &Block {
         &self.zero

@@ -3,7 +3,7 @@
 use super::image::{Cut, Mode};
 use super::log::Log;
 use super::medium::Medium;
-use super::oracle::{Content, Leniency, Oracle};
+use super::oracle::{Content, Leniency, Oracle, ReadBack};
 use super::recording_disk::World;
 use super::trial::{Setting, Trial, catching};
 use super::workload::Step;
@@ -187,6 +187,46 @@ fn any_mode(rng: &mut Rng) -> Mode {
     Mode::ALL[rng.below(Mode::ALL.len() as u64 - 1) as usize]
 }
 
+type Recovered = (Trial, Rc<RefCell<World>>, Vec<ReadBack>);
+
+/// Recovers from members as a power cut left them and reads the whole device.
+fn recovered(setting: Setting<'_>, media: Vec<Medium>) -> Result<Recovered, String> {
+    let world = World::new(media, None);
+    let mut trial =
+        Trial::recover(setting, &world).map_err(|error| format!("it does not come up: {error}"))?;
+    let reads = trial.read_all();
+    Ok((trial, world, reads))
+}
+
+/// Checks the members after a recovery, where the subject has a check.
+fn check_members(
+    setting: Setting<'_>,
+    trial: &Trial,
+    world: &RefCell<World>,
+) -> Result<(), String> {
+    let Some(check) = setting.subject.check else {
+        return Ok(());
+    };
+    let names = trial.members.iter().map(|member| member.name);
+    let media = world.borrow().media.clone();
+    let members: Vec<_> = names.zip(media).collect();
+    check(&members).map_err(|what| format!("check after the recovery: {what}"))
+}
+
+/// What the device holds after a recovery from members as a power cut left them. The same members
+/// give the same answer every time.
+///
+/// # Errors
+/// When the device does not come up, or its members are not sound then; also a panic.
+pub fn recover_and_read(setting: Setting<'_>, media: Vec<Medium>) -> Result<Vec<ReadBack>, String> {
+    let work = || {
+        let (trial, world, reads) = recovered(setting, media)?;
+        check_members(setting, &trial, &world)?;
+        Ok(reads)
+    };
+    catching(work).and_then(|result| result)
+}
+
 type Judged = (Trial, Rc<RefCell<World>>, Vec<Content>);
 
 fn judged(
@@ -196,20 +236,12 @@ fn judged(
     index: u64,
     report: &mut PointReport,
 ) -> Result<Judged, String> {
-    let world = World::new(media, None);
-    let mut trial =
-        Trial::recover(setting, &world).map_err(|error| format!("it does not come up: {error}"))?;
-    let reads = trial.read_all();
+    let (trial, world, reads) = recovered(setting, media)?;
     report.blocks_judged += reads.len() as u64;
     let contents = oracle
         .judge_recovered(index, &reads, Leniency::default())
         .map_err(|violation| violation.detail)?;
-    if let Some(check) = setting.subject.check {
-        let names = trial.members.iter().map(|member| member.name);
-        let media = world.borrow().media.clone();
-        let members: Vec<_> = names.zip(media).collect();
-        check(&members).map_err(|what| format!("check after the recovery: {what}"))?;
-    }
+    check_members(setting, &trial, &world)?;
     Ok((trial, world, contents))
 }
 

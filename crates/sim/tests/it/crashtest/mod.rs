@@ -142,8 +142,8 @@ fn short_workloads_on_the_pore_stack_survive_every_cut() {
     let workloads = workloads(&subject, 2, 2_000);
     let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
     println!(
-        "{} workloads, {} moments, {} of them with more pending writes, {} points",
-        totals.workloads, totals.windows, totals.windows_left_out, totals.points
+        "{} workloads, {} moments, {} of them with more pending writes, {} points, {} recoveries",
+        totals.workloads, totals.windows, totals.windows_left_out, totals.points, totals.recoveries
     );
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     assert_eq!(totals.workloads, 19 + 19 * 19 + 2_000);
