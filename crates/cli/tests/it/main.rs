@@ -19,3 +19,4 @@ mod serve_restart;
 mod serve_run;
 mod served;
 mod tidy;
+mod tidy_reference;
