@@ -49,7 +49,8 @@ pub enum Command {
     /// Measure drive models
     #[command(subcommand)]
     Drive(DriveCommand),
-    /// Say whether a disk is shingled, and what that means
+    /// Say whether a disk is shingled, and what that means: exit status 1 for a model that is not in
+    /// the table of known models, and for what is no block device
     Doctor(DoctorArgs),
     /// Make the images of a stack in a data directory
     Create(CreateArgs),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// A block device (/dev/sda) or the model of a disk (ST8000AS0002); every disk of this machine
-    /// when absent
+    /// A block device (/dev/sda) or the model of a disk (ST8000AS0002, in any letter case); every
+    /// disk of this machine when absent
     #[arg(value_name = "DEVICE|MODEL")]
     pub disk: Option<String>,
     /// Do not simulate a rebuild

@@ -71,14 +71,19 @@ fn what_a_disk_says_of_itself_comes_before_what_is_known_of_its_model() {
         (leak(conventional), leak(drive_managed), leak(host_aware));
     let characteristics = leak(characteristics);
     let rows = [
-        // Conventional by all signs, and not in the table.
+        // Nothing speaks for shingles, which says nothing: drive-managed disks may keep silent.
         (
             with(&[
-                ("device/model", b"WDC WD80EFZX\n"),
+                ("device/model", b"WDC WD99XXXX\n"),
                 ("device/vpd_pg89", conventional),
             ]),
             "unknown",
             "guess",
+        ),
+        (
+            with(&[("device/model", b"WDC WD80EFAX-68K\n")]),
+            "conventional",
+            "known",
         ),
         (
             with(&[("device/model", b"ST8000AS0002-1NA\n")]),
@@ -173,18 +178,101 @@ fn a_model_is_told_what_it_means_and_how_long_a_rebuild_takes() {
         "ZFS resilver                   avoid",
         "backup and archive             with care",
         "simulated on `wd40efax` for 4.0 TB",
+        "published of the `wd40efax`: 13 times as long as a conventional disk",
         "synthetic:",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let hours = |name: &str| -> f64 {
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let rebuild = |name: &str| -> serde_json::Value {
         let output = doctor(root.path(), &[name, "--json"]);
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let rebuild = &document["disks"][0]["rebuild"];
-        rebuild["resilver_hours"].as_f64().expect("hours")
-            / rebuild["sequential_hours"].as_f64().expect("hours")
+        document["disks"][0]["rebuild"].clone()
     };
-    assert!(hours("WD40EFAX") > 4.0 * hours("WD1002FAEX"));
+    let ratio = |rebuild: &serde_json::Value| {
+        let ratio = number(&rebuild["resilver_hours"]) / number(&rebuild["sequential_hours"]);
+        assert!((ratio / number(&rebuild["resilver_over_sequential"]) - 1.0).abs() < 1e-9);
+        ratio
+    };
+    let (shingled, conventional) = (rebuild("wd20efax"), rebuild("WD1002FAEX"));
+    assert!(ratio(&shingled) > 4.0 * ratio(&conventional));
+    // The size of the model, not that of the drive it is simulated on.
+    assert_eq!(number(&shingled["capacity_bytes"]), 2e12);
+    let published = &shingled["published"];
+    let off = ratio(&shingled) / number(&published["times"]);
+    assert!((off / number(&published["model_over_published"]) - 1.0).abs() < 1e-9);
+    assert!(conventional["published"].is_null());
+}
+
+#[test]
+fn a_disk_that_nothing_is_known_of_is_unknown_for_every_use() {
+    let root = sysfs(&[FakeDisk {
+        name: "sda",
+        files: &[
+            ("queue/rotational", b"1\n"),
+            ("device/model", b"NONSENSE 1\n"),
+        ],
+    }]);
+    for (asked, status) in [("nonsense", 1), ("WD99XXXX", 1), ("/dev/sda", 0)] {
+        let output = doctor(root.path(), &[asked]);
+        assert_eq!(output.status.code(), Some(status), "{asked}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.contains(": not known (nothing says)"), "{text}");
+        assert_eq!(
+            text.matches("unknown      find out first").count(),
+            4,
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "to find out: `fio --filename=/dev/sdX experiments/fit/small-writes.fio`"
+            )
+        );
+        assert!(!text.contains("simulated on"), "{text}");
+        let message = String::from_utf8(output.stderr).expect("text");
+        if status == 1 {
+            let start = format!("imbrex: {asked}: not in the table of known models; accepted: ");
+            assert!(message.starts_with(&start), "{message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
+        }
+        let output = doctor(root.path(), &[asked, "--json"]);
+        assert_eq!(output.status.code(), Some(status), "{asked}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let disk = &document["disks"][0];
+        assert_eq!(disk["disk"]["kind"], "unknown");
+        assert!(disk["rebuild"].is_null() && disk["find_out"].is_string());
+        for advice in disk["uses"].as_array().expect("uses") {
+            assert_eq!(advice["verdict"], "unknown");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_leads_to_no_block_device_is_one_clear_error() {
+    let root = sysfs(&[FakeDisk {
+        name: "null",
+        files: &[
+            ("queue/rotational", b"1\n"),
+            ("device/model", b"WDC WD40EFAX-68J\n"),
+        ],
+    }]);
+    let file = root.path().join("file");
+    std::fs::write(&file, "no disk").expect("a file");
+    for path in [file.as_path(), root.path(), Path::new("/dev/zero")] {
+        let path = path.to_str().expect("text");
+        let output = doctor(root.path(), &[path]);
+        assert_eq!(output.status.code(), Some(1), "{path}");
+        let message = String::from_utf8(output.stderr).expect("text");
+        let start = format!("imbrex: {path}: is not a block device; accepted: ");
+        assert!(message.starts_with(&start), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(output.stdout.is_empty());
+    }
+    // A link is followed to the name that sysfs knows, here one of a device that is surely there.
+    let link = root.path().join("ata-WDC_WD40EFAX");
+    std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
+    let found = verdict(root.path(), link.to_str().expect("text"));
+    assert_eq!(found, ("drive-managed".into(), "known".into()));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::gates::MEASUREMENTS;
 use super::row::{Measurement, Row};
 use super::standard;
 use super::subject::{BenchError, Subject};
+use crate::disk::Drive;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +42,8 @@ pub fn run(
     if options.drives.is_empty() {
         tasks.extend(MEASUREMENTS.iter().map(Task::Published));
     }
-    for drive in &options.drives {
+    let drives = options.drive_names()?;
+    for drive in &drives {
         let of_drive = MEASUREMENTS.iter().filter(|m| m.drive == drive);
         tasks.extend(of_drive.map(Task::Published));
         tasks.push(Task::Standard(drive));
@@ -93,6 +95,15 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
 }
 
 impl BenchOptions {
+    /// The drives as the library spells them, which may be given in any letter case.
+    ///
+    /// # Errors
+    /// When there is no such drive.
+    pub(super) fn drive_names(&self) -> Result<Vec<String>, BenchError> {
+        let drives = self.drives.iter();
+        drives.map(|drive| Ok(Drive::open(drive)?.file)).collect()
+    }
+
     /// A drive of the library as these options want it measured.
     pub(super) fn subject(&self, drive: &str) -> Subject {
         Subject {

@@ -126,8 +126,8 @@ pub fn sensitivity(
     folder: &Path,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Sensitivity>, BenchError> {
-    let wanted =
-        |drive: &str| options.drives.is_empty() || options.drives.iter().any(|d| d == drive);
+    let drives = options.drive_names()?;
+    let wanted = |drive: &str| drives.is_empty() || drives.iter().any(|d| d == drive);
     let mut variants = Vec::new();
     for (index, measurement) in MEASUREMENTS
         .iter()

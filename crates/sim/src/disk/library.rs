@@ -79,6 +79,12 @@ fn known_names() -> String {
     names().collect::<Vec<_>>().join(", ")
 }
 
+/// Name and file of a drive of the library; its name may be in any letter case.
+fn of_library(name: &str) -> Option<(&'static str, &'static str)> {
+    let mut drives = LIBRARY.iter().copied();
+    drives.find(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
 /// A drive model and where it came from.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -91,18 +97,16 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// The drive of that name in the library, or in the file at that path. `drives/NAME.toml` is
-    /// the drive of the library when there is no such file.
+    /// The drive of that name in the library, in any letter case, or in the file at that path.
+    /// `drives/NAME.toml` is the drive of the library when there is no such file, and so is a name in
+    /// other case.
     ///
     /// # Errors
     /// When there is no such drive, or its file is not in order.
     pub fn open(name: &str) -> Result<Drive, DriveError> {
-        if let Some(drive) = Drive::of_library(name) {
-            return drive;
-        }
-        let path = Path::new(name);
-        if path.exists() {
-            let text = std::fs::read_to_string(path).map_err(|error| DriveError::Read {
+        let is_spelled_so = names().any(|known| known == name);
+        if !is_spelled_so && Path::new(name).exists() {
+            let text = std::fs::read_to_string(name).map_err(|error| DriveError::Read {
                 path: name.to_string(),
                 reason: error.to_string(),
             })?;
@@ -110,11 +114,12 @@ impl Drive {
         }
         let stem = name
             .strip_prefix("drives/")
-            .and_then(|n| n.strip_suffix(".toml"));
-        if let Some(drive) = stem.and_then(Drive::of_library) {
-            return drive;
+            .and_then(|n| n.strip_suffix(".toml"))
+            .unwrap_or(name);
+        if let Some((name, text)) = of_library(stem) {
+            return Drive::parse(name, text);
         }
-        let hint = match nearest(stem.unwrap_or(name), names()) {
+        let hint = match nearest(&stem.to_ascii_lowercase(), names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "there is no such file".to_string(),
         };
@@ -124,23 +129,17 @@ impl Drive {
         })
     }
 
-    /// The file of a drive of the library.
+    /// The file of a drive of the library, whose name may be in any letter case.
     ///
     /// # Errors
     /// When the library has no such drive.
     pub fn text_of_library(name: &str) -> Result<&'static str, DriveError> {
-        let drive = LIBRARY.iter().find(|(known, _)| *known == name);
-        drive
-            .map(|(_, text)| *text)
+        of_library(name)
+            .map(|(_, text)| text)
             .ok_or_else(|| DriveError::Unknown {
                 name: name.to_string(),
                 hint: "it is not in the library".to_string(),
             })
-    }
-
-    fn of_library(name: &str) -> Option<Result<Drive, DriveError>> {
-        let (name, text) = LIBRARY.iter().find(|(known, _)| *known == name)?;
-        Some(Drive::parse(name, text))
     }
 
     /// The drive described by `text`, which came from `file`.
@@ -179,6 +178,12 @@ mod tests {
             assert_eq!(drive.sha256.len(), 64);
             let by_path = Drive::open(&format!("drives/{name}.toml")).unwrap();
             assert_eq!(by_path.model, drive.model);
+            // As disks report their models; the name is the library's own whatever was written.
+            let in_capitals = Drive::open(&name.to_uppercase()).unwrap();
+            assert_eq!(
+                (in_capitals.file.as_str(), in_capitals.model),
+                (name, drive.model)
+            );
         }
     }
 
@@ -201,9 +206,9 @@ mod tests {
 
     #[test]
     fn an_unknown_drive_suggests_the_nearest() {
-        let error = Drive::open("st5000as001").unwrap_err().to_string();
+        let error = Drive::open("ST5000AS001").unwrap_err().to_string();
         let expected = format!(
-            "unknown drive `st5000as001`: did you mean `st5000as0011`?; known are {}, or the path of \
+            "unknown drive `ST5000AS001`: did you mean `st5000as0011`?; known are {}, or the path of \
              a TOML file",
             known_names()
         );

@@ -291,14 +291,18 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     if let Some((name, text)) = READY_MADE.iter().find(|(name, _)| *name == name_or_path) {
         return Ok((format!("stacks/{name}.toml"), (*text).to_string()));
     }
-    if let Some((name, drive)) = self_managed_drives().find(|(name, _)| *name == name_or_path) {
+    // Models are written in any letter case; only the library's own comes before a file of that name.
+    let is_file = std::path::Path::new(name_or_path).is_file();
+    let is_meant =
+        |name: &str| name == name_or_path || !is_file && name.eq_ignore_ascii_case(name_or_path);
+    if let Some((name, drive)) = self_managed_drives().find(|(name, _)| is_meant(name)) {
         return Ok((
             format!("drives/{name}.toml"),
             stack_of_drive(name, &drive.model),
         ));
     }
     let looks_like_path = name_or_path.ends_with(".toml") || name_or_path.contains('/');
-    if looks_like_path || std::path::Path::new(name_or_path).is_file() {
+    if looks_like_path || is_file {
         return std::fs::read_to_string(name_or_path)
             .map(|text| (name_or_path.to_string(), text))
             .map_err(|error| ConfigError::Read {

@@ -53,8 +53,8 @@ impl StackConfig {
     pub fn of_drive(name_or_path: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
         let drive =
             Drive::open(name_or_path).map_err(|error| ConfigError::words(error.to_string()))?;
-        let text = stack_of_drive(name_or_path, &drive.model);
-        StackConfig::from_text(name_or_path, &text, settings)
+        let text = stack_of_drive(&drive.file, &drive.model);
+        StackConfig::from_text(&drive.file, &text, settings)
     }
     /// A ready-made stack or a stack file; any other name or path is that of a drive, which is a
     /// stack by itself.
@@ -71,6 +71,28 @@ impl StackConfig {
         match is_stack {
             true => StackConfig::load(name_or_path, settings),
             false => StackConfig::of_drive(name_or_path, settings),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_is_the_same_stack_in_whatever_letter_case_it_is_written() {
+        for drive in ["st5000as0011", "hc620-14tb"] {
+            let expected = StackConfig::of_drive(drive, &[]).unwrap();
+            assert_eq!(expected.name, drive);
+            let written = drive.to_uppercase();
+            for config in [
+                StackConfig::of_drive(&written, &[]),
+                StackConfig::of_drive_or_stack(&written, &[]),
+                StackConfig::load(&written, &[]),
+            ] {
+                let table = |config: &StackConfig| toml::Table::try_from(config).unwrap();
+                assert_eq!(table(&config.unwrap()), table(&expected), "{written}");
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum Verdict {
     Avoid,
     /// It needs software that knows zones.
     NeedsZones,
-    /// It depends on what the disk is.
+    /// It depends on how the disk records, which nothing says.
     Unknown,
 }
 
@@ -55,6 +55,11 @@ const RESILVER: &str = "ZFS resilver";
 const BACKUP: &str = "backup and archive";
 const NVR: &str = "video recording (NVR)";
 const DATABASE: &str = "database or virtual machines";
+
+/// How to find out what nobody says.
+pub const FIND_OUT: &str = "`fio --filename=/dev/sdX experiments/fit/small-writes.fio` overwrites an empty \
+    disk with random writes of 8 KiB: a drive-managed SMR disk stalls for a second and more from some point \
+    on, a conventional one keeps its pace (docs/fit.md)";
 
 /// What to expect of a kind of disk.
 pub fn of(kind: Kind) -> [Advice; 4] {
@@ -140,23 +145,7 @@ pub fn of(kind: Kind) -> [Advice; 4] {
                 "a log-structured store made for zones; nothing else",
             ),
         ],
-        Kind::Unknown => [
-            advice(
-                RESILVER,
-                Unknown,
-                "ask the maker, or time a long run of random writes",
-            ),
-            advice(BACKUP, Good, "large sequential writes suit every kind"),
-            advice(
-                NVR,
-                Unknown,
-                "ask the maker, or time a long run of random writes",
-            ),
-            advice(
-                DATABASE,
-                Unknown,
-                "ask the maker, or time a long run of random writes",
-            ),
-        ],
+        Kind::Unknown => [RESILVER, BACKUP, NVR, DATABASE]
+            .map(|r#use| advice(r#use, Unknown, "find out first how the disk records")),
     }
 }

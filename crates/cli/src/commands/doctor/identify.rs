@@ -42,7 +42,7 @@ pub struct Identity {
     pub device: Option<String>,
     /// The model, as the disk reports it or as it was given.
     pub model: Option<String>,
-    /// What the user can address, where the disk says.
+    /// What the user can address, where the disk says; else the nominal size of its model.
     pub capacity_bytes: Option<u64>,
     /// How it records.
     pub kind: Kind,
@@ -100,7 +100,8 @@ pub fn device(name: &str, sysfs: &Sysfs) -> Identity {
     let model = sysfs.text("device/model");
     let mut identity = of_model(model.as_deref());
     identity.device = Some(name.to_string());
-    identity.capacity_bytes = sysfs.number("size").map(|sectors| sectors * 512);
+    let size = sysfs.number("size").map(|sectors| sectors * 512);
+    identity.capacity_bytes = size.or(identity.capacity_bytes);
     let reported = reported_kinds(sysfs);
     for (from, says, kind) in &reported {
         identity.evidence.insert(
@@ -180,11 +181,11 @@ fn hints(sysfs: &Sysfs, identity: &mut Identity) {
 
 /// Looks a model up; `None` for a disk that reports none.
 pub fn of_model(model: Option<&str>) -> Identity {
-    let known: Option<&KnownModel> = model.and_then(lookup);
+    let known: Option<KnownModel> = model.and_then(lookup);
     let evidence = match (model, known) {
-        (Some(model), Some(known)) => Evidence {
+        (Some(model), Some(KnownModel { family, .. })) => Evidence {
             from: format!("model `{model}`"),
-            says: format!("{} [{}]", known.name, known.source),
+            says: format!("{} [{}]", family.name, family.source),
         },
         (Some(model), None) => Evidence {
             from: format!("model `{model}`"),
@@ -198,13 +199,13 @@ pub fn of_model(model: Option<&str>) -> Identity {
     Identity {
         device: None,
         model: model.map(str::to_string),
-        capacity_bytes: None,
-        kind: known.map_or(Kind::Unknown, |known| known.kind),
+        capacity_bytes: known.map(|known| known.capacity_bytes),
+        kind: known.map_or(Kind::Unknown, |known| known.family.kind),
         confidence: match known {
             Some(_) => Confidence::Known,
             None => Confidence::Guess,
         },
         evidence: vec![evidence],
-        nearest_drive: known.and_then(|known| known.drive.clone()),
+        nearest_drive: known.and_then(|known| known.family.drive.clone()),
     }
 }

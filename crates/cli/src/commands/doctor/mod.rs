@@ -7,6 +7,7 @@ mod models;
 use super::emit;
 use crate::Failure;
 use crate::args::DoctorArgs;
+use advice::FIND_OUT;
 use identify::{Confidence, Identity, Sysfs};
 use imbrex_sim::bench::{Rebuild, Subject, estimate_rebuild};
 use models::Kind;
@@ -15,9 +16,10 @@ use std::path::Path;
 
 /// Stand-ins for disks that the library does not have.
 const STAND_IN_SHINGLED: &str = "st8000dm004";
-const STAND_IN_CONVENTIONAL: &str = "wd1002faex";
+const STAND_IN_CONVENTIONAL: &str = "wd-4tb-7200";
 
-/// Says what a disk is, what that means, and how long a rebuild onto it would take.
+/// Says what a disk is, what that means, and how long a rebuild onto it would take. Fails after that
+/// when a model was named that is not in the table.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let identities = match &args.disk {
         Some(disk) => vec![identity_of(&args.sysfs, disk)?],
@@ -27,6 +29,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let mut text = String::new();
     for identity in &identities {
         let advice = advice::of(identity.kind);
+        let find_out = (identity.kind == Kind::Unknown).then_some(FIND_OUT);
         // Without a disk named, a list; simulations only for the one that is asked about.
         let rebuild = match args.disk.is_some() && !args.no_rebuild {
             true => rebuild_of(identity)?,
@@ -36,6 +39,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             documents.push(json!({
                 "disk": identity,
                 "uses": advice,
+                "find_out": find_out,
                 "rebuild": rebuild,
             }));
             continue;
@@ -50,37 +54,62 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
                     advice.why
                 ));
             }
+            if let Some(how) = find_out {
+                text.push_str(&format!("  to find out: {how}\n"));
+            }
         }
         if let Some(rebuild) = &rebuild {
-            text.push_str(&describe_rebuild(rebuild));
+            text.push_str(&describe_rebuild(identity, rebuild));
         }
     }
     match args.json {
         true => emit(&format!("{}\n", json!({"disks": documents}))),
         false => emit(&text),
     }
-    Ok(())
+    match &identities[..] {
+        [identity] if identity.device.is_none() && identity.kind == Kind::Unknown => Err(format!(
+            "{}: not in the table of known models; accepted: a block device such as /dev/sda, or the \
+             model of a disk such as ST8000AS0002",
+            identity.model.as_deref().unwrap_or_default()
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
+/// What is known of a device, by its name or a path that leads to it, or of a model.
 fn identity_of(root: &Path, disk: &str) -> Result<Identity, Failure> {
-    let name = disk.strip_prefix("/dev/").unwrap_or(disk);
-    if let Some(sysfs) = Sysfs::of(root, name) {
-        return Ok(identify::device(disk, &sysfs));
-    }
-    if disk.starts_with("/dev/") {
-        return Err(format!(
-            "{disk}: no such block device in {}; accepted: a block device such as /dev/sda, or the \
-             model of a disk such as ST8000AS0002",
-            root.join("class/block").display()
-        )
-        .into());
-    }
     if disk.trim().is_empty() {
         return Err(
             "the model is empty; accepted: /dev/sda, or a model such as ST8000AS0002".into(),
         );
     }
-    Ok(identify::of_model(Some(disk)))
+    let device_of = |path: &str| {
+        let name = path.strip_prefix("/dev/").unwrap_or(path);
+        (!name.contains('/')).then(|| Sysfs::of(root, name))?
+    };
+    // Links such as those in /dev/disk/by-id lead to the name that sysfs uses.
+    let target = Path::new(disk).canonicalize().ok();
+    let target = target.as_ref().and_then(|path| path.to_str());
+    if let Some(sysfs) = device_of(disk).or_else(|| device_of(target?)) {
+        return Ok(identify::device(disk, &sysfs));
+    }
+    let identity = identify::of_model(Some(disk));
+    if identity.kind != Kind::Unknown || (target.is_none() && !disk.contains('/')) {
+        return Ok(identity);
+    }
+    let wrong = match target {
+        Some(_) => "is not a block device".to_string(),
+        None => format!(
+            "no such block device in {}",
+            root.join("class/block").display()
+        ),
+    };
+    Err(format!(
+        "{disk}: {wrong}; accepted: a block device such as /dev/sda, or the model of a disk such as \
+         ST8000AS0002"
+    )
+    .into())
 }
 
 /// Every whole disk of the machine.
@@ -131,33 +160,55 @@ fn describe(identity: &Identity) -> String {
     text
 }
 
-/// Rebuilds onto the disk, or onto the drive of the library that is nearest to it.
+/// Rebuilds onto the disk, or onto a drive of the library that stands in for it.
 fn rebuild_of(identity: &Identity) -> Result<Option<Rebuild>, Failure> {
     let stand_in = match identity.kind {
         Kind::DriveManaged | Kind::HostAware => STAND_IN_SHINGLED,
-        Kind::Conventional | Kind::Unknown => STAND_IN_CONVENTIONAL,
-        Kind::HostManaged | Kind::SolidState => return Ok(None),
+        Kind::Conventional => STAND_IN_CONVENTIONAL,
+        Kind::HostManaged | Kind::SolidState | Kind::Unknown => return Ok(None),
     };
     let drive = identity.nearest_drive.as_deref().unwrap_or(stand_in);
     let subject = Subject {
         drive: drive.to_string(),
         settings: Vec::new(),
         seed: 0,
-        quick: true,
+        quick: false,
         traces: None,
     };
     Ok(Some(estimate_rebuild(&subject, identity.capacity_bytes)?))
 }
 
-fn describe_rebuild(rebuild: &Rebuild) -> String {
-    format!(
-        "  simulated on `{}` for {:.1} TB: a rebuild in sequence takes {:.1} h, one of {} KiB records in \
-         runs (a resilver) {:.1} h\n  {}\n",
+fn describe_rebuild(identity: &Identity, rebuild: &Rebuild) -> String {
+    let stand_in = match identity.nearest_drive {
+        Some(_) => "",
+        None => ", which stands in,",
+    };
+    let mut text = format!(
+        "  simulated on `{}`{stand_in} for {:.1} TB: a rebuild in sequence takes {:.1} h, one of {} KiB \
+         records in runs (a resilver) {:.1} h, {:.1} times as long\n",
         rebuild.drive,
         rebuild.capacity_bytes as f64 / 1e12,
         rebuild.sequential_hours,
         rebuild.record_bytes >> 10,
         rebuild.resilver_hours,
-        rebuild.assumptions
-    )
+        rebuild.resilver_over_sequential,
+    );
+    if let Some(published) = &rebuild.published {
+        text.push_str(&format!(
+            "  published of the `{}`: {} times as long as a conventional disk, {} [{}]; the model says {:.1} \
+             times that, so its hours tell that a resilver is slow, not how slow\n",
+            rebuild.drive,
+            published.times,
+            published.what,
+            published.source,
+            published.model_over_published
+        ));
+    } else if matches!(identity.kind, Kind::DriveManaged | Kind::HostAware) {
+        text.push_str(
+            "  no resilver of this drive was published to hold the model to; how far off it is where one was: \
+             `imbrex drive bench wd40efax`, row V40\n",
+        );
+    }
+    text.push_str(&format!("  {}\n", rebuild.assumptions));
+    text
 }

@@ -29,7 +29,7 @@ pub fn stack_of_image(
         .into());
     }
     let is_a_name = ready_made().any(|name| name == args.stack)
-        || (args.stack == asked.name && !Path::new(&args.stack).is_file());
+        || (args.stack.eq_ignore_ascii_case(&asked.name) && !Path::new(&args.stack).is_file());
     if is_a_name && args.set.is_empty() {
         return Ok(kept);
     }
