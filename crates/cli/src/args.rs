@@ -28,9 +28,9 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the ready-made stacks, or print one as TOML to start from
+    /// List the ready-made stacks and the drives, or print one as TOML to start from
     Systems {
-        /// Print the TOML of this stack
+        /// Print the TOML of this stack (`imbrex drive show` prints that of a drive)
         #[arg(long, value_name = "NAME")]
         show: Option<String>,
         /// Print one JSON document
@@ -76,7 +76,7 @@ pub struct WorkloadArgs {
     #[command(flatten)]
     pub read: ReadArgs,
     /// Stop after this many records
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub limit: Option<u64>,
     /// What to do with addresses beyond the device
     #[arg(long, value_enum)]
@@ -185,7 +185,7 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,
     /// Stop after this many records
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub limit: Option<u64>,
     /// Name of the workload, to be written into a recording
     #[arg(long)]

@@ -5,6 +5,7 @@ mod commands;
 
 use args::{Cli, Command, DriveCommand, TraceCommand};
 use clap::Parser;
+use imbrex_sim::disk::Drive;
 use std::process::ExitCode;
 
 /// Why a command failed, in words for the user.
@@ -33,6 +34,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
         Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,
         Command::Drive(DriveCommand::Fio(args)) => commands::drive::fio::run(&args)?,
+        Command::Drive(DriveCommand::Show { drive }) => {
+            commands::emit(Drive::text_of_library(&drive)?);
+        }
         Command::Doctor(args) => commands::doctor::run(&args)?,
         Command::Create(args) => commands::create::run(&args)?,
         Command::Crashtest(args) => return commands::crashtest::run(&args),

@@ -3,6 +3,8 @@
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
+const POINTS: u64 = 500;
+
 /// Arguments of `crashtest`.
 #[derive(Debug, Args)]
 pub struct CrashtestArgs {
@@ -10,16 +12,16 @@ pub struct CrashtestArgs {
     #[arg(long, value_name = "NAME", default_value = "pore")]
     pub stack: String,
     /// Run one seed
-    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = RangedU64ValueParser::<u64>::new().range(..u64::MAX))]
     pub seed: Option<u64>,
     /// Run the seeds from A up to but without B; 0..20 when neither is given
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<String>,
     /// Points of each seed
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    #[arg(long, value_name = "N", default_value_t = POINTS, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub points: u64,
-    /// Try this point of --seed alone, and make it as small as it can be when it fails
-    #[arg(long, value_name = "I", requires = "seed")]
+    /// Try this point of --seed alone, counted from 0, and make it as small as it can be when it fails
+    #[arg(long, value_name = "I", requires = "seed", conflicts_with_all = ["json", "jobs"])]
     pub point: Option<u64>,
     /// Crashes of this mode alone: none, all, prefix, subset, reordered, torn-512, torn-garbage or
     /// exhaustive
@@ -27,7 +29,7 @@ pub struct CrashtestArgs {
     pub mode: Option<String>,
     /// Instead of seeds, run every workload of up to N requests from a small alphabet, and try every
     /// moment and every subset of the pending writes
-    #[arg(long, value_name = "N", conflicts_with_all = ["seed", "seeds", "point", "mode", "plant", "plant_all", "json"], value_parser = RangedU64ValueParser::<u32>::new().range(1..=4))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["seed", "seeds", "point", "mode", "plant", "plant_all", "json", "points"], value_parser = RangedU64ValueParser::<u32>::new().range(1..=4))]
     pub short: Option<u32>,
     /// Try all subsets of up to 12 pending writes instead of 8
     #[arg(long)]
@@ -36,7 +38,7 @@ pub struct CrashtestArgs {
     #[arg(long, value_name = "BUG")]
     pub plant: Option<String>,
     /// Plant one bug after the other and say how many points it takes to find each
-    #[arg(long, conflicts_with_all = ["plant", "seed", "seeds", "point", "mode"])]
+    #[arg(long, conflicts_with_all = ["plant", "seed", "seeds", "point", "mode", "points", "soak", "json", "jobs"])]
     pub plant_all: bool,
     /// Print one JSON document
     #[arg(long)]

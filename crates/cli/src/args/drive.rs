@@ -13,6 +13,12 @@ pub enum DriveCommand {
     Fit(FitArgs),
     /// Run a job file of fio in virtual time and print what fio would
     Fio(FioArgs),
+    /// Print the file of a drive of the library, to start one's own from
+    Show {
+        /// Name in the library; `imbrex systems` lists them
+        #[arg(value_name = "DRIVE")]
+        drive: String,
+    },
 }
 
 /// Arguments of `drive bench`.

@@ -56,6 +56,10 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
         return Ok(plant_all(&subject));
     }
     if let (Some(seed), Some(point)) = (args.seed, args.point) {
+        if point >= args.points {
+            let last = args.points - 1;
+            return Err(format!("--point {point}: accepted: 0 to {last}, as --points says").into());
+        }
         return Ok(one_point(&subject, seed, point, options));
     }
     let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -85,7 +85,7 @@ pub fn refuse_zones(config: &StackConfig) -> Result<(), Failure> {
         let reason = format!(
             "node `{}`: a host-managed disk cannot be served: NBD has no zones, so a client could \
              not know where it may write; accepted: stacks that take writes anywhere, such as \
-             `smr-only` (imbrex simulate and imbrex drive take host-managed ones)",
+             `smr-only` (imbrex compare and imbrex drive fio take host-managed ones)",
             zones.name
         );
         Err(reason.into())

@@ -67,11 +67,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         files,
     } = served;
     let device_bytes = engine.stack.geometry().blocks.bytes();
-    let recording = args
-        .record
-        .as_deref()
-        .zip(recording_file)
-        .map(|(path, file)| Recording::begin(path, file, &config.name, device_bytes))
+    let recording = recording_file
+        .map(|file| Recording::begin(file, &config.name, device_bytes))
         .transpose()?;
     let live = LiveReport::new();
     let mut fill = FillObserver::new(&describe, live.recorder());

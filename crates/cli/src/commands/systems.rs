@@ -2,9 +2,9 @@
 
 use super::emit;
 use crate::Failure;
-use imbrex_sim::experiment::{StackConfig, ready_made, stack_text};
+use imbrex_sim::experiment::{StackConfig, library_drives, ready_made, stack_text};
 
-/// Lists the ready-made stacks, or prints the TOML of one.
+/// Lists the ready-made stacks and the drives, or prints the TOML of one.
 pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
     if let Some(name) = show {
         let (_, text) = stack_text(name)?;
@@ -24,10 +24,18 @@ pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
             .iter()
             .map(|s| serde_json::json!({"name": s.name, "description": s.description}))
             .collect();
-        emit(&format!("{}\n", serde_json::json!({"systems": list})));
+        let drives: Vec<_> = library_drives()
+            .map(|(name, drive)| serde_json::json!({"name": name, "model": drive.model.name}))
+            .collect();
+        let document = serde_json::json!({"systems": list, "drives": drives});
+        emit(&format!("{document}\n"));
     } else {
         for stack in stacks {
-            emit(&format!("{:<10} {}\n", stack.name, stack.description));
+            emit(&format!("{:<16} {}\n", stack.name, stack.description));
+        }
+        emit("\nDrives of the library, each a stack by itself:\n\n");
+        for (name, drive) in library_drives() {
+            emit(&format!("{name:<16} {}\n", drive.model.name));
         }
     }
     Ok(())

@@ -48,8 +48,8 @@ fn zones_are_not_served() {
     std::fs::write(&stack, text).unwrap();
     let expected = "imbrex: node `zones`: a host-managed disk cannot be served: NBD has no zones, so a \
                     client could not know where it may write; accepted: stacks that take writes \
-                    anywhere, such as `smr-only` (imbrex simulate and imbrex drive take host-managed \
-                    ones)";
+                    anywhere, such as `smr-only` (imbrex compare and imbrex drive fio take \
+                    host-managed ones)";
     assert_eq!(create_failure(&place, &[&stack]), expected);
     let socket = place.path("socket");
     let serve = ["serve", &stack, "--emulate", "--socket", &socket];
@@ -91,7 +91,7 @@ fn create_refuses_stacks_and_settings_that_are_not_there() {
     assert_eq!(
         create_failure(&place, &["poer", "--size", "64MiB"]),
         "imbrex: unknown system `poer`; did you mean `pore`? (known: cmr-only, smr-only, lru, lru-band, \
-         pore-cf, pore-pf, pore; or the path of a TOML file)"
+         pore-cf, pore-pf, pore; a drive of `imbrex systems`; or the path of a TOML file)"
     );
 }
 
@@ -371,6 +371,32 @@ fn a_server_that_could_not_start_leaves_its_image_clean() {
     );
     std::fs::rename(&away, &disk).expect("a file");
     place.serve("lru").stop();
+}
+
+#[test]
+fn a_recording_does_not_take_the_place_of_another_file() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    place.create("cmr-only", "8MiB", &[]);
+    let serve = |stack: &str, record: &str| {
+        let arguments = ["--data", &data, "--socket", &socket, "--record", record];
+        failure(&run(&[["serve", stack].as_slice(), &arguments].concat()))
+    };
+    let member = place.path("data/cmr.img");
+    let length = || std::fs::metadata(&member).expect("a member").len();
+    let before = length();
+    assert_eq!(
+        serve("cmr-only", &member),
+        format!(
+            "imbrex: --record {member}: there is such a file already; accepted: a path where none is"
+        )
+    );
+    assert_eq!(length(), before);
+    // One that never began leaves nothing behind.
+    let fresh = place.path("new.imbrex");
+    std::fs::remove_file(&member).expect("a member");
+    assert!(serve("cmr-only", &fresh).contains("cmr.img"));
+    assert!(!std::path::Path::new(&fresh).exists());
 }
 
 #[test]

@@ -45,8 +45,7 @@ fn values_that_mean_nothing_are_refused() {
         ),
         (
             "--systems lru --set cache.ring_blocks=64",
-            "stacks/lru.toml: node `cache`: ring_blocks = 64 is about a journal; accepted: together \
-             with durable = true",
+            "node `cache`: ring_blocks is about a journal; accepted: together with durable = true",
         ),
         (
             "--systems lru --set translation.durable=true --set translation.unflushed_blocks_max=0",
@@ -66,6 +65,18 @@ fn values_that_mean_nothing_are_refused() {
             "--systems smr-only --set translation.persistent_cache=16000000TB",
             "node `translation`: persistent_cache = \"16000000 TB\"; accepted: one block (4096 B) to \
              the capacity of the drive (5000980856832 B)",
+        ),
+        (
+            "--systems cmr-only --set cmr.drive=st5000as0011",
+            "node `cmr`: the tracks of the drive `Seagate ST5000AS0011` overlap, so it cannot be \
+             written anywhere; accepted: a drive whose tracks do not, or below a node of kind \
+             \"persistent-cache\" or \"host-managed\"",
+        ),
+        (
+            "--systems lru --set ssd.drive=hc620-15tb",
+            "node `ssd`: the tracks of the drive `HGST HC620 15 TB` overlap, so it cannot \
+             be written anywhere; accepted: a drive whose tracks do not, or below a node of kind \
+             \"persistent-cache\" or \"host-managed\"",
         ),
         (
             "--systems cmr-only --streams 4000000000",
@@ -104,8 +115,25 @@ fn standard_input_is_read_once() {
 }
 
 #[test]
+fn an_open_loop_needs_times() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("t.lis");
+    std::fs::write(&trace, "1 4 0 1\n7 2 0 2\n").expect("a trace");
+    let trace = trace.display().to_string();
+    let arguments = format!("compare --trace {trace} --format arc --systems cmr-only");
+    let said = refusal(&format!("{arguments} --open-loop"), 1);
+    assert!(
+        said.starts_with(&format!("imbrex: {trace}: its format ("))
+            && said.contains("says nothing of times"),
+        "{said}"
+    );
+    assert!(imbrex(&arguments, Stdio::piped()).status.success());
+}
+
+#[test]
 fn options_that_would_be_ignored_are_wrong_usage() {
     for arguments in [
+        "--limit 0",
         "--queue-depth 8 --open-loop",
         "--queue-depth 8 --streams 2",
         "--speed 2",
@@ -114,6 +142,24 @@ fn options_that_would_be_ignored_are_wrong_usage() {
         let arguments = format!("compare --trace t.csv --systems cmr-only {arguments}");
         assert!(refusal(&arguments, 2).starts_with("error: "), "{arguments}");
     }
+}
+
+#[test]
+fn a_crash_search_takes_no_option_that_it_would_ignore() {
+    for arguments in [
+        "--plant-all --json",
+        "--plant-all --points 100",
+        "--short 2 --points 100",
+        "--seed 1 --point 2 --json",
+        "--seed 18446744073709551615",
+    ] {
+        let said = refusal(&format!("crashtest {arguments}"), 2);
+        assert!(said.starts_with("error: "), "{arguments}: {said}");
+    }
+    assert_eq!(
+        refusal("crashtest --seed 1 --point 500", 1),
+        "imbrex: --point 500: accepted: 0 to 499, as --points says\n"
+    );
 }
 
 #[test]

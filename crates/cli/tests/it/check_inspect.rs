@@ -249,6 +249,27 @@ fn a_member_that_was_cut_is_damage() {
 }
 
 #[test]
+fn a_member_without_its_end_is_not_repaired() {
+    for name in MEMBERS {
+        let place = used();
+        let path = member(&place, name);
+        let file = fs::OpenOptions::new().write(true).open(&path);
+        // Two copies of the superblock are left, and two are gone.
+        file.and_then(|file| file.set_len(16 * BLOCK as u64))
+            .expect("a length");
+        let (code, said) = check(&place, &["--repair"]);
+        assert_eq!(code, DAMAGE_LEFT, "{said}");
+        assert!(!said.contains("(repaired)"), "{said}");
+        let length = fs::metadata(&path).expect("metadata").len();
+        assert_eq!(
+            length,
+            16 * BLOCK as u64,
+            "nothing was written behind its end"
+        );
+    }
+}
+
+#[test]
 fn a_damaged_description_is_damage_and_another_version_is_none() {
     let place = used();
     let path = place.path("data/image");
@@ -317,7 +338,8 @@ fn what_is_in_use_cannot_be_read() {
 fn a_stack_without_a_journal_is_clean() {
     let place = Place::new();
     place.create("cmr-only", "8MiB", &[]);
-    assert_eq!(check(&place, &["--data"]), (CLEAN, "clean\n".to_owned()));
+    let said = "cmr: no layer keeps anything on it that could be checked\nclean\n";
+    assert_eq!(check(&place, &["--data"]), (CLEAN, said.to_owned()));
     assert_eq!(inspected(&place)["members"], json!([]));
 }
 

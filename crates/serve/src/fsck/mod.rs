@@ -91,6 +91,10 @@ pub struct Reading {
 /// Reads a stack and checks it. `set` is the set that the members must belong to.
 pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
     let mut reading = Reading::default();
+    if let Shape::Disk(member) = shape {
+        let words = "no layer keeps anything on it that could be checked".to_owned();
+        reading.findings.note(member.name(), words);
+    }
     walk(shape, set, checks, &mut reading);
     reading
 }

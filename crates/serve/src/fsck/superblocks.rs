@@ -104,6 +104,8 @@ impl Superblocks {
     pub fn check(&self, chosen: &Superblock, member: &Member, repair: bool, into: &mut Findings) {
         const STRUCTURE: &str = "superblock";
         let name = member.name();
+        // Writing past the end of a member that was cut would only hide that.
+        let repair = repair && member.blocks() >= chosen.member_blocks;
         for (number, copy) in self.copies.iter().enumerate() {
             match &copy.found {
                 Err(problem) => {

@@ -138,7 +138,10 @@ impl Drive {
             .map(|(_, text)| text)
             .ok_or_else(|| DriveError::Unknown {
                 name: name.to_string(),
-                hint: "it is not in the library".to_string(),
+                hint: match nearest(name, names()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "it is not in the library".to_string(),
+                },
             })
     }
 

@@ -1,6 +1,8 @@
 //! From a configuration to a stack: first a plan, which knows drives and bands but not yet the
 //! workload, then the stack, in which every share is a number of blocks.
 
+mod disks;
+
 use super::areas::{count_areas, lay_out, touched};
 use super::config::{
     CacheConfig, CacheMode, ConfigError, Destage, DiskConfig, NodeConfig, Policy, StackConfig,
@@ -10,7 +12,7 @@ use super::durability;
 use super::pore_settings::{at_least_a_block, pore_settings};
 use super::translation_settings::layer_settings;
 use super::zones::{ZonePlan, bands_of_zones};
-use crate::disk::{Bands, DiskOptions, Drive, SimulatedDisk, TranslationSettings};
+use crate::disk::{Bands, Drive, SimulatedDisk, TranslationSettings};
 use crate::quantity::SizeOrShare;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
@@ -113,9 +115,7 @@ impl Plan {
     /// # Errors
     /// When a drive is unknown or the sizes do not fit.
     pub fn new(config: &StackConfig, options: &BuildOptions) -> Result<Plan, ConfigError> {
-        if options.durable {
-            durability::check_served(&config.node)?;
-        }
+        durability::check_use(&config.node, options.durable)?;
         let mut drives = BTreeMap::new();
         for node in &config.node {
             if let NodeConfig::Disk(disk) = node {
@@ -130,6 +130,7 @@ impl Plan {
                 drives.insert(disk.name.clone(), drive);
             }
         }
+        disks::check_shingles(config, &drives)?;
         let mut plan = Plan {
             config: config.clone(),
             options: options.clone(),
@@ -440,82 +441,6 @@ impl Plan {
             share => share.bytes_of(touched(touched_bytes, "persistent_cache", share)?),
         };
         Ok(BlockCount(blocks(bytes).0.max(1)))
-    }
-
-    fn simulated_disk(
-        &self,
-        config: &DiskConfig,
-        log_blocks: BlockCount,
-        touched_bytes: Option<u64>,
-        contents: ContentKind,
-    ) -> Result<SimulatedDisk, ConfigError> {
-        let drive = &self.drives[&config.name];
-        let is_flash = self
-            .config
-            .cache()
-            .is_some_and(|cache| cache.below.flash == config.name);
-        let of_zones = self.zones().conventional(&self.config, &config.name);
-        let conventional_blocks = match (&self.translation, is_flash) {
-            _ if let Some(blocks) = of_zones => blocks?,
-            (Some(planned), false) => {
-                let track = drive
-                    .model
-                    .platters
-                    .as_ref()
-                    .map_or(0, |p| p.longest_track_bytes());
-                let settings = planned.layer_settings(log_blocks, self.options.scale);
-                conventional_blocks_needed(&settings, &planned.bands, blocks(track))
-            }
-            _ => BlockCount::ZERO,
-        };
-        let cache_bytes = self.config.cache().and_then(|cache| match cache.capacity {
-            SizeOrShare::Size(size) => Some(size.bytes()),
-            share => touched_bytes.map(|bytes| share.bytes_of(bytes)),
-        });
-        let options = DiskOptions {
-            capacity: self.medium_blocks(is_flash, drive, conventional_blocks, cache_bytes),
-            // A cache is as large as it is told to be, whatever the scale of what it caches.
-            scale: if is_flash { 1 } else { self.options.scale },
-            conventional_blocks,
-            contents,
-            contents_file: self.contents_file(&config.name),
-            write_cache: config.write_cache,
-            seed: self.options.seed,
-            in_sectors: false,
-        };
-        SimulatedDisk::new(drive, &options).map_err(|error| ConfigError::words(error.to_string()))
-    }
-
-    fn contents_file(&self, disk: &str) -> Option<PathBuf> {
-        self.options
-            .contents_dir
-            .as_ref()
-            .map(|folder| folder.join(format!("{disk}.contents")))
-    }
-
-    /// Blocks of a medium that must have another size than its drive.
-    fn medium_blocks(
-        &self,
-        is_flash: bool,
-        drive: &Drive,
-        conventional: BlockCount,
-        cache_bytes: Option<u64>,
-    ) -> Option<BlockCount> {
-        let cache = self.config.cache();
-        match cache {
-            // A cache without a bound is as large as what it caches, which no drive may be.
-            Some(cache) if is_flash && cache.policy == Policy::Unlimited => {
-                Some(self.flash_blocks(cache, self.backing_blocks()))
-            }
-            Some(cache) if is_flash && self.options.trim_disks => cache_bytes
-                .map(|bytes| self.flash_blocks(cache, BlockCount(blocks(bytes).0.max(1)))),
-            _ if !is_flash && self.options.trim_disks => Some(
-                drive
-                    .model
-                    .physical_blocks(self.backing_blocks(), conventional),
-            ),
-            _ => None,
-        }
     }
 
     /// Blocks of flash under a cache that holds `capacity`.

@@ -1,6 +1,6 @@
 //! A stack as its TOML file states it.
 
-use super::drive_stack::{self_managed_drives, stack_of_drive};
+use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
 pub use super::translation_config::PersistentCacheConfig;
 use crate::disk::HostManagedConfig;
@@ -282,8 +282,8 @@ pub fn ready_made() -> impl Iterator<Item = &'static str> {
     READY_MADE.iter().map(|(name, _)| *name)
 }
 
-/// The TOML text of a stack: a ready-made one by name, a drive of the library that hides its
-/// shingles itself, by name, or a file by path, with the name errors should give it.
+/// The TOML text of a stack: a ready-made one or a drive of the library, by name, or a file by path,
+/// with the name errors should give it.
 ///
 /// # Errors
 /// When it is neither; the nearest ready-made name is suggested.
@@ -291,11 +291,7 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     if let Some((name, text)) = READY_MADE.iter().find(|(name, _)| *name == name_or_path) {
         return Ok((format!("stacks/{name}.toml"), (*text).to_string()));
     }
-    // Models are written in any letter case; only the library's own comes before a file of that name.
-    let is_file = std::path::Path::new(name_or_path).is_file();
-    let is_meant =
-        |name: &str| name == name_or_path || !is_file && name.eq_ignore_ascii_case(name_or_path);
-    if let Some((name, drive)) = self_managed_drives().find(|(name, _)| is_meant(name)) {
+    if let Some((name, drive)) = library_drives().find(|(name, _)| *name == name_or_path) {
         return Ok((
             format!("drives/{name}.toml"),
             stack_of_drive(name, &drive.model),
@@ -311,11 +307,12 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
             });
     }
     let known: Vec<&str> = ready_made().collect();
-    let drives = self_managed_drives().map(|(name, _)| name);
+    let drives = library_drives().map(|(name, _)| name);
     let hint = nearest(name_or_path, known.iter().copied().chain(drives))
         .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
     Err(ConfigError::words(format!(
-        "unknown system `{name_or_path}`{hint} (known: {}; or the path of a TOML file)",
+        "unknown system `{name_or_path}`{hint} (known: {}; a drive of `imbrex systems`; or the path of a \
+         TOML file)",
         known.join(", ")
     )))
 }

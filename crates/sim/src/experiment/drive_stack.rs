@@ -3,14 +3,12 @@
 use super::config::{ConfigError, Setting, StackConfig, ready_made};
 use crate::disk::{Drive, DriveModel, LIBRARY};
 
-/// The drives of the library that hide their shingles themselves or have zones; each is a stack of
-/// its own name.
-pub(super) fn self_managed_drives() -> impl Iterator<Item = (&'static str, Drive)> {
-    let drives = LIBRARY.iter().filter_map(|(name, text)| {
+/// The drives of the library, each a stack of its own name.
+pub fn library_drives() -> impl Iterator<Item = (&'static str, Drive)> {
+    LIBRARY.iter().filter_map(|(name, text)| {
         let drive = Drive::parse(name, text).ok()?;
         Some((*name, drive))
-    });
-    drives.filter(|(_, drive)| drive.model.translation.is_some() || drive.model.zones.is_some())
+    })
 }
 
 /// A drive as it left the factory: with its own translation where it has one, and no cache.

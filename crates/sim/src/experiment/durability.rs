@@ -86,26 +86,34 @@ pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
                 node.name()
             ));
         }
-        if keys.durable != Some(true) {
-            return Err(format!(
-                "node `{}`: {key} = {value} is about a journal; accepted: together with \
-                 durable = true",
-                node.name()
-            ));
-        }
     }
     Ok(())
 }
 
-/// Refuses a stack that is to be served from files and of which a node says that it keeps nothing.
-pub(super) fn check_served(nodes: &[NodeConfig]) -> Result<(), ConfigError> {
-    let refuses = |node: &&NodeConfig| Keys::of(node).is_some_and(|k| k.durable == Some(false));
-    match nodes.iter().find(refuses) {
-        None => Ok(()),
-        Some(node) => Err(ConfigError::words(format!(
-            "node `{}`: durable = false; accepted in a stack that is served from files: true, or \
-             no such key",
+/// Finds what does not fit the use of a stack: one that is served from files always keeps journals,
+/// a simulated one where its nodes say so.
+pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), ConfigError> {
+    for node in nodes {
+        let Some(keys) = Keys::of(node) else {
+            continue;
+        };
+        let said = match is_served {
+            true if keys.durable == Some(false) => {
+                "durable = false; accepted in a stack that is served from files: true, or no such \
+                 key"
+            }
+            false if keys.durable != Some(true) && keys.ring_blocks.is_some() => {
+                "ring_blocks is about a journal; accepted: together with durable = true"
+            }
+            false if keys.durable != Some(true) && keys.unflushed_blocks_max.is_some() => {
+                "unflushed_blocks_max is about a journal; accepted: together with durable = true"
+            }
+            _ => continue,
+        };
+        return Err(ConfigError::words(format!(
+            "node `{}`: {said}",
             node.name()
-        ))),
+        )));
     }
+    Ok(())
 }

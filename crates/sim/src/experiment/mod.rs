@@ -24,6 +24,7 @@ mod zones;
 pub use build::{BuildOptions, Built, Plan};
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
 pub use describe::{Describe, FillObserver};
+pub use drive_stack::library_drives;
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
 pub use reproduce::{Figure, figures};

@@ -28,6 +28,17 @@ pub enum RunError {
     /// The trace is wrong.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// An open loop needs the times of the trace.
+    #[error(
+        "{trace}: its format ({format}) says nothing of times, at which an open loop would issue \
+         the requests; accepted: a trace with times, or a queue depth or streams instead"
+    )]
+    NoTimes {
+        /// The workload.
+        trace: String,
+        /// What it was read as.
+        format: String,
+    },
     /// The replay stopped.
     #[error("{trace}: {error}")]
     Replay {
@@ -260,6 +271,12 @@ impl Task<'_> {
         };
         format(&mut engine);
         let records = self.workload.records()?;
+        if matches!(case.replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
+            return Err(RunError::NoTimes {
+                trace: self.workload.path.clone(),
+                format: records.detected().to_string(),
+            });
+        }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         let mut replayer = Replayer::new(records, case.replay, blocks, Rc::clone(&recorder));
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));

@@ -8,7 +8,7 @@ use imbrex_sim::trace::{
 };
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -20,21 +20,52 @@ pub struct Recording {
     error: Rc<RefCell<Option<std::io::Error>>>,
 }
 
-/// Creates the file of a recording. This comes before the image is opened for writing, so that a
-/// path that cannot be written leaves the image clean.
-pub fn create_file(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| format!("{}: {error}", path.display()).into())
+/// The new file of a recording; it goes away again unless the recording begins.
+pub struct NewFile {
+    path: PathBuf,
+    file: File,
+    is_wanted: bool,
+}
+
+/// Creates the file of a recording, and refuses to write over one that is there: it might be an
+/// earlier recording, or a member of the image. This comes before the image is opened for writing,
+/// so that a path that cannot be written leaves the image clean.
+pub fn create_file(path: &Path) -> Result<NewFile, Failure> {
+    let named = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => format!(
+            "--record {}: there is such a file already; accepted: a path where none is",
+            path.display()
+        ),
+        _ => format!("--record {}: {error}", path.display()),
+    };
+    // A pipe or a device holds nothing that could be lost.
+    let is_special = path.metadata().is_ok_and(|found| !found.is_file());
+    let mut options = File::options();
+    let file = options
+        .write(true)
+        .create_new(!is_special)
+        .open(path)
+        .map_err(named)?;
+    Ok(NewFile {
+        path: path.to_path_buf(),
+        file,
+        is_wanted: is_special,
+    })
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_wanted {
+            // What cannot be removed stays, empty.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl Recording {
-    /// Begins a recording in a new file: `path` as [`create_file`] opened it, for the device that
-    /// `stack` makes, `device_bytes` long.
-    pub fn begin(
-        path: &Path,
-        file: File,
-        stack: &str,
-        device_bytes: u64,
-    ) -> Result<Recording, Failure> {
+    /// Begins a recording for the device that `stack` makes, `device_bytes` long.
+    pub fn begin(mut new: NewFile, stack: &str, device_bytes: u64) -> Result<Recording, Failure> {
+        let path = new.path.clone();
         let name = path
             .file_stem()
             .and_then(|name| name.to_str())
@@ -46,11 +77,14 @@ impl Recording {
             device_bytes,
             has_times: true,
         };
+        let file = new.file.try_clone();
+        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer = RecordingWriter::new(file, &header)
             .map_err(|error| format!("{}: {error}", path.display()))?;
+        new.is_wanted = true;
         Ok(Recording {
-            path: path.to_path_buf(),
+            path,
             writer: Rc::new(RefCell::new(Some(writer))),
             error: Rc::default(),
         })
