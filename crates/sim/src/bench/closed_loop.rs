@@ -153,6 +153,11 @@ impl ClosedLoop {
             if let Some(completion) = self.stack.poll_reply() {
                 let entry = self.in_flight[completion.tag.0 as usize].take();
                 let (since, buffer) = entry.expect("an answer to a request in flight");
+                assert_eq!(
+                    completion.result,
+                    Ok(()),
+                    "a disk without faults fails nothing"
+                );
                 self.buffers.release(buffer);
                 return self.now.since(since);
             }

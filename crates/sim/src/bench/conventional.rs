@@ -35,6 +35,7 @@ pub const RANDOM_WRITES: Measurement = Measurement {
             source: "PORE, MSST 2017, figure 3",
         },
     ],
+    needs_traces: false,
     measure: random_writes,
 };
 
@@ -45,6 +46,8 @@ fn random_writes(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
         let mut job = Job::simple("random-write", Direction::Write, true, 8192);
         job.size_bytes = range_bytes;
         job.number_ios = Some(WARM_UP_WRITES);
+        // Other places than those that are measured.
+        job.rand_seed = Some(subject.seed.wrapping_add(1));
         subject.run_one(&mut session, &job)?;
         job.number_ios = Some(writes);
         job.rand_seed = Some(subject.seed);

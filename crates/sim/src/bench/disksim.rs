@@ -32,6 +32,13 @@ pub struct MeasuredRequest {
     pub gap: Duration,
 }
 
+impl MeasuredRequest {
+    /// The sector behind its last.
+    fn end(&self) -> u64 {
+        self.sector + self.sectors
+    }
+}
+
 /// The requests of a validation trace, compressed with zstd or not.
 ///
 /// # Errors
@@ -74,14 +81,17 @@ fn parse_line(line: &str) -> Option<MeasuredRequest> {
             .ok()
             .filter(|us| (0.0..1e12).contains(us))
     };
+    let sector: u64 = sector.parse().ok()?;
+    let sectors = sectors.parse().ok().filter(|sectors| *sectors > 0)?;
+    sector.checked_add(sectors)?;
     Some(MeasuredRequest {
         is_write: match operation {
             "R" => false,
             "W" => true,
             _ => return None,
         },
-        sector: sector.parse().ok()?,
-        sectors: sectors.parse().ok().filter(|sectors| *sectors > 0)?,
+        sector,
+        sectors,
         service_ms: us(service_us)? / 1e3,
         gap: Duration((us(gap_us)? * NS_PER_US).round() as u64),
     })
@@ -151,12 +161,12 @@ pub fn validate(
     };
     let mut disk = ClosedLoop::new(drive, &options)?;
     let sectors = disk.blocks();
-    if let Some(request) = trace.iter().find(|r| r.sector + r.sectors > sectors) {
+    if let Some(request) = trace.iter().find(|r| r.end() > sectors) {
         return Err(DriveError::Model {
             file: drive.file.clone(),
             reason: format!(
                 "has {sectors} sectors, and a request goes to {}",
-                request.sector + request.sectors
+                request.end()
             ),
         });
     }

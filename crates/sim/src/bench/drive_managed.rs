@@ -4,6 +4,8 @@
 use super::subject::{BenchError, Subject};
 use crate::fio::{Direction, Job, JobOutcome, Mix, Sample, Session};
 use imbrex_core::counters::Counter;
+use imbrex_core::rng::Rng;
+use imbrex_core::units::Duration;
 
 const MIB: u64 = 1 << 20;
 const GIB: f64 = (1u64 << 30) as f64;
@@ -51,12 +53,12 @@ pub fn writes(
     for part in 0..PARTS {
         let from = requests * part / PARTS;
         job.number_ios = Some(requests * (part + 1) / PARTS - from);
-        job.rand_seed = Some(subject.seed + part);
+        job.rand_seed = Some(Rng::new(subject.seed, part).next_u64());
         if !random {
             job.offset_bytes = from * chunk;
         }
         let outcome = subject.run_one(&mut session, &job)?;
-        if writes.cliff.is_none() && cleans(&session) > 0 {
+        if writes.cliff.is_none() && rewritten(&session).0 > 0 {
             writes.cliff = Some(writes.samples.len());
         }
         writes.samples.extend(outcome.samples);
@@ -64,11 +66,34 @@ pub fn writes(
     Ok(writes)
 }
 
-/// Bands cleaned so far.
-fn cleans(session: &Session) -> u64 {
-    let translation = session.describe.translation;
-    let counts = translation.map(|node| session.engine.stack.counts(node));
-    counts.map_or(0, |counts| counts.counter(Counter::BandsRewritten))
+/// Bands cleaned so far, and the nanoseconds that took; nothing of a drive without a translation.
+pub(super) fn rewritten(session: &Session) -> (u64, u64) {
+    session.describe.translation.map_or((0, 0), |node| {
+        let counts = session.engine.stack.counts(node);
+        let bands = counts.counter(Counter::BandsRewritten);
+        (bands, counts.counter(Counter::BandRewriteNs))
+    })
+}
+
+/// Lets a drive be until it cleans no more: how long that took. `None` of one that does not clean in
+/// idle time.
+pub(super) fn silence_until_clean(session: &mut Session) -> Option<Duration> {
+    /// How exactly that is told.
+    const STEP: Duration = Duration::from_ms(1_000);
+    /// Silence after which nothing more is to be expected: far beyond any `idle_after`.
+    const QUIET_STEPS: u32 = 60;
+    let begun = session.now();
+    let (before, mut cleaned, mut last) = (rewritten(session).0, rewritten(session).0, begun);
+    let mut quiet_steps = 0;
+    while quiet_steps < QUIET_STEPS {
+        session.idle(STEP);
+        quiet_steps += 1;
+        let now = rewritten(session).0;
+        if now > cleaned {
+            (cleaned, last, quiet_steps) = (now, session.now(), 0);
+        }
+    }
+    (cleaned > before).then(|| last.since(begun))
 }
 
 impl Writes {
@@ -167,15 +192,14 @@ pub fn read_variance_ratio(subject: &Subject) -> Result<f64, BenchError> {
 }
 
 fn rate_variance(outcome: &JobOutcome) -> f64 {
-    let rates = outcome
+    let rates: Vec<f64> = outcome
         .samples
         .iter()
-        .map(|s| f64::from(s.bytes) / s.latency_ns as f64);
-    let count = outcome.samples.len() as f64;
-    let (sum, squares) = rates.fold((0.0, 0.0), |(sum, squares), rate| {
-        (sum + rate, squares + rate * rate)
-    });
-    squares / count - (sum / count) * (sum / count)
+        .map(|s| f64::from(s.bytes) / s.latency_ns as f64)
+        .collect();
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / count
 }
 
 /// Mean latency in ms of random 8 KiB reads and writes together, in ten parts of a run, with a
@@ -194,7 +218,7 @@ pub fn mixed_latencies_ms(subject: &Subject, write_percent: u32) -> Result<Vec<f
     job.number_ios = Some(if subject.quick { 3_000 } else { 6_000 });
     (0..10)
         .map(|part| {
-            job.rand_seed = Some(subject.seed + part);
+            job.rand_seed = Some(Rng::new(subject.seed, part).next_u64());
             let outcome = subject.run_one(&mut session, &job)?;
             Ok(outcome.runtime.as_seconds() * 1e3 / outcome.ios() as f64)
         })
@@ -216,7 +240,7 @@ pub fn full_flush_s(subject: &Subject, depth: u32) -> Result<Option<f64>, BenchE
     // More than the drive has entries, and flushes that fill its log.
     job.number_ios = Some(6_000);
     subject.run_one(&mut session, &job)?;
-    if cleans(&session) == 0 {
+    if rewritten(&session).0 == 0 {
         return Ok(None);
     }
     job.rand_seed = Some(subject.seed + 1);

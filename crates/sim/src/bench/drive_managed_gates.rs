@@ -1,15 +1,13 @@
 //! What was published of drive-managed disks, beside the models.
 
 use super::drive_managed::{
-    full_flush_s, mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio, stalls,
-    writes,
+    full_flush_s, mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio, rewritten,
+    silence_until_clean, stalls, writes,
 };
 use super::row::{Accepted, Gate, Measurement, Published, Role, calibrated, gate};
 use super::subject::{BenchError, Subject};
 use crate::experiment::Setting;
-use crate::fio::{Direction, Job, Session};
-use imbrex_core::counters::Counter;
-use imbrex_core::units::Duration;
+use crate::fio::{Direction, Job};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -93,6 +91,7 @@ pub const ST5000AS0011: Measurement = Measurement {
             (Role::Gate, "follows from V02"),
         ),
     ],
+    needs_traces: false,
     measure: st5000as0011,
 };
 
@@ -100,18 +99,6 @@ struct Steady {
     mb_per_s: f64,
     clean_s: f64,
     writes_before_cleaning: f64,
-}
-
-fn rewritten(session: &Session) -> (u64, u64) {
-    let node = session
-        .describe
-        .translation
-        .expect("a drive with a persistent cache");
-    let counts = session.engine.stack.counts(node);
-    (
-        counts.counter(Counter::BandsRewritten),
-        counts.counter(Counter::BandRewriteNs),
-    )
 }
 
 fn steady(subject: &Subject, scale: u64, range_bytes: u64) -> Result<Steady, BenchError> {
@@ -327,6 +314,7 @@ pub const ST8000AS0002: Measurement = Measurement {
         full_flush("flush with a full log, depth 1"),
         full_flush("flush with a full log, depth 32"),
     ],
+    needs_traces: false,
     measure: st8000as0002,
 };
 
@@ -381,15 +369,6 @@ fn drain_hours(subject: &Subject) -> Result<Option<f64>, BenchError> {
     job.number_ios = Some(14_000_000_000 / (5 * MIB));
     job.random_map = false;
     subject.run_one(&mut session, &job)?;
-    let step = Duration::from_ms(30_000);
-    let (mut silent_s, mut cleaned) = (0.0, rewritten(&session).0);
-    let before = cleaned;
-    loop {
-        session.idle(step);
-        let now = rewritten(&session).0;
-        if now == cleaned {
-            return Ok((cleaned > before).then_some(silent_s / 3600.0));
-        }
-        (silent_s, cleaned) = (silent_s + step.as_seconds(), now);
-    }
+    let silence = silence_until_clean(&mut session);
+    Ok(silence.map(|time| time.as_seconds() / 3600.0))
 }

@@ -15,22 +15,16 @@ pub const MEASUREMENTS: &[Measurement] = &[
     conventional::RANDOM_WRITES,
     positioning::RANDOM_READS,
     positioning::ATLAS_10K,
+    positioning::ATLAS_10K_SEEKS,
     positioning::BARRACUDA_4LP,
+    positioning::BARRACUDA_4LP_SEEKS,
     positioning::CHEETAH_9LP,
+    positioning::CHEETAH_9LP_SEEKS,
     positioning::IBM_18ES,
+    positioning::IBM_18ES_SEEKS,
     positioning::HP_97560,
     positioning::WD_4TB,
     positioning::AVERAGES,
     solid_state::EVO_850,
     solid_state::INTEL_320,
 ];
-
-/// The drives with a published figure, in that order.
-pub fn drives_measured() -> Vec<&'static str> {
-    let mut drives: Vec<&str> = MEASUREMENTS
-        .iter()
-        .map(|measurement| measurement.drive)
-        .collect();
-    drives.dedup();
-    drives
-}

@@ -1,133 +1,106 @@
 //! Measurements of host-managed drives: HGST HC620, with fio 3.13, libaio and direct I/O
-//! (zonedstorage.io, "SMR fio benchmark").
+//! (zonedstorage.io, "SMR fio benchmark"). The jobs are those of `experiments/zoned`, which
+//! `imbrex drive fio` runs.
 
-use super::zoned_host::{Latencies, Step, Stream, ZonedDrive};
-use crate::experiment::{BuildOptions, ConfigError, Setting};
+use super::subject::{BenchError, Subject};
+use super::zoned_host::{Step, Stream, ZonedDrive};
+use crate::experiment::{BuildOptions, ConfigError};
+use crate::fio::{Direction, Job, JobOutcome, ZonedAccess};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::error::IoError;
-use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
-use imbrex_core::rng::Rng;
-use imbrex_core::units::BLOCK_BYTES;
 
 const KIB: u64 = 1024;
 /// Zones that are written.
-const ZONES_WRITTEN: u32 = 4;
-/// Random writes that are measured: they write the four zones about twice.
-const RANDOM_WRITES: u64 = 32_768;
+const ZONES_WRITTEN: u64 = 4;
 
-fn open(drive: &str, settings: &[Setting], seed: u64) -> Result<ZonedDrive, ConfigError> {
-    let options = BuildOptions::simulate(seed);
-    ZonedDrive::open(drive, settings, &options, ContentKind::Counted)
+/// A job in the rules of zones.
+fn zoned(name: &str, direction: Direction, random: bool, block_bytes: u64) -> Job {
+    let mut job = Job::simple(name, direction, random, block_bytes);
+    job.zones = Some(ZonedAccess::default());
+    job
 }
 
-/// The first zones that are written in sequence.
-fn first_zones(drive: &ZonedDrive) -> Vec<Extent> {
-    let first = drive.zones.conventional_zones;
-    (first..first + ZONES_WRITTEN)
-        .map(|zone| drive.zone(zone))
-        .collect()
-}
-
-/// An operation for each piece of a zone, in order.
-fn through(zone: Extent, bytes: u64, operation: Operation) -> impl Iterator<Item = Step> {
-    let blocks = bytes / BLOCK_BYTES;
-    let starts = (zone.start.0..=zone.end().0 - blocks).step_by(blocks as usize);
-    starts.map(move |start| Step::new(operation, Extent::new(start, blocks)))
-}
-
-fn run(drive: &mut ZonedDrive, streams: Vec<Stream<'_>>) -> Result<Latencies, ConfigError> {
-    drive
-        .run(streams)
-        .map_err(|error| ConfigError::words(error.to_string()))
-}
-
-/// V31: 256 KiB writes at queue depth 8, one after another through the first four zones that are
-/// written in sequence.
-///
-/// # Errors
-/// When there is no such drive, or it refuses a write.
-pub fn sequential_write(
-    drive: &str,
-    settings: &[Setting],
-    seed: u64,
-) -> Result<Latencies, ConfigError> {
-    let mut drive = open(drive, settings, seed)?;
-    let zones = first_zones(&drive).into_iter();
-    let steps = zones.flat_map(|zone| through(zone, 256 * KIB, Operation::WRITE));
-    run(&mut drive, vec![Stream::new(8, steps)])
+/// V31: 256 KiB writes at queue depth 8, one after another through four zones.
+pub fn sequential_write() -> Job {
+    let mut job = zoned("sequential-write", Direction::Write, false, 256 * KIB);
+    job.iodepth = 8;
+    job
 }
 
 /// V33: 256 KiB reads at queue depth 8 where nothing was written.
-///
-/// # Errors
-/// When there is no such drive, or it refuses a read.
-pub fn read_past_pointer(
-    drive: &str,
-    settings: &[Setting],
-    seed: u64,
-) -> Result<Latencies, ConfigError> {
-    let mut drive = open(drive, settings, seed)?;
-    let zones = first_zones(&drive).into_iter();
-    let steps = zones.flat_map(|zone| through(zone, 256 * KIB, Operation::Read));
-    run(&mut drive, vec![Stream::new(8, steps)])
+pub fn read_beyond() -> Job {
+    let mut job = zoned("read-beyond", Direction::Read, false, 256 * KIB);
+    job.iodepth = 8;
+    job.zones = Some(ZonedAccess {
+        read_beyond_pointer: true,
+        ..ZonedAccess::default()
+    });
+    job
 }
 
-/// V38: 64 KiB writes, eight at a time, to random zones of four, each at its write pointer; a full
+/// V38: 64 KiB writes of eight writers to random zones of four, each at its write pointer; a full
 /// zone is reset first.
-///
-/// # Errors
-/// When there is no such drive, or it refuses a write.
-pub fn random_zone_write(
-    drive: &str,
-    settings: &[Setting],
-    seed: u64,
-) -> Result<Latencies, ConfigError> {
-    let mut drive = open(drive, settings, seed)?;
-    let zones = first_zones(&drive);
-    let blocks = 64 * KIB / BLOCK_BYTES;
-    let mut pointers = [0; ZONES_WRITTEN as usize];
-    let mut rng = Rng::new(seed, 38);
-    let steps = (0..RANDOM_WRITES).map(|_| {
-        let index = rng.below(u64::from(ZONES_WRITTEN)) as usize;
-        let (zone, pointer) = (zones[index], &mut pointers[index]);
-        if *pointer + blocks > zone.blocks.0 {
-            *pointer = 0;
-            return Step::new(Operation::ZoneReset, zone);
-        }
-        let extent = Extent::new(zone.start.0 + *pointer, blocks);
-        *pointer += blocks;
-        Step::new(Operation::WRITE, extent)
-    });
-    run(&mut drive, vec![Stream::new(8, steps)])
+pub fn random_write() -> Job {
+    let mut job = zoned("random-write", Direction::Write, true, 64 * KIB);
+    job.numjobs = 8;
+    job.group_reporting = true;
+    job
 }
 
 /// V39: four writers, each through a zone of its own, 512 KiB at a time and waiting for each.
+pub fn four_streams() -> Job {
+    let mut job = zoned("four-streams", Direction::Write, false, 512 * KIB);
+    job.numjobs = 4;
+    job.group_reporting = true;
+    job
+}
+
+/// What a job does in the first four zones with a write pointer; of [`four_streams`], one a writer.
 ///
 /// # Errors
-/// When there is no such drive, or it refuses a write.
-pub fn four_streams(
-    drive: &str,
-    settings: &[Setting],
-    seed: u64,
-) -> Result<Latencies, ConfigError> {
-    let mut drive = open(drive, settings, seed)?;
-    let zones = first_zones(&drive).into_iter();
-    let streams = zones.map(|zone| Stream::new(1, through(zone, 512 * KIB, Operation::WRITE)));
-    let streams = streams.collect();
-    run(&mut drive, streams)
+/// When there is no such drive, it has fewer zones, or it fails a request.
+pub fn measure(subject: &Subject, mut job: Job) -> Result<JobOutcome, BenchError> {
+    let mut session = subject.session()?;
+    let Some(zones) = session.engine.stack.geometry().zones.clone() else {
+        let reason = format!("`{}` has no zones", subject.drive);
+        return Err(ConfigError::words(reason).into());
+    };
+    let zone_bytes = zones.zone_blocks.bytes();
+    job.offset_bytes = u64::from(zones.conventional_zones) * zone_bytes;
+    job.size_bytes = Some(ZONES_WRITTEN * zone_bytes);
+    if job.name == "four-streams" {
+        job.size_bytes = Some(zone_bytes);
+        job.offset_increment_bytes = zone_bytes;
+    }
+    let jobs = [job];
+    let outcome = subject.run(&mut session, &jobs)?;
+    Ok(outcome.reported(&jobs).swap_remove(0))
+}
+
+/// Bytes over time, in MiB/s.
+pub fn mib_per_s(outcome: &JobOutcome) -> f64 {
+    let bytes: f64 = [Direction::Read, Direction::Write]
+        .map(|direction| outcome.direction(direction).bytes_per_s())
+        .iter()
+        .sum();
+    bytes / (KIB * KIB) as f64
+}
+
+/// The latency that `percent` of the reads and of the writes do not exceed, whichever there are.
+pub fn percentile_ms(outcome: &JobOutcome, percent: f64) -> f64 {
+    let of = |direction| outcome.direction(direction).latency.percentile_ns(percent);
+    of(Direction::Read).max(of(Direction::Write)) as f64 / 1e6
 }
 
 /// V39b: opens zones by command until one is refused: how many were open, and the error.
 ///
 /// # Errors
 /// When there is no such drive, or it never refuses.
-pub fn open_past_limit(
-    drive: &str,
-    settings: &[Setting],
-    seed: u64,
-) -> Result<(u32, IoError), ConfigError> {
-    let mut drive = open(drive, settings, seed)?;
+pub fn open_past_limit(subject: &Subject) -> Result<(u32, IoError), ConfigError> {
+    let options = BuildOptions::simulate(subject.seed);
+    let (drive, settings) = (&subject.drive, &subject.settings);
+    let mut drive = ZonedDrive::open(drive, settings, &options, ContentKind::Counted)?;
     let first = drive.zones.conventional_zones;
     for zone in first..drive.zones.zones() {
         let step = Step::new(Operation::ZoneOpen, drive.zone(zone));
@@ -137,4 +110,43 @@ pub fn open_past_limit(
         }
     }
     Err(ConfigError::words("every zone could be open at once"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::JobFile;
+
+    /// Bytes of the drive for which the job files are written, and of its conventional zones.
+    const HC620_15TB_BYTES: u64 = 55_880 * (256 << 20);
+    const CONVENTIONAL_BYTES: u64 = 524 * (256 << 20);
+
+    macro_rules! job_file {
+        ($name:literal) => {
+            (
+                $name,
+                include_str!(concat!("../../../../experiments/zoned/", $name, ".fio")),
+            )
+        };
+    }
+
+    #[test]
+    fn the_job_files_are_what_is_measured() {
+        let rows = [
+            (job_file!("sequential-write"), sequential_write()),
+            (job_file!("read-beyond"), read_beyond()),
+            (job_file!("random-write"), random_write()),
+            (job_file!("four-streams"), four_streams()),
+        ];
+        for ((name, text), mut job) in rows {
+            let file = JobFile::parse(name, text, HC620_15TB_BYTES).expect("a job file");
+            job.offset_bytes = CONVENTIONAL_BYTES;
+            job.size_bytes = Some(1 << 30);
+            if name == "four-streams" {
+                job.size_bytes = Some(256 << 20);
+                job.offset_increment_bytes = 256 << 20;
+            }
+            assert_eq!(file.jobs, [job], "{name}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ mod table;
 mod zoned_gates;
 pub mod zoned_host;
 
-pub use gates::{MEASUREMENTS, drives_measured};
+pub use gates::MEASUREMENTS;
 pub use rebuild::{Rebuild, estimate_rebuild};
 pub use row::{Accepted, Gate, Measurement, Published, Role, Row};
 pub use run::{BenchOptions, run};

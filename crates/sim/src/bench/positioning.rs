@@ -65,8 +65,8 @@ pub const ATLAS_10K: Measurement = Measurement {
         of_trace("mean response", 3.8931, Role::Gate),
         of_trace("mean response of reads", 5.4627, Role::Report),
         of_trace("mean response of writes", 0.8879, Role::Report),
-        SOLVER,
     ],
+    needs_traces: true,
     measure: |subject| disksim(subject, "atlas10k"),
 };
 
@@ -78,8 +78,8 @@ pub const BARRACUDA_4LP: Measurement = Measurement {
         of_trace("mean response", 6.6274, Role::Gate),
         of_trace("mean response of reads", 9.2697, Role::Report),
         of_trace("mean response of writes", 1.6964, Role::Report),
-        SOLVER,
     ],
+    needs_traces: true,
     measure: |subject| disksim(subject, "barracuda"),
 };
 
@@ -91,8 +91,8 @@ pub const CHEETAH_9LP: Measurement = Measurement {
         of_trace("mean response", 4.2729, Role::Gate),
         of_trace("mean response of reads", 5.8045, Role::Report),
         of_trace("mean response of writes", 1.3077, Role::Report),
-        SOLVER,
     ],
+    needs_traces: true,
     measure: |subject| disksim(subject, "cheetah9LP"),
 };
 
@@ -104,39 +104,57 @@ pub const IBM_18ES: Measurement = Measurement {
         of_trace("mean response", 5.2605, Role::Gate),
         of_trace("mean response of reads", 7.6129, Role::Report),
         of_trace("mean response of writes", 0.7306, Role::Report),
-        SOLVER,
     ],
+    needs_traces: true,
     measure: |subject| disksim(subject, "ibm18es"),
 };
 
 fn disksim(subject: &Subject, trace: &str) -> Values {
     let drive = Drive::open(&subject.drive)?;
-    let mut values = vec![None; 4];
-    if let Some(folder) = &subject.traces {
-        let packed = folder.join(format!("disksim_validate_{trace}.trace.zst"));
-        let path = match packed.exists() {
-            true => packed,
-            false => packed.with_extension(""),
-        };
-        let requests = read_trace(&path).map_err(BenchError::Words)?;
-        let result = validate(&drive, &requests, subject.seed)?;
-        values = vec![
-            Some(result.all.rms_ms),
-            Some(result.all.model_mean_ms),
-            Some(result.reads.model_mean_ms),
-            Some(result.writes.model_mean_ms),
-        ];
-    }
-    let table = drive.model.seek.and_then(|seek| seek.table);
-    values.push(match table.as_deref() {
-        Some(points @ [.., last]) => {
-            let error = solver_error(points, last.0 + 1).map_err(BenchError::Words)?;
-            Some(error * 100.0)
-        }
-        _ => None,
-    });
-    Ok(values)
+    let folder = subject.traces.as_ref().expect("it is not done without");
+    let packed = folder.join(format!("disksim_validate_{trace}.trace.zst"));
+    let path = match packed.exists() {
+        true => packed,
+        false => packed.with_extension(""),
+    };
+    let requests = read_trace(&path).map_err(BenchError::Words)?;
+    let result = validate(&drive, &requests, subject.seed)?;
+    Ok(vec![
+        Some(result.all.rms_ms),
+        Some(result.all.model_mean_ms),
+        Some(result.reads.model_mean_ms),
+        Some(result.writes.model_mean_ms),
+    ])
 }
+
+/// How near the seek curve of a disk is to the one that three of its figures give.
+const fn solver(drive: &'static str) -> Measurement {
+    Measurement {
+        drive,
+        gates: &[SOLVER],
+        needs_traces: false,
+        measure: |subject| {
+            let table = Drive::open(&subject.drive)?
+                .model
+                .seek
+                .and_then(|seek| seek.table);
+            let Some(points @ [.., last]) = table.as_deref() else {
+                return Ok(vec![None]);
+            };
+            let error = solver_error(points, last.0 + 1).map_err(BenchError::Words)?;
+            Ok(vec![Some(error * 100.0)])
+        },
+    }
+}
+
+/// The measured seek curves of the disks of DiskSim.
+pub const ATLAS_10K_SEEKS: Measurement = solver("atlas10k");
+/// See [`ATLAS_10K_SEEKS`].
+pub const BARRACUDA_4LP_SEEKS: Measurement = solver("barracuda-4lp");
+/// See [`ATLAS_10K_SEEKS`].
+pub const CHEETAH_9LP_SEEKS: Measurement = solver("cheetah-9lp");
+/// See [`ATLAS_10K_SEEKS`].
+pub const IBM_18ES_SEEKS: Measurement = solver("ibm-18es");
 
 const fn smr_fio(
     id: &'static str,
@@ -173,6 +191,7 @@ pub const HC620_READS: Measurement = Measurement {
         smr_fio("V35", "90 % latency", 174.0, "ms", 0.25, Role::Report),
         smr_fio("V35", "99 % latency", 409.0, "ms", 0.25, Role::Gate),
     ],
+    needs_traces: false,
     measure: |subject| {
         let drive = Drive::open(&subject.drive)?;
         let mut values = Vec::new();
@@ -196,6 +215,7 @@ pub const HP_97560: Measurement = Measurement {
         seek_of_97560("seek over 383 cylinders", 11.064),
         seek_of_97560("seek over 1961 cylinders", 23.688),
     ],
+    needs_traces: false,
     measure: |_| {
         let curve = SeekCurve::formula(&FORMULA_97560, FORMULA_97560.cylinders);
         let curve = curve.map_err(BenchError::Words)?;
@@ -237,6 +257,7 @@ pub const WD_4TB: Measurement = Measurement {
         of_4tb("sequential reads, outer edge", 189.0, "MB/s"),
         of_4tb("sequential reads, inner edge", 94.0, "MB/s"),
     ],
+    needs_traces: false,
     measure: |subject| {
         let drive = Drive::open(&subject.drive)?;
         let requests = if subject.quick { 5_000 } else { 20_000 };
@@ -289,6 +310,7 @@ pub const AVERAGES: Measurement = Measurement {
         average("average seek of a C15K600, reading", 2.9),
         average("average seek of a C15K600, writing", 3.1),
     ],
+    needs_traces: false,
     measure: |_| {
         let solved = |average_ms: f64| {
             let figures = DatasheetSeek {
@@ -345,6 +367,7 @@ pub const RANDOM_READS: Measurement = Measurement {
             source: "identity",
         },
     ],
+    needs_traces: false,
     measure: |subject| {
         let drive = Drive::open(&subject.drive)?;
         let reads = random_reads(&drive, 20_000, subject.seed)?;

@@ -133,6 +133,7 @@ pub const RESILVER: Measurement = Measurement {
         calibrated: false,
         source: PUBLISHED_BY,
     }],
+    needs_traces: false,
     measure: |subject| {
         let rebuild = estimate_rebuild(subject, None)?;
         Ok(vec![Some(rebuild.resilver_over_sequential)])

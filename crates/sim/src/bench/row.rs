@@ -84,7 +84,9 @@ pub struct Measurement {
     pub drive: &'static str,
     /// What is compared.
     pub gates: &'static [Gate],
-    /// Does it and returns a number for each gate; none where it cannot be had.
+    /// Replays recorded traces, and so cannot be done without their folder.
+    pub needs_traces: bool,
+    /// Does it and returns a number for each gate; none where what the gate is about did not happen.
     pub measure: fn(&Subject) -> Result<Vec<Option<f64>>, BenchError>,
 }
 
@@ -103,7 +105,7 @@ pub struct Row {
     pub unit: String,
     /// On the real drive: a number, two for a range, or words.
     pub published: Published,
-    /// On the model; `None` where it could not be measured here.
+    /// On the model; `None` where it could not be measured here, or did not happen.
     pub model: Option<f64>,
     /// Which models pass, in words.
     pub tolerance: String,
@@ -179,12 +181,21 @@ impl Gate {
         }
     }
 
-    /// The row of this gate for a model.
+    /// The row of this gate for a model; it does not pass where what it is about did not happen.
     pub fn row(&self, drive: &str, model: Option<f64>) -> Row {
+        let pass = self
+            .range()
+            .map(|[low, high]| model.is_some_and(|model| (low..=high).contains(&model)));
+        self.row_with(drive, model, pass)
+    }
+
+    /// The row of this gate where nothing was measured.
+    pub fn row_not_measured(&self, drive: &str) -> Row {
+        self.row_with(drive, None, None)
+    }
+
+    fn row_with(&self, drive: &str, model: Option<f64>, pass: Option<bool>) -> Row {
         let range = self.range();
-        let pass = model
-            .zip(range)
-            .map(|(model, [low, high])| (low..=high).contains(&model));
         Row {
             id: self.id.to_string(),
             drive: drive.to_string(),
@@ -205,7 +216,7 @@ impl Gate {
 }
 
 impl Row {
-    /// True when it has to pass and does not, or could not be measured.
+    /// True when it has to pass and does not.
     pub fn fails(&self) -> bool {
         self.role == Role::Gate && self.pass == Some(false)
     }
@@ -259,8 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_neither_passes_nor_fails() {
-        let row = made_up(Published::Number(1.0), Accepted::Share(0.1)).row("drive", None);
+    fn what_did_not_happen_fails_and_what_was_not_measured_does_not() {
+        let gate = made_up(Published::Number(1.0), Accepted::Share(0.1));
+        let row = gate.row("drive", None);
+        assert_eq!(
+            (row.pass, row.fails(), row.error()),
+            (Some(false), true, None)
+        );
+        let row = gate.row_not_measured("drive");
         assert_eq!((row.pass, row.fails(), row.error()), (None, false, None));
     }
 }

@@ -8,6 +8,7 @@ use super::subject::{BenchError, Subject};
 use crate::disk::Drive;
 use crate::quantity::{Rate, Size, Span};
 use crate::report::number;
+use crate::toml_error::nearest;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
 use serde::Serialize;
 use std::path::Path;
@@ -110,7 +111,14 @@ fn scaled(value: &str, factor: f64) -> Option<String> {
         return Some(format!("\"{} B\"", blocks * BLOCK_BYTES));
     }
     if let Ok(count) = value.parse::<u64>() {
-        return Some(times(count).to_string());
+        let by_one = if factor < 1.0 {
+            count.checked_sub(1)?
+        } else {
+            count + 1
+        };
+        // A tenth of a small number is less than one.
+        let moved = times(count);
+        return Some(if moved == count { by_one } else { moved }.to_string());
     }
     let number: f64 = value.parse().ok()?;
     Some((number * factor).to_string())
@@ -127,6 +135,22 @@ pub fn sensitivity(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Sensitivity>, BenchError> {
     let drives = options.drive_names()?;
+    for drive in &drives {
+        if !MEASUREMENTS
+            .iter()
+            .any(|measurement| measurement.drive == drive)
+        {
+            let drives: Vec<&str> = MEASUREMENTS
+                .iter()
+                .map(|measurement| measurement.drive)
+                .collect();
+            let hint = nearest(drive, drives)
+                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            return Err(BenchError::Words(format!(
+                "nothing was published of a drive `{drive}`, so no row of it can move{hint}"
+            )));
+        }
+    }
     let wanted = |drive: &str| drives.is_empty() || drives.iter().any(|d| d == drive);
     let mut variants = Vec::new();
     for (index, measurement) in MEASUREMENTS
@@ -150,18 +174,25 @@ pub fn sensitivity(
             }
         }
     }
-    let measured: Vec<Option<Vec<Row>>> =
-        in_parallel(options.jobs, &variants, &|(index, _, drive)| {
+    let measured = in_parallel(
+        options.jobs,
+        &variants,
+        &|(index, parameter, drive)| -> Result<Option<Vec<Row>>, BenchError> {
             let measurement = &MEASUREMENTS[*index];
             let subject = Subject {
                 drive: drive.clone(),
                 ..options.subject(measurement.drive)
             };
-            // A drive that cannot be built with a tenth more or less says so by having no number.
-            let rows = measurement.rows(&subject).ok();
+            let rows = measurement.rows(&subject);
             progress(drive);
-            rows
-        });
+            match parameter {
+                None => rows.map(Some),
+                // A drive that cannot be built with a tenth more or less has no number.
+                Some(_) => Ok(rows.ok()),
+            }
+        },
+    );
+    let measured = measured.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut found: Vec<Sensitivity> = Vec::new();
     let mut base: &[Row] = &[];
     for ((_, parameter, _), rows) in variants.iter().zip(&measured) {

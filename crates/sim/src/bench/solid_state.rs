@@ -44,6 +44,7 @@ pub const EVO_850: Measurement = Measurement {
             EVO,
         ),
     ],
+    needs_traces: false,
     measure: |subject| {
         use Direction::{Read, Write};
         let cases = [(Read, 1), (Write, 1), (Read, 32), (Write, 32)];
@@ -69,6 +70,7 @@ pub const INTEL_320: Measurement = Measurement {
             INTEL,
         ),
     ],
+    needs_traces: false,
     measure: |subject| {
         let cases = [Direction::Read, Direction::Write];
         cases

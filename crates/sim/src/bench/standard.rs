@@ -1,14 +1,11 @@
 //! The standard measurements, which every drive takes, published figures or not.
 
+use super::drive_managed::{rewritten, silence_until_clean};
 use super::host_managed;
 use super::row::{Accepted, Published, Role, Row, gate};
 use super::subject::{BenchError, Subject};
-use super::zoned_host::Latencies;
-use crate::experiment::{ConfigError, Setting};
 use crate::fio::{Direction, Job, JobOutcome, Session};
 use crate::report::human_bytes;
-use imbrex_core::counters::Counter;
-use imbrex_core::units::Duration;
 
 /// Queue depths of random reads.
 const DEPTHS: [u32; 4] = [1, 4, 16, 32];
@@ -20,8 +17,6 @@ const RANGES: [(u64, &str); 2] = [(100, "1 %"), (1, "all")];
 /// What is left of drives with a persistent cache: a full one takes hours to fill.
 const SCALE: u64 = 64;
 const QUICK_SCALE: u64 = 512;
-/// Longest wait for a persistent cache to empty in idle time, hours.
-const DRAIN_HOURS_MAX: u64 = 24;
 
 /// Measures a drive.
 ///
@@ -54,39 +49,34 @@ pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
 
 /// What a host-managed drive can be asked.
 fn zones(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
-    type Measure = fn(&str, &[Setting], u64) -> Result<Latencies, ConfigError>;
-    let measures: [(&str, &str, Measure); 4] = [
+    let measures = [
         (
             "256 KiB writes in sequence, depth 8",
             "through four zones, one after another",
-            host_managed::sequential_write,
+            host_managed::sequential_write(),
         ),
         (
-            "64 KiB writes to random zones of four, depth 8",
+            "64 KiB writes of eight writers to random zones of four",
             "each at the write pointer of its zone",
-            host_managed::random_zone_write,
+            host_managed::random_write(),
         ),
         (
             "512 KiB writes of four writers",
             "each through a zone of its own, one at a time",
-            host_managed::four_streams,
+            host_managed::four_streams(),
         ),
         (
             "256 KiB reads of unwritten blocks, depth 8",
             "past the write pointers of four zones",
-            host_managed::read_past_pointer,
+            host_managed::read_beyond(),
         ),
     ];
-    for (metric, definition, measure) in measures {
-        let run = measure(&subject.drive, &subject.settings, subject.seed)?;
-        let rate = run.mib_per_s();
+    for (metric, definition, job) in measures {
+        let run = host_managed::measure(subject, job)?;
+        let rate = host_managed::mib_per_s(&run);
         rows.push(row(subject, metric, definition, "MiB/s", rate));
-        latencies(
-            subject,
-            metric,
-            |percent| run.percentile_ms(percent / 100.0),
-            rows,
-        );
+        let ms = |percent| host_managed::percentile_ms(&run, percent);
+        latencies(subject, metric, ms, rows);
     }
     Ok(())
 }
@@ -100,10 +90,15 @@ fn row(subject: &Subject, metric: &str, definition: &str, unit: &'static str, va
     row
 }
 
-/// Median and 99 % of the latencies of a run.
+/// Median, tail and longest of the latencies of a run.
 fn latencies(subject: &Subject, of: &str, ms: impl Fn(f64) -> f64, rows: &mut Vec<Row>) {
-    for percent in [50.0, 99.0] {
-        let metric = format!("{of}, p{percent}");
+    for (percent, name) in [
+        (50.0, "p50"),
+        (99.0, "p99"),
+        (99.9, "p99.9"),
+        (100.0, "longest"),
+    ] {
+        let metric = format!("{of}, {name}");
         let definition = "from submission to answer";
         rows.push(row(subject, &metric, definition, "ms", ms(percent)));
     }
@@ -192,18 +187,6 @@ fn scaled(subject: &Subject) -> (u64, Result<Session, BenchError>) {
     (scale, subject.scaled_session(scale))
 }
 
-fn rewritten(session: &Session) -> (u64, u64) {
-    let node = session
-        .describe
-        .translation
-        .expect("a drive with a persistent cache");
-    let counts = session.engine.stack.counts(node);
-    (
-        counts.counter(Counter::BandsRewritten),
-        counts.counter(Counter::BandRewriteNs),
-    )
-}
-
 /// Writes until the drive has to clean, and then as much again.
 fn writes_over_the_cliff(
     subject: &Subject,
@@ -213,19 +196,22 @@ fn writes_over_the_cliff(
 ) -> Result<(), BenchError> {
     let (scale, session) = scaled(subject);
     let mut session = session?;
-    let slice = 50;
+    // As many writes as say within 1 MiB where the cliff is.
+    let slice = ((1 << 20) / chunk).clamp(1, 50);
     let job = write_job(&session, range.0, chunk, slice);
-    let (mut before_s, mut before_bytes) = (0.0, 0);
+    let (mut before_s, mut measured_bytes, mut before_bytes) = (0.0, 0, 0);
     // A range smaller than the persistent cache, rewritten for ever, need not fill it.
     let bytes_max = 2 * session.device_bytes();
     while rewritten(&session).0 == 0 && before_bytes < bytes_max {
         let outcome = subject.run_one(&mut session, &job)?;
-        before_s += outcome.runtime.as_seconds();
         before_bytes += slice * chunk;
+        if rewritten(&session).0 == 0 || before_s == 0.0 {
+            (before_s, measured_bytes) = (before_s + outcome.runtime.as_seconds(), before_bytes);
+        }
     }
     let name = format!("{} random writes over {}", human_bytes(chunk), range.1);
     let on = format!(", queue depth 1, on 1/{scale} of the drive");
-    let rate = before_bytes as f64 / before_s / 1e6;
+    let rate = measured_bytes as f64 / before_s / 1e6;
     let definition = format!("bytes over time until cleaning begins{on}");
     rows.push(row(
         subject,
@@ -289,20 +275,7 @@ fn idle_drain(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> 
     while rewritten(&session).0 == 0 {
         subject.run_one(&mut session, &job)?;
     }
-    let step = Duration::from_ms(60_000);
-    let (mut silent, mut drained) = (Duration::ZERO, None);
-    let before = rewritten(&session).0;
-    let mut cleaned = before;
-    while silent.as_seconds() < (DRAIN_HOURS_MAX * 3600) as f64 {
-        session.idle(step);
-        silent = Duration(silent.0 + step.0);
-        let now = rewritten(&session).0;
-        if now == cleaned {
-            drained = (cleaned > before).then_some(silent);
-            break;
-        }
-        cleaned = now;
-    }
+    let drained = silence_until_clean(&mut session);
     if let Some(silent) = drained {
         let hours = silent.as_seconds() * scale as f64 / 3600.0;
         let definition = format!(

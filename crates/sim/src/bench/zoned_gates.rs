@@ -1,5 +1,6 @@
 //! What was published of disks with zones, beside the models.
 
+use super::host_managed::{mib_per_s, percentile_ms};
 use super::row::{Accepted, Measurement, Published, Role, calibrated, gate};
 use super::subject::{BenchError, Subject};
 use super::{host_aware, host_managed};
@@ -77,24 +78,24 @@ pub const HC620: Measurement = Measurement {
             ),
         ),
     ],
+    needs_traces: false,
     measure: hc620,
 };
 
 fn hc620(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
-    let (drive, settings, seed) = (&subject.drive, &subject.settings, subject.seed);
-    let written = host_managed::sequential_write(drive, settings, seed)?;
-    let unwritten = host_managed::read_past_pointer(drive, settings, seed)?;
-    let random = host_managed::random_zone_write(drive, settings, seed)?;
-    let streams = host_managed::four_streams(drive, settings, seed)?;
-    let (opened, error) = host_managed::open_past_limit(drive, settings, seed)?;
+    let written = host_managed::measure(subject, host_managed::sequential_write())?;
+    let unwritten = host_managed::measure(subject, host_managed::read_beyond())?;
+    let random = host_managed::measure(subject, host_managed::random_write())?;
+    let streams = host_managed::measure(subject, host_managed::four_streams())?;
+    let (opened, error) = host_managed::open_past_limit(subject)?;
     let refused = error == IoError::ZoneResources;
     Ok(vec![
-        Some(written.mib_per_s()),
-        Some(written.percentile_ms(0.5)),
-        Some(unwritten.mib_per_s()),
-        Some(unwritten.percentile_ms(0.5)),
-        Some(random.mib_per_s()),
-        Some(streams.mib_per_s()),
+        Some(mib_per_s(&written)),
+        Some(percentile_ms(&written, 50.0)),
+        Some(mib_per_s(&unwritten)),
+        Some(percentile_ms(&unwritten, 50.0)),
+        Some(mib_per_s(&random)),
+        Some(mib_per_s(&streams)),
         Some(if refused { f64::from(opened) } else { 0.0 }),
     ])
 }
@@ -206,6 +207,7 @@ pub const ST8000AS0022: Measurement = Measurement {
             (Role::Gate, IDLER),
         ),
     ],
+    needs_traces: false,
     measure: st8000as0022,
 };
 

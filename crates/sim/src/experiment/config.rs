@@ -291,7 +291,11 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     if let Some((name, text)) = READY_MADE.iter().find(|(name, _)| *name == name_or_path) {
         return Ok((format!("stacks/{name}.toml"), (*text).to_string()));
     }
-    if let Some((name, drive)) = library_drives().find(|(name, _)| *name == name_or_path) {
+    // Models are written in any letter case; only the library's own comes before a file of that name.
+    let is_file = std::path::Path::new(name_or_path).is_file();
+    let is_meant =
+        |name: &str| name == name_or_path || !is_file && name.eq_ignore_ascii_case(name_or_path);
+    if let Some((name, drive)) = library_drives().find(|(name, _)| is_meant(name)) {
         return Ok((
             format!("drives/{name}.toml"),
             stack_of_drive(name, &drive.model),

@@ -5,14 +5,26 @@ use imbrex_core::error::IoError;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::Duration;
 use imbrex_core::zone::{DESCRIPTOR_BYTES, ZoneCondition, ZoneDescriptor};
+use imbrex_sim::bench::Subject;
 use imbrex_sim::bench::host_managed::{
-    four_streams, open_past_limit, random_zone_write, read_past_pointer, sequential_write,
+    four_streams, measure, mib_per_s, open_past_limit, percentile_ms, random_write, read_beyond,
+    sequential_write,
 };
 use imbrex_sim::bench::zoned_host::{Step, Stream, ZonedDrive};
 use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
 
 const DRIVE: &str = "hc620-15tb";
 const SEED: u64 = 1;
+
+fn subject() -> Subject {
+    Subject {
+        drive: DRIVE.to_string(),
+        settings: Vec::new(),
+        seed: SEED,
+        quick: false,
+        traces: None,
+    }
+}
 
 /// A small host-managed device on the medium of a drive without zones.
 fn stack(node: &str) -> String {
@@ -44,10 +56,10 @@ fn the_15_tb_drive_has_the_zones_it_reports() {
 
 #[test]
 fn sequential_writes_run_at_the_rate_of_the_medium() {
-    let run = sequential_write(DRIVE, &[], SEED).unwrap();
-    let rate = run.mib_per_s();
+    let run = measure(&subject(), sequential_write()).unwrap();
+    let rate = mib_per_s(&run);
     assert!((236.0 * 0.95..236.0 * 1.05).contains(&rate), "V31: {rate}");
-    let median = run.percentile_ms(0.5);
+    let median = percentile_ms(&run, 50.0);
     assert!(
         (8.23 * 0.95..8.23 * 1.05).contains(&median),
         "V31: {median}"
@@ -56,10 +68,10 @@ fn sequential_writes_run_at_the_rate_of_the_medium() {
 
 #[test]
 fn reads_past_the_pointer_run_at_the_rate_of_the_interface() {
-    let run = read_past_pointer(DRIVE, &[], SEED).unwrap();
-    let rate = run.mib_per_s();
+    let run = measure(&subject(), read_beyond()).unwrap();
+    let rate = mib_per_s(&run);
     assert!((353.0 * 0.95..353.0 * 1.05).contains(&rate), "V33: {rate}");
-    let median = run.percentile_ms(0.5);
+    let median = percentile_ms(&run, 50.0);
     assert!(
         (5.67 * 0.95..5.67 * 1.05).contains(&median),
         "V33: {median}"
@@ -68,7 +80,7 @@ fn reads_past_the_pointer_run_at_the_rate_of_the_interface() {
 
 #[test]
 fn opening_past_the_limit_is_refused_with_the_sense_of_the_standard() {
-    let (open, error) = open_past_limit(DRIVE, &[], SEED).unwrap();
+    let (open, error) = open_past_limit(&subject()).unwrap();
     assert_eq!((open, error), (128, IoError::ZoneResources), "V39b");
     let sense = error.sense().unwrap();
     assert_eq!(sense.key, "DATA PROTECT");
@@ -77,9 +89,9 @@ fn opening_past_the_limit_is_refused_with_the_sense_of_the_standard() {
 
 #[test]
 fn several_zones_written_at_once_cost_seeks() {
-    let random = random_zone_write(DRIVE, &[], SEED).unwrap().mib_per_s();
-    let streams = four_streams(DRIVE, &[], SEED).unwrap().mib_per_s();
-    let one = sequential_write(DRIVE, &[], SEED).unwrap().mib_per_s();
+    let random = mib_per_s(&measure(&subject(), random_write()).unwrap());
+    let streams = mib_per_s(&measure(&subject(), four_streams()).unwrap());
+    let one = mib_per_s(&measure(&subject(), sequential_write()).unwrap());
     eprintln!("V38: {random:.0} MiB/s; V39: {streams:.0} MiB/s");
     assert!(
         random < streams && streams < one,
