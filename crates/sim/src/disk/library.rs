@@ -250,7 +250,7 @@ mod tests {
             (
                 "heads = 2",
                 "heads = 0",
-                "platters.heads must be more than 0",
+                "platters.heads = 0; accepted: 1 to 1024",
             ),
             (
                 "heads = 2",

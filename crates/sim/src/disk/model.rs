@@ -312,7 +312,7 @@ impl DriveModel {
             .as_ref()
             .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
         if let Some(cache) = &self.cache {
-            positive("cache.write_segments", u64::from(cache.write_segments))?;
+            within("cache.write_segments", u64::from(cache.write_segments), SEGMENTS_MAX)?;
             positive("cache.write_buffer", cache.write_buffer.0)?;
         }
         if let Some(shingles) = &self.shingles
@@ -339,8 +339,8 @@ impl PlatterModel {
     }
 
     fn check(&self, sector: u64) -> Result<(), String> {
-        positive("platters.rpm", self.rpm)?;
-        positive("platters.heads", self.heads)?;
+        within("platters.rpm", self.rpm, RPM_MAX)?;
+        within("platters.heads", self.heads, HEADS_MAX)?;
         if let Some(rates) = &self.head_rates {
             self.check_head_rates(rates)?;
         }
@@ -382,6 +382,9 @@ impl PlatterModel {
         for row in table {
             let [first, last, sectors, _, _, spares] = *row;
             let wrong = |what: &str| Err(format!("platters.zone_table, row {row:?}: {what}"));
+            if row.iter().any(|number| *number > ZONE_TABLE_MAX) {
+                return wrong(&format!("accepted: numbers up to {ZONE_TABLE_MAX}"));
+            }
             if first < from || last < first {
                 return wrong("cylinders do not ascend");
             }
@@ -446,6 +449,19 @@ impl SolidStateModel {
         positive("solid_state.channels", u64::from(self.channels))?;
         positive("solid_state.read_iops", self.read_iops)?;
         positive("solid_state.write_iops", self.write_iops)
+    }
+}
+
+/// Far beyond any disk, and small enough for the arithmetic of tracks and angles.
+const RPM_MAX: u64 = 1_000_000;
+const HEADS_MAX: u64 = 1_024;
+const SEGMENTS_MAX: u64 = 1 << 16;
+const ZONE_TABLE_MAX: u64 = 1 << 24;
+
+fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
+    match (1..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(format!("{field} = {value}; accepted: 1 to {most}")),
     }
 }
 

@@ -359,7 +359,10 @@ impl Job {
         for direction in Direction::ALL.into_iter().filter(|d| self.mix.has(*d)) {
             let sizes = &self.block_sizes[direction as usize];
             if sizes.min() == 0 || sizes.max() > REQUEST_BYTES_MAX || sizes.max() < sizes.min() {
-                let value = format!("{sizes:?}");
+                let value = match (sizes.min(), sizes.max()) {
+                    (shortest, longest) if shortest == longest => longest.to_string(),
+                    (shortest, longest) => format!("{shortest}-{longest}"),
+                };
                 return wrong("bs", value, format!("1 to {REQUEST_BYTES_MAX} bytes"));
             }
         }
@@ -448,6 +451,10 @@ impl Job {
                 .filter_map(|clone| self.region(clone, device_bytes))
                 .map(|(_, length)| length)
                 .min();
+            if stride.skip_bytes > device_bytes {
+                let accepted = format!("at most the size of the device, {device_bytes}");
+                return wrong("zoneskip", stride.skip_bytes.to_string(), accepted);
+            }
             if shortest.is_some_and(|length| length < stride.range_bytes) {
                 let accepted = "at most the size of the region".into();
                 return wrong("zonerange", stride.range_bytes.to_string(), accepted);

@@ -54,7 +54,7 @@ impl SmallWrites {
             entries,
             entries_are_limit: true,
             appended_bytes: before.iter().map(|entry| entry.bytes).sum(),
-            band_bytes: band_bytes(&log.entries, entries, cleans),
+            band_bytes: band_bytes(log, entries, cleans)?,
             clean_s: stalled_ns.saturating_sub(usual_ns) as f64 / 1e9,
             cleans,
         })
@@ -69,17 +69,26 @@ fn median_ns<'a>(entries: impl Iterator<Item = &'a LogEntry>) -> u64 {
 
 /// The size of bands with which a drive that cleans the band of its oldest entry would have cleaned as
 /// often as this one did: larger bands give more entries back at a time.
-fn band_bytes(writes: &[LogEntry], entries: u64, cleans: usize) -> u64 {
+fn band_bytes(log: &Log, entries: u64, cleans: usize) -> Result<u64, FitError> {
+    let writes = &log.entries;
     let [mut low, mut high] = BAND_BYTES;
+    let cleans_with = |bytes: u64| cleaning_writes(writes, entries, bytes).len();
+    if cleans_with(low) < cleans || cleans_with(high) > cleans {
+        let reason = format!(
+            "{cleans} cleans fit no size of bands from {low} to {high} bytes; accepted: random writes \
+             from an empty persistent cache"
+        );
+        return Err(FitError::log(&log.path, reason));
+    }
     while high - low > low / 200 {
         // The middle of the ratio, as the number of cleans falls with the ratio.
         let middle = ((low as f64 * high as f64).sqrt()) as u64;
-        match cleaning_writes(writes, entries, middle).len() > cleans {
+        match cleans_with(middle) > cleans {
             true => low = middle,
             false => high = middle,
         }
     }
-    high
+    Ok(high)
 }
 
 /// The writes at which a drive with `entries` entries and bands of `band_bytes` cleans.

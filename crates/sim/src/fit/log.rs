@@ -76,6 +76,11 @@ impl Log {
             path: path.to_string(),
             entries,
         };
+        // Some versions of fio write the priority, 0 or 1, where the offset would be.
+        if !log.entries.is_empty() && log.entries.iter().all(|entry| entry.offset < 2) {
+            let reason = "no line has an offset; accepted: a log that fio wrote with log_offset=1";
+            return Err(FitError::log(path, reason));
+        }
         if log.entries.len() < ENTRIES_MIN {
             let reason = format!(
                 "{} requests are too few; accepted: {ENTRIES_MIN} or more, each with its offset \
@@ -130,9 +135,10 @@ fn entry_of(line: &str) -> Option<Option<LogEntry>> {
     let _time_ms: u64 = fields.next()?.parse().ok()?;
     let latency_ns = fields.next()?.parse().ok()?;
     let direction: u8 = fields.next()?.parse().ok()?;
-    let bytes = fields.next()?.parse().ok()?;
-    // Without log_offset=1 the next field is the priority, which is written 0x0000.
-    let offset = fields.next()?.parse().ok()?;
+    let bytes: u64 = fields.next()?.parse().ok()?;
+    // Without log_offset=1 the next field is the priority, which newer versions write 0x0000.
+    let offset: u64 = fields.next()?.parse().ok()?;
+    offset.checked_add(bytes)?;
     Some(match direction {
         0 | 1 => Some(LogEntry {
             latency_ns,
@@ -166,6 +172,13 @@ mod tests {
             assert_eq!(log.entries.len(), 400);
             assert_eq!(log.role().unwrap(), role);
         }
+        let without_offsets = lines(|i| format!("1, 5000000, 1, 8192, {}", i % 2));
+        let error = Log::parse("x.log", &without_offsets)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("no line has an offset"), "{error}");
+        let beyond = lines(|i| format!("1, 5000000, 1, 8192, {}", u64::MAX - i));
+        assert!(Log::parse("x.log", &beyond).is_err());
         let sequential: String = (0..400)
             .map(|i| format!("1, 5, 1, 4096, {}\n", i * 4096))
             .collect();

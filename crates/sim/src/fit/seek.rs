@@ -86,8 +86,13 @@ impl SeekFit {
             .entries
             .iter()
             .map(|entry| entry.offset + entry.bytes)
-            .max();
-        let capacity = capacity_bytes.or(end).unwrap_or(1) as f64;
+            .max()
+            .unwrap_or(1);
+        if let Some(capacity) = capacity_bytes.filter(|capacity| *capacity < end) {
+            let reason = format!("reads go to byte {end}, beyond a capacity of {capacity}");
+            return Err(FitError::log(&log.path, reason));
+        }
+        let capacity = capacity_bytes.unwrap_or(end) as f64;
         let bins = bins_of(log, capacity);
         if bins.len() < BINS / 2 {
             let reason = format!(
@@ -98,7 +103,11 @@ impl SeekFit {
             );
             return Err(FitError::log(&log.path, reason));
         }
-        let revolution_ms = revolution_ms(&bins);
+        let revolution_ms = revolution_ms(&bins).ok_or_else(|| {
+            let reason = "too few reads of one distance to tell a revolution; accepted: a few thousand \
+                          reads over the whole drive";
+            FitError::log(&log.path, reason)
+        })?;
         let points: Vec<(f64, f64, f64)> = bins
             .iter()
             .map(|bin| {
@@ -171,7 +180,7 @@ fn bins_of(log: &Log, capacity: f64) -> Vec<Bin> {
 
 /// In one bin only the angle differs, evenly over one revolution: the standard deviation of that is a
 /// revolution over the root of 12. The median over the bins.
-fn revolution_ms(bins: &[Bin]) -> f64 {
+fn revolution_ms(bins: &[Bin]) -> Option<f64> {
     let mut found: Vec<f64> = bins
         .iter()
         .filter(|bin| bin.latencies_ms.len() >= 2 * READS_MIN)
@@ -187,7 +196,7 @@ fn revolution_ms(bins: &[Bin]) -> f64 {
         })
         .collect();
     found.sort_by(f64::total_cmp);
-    found.get(found.len() / 2).copied().unwrap_or(0.0)
+    found.get(found.len() / 2).copied()
 }
 
 /// The three coefficients for a knee, and the weighted root mean squared error; `None` for a curve

@@ -9,12 +9,14 @@ impl Fitted {
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         if let Some(seek) = &self.seek {
-            let rpm = seek.rpm.unwrap_or(60_000.0 / seek.revolution_ms);
-            let _ = writeln!(
-                text,
-                "[platters]\nrpm = {rpm:.0} # fitted: a revolution takes {:.3} ms",
-                seek.revolution_ms
-            );
+            let revolution = format!("a revolution takes {:.3} ms", seek.revolution_ms);
+            let _ = match seek.rpm {
+                Some(rpm) => writeln!(text, "[platters]\nrpm = {rpm:.0} # fitted: {revolution}"),
+                None => writeln!(
+                    text,
+                    "# rpm is not known: {revolution}, which no disk is sold with"
+                ),
+            };
             let points: Vec<String> = seek
                 .table()
                 .iter()
