@@ -194,10 +194,12 @@ fn paced_completions_come_when_they_are_due() {
         })
         .collect();
     assert_eq!(latencies.len(), 200);
-    // The machine may be busy with other tests, so only the best of them says what is possible.
+    // The machine may be busy with other tests, so only the best of them says what is possible. A
+    // delay begins with the turn of the engine that takes the request, which begins a little before
+    // the request is there.
     let best = *latencies.iter().min().expect("latencies");
     assert!(
-        (delay_ns..delay_ns + 150_000).contains(&best),
+        (delay_ns - 50_000..delay_ns + 150_000).contains(&best),
         "the best took {best} ns"
     );
 }

@@ -312,7 +312,11 @@ impl DriveModel {
             .as_ref()
             .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
         if let Some(cache) = &self.cache {
-            within("cache.write_segments", u64::from(cache.write_segments), SEGMENTS_MAX)?;
+            within(
+                "cache.write_segments",
+                u64::from(cache.write_segments),
+                SEGMENTS_MAX,
+            )?;
             positive("cache.write_buffer", cache.write_buffer.0)?;
         }
         if let Some(shingles) = &self.shingles

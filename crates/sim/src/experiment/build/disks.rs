@@ -112,8 +112,8 @@ impl Plan {
 
     /// True when the device is to be smaller than a drive that no layer makes smaller.
     fn ends_before(&self, drive: &Drive) -> bool {
-        let blocks = self.backing_blocks();
-        drive.model.media != MediaModel::Shingled
-            && blocks < drive.model.user_blocks(self.options.scale)
+        self.translation.is_none()
+            && drive.model.media != MediaModel::Shingled
+            && self.backing_blocks() < drive.model.user_blocks(self.options.scale)
     }
 }
