@@ -232,9 +232,10 @@ impl Cache {
         let blocks = self.jobs.get(id).extent.blocks;
         self.jobs.get_mut(id).buffer = ctx.allocate(blocks);
         let issued = self.issue_flash_runs(id, Operation::Read, Flag::HoldsData, ctx);
+        let awaited = self.durable.is_some() && self.await_durable_copy(id, ctx);
         let job = self.jobs.get_mut(id);
-        job.outstanding = issued;
-        job.ready = issued == 0;
+        job.outstanding = issued + u32::from(awaited);
+        job.ready = job.outstanding == 0;
         let early = ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush);
         if early && self.durable.is_none() {
             self.free_slots_early(id, ctx);

@@ -12,6 +12,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
@@ -186,12 +187,29 @@ impl Rig {
     /// # Errors
     /// The first mistake.
     pub fn look_at_everything(&mut self, engine: &mut Engine) -> Result<(), String> {
+        self.look_beside(engine, &BTreeSet::new())
+    }
+
+    /// The same, but some blocks may be unreadable.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn look_beside(
+        &mut self,
+        engine: &mut Engine,
+        unreadable: &BTreeSet<u64>,
+    ) -> Result<(), String> {
         let blocks = engine.stack.geometry().blocks.0;
         let mut clock = self.clock();
         for lba in 0..blocks {
             let mut look = Look::new(lba);
             engine.run(&mut clock, &mut look, &mut |_, _| {});
-            let data = look.seen.ok_or(format!("block {lba} cannot be read"))?;
+            let Some(data) = look.seen else {
+                match unreadable.contains(&lba) {
+                    true => continue,
+                    false => return Err(format!("block {lba} cannot be read")),
+                }
+            };
             let version = version_of(&data, lba)?;
             let history = self.oracle.blocks.entry(lba).or_default();
             let allowed = &history.versions[history.gone..];

@@ -36,6 +36,8 @@ pub struct Platter {
     pub dead: bool,
     /// Reads of these blocks fail.
     pub unreadable: Vec<u64>,
+    /// A write that fails leaves its blocks unreadable until they are written again.
+    pub failure_spoils: bool,
     /// The numbers of the writes and flushes that fail.
     failing: Range<u64>,
     /// Writes and flushes so far, failed ones too.
@@ -153,6 +155,13 @@ impl Disk for ByteDisk {
         let changes = !matches!(op.operation, Operation::Read);
         let fails = changes && platter.failing.contains(&platter.changes);
         platter.changes += u64::from(changes);
+        if platter.failure_spoils && changes {
+            let written = op.extent.start.0..op.extent.end().0;
+            platter.unreadable.retain(|at| !written.contains(at));
+            if fails {
+                platter.unreadable.extend(written);
+            }
+        }
         match op.operation {
             Operation::Write { .. } | Operation::Zero { .. } if !fails => {
                 platter.writes += 1;

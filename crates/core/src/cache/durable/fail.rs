@@ -37,6 +37,9 @@ impl Cache {
             self.jobs.get_mut(id).error.get_or_insert(error);
             match self.jobs.get(id).kind {
                 JobKind::FlashWrite => self.end_write(id, ctx),
+                JobKind::Destage if self.jobs.get(id).outstanding > 0 => {
+                    self.copy_durable(id, ctx);
+                }
                 JobKind::Destage => self.destage_done(id, ctx),
                 JobKind::Flush => self.flush_part_done(id, ctx),
                 _ => self.below_done(id, ctx),

@@ -9,7 +9,9 @@
 //!   written, a forced write when it is flushed.
 //! * A slot whose block went elsewhere waits in a quarantine until the record that says so is
 //!   durable.
-//! * A destage writes below, then flushes the backing, and only then frees the blocks, by a record.
+//! * A destage makes its blocks durable in flash, for a write below that fails may take what was
+//!   there away; then it writes below, then flushes the backing, and only then frees the blocks, by a
+//!   record.
 //! * Before the first block of a region may become dirty, the region's bit in the
 //!   [write-intent page](intent) below is durable.
 //!
@@ -119,7 +121,7 @@ pub(super) struct Durable {
     written: Lsn,
     /// Jobs that end when a record is written.
     after_written: LsnQueue<u32>,
-    /// Jobs that end when a flush of the journal is done.
+    /// Jobs that end or go on when a flush of the journal is done.
     after_flushed: VecDeque<(FlushTicket, u32)>,
     /// Jobs that go on when a flush of the backing is done.
     after_backing: VecDeque<(BackingTicket, u32)>,

@@ -2,6 +2,7 @@
 
 use super::{BackingTicket, Cache, codec};
 use crate::buffer::BufferSlice;
+use crate::cache::entries::Flag;
 use crate::cache::jobs::{Event, JobKind};
 use crate::durability::Lsn;
 use crate::extent::Extent;
@@ -57,6 +58,36 @@ impl Cache {
             && !matches!(event, Event::Slotted | Event::Written)
         {
             durable.batch.urgent = true;
+        }
+    }
+
+    /// A destage begins: true when it has to wait for a flush of the journal too, because a power
+    /// cut could still take the copies in flash away.
+    ///
+    /// A write below that fails leaves its blocks old, new or unreadable. What was durable there is
+    /// gone then, so what takes its place must be durable before.
+    pub(in crate::cache) fn await_durable_copy(&mut self, id: u32, ctx: &mut Context<'_>) -> bool {
+        let durable = self.durable.as_deref().expect("a durable cache");
+        let durable_before = durable.journal.durable_before();
+        let is_unsure = |entry: &u32| {
+            let entry = self.entries.get(*entry);
+            entry.is(Flag::HoldsData) && !durable.table.is_durable(entry.slot, durable_before)
+        };
+        let unsure = self.jobs.get(id).entries.iter().any(is_unsure);
+        if unsure {
+            let durable = self.durable();
+            let ticket = durable.flush_journal(ctx);
+            durable.after_flushed.push_back((ticket, id));
+        }
+        unsure
+    }
+
+    /// The copies in flash of a destage are durable, or never will be.
+    pub(super) fn copy_durable(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let job = self.jobs.get_mut(id);
+        job.outstanding -= 1;
+        if job.outstanding == 0 {
+            self.job_done(id, ctx);
         }
     }
 

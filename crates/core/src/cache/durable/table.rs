@@ -41,9 +41,9 @@ pub(super) struct SlotTable {
     owners: Vec<u64>,
     /// By slot: the checksum of what it holds, dirty or clean.
     checksums: Vec<u32>,
-    /// By slot: the first place before which the record that last took its block away is durable; 0
-    /// when there was none.
-    free_from: Vec<Lsn>,
+    /// By slot: the first place before which the record that last gave it a block or took one away is
+    /// durable; 0 when there was none.
+    settled_from: Vec<Lsn>,
     /// The slot of each mapped block.
     slots: HashMap<u64, u32, BuildHasherDefault<AddressHasher>>,
     /// Slots that are free once the record that freed them is durable.
@@ -57,7 +57,7 @@ impl SlotTable {
         SlotTable {
             owners: vec![NOBODY; slots as usize],
             checksums: vec![0; slots as usize],
-            free_from: vec![Lsn(0); slots as usize],
+            settled_from: vec![Lsn(0); slots as usize],
             slots: HashMap::with_capacity_and_hasher(slots as usize, BuildHasherDefault::default()),
             quarantine: LsnQueue::default(),
             last_quarantined: Lsn(0),
@@ -104,9 +104,10 @@ impl SlotTable {
         );
         self.owners[slot as usize] = lba;
         self.checksums[slot as usize] = checksum;
+        self.settled_from[slot as usize] = Lsn(place.0 + 1);
         let old = self.slots.insert(lba, slot)?;
         self.owners[old as usize] = NOBODY;
-        self.free_from[old as usize] = Lsn(place.0 + 1);
+        self.settled_from[old as usize] = Lsn(place.0 + 1);
         Some(old)
     }
 
@@ -114,21 +115,27 @@ impl SlotTable {
     pub fn unmap(&mut self, slot: u32, place: Lsn) -> Lba {
         let lba = self.owner(slot).expect("a mapped slot");
         self.owners[slot as usize] = NOBODY;
-        self.free_from[slot as usize] = Lsn(place.0 + 1);
+        self.settled_from[slot as usize] = Lsn(place.0 + 1);
         self.slots.remove(&lba.0);
         lba
     }
 
-    /// The planted bugs: the slot may be used again at once.
+    /// True when what a slot holds survives a power cut, or what has superseded it does.
+    pub fn is_durable(&self, slot: u32, durable_before: Lsn) -> bool {
+        self.settled_from[slot as usize] <= durable_before
+    }
+
+    /// What the slot's last record said is durable; or a planted bug has the slot used again too
+    /// early.
     pub fn forget_place(&mut self, slot: u32) {
-        self.free_from[slot as usize] = Lsn(0);
+        self.settled_from[slot as usize] = Lsn(0);
     }
 
     /// Nobody uses a slot any more. True when it is free; else it will be, once every record
     /// before some place is durable.
     pub fn give_back(&mut self, slot: u32, durable_before: Lsn) -> bool {
         assert!(!self.is_mapped(slot), "the mapped slot {slot} was given up");
-        let place = self.free_from[slot as usize];
+        let place = self.settled_from[slot as usize];
         if place <= durable_before {
             return true;
         }

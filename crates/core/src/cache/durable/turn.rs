@@ -198,6 +198,7 @@ impl Cache {
         match self.jobs.get(id).kind {
             JobKind::FlashWrite => self.end_write(id, ctx),
             JobKind::BackingWrite => self.below_done(id, ctx),
+            JobKind::Destage => self.copy_durable(id, ctx),
             _ => self.flush_part_done(id, ctx),
         }
     }
