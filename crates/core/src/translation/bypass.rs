@@ -137,7 +137,7 @@ impl PersistentCache {
             zones.advance(band, u64::from(end));
         }
         self.bypassing.push(band);
-        self.writes_in_flight += 1;
+        self.begin_write(extent.blocks);
         ctx.count(Counter::BypassedBlocks, extent.blocks.0);
         ctx.count(Counter::BandBlocksWritten, extent.blocks.0);
         let home = self.layout.home(band, offset, extent.blocks.0);

@@ -487,7 +487,7 @@ impl Layer for PersistentCache {
                 position,
                 supersedes,
             } => {
-                self.writes_in_flight -= 1;
+                self.end_write(extent.blocks);
                 if result.is_err() {
                     self.lose(extent);
                 }
@@ -504,7 +504,7 @@ impl Layer for PersistentCache {
                 extent,
                 supersedes,
             } => {
-                self.writes_in_flight -= 1;
+                self.end_write(extent.blocks);
                 let band = self.bands.band_of(extent.start);
                 remove_one(&mut self.bypassing, band);
                 if result.is_err() {

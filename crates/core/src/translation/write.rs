@@ -85,7 +85,8 @@ impl PersistentCache {
                 return true;
             }
             if let Some(error) = self.durable.as_ref().and_then(|durable| durable.failure()) {
-                self.jobs[job as usize].result = Err(error);
+                // A part that has failed says more.
+                self.jobs[job as usize].result = entry.result.and(Err(error));
                 return true;
             }
             // The rewrite waits for the writes in flight, so no further one may begin.
@@ -267,7 +268,7 @@ impl PersistentCache {
             self.keep_slot_sums(position, buffer, ctx);
         }
         let slots = self.log_extent(position, extent.blocks.0);
-        self.writes_in_flight += 1;
+        self.begin_write(extent.blocks);
         let part = Part::Log {
             job,
             extent,

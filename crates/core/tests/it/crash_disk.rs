@@ -3,6 +3,7 @@
 
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::rng::Rng;
@@ -88,6 +89,8 @@ pub struct Shared {
     pending: Vec<Write>,
     /// Operations until the power is cut.
     pub operations_left: u64,
+    /// Writes from this block on fail and leave everything as it was.
+    pub fails_from: u64,
 }
 
 impl Shared {
@@ -134,6 +137,7 @@ struct InFlight {
     finish: Instant,
     serial: u64,
     op: DiskOp,
+    fails: bool,
     executed: bool,
     /// Of a flush: the writes that it covers.
     covers: Vec<u64>,
@@ -157,6 +161,7 @@ impl CrashDisk {
                 durable: medium.clone(),
                 pending: Vec::new(),
                 operations_left: operations,
+                fails_from: u64::MAX,
             })),
             rng: Rng::new(seed, 77),
             queue: Vec::new(),
@@ -206,7 +211,9 @@ impl Disk for CrashDisk {
         self.shared.borrow_mut().operations_left = left - 1;
         self.serial += 1;
         let serial = self.serial;
-        let executed = self.rng.below(2) == 0;
+        let writes = matches!(op.operation, Operation::Write { .. });
+        let fails = writes && op.extent.start.0 >= self.shared.borrow().fails_from;
+        let executed = !fails && self.rng.below(2) == 0;
         if executed {
             self.execute(serial, &op, buffers);
         }
@@ -218,6 +225,7 @@ impl Disk for CrashDisk {
             finish: Instant(now.0 + self.rng.below(1_000)),
             serial,
             op,
+            fails,
             executed,
             covers,
         });
@@ -228,6 +236,12 @@ impl Disk for CrashDisk {
         let due = due.filter(|(_, in_flight)| in_flight.finish <= now);
         let index = due.min_by_key(|(_, it)| (it.finish, it.serial))?.0;
         let done = self.queue.remove(index);
+        if done.fails {
+            return Some(DiskCompletion {
+                id: done.op.id,
+                result: Err(IoError::NoSpace),
+            });
+        }
         if !done.executed {
             self.execute(done.serial, &done.op, buffers);
         }

@@ -32,6 +32,7 @@ mod persistent_cache;
 mod persistent_cache_blocking;
 mod persistent_cache_crash;
 mod persistent_cache_idle;
+mod persistent_cache_lost;
 mod persistent_cache_stretches;
 mod recovery_reads;
 mod translation_damage;

@@ -1,7 +1,7 @@
 //! What the journal says, and what waits for it: answers, flushes, room in the log.
 
 use super::records::Entry;
-use super::{Durable, LOST_BLOCKS_MAX, Stage};
+use super::{Durable, LOST_BLOCKS_TAKEN, Stage};
 use crate::durability::{DataRef, FlushTicket, JournalEvent, LayerKind, Lsn};
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -10,6 +10,7 @@ use crate::lifecycle::{OpenError, Start, Uuid};
 use crate::operation::{Completion, Operation};
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::PersistentCache;
+use crate::units::BlockCount;
 use alloc::vec::Vec;
 
 /// Records that a rewrite and the writing of a table may still append, beside those of writes.
@@ -84,7 +85,9 @@ impl PersistentCache {
                 Err(error) => ctx.opened(Err(error)),
             },
             JournalEvent::Opened => {
+                let lost = self.lost_blocks();
                 self.durable().stage = Stage::Running;
+                self.durable().lost_since = lost;
                 let position = self.log.superseded_before();
                 self.log.release(position);
                 ctx.opened(Ok(()));
@@ -97,8 +100,9 @@ impl PersistentCache {
             }
             JournalEvent::Flushed { ticket, .. } => self.flushed(ticket, ctx),
             JournalEvent::Checkpointed { .. } => {
-                let release = self.durable().checkpoint_release;
-                self.log.release(release);
+                let durable = self.durable.as_mut().expect("a durable translation");
+                durable.lost_since -= durable.checkpoint_forgets;
+                self.log.release(durable.checkpoint_release);
             }
             JournalEvent::Closed => ctx.closed(Ok(())),
             JournalEvent::Failed(error) => self.journal_failed(error, ctx),
@@ -243,20 +247,54 @@ impl PersistentCache {
         };
         let journal = &durable.journal;
         let due = u64::from(self.writes_in_flight) + RECORDS_IN_RESERVE;
-        journal.wants_checkpoint() || !journal.has_room() || journal.room() <= due
+        let no_room = journal.wants_checkpoint() || !journal.has_room() || journal.room() <= due;
+        no_room || self.may_lose_too_much(durable)
+    }
+
+    /// True when so much is lost, or would be if all writes in flight failed, that another write
+    /// waits: for the end of those, or for a checkpoint that forgets what was lost and is there
+    /// again.
+    fn may_lose_too_much(&self, durable: &Durable) -> bool {
+        durable.lost_since + durable.in_flight_blocks > LOST_BLOCKS_TAKEN
+            && (self.writes_in_flight > 0 || durable.lost_since > self.lost_blocks())
+    }
+
+    pub(super) fn lost_blocks(&self) -> u64 {
+        self.lost.ranges().map(|range| range.blocks.0).sum()
+    }
+
+    /// A write of so many blocks begins.
+    pub(in crate::translation) fn begin_write(&mut self, blocks: BlockCount) {
+        self.writes_in_flight += 1;
+        if let Some(durable) = &mut self.durable {
+            durable.in_flight_blocks += blocks.0;
+        }
+    }
+
+    /// A write of so many blocks has ended, well or not.
+    pub(in crate::translation) fn end_write(&mut self, blocks: BlockCount) {
+        self.writes_in_flight -= 1;
+        if let Some(durable) = &mut self.durable {
+            durable.in_flight_blocks -= blocks.0;
+        }
     }
 
     /// Begins a checkpoint if one is due and no write is in flight.
     pub(in crate::translation) fn checkpoint_when_due(&mut self, ctx: &mut Context<'_>) {
-        let due = self
-            .durable
-            .as_ref()
-            .is_some_and(|durable| durable.journal.wants_checkpoint());
-        if due && self.writes_in_flight == 0 && self.durable().failure().is_none() {
+        if self.writes_in_flight > 0 {
+            return;
+        }
+        let due = self.durable.as_ref().is_some_and(|durable| {
+            let forgets = self.may_lose_too_much(durable) && !durable.journal.is_checkpointing();
+            (durable.journal.wants_checkpoint() || forgets) && durable.is_running()
+        });
+        if due {
             let release = self.log.superseded_before();
             let checkpoint = self.encode_checkpoint();
+            let lost = self.lost_blocks();
             let durable = self.durable();
             durable.checkpoint_release = release;
+            durable.checkpoint_forgets = durable.lost_since - lost;
             durable.journal.checkpoint(checkpoint, ctx);
         }
     }
@@ -264,9 +302,11 @@ impl PersistentCache {
     /// Says that the write of `extent` failed.
     pub(super) fn record_lost(&mut self, extent: Extent, ctx: &mut Context<'_>) {
         self.record(&Entry::Lost(extent), None, ctx);
-        let lost: u64 = self.lost.ranges().map(|range| range.blocks.0).sum();
-        if lost > LOST_BLOCKS_MAX - super::DATA_BLOCKS_MAX {
-            self.durable().failed.get_or_insert(IoError::Medium);
+        let lost = self.lost_blocks();
+        let durable = self.durable();
+        durable.lost_since += extent.blocks.0;
+        if lost > LOST_BLOCKS_TAKEN {
+            durable.failed.get_or_insert(IoError::Medium);
         }
     }
 }

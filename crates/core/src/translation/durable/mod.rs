@@ -53,8 +53,12 @@ use verify::Unverified;
 
 /// Ranges in the set of zeroed blocks beyond which a zero is served by appending zeroes to the log.
 const ZEROED_RANGES_MAX: usize = 4096;
-/// Blocks whose write has failed beyond which the translation takes no more writes.
+/// Blocks that may be lost at once, those of writes that may yet fail among them; also the ranges
+/// of lost blocks that a checkpoint has room for.
 const LOST_BLOCKS_MAX: u64 = 4096;
+/// Blocks whose write has failed beyond which the translation takes no more writes: one more may
+/// fail then.
+const LOST_BLOCKS_TAKEN: u64 = LOST_BLOCKS_MAX - DATA_BLOCKS_MAX;
 /// Bands that the bypass fills at once.
 const OPEN_BANDS_MAX: usize = 8;
 /// Longest run of data that one record speaks of.
@@ -106,6 +110,14 @@ pub(super) struct Durable {
     unflushed_blocks: u64,
     unflushed_blocks_max: u64,
 
+    /// Blocks of the writes in flight, each of which may be lost.
+    in_flight_blocks: u64,
+    /// Blocks that are lost by the newest checkpoint or by any record since: a power cut may undo
+    /// the writes that have taken their place.
+    lost_since: u64,
+    /// How much less that is when the checkpoint in flight is done.
+    checkpoint_forgets: u64,
+
     /// The place of the newest record.
     last_record: Lsn,
     /// The newest zero.
@@ -149,6 +161,9 @@ impl Durable {
             room_flush: None,
             unflushed_blocks: 0,
             unflushed_blocks_max: durability.unflushed_blocks_max,
+            in_flight_blocks: 0,
+            lost_since: 0,
+            checkpoint_forgets: 0,
             last_record: Lsn(0),
             zeroed_at: None,
             home_at: None,

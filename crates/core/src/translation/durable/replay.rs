@@ -5,6 +5,7 @@ use super::bypass::append_sums;
 use super::log_replay::LogReplay;
 use super::records::Entry;
 use crate::durability::{Recovery, Replayed};
+use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::OpenError;
@@ -39,11 +40,16 @@ impl PersistentCache {
         for extent in gone {
             self.lost.insert(extent);
         }
-        let lost: u64 = self.lost.ranges().map(|range| range.blocks.0).sum();
-        match lost > LOST_BLOCKS_MAX {
-            true => Err(damaged("more blocks are lost than writes can have failed")),
-            false => Ok(()),
+        // The places of checkpoints are as large as so many ranges need.
+        let ranges = self.lost.len() as u64;
+        if ranges > LOST_BLOCKS_MAX {
+            return Err(damaged("more blocks are lost than writes can have failed"));
         }
+        // Another failed write must fit, and writes that split the ranges: else there are none.
+        if self.lost_blocks() > LOST_BLOCKS_MAX || ranges > LOST_BLOCKS_MAX / 2 {
+            self.durable().failed = Some(IoError::Medium);
+        }
+        Ok(())
     }
 
     fn replay(
