@@ -111,10 +111,9 @@ fn scaled(value: &str, factor: f64) -> Option<String> {
         return Some(format!("\"{} B\"", blocks * BLOCK_BYTES));
     }
     if let Ok(count) = value.parse::<u64>() {
-        let by_one = if factor < 1.0 {
-            count.checked_sub(1)?
-        } else {
-            count + 1
+        let by_one = match factor < 1.0 {
+            true => count.saturating_sub(1),
+            false => count + 1,
         };
         // A tenth of a small number is less than one.
         let moved = times(count);
@@ -295,6 +294,10 @@ mod tests {
             Some("\"660000000 B/s\"")
         );
         assert_eq!(scaled("8", 0.9).as_deref(), Some("7"));
+        for (count, less, more) in [("0", "0", "1"), ("1", "0", "2"), ("4", "3", "5")] {
+            assert_eq!(scaled(count, 0.9).as_deref(), Some(less));
+            assert_eq!(scaled(count, 1.1).as_deref(), Some(more));
+        }
         assert_eq!(
             scaled("0.15", 1.1).map(|v| v[..5].to_string()).as_deref(),
             Some("0.165")
