@@ -29,7 +29,8 @@ pub struct Areas {
 /// |------- tracks that do not overlap -| tracks that overlap ------------------
 /// ```
 ///
-/// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one track, or what the journal and the tables of checksums need.
+/// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one
+/// track, or what the journal and the tables of checksums need.
 ///
 /// With a `merge_buffer` that does not hold the longest band the scratch band has two places, each
 /// with its guard: one is written while the other holds the only copy of some tracks.

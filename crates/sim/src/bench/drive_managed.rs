@@ -80,7 +80,8 @@ pub(super) fn rewritten(session: &Session) -> (u64, u64) {
 pub(super) fn silence_until_clean(session: &mut Session) -> Option<Duration> {
     /// How exactly that is told.
     const STEP: Duration = Duration::from_ms(1_000);
-    /// Silence after which nothing more is to be expected: far beyond any `idle_after`.
+    /// Silence after which nothing more is to be expected: far beyond the `idle_after` of every drive
+    /// of the library. One that waits longer counts as one that does not clean.
     const QUIET_STEPS: u32 = 60;
     let begun = session.now();
     let (before, mut cleaned, mut last) = (rewritten(session).0, rewritten(session).0, begun);
@@ -236,14 +237,14 @@ pub fn full_flush_s(subject: &Subject, depth: u32) -> Result<Option<f64>, BenchE
     let mut session = subject.scaled_session(SCALE)?;
     let mut job = Job::simple("writes", Direction::Write, true, 8192);
     job.iodepth = depth;
-    job.rand_seed = Some(subject.seed);
+    job.rand_seed = Some(Rng::new(subject.seed, 0).next_u64());
     // More than the drive has entries, and flushes that fill its log.
     job.number_ios = Some(6_000);
     subject.run_one(&mut session, &job)?;
     if rewritten(&session).0 == 0 {
         return Ok(None);
     }
-    job.rand_seed = Some(subject.seed + 1);
+    job.rand_seed = Some(Rng::new(subject.seed, 1).next_u64());
     job.fsync = WRITES_PER_FLUSH;
     job.number_ios = Some(WRITES_PER_FLUSH * if subject.quick { 20 } else { 100 });
     let outcome = subject.run_one(&mut session, &job)?;

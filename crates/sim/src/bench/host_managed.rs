@@ -14,23 +14,34 @@ const KIB: u64 = 1024;
 /// Zones that are written.
 const ZONES_WRITTEN: u64 = 4;
 
-/// A job in the rules of zones.
-fn zoned(name: &str, direction: Direction, random: bool, block_bytes: u64) -> Job {
-    let mut job = Job::simple(name, direction, random, block_bytes);
-    job.zones = Some(ZonedAccess::default());
-    job
+/// The first four zones with a write pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstZones {
+    start_bytes: u64,
+    zone_bytes: u64,
+}
+
+impl FirstZones {
+    /// A job in them, by the rules of zones.
+    fn job(self, name: &str, direction: Direction, random: bool, block_bytes: u64) -> Job {
+        let mut job = Job::simple(name, direction, random, block_bytes);
+        job.zones = Some(ZonedAccess::default());
+        job.offset_bytes = self.start_bytes;
+        job.size_bytes = Some(ZONES_WRITTEN * self.zone_bytes);
+        job
+    }
 }
 
 /// V31: 256 KiB writes at queue depth 8, one after another through four zones.
-pub fn sequential_write() -> Job {
-    let mut job = zoned("sequential-write", Direction::Write, false, 256 * KIB);
+pub fn sequential_write(zones: FirstZones) -> Job {
+    let mut job = zones.job("sequential-write", Direction::Write, false, 256 * KIB);
     job.iodepth = 8;
     job
 }
 
 /// V33: 256 KiB reads at queue depth 8 where nothing was written.
-pub fn read_beyond() -> Job {
-    let mut job = zoned("read-beyond", Direction::Read, false, 256 * KIB);
+pub fn read_beyond(zones: FirstZones) -> Job {
+    let mut job = zones.job("read-beyond", Direction::Read, false, 256 * KIB);
     job.iodepth = 8;
     job.zones = Some(ZonedAccess {
         read_beyond_pointer: true,
@@ -41,39 +52,38 @@ pub fn read_beyond() -> Job {
 
 /// V38: 64 KiB writes of eight writers to random zones of four, each at its write pointer; a full
 /// zone is reset first.
-pub fn random_write() -> Job {
-    let mut job = zoned("random-write", Direction::Write, true, 64 * KIB);
+pub fn random_write(zones: FirstZones) -> Job {
+    let mut job = zones.job("random-write", Direction::Write, true, 64 * KIB);
     job.numjobs = 8;
     job.group_reporting = true;
     job
 }
 
 /// V39: four writers, each through a zone of its own, 512 KiB at a time and waiting for each.
-pub fn four_streams() -> Job {
-    let mut job = zoned("four-streams", Direction::Write, false, 512 * KIB);
-    job.numjobs = 4;
+pub fn four_streams(zones: FirstZones) -> Job {
+    let mut job = zones.job("four-streams", Direction::Write, false, 512 * KIB);
+    job.size_bytes = Some(zones.zone_bytes);
+    job.offset_increment_bytes = zones.zone_bytes;
+    job.numjobs = ZONES_WRITTEN as u32;
     job.group_reporting = true;
     job
 }
 
-/// What a job does in the first four zones with a write pointer; of [`four_streams`], one a writer.
+/// What a job does.
 ///
 /// # Errors
 /// When there is no such drive, it has fewer zones, or it fails a request.
-pub fn measure(subject: &Subject, mut job: Job) -> Result<JobOutcome, BenchError> {
+pub fn measure(subject: &Subject, job: fn(FirstZones) -> Job) -> Result<JobOutcome, BenchError> {
     let mut session = subject.session()?;
     let Some(zones) = session.engine.stack.geometry().zones.clone() else {
         let reason = format!("`{}` has no zones", subject.drive);
         return Err(ConfigError::words(reason).into());
     };
     let zone_bytes = zones.zone_blocks.bytes();
-    job.offset_bytes = u64::from(zones.conventional_zones) * zone_bytes;
-    job.size_bytes = Some(ZONES_WRITTEN * zone_bytes);
-    if job.name == "four-streams" {
-        job.size_bytes = Some(zone_bytes);
-        job.offset_increment_bytes = zone_bytes;
-    }
-    let jobs = [job];
+    let jobs = [job(FirstZones {
+        start_bytes: u64::from(zones.conventional_zones) * zone_bytes,
+        zone_bytes,
+    })];
     let outcome = subject.run(&mut session, &jobs)?;
     Ok(outcome.reported(&jobs).swap_remove(0))
 }
@@ -132,20 +142,18 @@ mod tests {
 
     #[test]
     fn the_job_files_are_what_is_measured() {
+        let zones = FirstZones {
+            start_bytes: CONVENTIONAL_BYTES,
+            zone_bytes: 256 << 20,
+        };
         let rows = [
-            (job_file!("sequential-write"), sequential_write()),
-            (job_file!("read-beyond"), read_beyond()),
-            (job_file!("random-write"), random_write()),
-            (job_file!("four-streams"), four_streams()),
+            (job_file!("sequential-write"), sequential_write(zones)),
+            (job_file!("read-beyond"), read_beyond(zones)),
+            (job_file!("random-write"), random_write(zones)),
+            (job_file!("four-streams"), four_streams(zones)),
         ];
-        for ((name, text), mut job) in rows {
+        for ((name, text), job) in rows {
             let file = JobFile::parse(name, text, HC620_15TB_BYTES).expect("a job file");
-            job.offset_bytes = CONVENTIONAL_BYTES;
-            job.size_bytes = Some(1 << 30);
-            if name == "four-streams" {
-                job.size_bytes = Some(256 << 20);
-                job.offset_increment_bytes = 256 << 20;
-            }
             assert_eq!(file.jobs, [job], "{name}");
         }
     }

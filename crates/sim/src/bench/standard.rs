@@ -49,26 +49,27 @@ pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
 
 /// What a host-managed drive can be asked.
 fn zones(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> {
-    let measures = [
+    type MakeJob = fn(host_managed::FirstZones) -> Job;
+    let measures: [(&str, &str, MakeJob); 4] = [
         (
             "256 KiB writes in sequence, depth 8",
             "through four zones, one after another",
-            host_managed::sequential_write(),
+            host_managed::sequential_write,
         ),
         (
             "64 KiB writes of eight writers to random zones of four",
             "each at the write pointer of its zone",
-            host_managed::random_write(),
+            host_managed::random_write,
         ),
         (
             "512 KiB writes of four writers",
             "each through a zone of its own, one at a time",
-            host_managed::four_streams(),
+            host_managed::four_streams,
         ),
         (
             "256 KiB reads of unwritten blocks, depth 8",
             "past the write pointers of four zones",
-            host_managed::read_beyond(),
+            host_managed::read_beyond,
         ),
     ];
     for (metric, definition, job) in measures {

@@ -83,10 +83,10 @@ pub const HC620: Measurement = Measurement {
 };
 
 fn hc620(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
-    let written = host_managed::measure(subject, host_managed::sequential_write())?;
-    let unwritten = host_managed::measure(subject, host_managed::read_beyond())?;
-    let random = host_managed::measure(subject, host_managed::random_write())?;
-    let streams = host_managed::measure(subject, host_managed::four_streams())?;
+    let written = host_managed::measure(subject, host_managed::sequential_write)?;
+    let unwritten = host_managed::measure(subject, host_managed::read_beyond)?;
+    let random = host_managed::measure(subject, host_managed::random_write)?;
+    let streams = host_managed::measure(subject, host_managed::four_streams)?;
     let (opened, error) = host_managed::open_past_limit(subject)?;
     let refused = error == IoError::ZoneResources;
     Ok(vec![

@@ -56,7 +56,7 @@ fn the_15_tb_drive_has_the_zones_it_reports() {
 
 #[test]
 fn sequential_writes_run_at_the_rate_of_the_medium() {
-    let run = measure(&subject(), sequential_write()).unwrap();
+    let run = measure(&subject(), sequential_write).unwrap();
     let rate = mib_per_s(&run);
     assert!((236.0 * 0.95..236.0 * 1.05).contains(&rate), "V31: {rate}");
     let median = percentile_ms(&run, 50.0);
@@ -68,7 +68,7 @@ fn sequential_writes_run_at_the_rate_of_the_medium() {
 
 #[test]
 fn reads_past_the_pointer_run_at_the_rate_of_the_interface() {
-    let run = measure(&subject(), read_beyond()).unwrap();
+    let run = measure(&subject(), read_beyond).unwrap();
     let rate = mib_per_s(&run);
     assert!((353.0 * 0.95..353.0 * 1.05).contains(&rate), "V33: {rate}");
     let median = percentile_ms(&run, 50.0);
@@ -89,9 +89,9 @@ fn opening_past_the_limit_is_refused_with_the_sense_of_the_standard() {
 
 #[test]
 fn several_zones_written_at_once_cost_seeks() {
-    let random = mib_per_s(&measure(&subject(), random_write()).unwrap());
-    let streams = mib_per_s(&measure(&subject(), four_streams()).unwrap());
-    let one = mib_per_s(&measure(&subject(), sequential_write()).unwrap());
+    let random = mib_per_s(&measure(&subject(), random_write).unwrap());
+    let streams = mib_per_s(&measure(&subject(), four_streams).unwrap());
+    let one = mib_per_s(&measure(&subject(), sequential_write).unwrap());
     eprintln!("V38: {random:.0} MiB/s; V39: {streams:.0} MiB/s");
     assert!(
         random < streams && streams < one,
