@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The crash search at length: a million points of the PORE stack in every mode, windows of up to 12 pending writes
+"""The crash search at length: a million different power cuts of the PORE stack in every mode, windows of up to 12 pending writes
 in all their subsets, and every workload of up to three requests. CRASHTEST_POINTS (a multiple of 20,000) makes the
 first two shorter and leaves out the workloads of three; make soak runs it whole."""
 
@@ -48,11 +48,13 @@ def points_wanted():
 
 
 def every_mode(points):
-    """The campaign in parts, every mode and every fault."""
+    """The campaign in parts, every mode and every fault, until so many points were different power cuts."""
     tried, failed, deep, cuts = 0, 0, 0, 0
     modes, pending = dict.fromkeys(MODES, 0), {}
-    for start in range(0, points // SEED_POINTS, PART_SEEDS):
+    start = 0
+    while cuts < points:
         part = campaign(range(start, start + PART_SEEDS), "--soak", "--points", SEED_POINTS)
+        start += PART_SEEDS
         assert all(part["by_fault"].values()), f"a kind of fault was never tried: {part['by_fault']}"
         least = part["least"]
         assert least["journal_wraps"] >= 1 and least["checkpoints"] >= 3 and least["bands_rewritten"] >= 10, least
@@ -65,15 +67,15 @@ def every_mode(points):
         for name, row in part["coverage"].items():
             pending[name] = {mode: pending.get(name, {}).get(mode, 0) + row[mode] for mode in MODES}
     # A seed ends at its first failure.
-    assert tried == points or failed, f"{tried} points of {points}"
+    assert tried == start * SEED_POINTS or failed, f"{tried} points of {start} seeds"
     assert min(modes.values()) >= tried // 10 - failed, modes
     assert deep >= tried // 10, f"recovery was cut short at {deep} of {tried} points"
     # What decides where data is must have been cut in every mode.
     for name in ("flash: superblock", "flash: checkpoint page", "flash: journal block", "smr: superblock",
                  "smr: checkpoint page", "smr: checksum page", "smr: journal block", "smr: write-intent page"):
         assert name in pending and all(pending[name].values()), f"{name} was not pending in every mode: {pending}"
-    print(f"{failed} of {tried} points failed; {cuts} different power cuts; recovery cut short at {deep}; {modes}",
-          flush=True)
+    print(f"{failed} of {tried} points failed (seeds 0 to {start - 1}); {cuts} different power cuts; recovery cut short "
+          f"at {deep}; {modes}", flush=True)
 
 
 def windows(points):

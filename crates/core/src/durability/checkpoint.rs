@@ -5,9 +5,10 @@
 //! ```
 //!
 //! Until the last step the older checkpoint with the journal behind it is whole, and at no time
-//! are more than two superblocks on their way. After a crash between the two halves only copies 0
-//! and 1 name the checkpoint that recovery has found, and the pages of the older one are about to
-//! be overwritten: then copies 2 and 3 come first.
+//! are more than two superblocks on their way. After a crash some copies may name another
+//! checkpoint than the one that recovery has found, or nothing that can be read, of which a later
+//! torn write may make a good copy again. Its place is about to be overwritten: therefore these
+//! copies are made to name what was found, and are flushed, before the first page.
 
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
 use super::events::JournalEvent;
@@ -35,6 +36,8 @@ enum Occasion {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
+    Strays,
+    StraysFlush,
     Pages,
     PagesFlush,
     FirstCopies,
@@ -135,6 +138,34 @@ impl Journal {
             step: Step::Pages,
             outstanding: 0,
         });
+        match self.strays {
+            [false, false, false, false] => self.write_pages(ctx),
+            _ => self.write_strays(ctx),
+        }
+    }
+
+    /// Makes every copy of the superblock name the checkpoint that recovery has found.
+    fn write_strays(&mut self, ctx: &mut Context<'_>) {
+        let strays = core::mem::take(&mut self.strays);
+        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
+        checkpoint.step = Step::Strays;
+        checkpoint.outstanding = strays.iter().filter(|is_stray| **is_stray).count() as u32;
+        let found = self.superblock;
+        for copy in (0..COPIES).filter(|copy| strays[*copy]) {
+            self.write_copy(copy, &found, ctx);
+        }
+    }
+
+    fn write_copy(&mut self, copy: usize, superblock: &Superblock, ctx: &mut Context<'_>) {
+        let address = self.settings.superblock_addresses()[copy];
+        let block = superblock.encode(address);
+        self.scratch().copy_from_slice(&block);
+        self.write_scratch(Purpose::SuperblockCopy, Extent::new(address, 1), ctx);
+    }
+
+    fn begin_pages(&mut self, ctx: &mut Context<'_>) {
+        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
+        checkpoint.step = Step::Pages;
         self.write_pages(ctx);
     }
 
@@ -198,11 +229,10 @@ impl Journal {
     /// Writes one half of the copies of the superblock, and never the only half that a recovery
     /// could go by.
     fn write_copies(&mut self, step: Step, ctx: &mut Context<'_>) {
-        let half = match step {
-            Step::FirstCopies => self.first_copies,
-            _ => COPIES / 2 - self.first_copies,
+        let copies = match step {
+            Step::FirstCopies => 0..COPIES / 2,
+            _ => COPIES / 2..COPIES,
         };
-        let copies = half..half + COPIES / 2;
         let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
         let all = ctx.is_planted(PlantedBug::AllSuperblocksInFlight);
         let copies = if all { 0..COPIES } else { copies };
@@ -211,15 +241,8 @@ impl Journal {
         let superblock = checkpoint.superblock;
         let hasty = ctx.is_planted(PlantedBug::EpochBumpUnflushed);
         let opens = checkpoint.occasion == Occasion::Begin && step == Step::FirstCopies && hasty;
-        let addresses = self.settings.superblock_addresses();
         for copy in copies {
-            let block = superblock.encode(addresses[copy]);
-            self.scratch().copy_from_slice(&block);
-            self.write_scratch(
-                Purpose::SuperblockCopy,
-                Extent::new(addresses[copy], 1),
-                ctx,
-            );
+            self.write_copy(copy, &superblock, ctx);
         }
         if opens {
             self.superblock = superblock;
@@ -238,6 +261,7 @@ impl Journal {
             checkpoint.outstanding -= 1;
         }
         match (checkpoint.step, checkpoint.outstanding) {
+            (Step::Strays, 0) => self.flush_then(Step::StraysFlush, ctx),
             (Step::Pages, _) => self.write_pages(ctx),
             (Step::FirstCopies, 0) => self.flush_then(Step::FirstFlush, ctx),
             (Step::SecondCopies, 0) => self.flush_then(Step::SecondFlush, ctx),
@@ -248,6 +272,7 @@ impl Journal {
     /// The flush that the checkpoint waits for has completed.
     pub(super) fn checkpoint_flushed(&mut self, ctx: &mut Context<'_>) {
         match self.checkpoint.as_ref().map(|checkpoint| checkpoint.step) {
+            Some(Step::StraysFlush) => self.begin_pages(ctx),
             Some(Step::PagesFlush) => self.write_copies(Step::FirstCopies, ctx),
             Some(Step::FirstFlush) => self.write_copies(Step::SecondCopies, ctx),
             Some(Step::SecondFlush) => self.checkpoint_done(ctx),

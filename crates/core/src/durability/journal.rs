@@ -6,7 +6,7 @@ use super::events::JournalEvent;
 use super::open::Opening;
 use super::record::{self, DataRef, RECORD_BYTES_MAX};
 use super::settings::{JournalSettings, LayerKind};
-use super::superblock::Superblock;
+use super::superblock::{COPIES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -95,8 +95,8 @@ pub struct Journal {
     pub(super) superblock: Superblock,
     /// The greatest generation that any copy of the superblock has ever had.
     pub(super) greatest_generation: u64,
-    /// The copy of the superblock, 0 or 2, that is written first with the one after it.
-    pub(super) first_copies: usize,
+    /// The copies that did not name the checkpoint which recovery has found.
+    pub(super) strays: [bool; COPIES],
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) events: VecDeque<JournalEvent>,
     failed: Option<IoError>,
@@ -158,7 +158,7 @@ impl Journal {
                 replay_from: 0,
             },
             greatest_generation: 0,
-            first_copies: 0,
+            strays: [false; COPIES],
             settings,
             phase: Phase::Shut,
             checkpoint: None,

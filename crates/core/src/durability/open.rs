@@ -122,11 +122,8 @@ impl Journal {
         match outcome {
             Ok(false) => self.phase = Phase::Opening(opening),
             Ok(true) => {
-                let (low, high) = opening.copies.split_at(COPIES / 2);
                 let chosen = Some(Ok(self.superblock));
-                let named_by = |half: &[_]| half.iter().filter(|copy| **copy == chosen).count();
-                let high_first = named_by(low) > named_by(high);
-                self.first_copies = if high_first { COPIES / 2 } else { 0 };
+                self.strays = opening.copies.each_ref().map(|copy| *copy != chosen);
                 let recovery = Recovery {
                     checkpoint: opening.checkpoint,
                     records: opening

@@ -94,7 +94,7 @@ fn forced_writes_that_come_together_share_a_flush() {
     let flushes = world.medium.borrow().flushes() - before;
     assert!(flushes <= 20, "{flushes} flushes for 32 forced writes");
     let medium = world.medium.borrow();
-    let image = after_power_cut(&Image::new(), &medium.happenings, |_| None);
+    let image = after_power_cut(&Image::new(), &medium.happenings, |_| 0);
     let (mut reborn, _) = reopen(image).expect("opens");
     assert_eq!(
         wrong(&reborn.read_all(), &newest(&medium.happenings), false),

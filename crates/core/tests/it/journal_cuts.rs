@@ -1,6 +1,6 @@
 //! What is left of a journal when operations fail and when the power is cut.
 
-use crate::journal_disk::{Image, after_power_cut};
+use crate::journal_disk::{ALL_SECTORS, Image, after_power_cut};
 use crate::journal_toy::Seen;
 use crate::journal_world::{Host, SET, SHAPE, Step, World, allowed, random_steps, wrong};
 use imbrex_core::extent::Extent;
@@ -103,12 +103,12 @@ fn a_power_cut_at_any_moment_loses_nothing_that_was_durable() {
 }
 
 /// What becomes of a write that no flush covers: none, all, some or torn.
-fn fate_of(mode: u64, rng: &mut Rng) -> impl FnMut(u64) -> Option<usize> + use<> {
+fn fate_of(mode: u64, rng: &mut Rng) -> impl FnMut(u64) -> u8 + use<> {
     let mut rng = Rng::new(rng.next_u64(), 2);
     move |_| match mode {
-        0 => None,
-        1 => Some(8),
-        2 => (rng.below(2) == 0).then_some(8),
-        _ => Some(rng.below(9) as usize),
+        0 => 0,
+        1 => ALL_SECTORS,
+        2 => [0, ALL_SECTORS][rng.below(2) as usize],
+        _ => rng.below(256) as u8,
     }
 }

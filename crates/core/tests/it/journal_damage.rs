@@ -1,7 +1,7 @@
 //! Whatever is damaged on the member of a journal: it is repaired or reported, and never wrong.
 
 use crate::damage::{Damage, Target, data, fields_of_block};
-use crate::journal_disk::{Happening, Image, after_power_cut, block_of};
+use crate::journal_disk::{ALL_SECTORS, Happening, Image, after_power_cut, block_of};
 use crate::journal_world::{
     Host, SHAPE, Step, World, allowed, damage, durably, newest, random_steps, superblock_of, write,
     wrong,
@@ -156,7 +156,7 @@ fn a_write_that_was_lost_or_went_elsewhere_is_repaired_or_reported() {
             _ => None,
         })
         .collect();
-    let whole = after_power_cut(&Image::new(), &happenings, |_| Some(8));
+    let whole = after_power_cut(&Image::new(), &happenings, |_| ALL_SECTORS);
     assert_eq!(whole, image, "the image is what all writes leave behind");
     let settings = SHAPE.settings();
     let (lsns, mark) = replayed(&image, &settings, superblock_of(&image, 0).replay_from);

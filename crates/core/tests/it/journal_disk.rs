@@ -69,6 +69,9 @@ impl ByteMedium {
     }
 }
 
+/// The whole of a write, for [`after_power_cut`].
+pub const ALL_SECTORS: u8 = 0xff;
+
 /// A block of an image.
 pub fn block_of(image: &Image, address: u64) -> Block {
     let zero = || vec![0; BLOCK_BYTES as usize].into();
@@ -76,11 +79,11 @@ pub fn block_of(image: &Image, address: u64) -> Block {
 }
 
 /// What is left of `before` when the power fails after `happenings`: all that a flush covers, and
-/// of every other write what `fate` says: nothing, the whole, or so many sectors of 512 bytes.
+/// of every other write the sectors of 512 bytes whose bits `fate` sets.
 pub fn after_power_cut(
     before: &Image,
     happenings: &[Happening],
-    mut fate: impl FnMut(u64) -> Option<usize>,
+    mut fate: impl FnMut(u64) -> u8,
 ) -> Image {
     let mut durable: BTreeSet<u64> = BTreeSet::new();
     for happening in happenings {
@@ -99,12 +102,15 @@ pub fn after_power_cut(
             continue;
         };
         let sectors = match durable.contains(number) {
-            true => Some(8),
+            true => ALL_SECTORS,
             false => fate(*number),
         };
-        if let Some(sectors) = sectors {
+        if sectors != 0 {
             let mut bytes = block_of(&image, *address).to_vec();
-            bytes[..sectors * 512].copy_from_slice(&block[..sectors * 512]);
+            for sector in (0..8).filter(|sector| sectors & 1 << sector != 0) {
+                let there = sector * 512..(sector + 1) * 512;
+                bytes[there.clone()].copy_from_slice(&block[there]);
+            }
             image.insert(*address, bytes.into());
         }
     }

@@ -1,6 +1,6 @@
 //! The copies of the superblock: which one counts, and what is refused.
 
-use crate::journal_disk::{Image, block_of};
+use crate::journal_disk::{ALL_SECTORS, Image, after_power_cut, block_of};
 use crate::journal_world::{
     SET, SHAPE, Step, World, after, damage, durably, newest, put_superblock, reopen, replayed,
     superblock_of, wrong,
@@ -114,6 +114,44 @@ fn a_lone_newer_copy_counts_when_the_older_checkpoint_is_gone() {
     let (mut reborn, _) = reopen(image).expect("opens");
     let happenings = &world.medium.borrow().happenings;
     assert_eq!(wrong(&reborn.read_all(), &newest(happenings), false), None);
+}
+
+/// A crash while a checkpoint was written has left one good copy that names it, and one with
+/// garbage behind its first sector, of which another torn write may make a good one. By then its
+/// place must not be in use for another checkpoint.
+#[test]
+fn a_copy_that_recovery_passed_over_never_counts_again() {
+    let (world, image, old, new) = in_a_checkpoint();
+    let expected = newest(&world.medium.borrow().happenings);
+    for strays in [[0, 1], [1, 0], [2, 3], [3, 2]] {
+        let mut image = image.clone();
+        for copy in 0..4 {
+            let is_stray = strays.contains(&copy);
+            put_superblock(&mut image, copy, if is_stray { &new } else { &old });
+        }
+        damage(
+            &mut image,
+            SHAPE.settings().superblock_addresses()[strays[1]],
+        );
+        let (reborn, _) = reopen(image.clone()).expect("opens");
+        let happenings = reborn.medium.borrow().happenings.clone();
+        for moment in 0..=happenings.len() {
+            for choice in 0..256 {
+                // Of each write in flight nothing, the whole, its first sector or the others.
+                let mut digits = choice;
+                let fate = |_| {
+                    let sectors = [0, ALL_SECTORS, 0x01, 0xfe][digits % 4];
+                    digits /= 4;
+                    sectors
+                };
+                let cut = after_power_cut(&image, &happenings[..moment], fate);
+                let what = format!("strays {strays:?}, moment {moment}, choice {choice}");
+                let third = reopen(cut).map(|(world, _)| world);
+                let mut third = third.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(wrong(&third.read_all(), &expected, false), None, "{what}");
+            }
+        }
+    }
 }
 
 #[test]
