@@ -335,9 +335,10 @@ class Translation:
                 start, blocks = words.next(), words.next()
                 ranges.update(range(start, start + blocks))
         self.scratch = None
-        if words.next():
-            self.scratch = [words.next(), words.next()]
-            words.next()
+        held = words.next()
+        if held:
+            self.scratch = [words.next(), words.next(), words.next()]
+            self.scratch.append(words.next() if held == 2 else self.scratch_start)
         self.bands, start = [], 0
         for _ in range(bands):
             table, pointer, home, blocks = (words.next() for _ in range(4))
@@ -380,14 +381,14 @@ class Translation:
             self.tail = max(self.tail, position + len(record["checksums"]))
         elif kind == 2:
             self.zero(words[0], words[0] + words[1])
-        elif kind == 3:
-            band, start, _, table = words
-            self.scratch = [band, start]
+        elif kind in (3, 8):
+            band, start, blocks, table, place = words if kind == 8 else [*words, self.scratch_start]
+            self.scratch = [band, start, blocks, place]
             self.set_table(band, table)
             whole = self.bands[band]
-            whole["pointer"] = whole["blocks"]
-            first = whole["start"]
-            self.zeroed -= set(range(first + start, first + whole["blocks"]))
+            whole["pointer"] = max(whole["pointer"], start + blocks)
+            first = whole["start"] + start
+            self.zeroed -= set(range(first, first + blocks))
         elif kind == 4:
             band, before, _ = words
             self.scratch = None
@@ -413,7 +414,8 @@ class Translation:
             readable = band["start"] + band["pointer"]
             if first >= last:
                 continue
-            if last >= readable:
+            amid = self.scratch and self.scratch[0] == number and sum(self.scratch[1:3]) < band["blocks"]
+            if last >= readable and not amid:
                 band["pointer"] = min(band["pointer"], first - band["start"])
                 if number in self.open:
                     del self.open[number][band["pointer"]:]

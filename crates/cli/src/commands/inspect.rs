@@ -139,7 +139,9 @@ fn translation_document(state: &TranslationState, all: bool) -> Value {
         "generation": state.generation,
         "band_count": state.bands.len(),
         "open_bands": state.open.len(),
-        "scratch": state.scratch.map(|scratch| [scratch.band, scratch.from]),
+        "scratch": state.scratch.map(|scratch| {
+            [scratch.band, scratch.from, scratch.blocks, scratch.place]
+        }),
     });
     if all {
         let logged: Vec<Value> = state

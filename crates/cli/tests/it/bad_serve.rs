@@ -70,9 +70,9 @@ fn create_refuses_stacks_and_settings_that_are_not_there() {
         "imbrex: node `cache`: policy `opt` must know the future, so it needs a trace"
     );
     assert_eq!(
-        of("translation.merge_buffer=14MiB"),
-        "imbrex: node `translation`: a persistent cache that outlives a power cut records a band as a whole, so \
-         it cannot rewrite it in stretches; accepted with durability: merge_buffer = \"none\""
+        of("translation.rewrite=in-place"),
+        "imbrex: node `translation`: a persistent cache that rewrites bands in place, without a scratch copy, \
+         cannot outlive a power cut; accepted with durability: rewrite = copy-then-home"
     );
     assert_eq!(
         of("cache.durable=false"),

@@ -164,6 +164,16 @@ impl Layout {
         BlockCount(self.rewrite_blocks)
     }
 
+    /// True when there are bands that are rewritten in more than one stretch.
+    pub(super) fn has_stretches(&self) -> bool {
+        self.scratch_starts[0] != self.scratch_starts[1]
+    }
+
+    /// The place of the scratch band that begins at a block of the disk.
+    pub(super) fn scratch_place(&self, start: u64) -> Option<usize> {
+        self.scratch_starts.iter().position(|it| *it == start)
+    }
+
     /// Where the first of `blocks` blocks of a stretch lie in a place of the scratch band.
     pub(super) fn scratch(&self, place: usize, offset: u64, blocks: u64) -> Extent {
         Extent::new(self.scratch_starts[place] + offset, blocks)

@@ -79,6 +79,8 @@ pub struct PersistentCache {
     pub(super) rewrite: Option<Rewrite>,
     /// The log entries that the present stretch of the rewrite merges, in log order.
     pub(super) gathered: Vec<Piece>,
+    /// What the log held, when the rewrite began, of what later stretches read, by address.
+    pub(super) to_gather: Vec<Piece>,
     pub(super) salvage: Option<Salvage>,
     /// The band that the scratch band held last.
     pub(super) scratch_band: Option<BandId>,
@@ -254,6 +256,7 @@ impl PersistentCache {
             read_plan: Vec::new(),
             rewrite: None,
             gathered: Vec::new(),
+            to_gather: Vec::new(),
             salvage: None,
             scratch_band: None,
             blocking: Blocking::default(),
@@ -311,6 +314,7 @@ impl PersistentCache {
         self.log.supersede(extent);
         self.lost.remove(extent);
         self.zeroed.insert(extent);
+        self.leave_out_zeroed(extent);
         match self.zones {
             Some(_) => self.zero_in_zones(extent),
             None => self.lower_write_pointers(extent),

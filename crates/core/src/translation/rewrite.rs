@@ -305,6 +305,8 @@ impl PersistentCache {
                 };
                 self.find_end_of_rewrite(&mut rewrite);
                 rewrite.gathered_before = self.log.tail();
+                self.to_gather.clear();
+                self.to_gather.extend(self.log.map().pieces(whole));
             }
         }
         rewrite.buffer = ctx.allocate(self.layout.rewrite_blocks());
@@ -362,7 +364,8 @@ impl PersistentCache {
                 }
             }
             Phase::Gathering => {
-                self.rewrite.as_mut().expect("a rewrite in progress").hold = None;
+                let hold = self.lowest_to_gather();
+                self.rewrite.as_mut().expect("a rewrite in progress").hold = hold;
                 // What the scratch band held last may still be being read, but not where a later
                 // stretch goes: its reads ended before the one between was written home.
                 let covered = self.scratch_band.filter(|_| rewrite.carried == 0);
@@ -388,7 +391,7 @@ impl PersistentCache {
             }
             // From here on the band is read from the scratch band, with the new checksums.
             Phase::FlushingScratch | Phase::NotingScratch
-                if !(durably && self.salvage.is_some())
+                if !(durably && rewrite.phase == Phase::NotingScratch)
                     && self.home_reads.contains(&rewrite.band) =>
             {
                 self.pause(ctx);
@@ -419,6 +422,9 @@ impl PersistentCache {
                 } else {
                     self.end_stretch(ctx);
                 }
+            }
+            Phase::FlushingHome if !rewrite.is_last_stretch() && self.journal_is_full() => {
+                self.pause(ctx);
             }
             Phase::FlushingHome | Phase::NotingHome => self.end_stretch(ctx),
         }
@@ -574,6 +580,7 @@ impl PersistentCache {
     pub(super) fn end_rewrite(&mut self) {
         self.rewrite = None;
         self.gathered.clear();
+        self.to_gather.clear();
     }
 
     /// Reads that waited for the band find it whole.

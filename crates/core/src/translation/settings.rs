@@ -224,9 +224,6 @@ impl PersistentCacheSettings {
         if self.rewrite == RewriteMethod::InPlace {
             return Err(LayoutError::RewriteNotDurable);
         }
-        if self.merge_buffer_blocks.is_some() {
-            return Err(LayoutError::MergeBufferNotDurable);
-        }
         if self.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten {
             return Err(LayoutError::ExtentNotDurable);
         }
@@ -262,8 +259,6 @@ pub enum LayoutError {
     UpdateNotDurable,
     /// Bands are rewritten in place, and a power cut in a rewrite would lose what was durable.
     RewriteNotDurable,
-    /// A rewrite in stretches has no records yet that a recovery could take it up from.
-    MergeBufferNotDurable,
     /// A recovery takes a rewritten band to be whole.
     ExtentNotDurable,
     /// A zone is read from the memory it is merged in.
@@ -324,10 +319,6 @@ impl fmt::Display for LayoutError {
             LayoutError::RewriteNotDurable => f.write_str(
                 "a persistent cache that rewrites bands in place, without a scratch copy, cannot \
                  outlive a power cut; accepted with durability: rewrite = copy-then-home",
-            ),
-            LayoutError::MergeBufferNotDurable => f.write_str(
-                "a persistent cache that outlives a power cut records a band as a whole, so it \
-                 cannot rewrite it in stretches; accepted with durability: merge_buffer = \"none\"",
             ),
             LayoutError::ExtentNotDurable => f.write_str(
                 "a persistent cache that outlives a power cut rewrites a band to its end; accepted \

@@ -21,6 +21,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::map::{BandId, Piece};
 use crate::planted::PlantedBug;
+use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// Blocks of a band that the scratch band alone holds.
@@ -39,18 +40,6 @@ pub(super) struct Salvage {
 }
 
 impl Salvage {
-    /// The rest of a band, in the only place of the scratch band.
-    pub fn of_rest(band: BandId, from: u64, blocks: u64) -> Salvage {
-        Salvage {
-            band,
-            from,
-            blocks,
-            end_of_rewrite: from + blocks,
-            place: 0,
-            at: 0,
-        }
-    }
-
     /// The offset in the band behind the last of the blocks.
     pub fn end(&self) -> u64 {
         self.from + self.blocks
@@ -68,6 +57,12 @@ impl Salvage {
 }
 
 impl PersistentCache {
+    /// True when the scratch band alone holds tracks of a band behind which home is whole.
+    pub(super) fn is_amid_stretches(&self, band: BandId) -> bool {
+        let salvage = self.salvage.filter(|salvage| salvage.band == band);
+        salvage.is_some_and(|salvage| salvage.end() < salvage.end_of_rewrite)
+    }
+
     /// Finds where a rewrite ends, and up to where there is anything at home.
     pub(super) fn find_end_of_rewrite(&self, rewrite: &mut Rewrite) {
         let whole = self.bands.extent_of(rewrite.band);
@@ -116,15 +111,23 @@ impl PersistentCache {
         }
     }
 
-    /// Lists what the log holds of what the stretch reads, in log order.
+    /// Lists what the log held of what the stretch reads, in log order. What was written since the
+    /// rewrite began may yet be undone by a power cut, and then this is what counts.
     fn list_what_is_gathered(&mut self, rewrite: &mut Rewrite, ctx: &Context<'_>) {
         let band = self.bands.extent_of(rewrite.band).start.0;
         let first = band + rewrite.from + rewrite.carried;
         let fresh = Extent::new(first, rewrite.blocks - rewrite.carried);
-        let before = rewrite.gathered_before;
-        let pieces = self.log.map().pieces(fresh);
+        rewrite.hold = self.lowest_to_gather();
+        let starts_before_end = |piece: &Piece| piece.extent.start < fresh.end();
+        let count = self.to_gather.partition_point(starts_before_end);
+        let behind = self.to_gather[..count].last();
+        let behind = behind.and_then(|piece| part_of(piece, fresh.end(), piece.extent.end()));
+        let due = self.to_gather.drain(..count);
         self.gathered
-            .extend(pieces.filter(|piece| piece.position < before));
+            .extend(due.filter_map(|piece| part_of(&piece, fresh.start, fresh.end())));
+        if let Some(piece) = behind {
+            self.to_gather.insert(0, piece);
+        }
         self.gathered.sort_unstable_by_key(|piece| piece.position);
         if ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) && self.gathered.len() > 1 {
             // As if the newest entry had come after the gather; the drop takes it too.
@@ -138,7 +141,6 @@ impl PersistentCache {
             }
             adjoin
         });
-        rewrite.hold = self.gathered.first().map(|piece| piece.position);
         rewrite.merged += self
             .gathered
             .iter()
@@ -172,6 +174,39 @@ impl PersistentCache {
         self.rewrite = Some(rewrite);
         self.begin_stretch(ctx);
     }
+}
+
+impl PersistentCache {
+    /// The lowest log position that a stretch still has to read.
+    pub(super) fn lowest_to_gather(&self) -> Option<u64> {
+        self.to_gather.iter().map(|piece| piece.position).min()
+    }
+
+    /// Blocks read as zeroes from now on: what the log held of them does not go home any more.
+    pub(super) fn leave_out_zeroed(&mut self, zeroed: Extent) {
+        if !self
+            .to_gather
+            .iter()
+            .any(|piece| piece.extent.overlaps(zeroed))
+        {
+            return;
+        }
+        let pieces = core::mem::take(&mut self.to_gather);
+        for piece in &pieces {
+            let before = part_of(piece, piece.extent.start, zeroed.start);
+            let behind = part_of(piece, zeroed.end(), piece.extent.end());
+            self.to_gather.extend(before.into_iter().chain(behind));
+        }
+    }
+}
+
+/// The part of a piece from one address to another; none when nothing of it lies there.
+fn part_of(piece: &Piece, from: Lba, to: Lba) -> Option<Piece> {
+    let (start, end) = (from.max(piece.extent.start), to.min(piece.extent.end()));
+    (start < end).then(|| Piece {
+        extent: Extent::between(start, end),
+        position: piece.position + start.offset_from(piece.extent.start),
+    })
 }
 
 /// Cuts pieces of the log into parts of at most `blocks` blocks.

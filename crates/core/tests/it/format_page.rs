@@ -72,6 +72,7 @@ fn the_page_of_the_translation_draws_the_checkpoint_of_the_code() {
         &translation::SCRATCH_HELD_FIELDS,
     );
     check(TRANSLATION, "Scratch", &translation::SCRATCH_FIELDS);
+    check(TRANSLATION, "Stretch", &translation::STRETCH_FIELDS);
     check(TRANSLATION, "Band", &translation::BAND_FIELDS);
     check(TRANSLATION, "Open bands", &translation::OPEN_BANDS_FIELDS);
     check(TRANSLATION, "Open band", &translation::OPEN_FIELDS);

@@ -44,7 +44,7 @@ pub fn settings() -> PersistentCacheSettings {
     }
 }
 
-pub fn variants() -> [PersistentCacheSettings; 5] {
+pub fn variants() -> [PersistentCacheSettings; 7] {
     let bypass = PersistentCacheSettings {
         bypass: true,
         bypass_after_blocks: BlockCount(4),
@@ -62,8 +62,15 @@ pub fn variants() -> [PersistentCacheSettings; 5] {
         },
         ..settings()
     };
+    // Bands are rewritten in up to three stretches.
+    let in_stretches = |settings| PersistentCacheSettings {
+        merge_buffer_blocks: Some(BlockCount(16)),
+        ..settings
+    };
     [
         settings(),
+        in_stretches(from_first_dirty.clone()),
+        in_stretches(bypass.clone()),
         from_first_dirty.clone(),
         bypass,
         PersistentCacheSettings {

@@ -205,8 +205,12 @@ fn checkpoint_fields(image: &Image, root: &Superblock) -> Vec<Target> {
             fields.take(&codec::RANGE_FIELDS);
         }
     }
-    if fields.count(&codec::SCRATCH_HELD_FIELDS, "scratch_held") == 1 {
+    let held = fields.count(&codec::SCRATCH_HELD_FIELDS, "scratch_held");
+    if held > 0 {
         fields.take(&codec::SCRATCH_FIELDS);
+    }
+    if held == 2 {
+        fields.take(&codec::STRETCH_FIELDS);
     }
     (0..bands).for_each(|_| _ = fields.take(&codec::BAND_FIELDS));
     for _ in 0..fields.count(&codec::OPEN_BANDS_FIELDS, "open_bands") {

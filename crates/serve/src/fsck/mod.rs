@@ -13,6 +13,7 @@ mod intent;
 mod journal;
 mod member;
 mod ranges;
+mod scratch;
 mod superblocks;
 mod translation;
 mod words;
@@ -23,8 +24,9 @@ pub use intent::{IntentPage, IntentState};
 pub use journal::{JournalRecord, JournalState, checkpoint_start, ring};
 pub use member::Member;
 pub use ranges::Ranges;
+pub use scratch::Scratch;
 pub use superblocks::{Copy, NoSuperblock, Superblocks};
-pub use translation::{Band, Logged, Scratch, TranslationState, Where};
+pub use translation::{Band, Logged, TranslationState, Where};
 
 use data::Through;
 use imbrex_core::durability::LayerKind;

@@ -4,6 +4,7 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::ranges::Ranges;
+use super::scratch::Scratch;
 use super::superblocks::COUNT_MAX;
 use super::words::Words;
 use imbrex_core::translation::records;
@@ -27,15 +28,6 @@ pub struct Band {
     pub table: u64,
     /// Blocks from its start that can be read at home.
     pub pointer: u64,
-}
-
-/// What the scratch band holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scratch {
-    /// The band.
-    pub band: u64,
-    /// From which block of it on.
-    pub from: u64,
 }
 
 /// A block in the log.
@@ -97,7 +89,7 @@ pub struct TranslationState {
     table_blocks: u64,
 }
 
-fn short() -> String {
+pub(super) fn short() -> String {
     "it is shorter than it says".to_owned()
 }
 
@@ -153,7 +145,7 @@ impl TranslationState {
         self.take_log(words)?;
         self.zeroed = self.take_ranges(words)?;
         self.lost = self.take_ranges(words)?;
-        self.take_scratch(words)?;
+        self.scratch = Scratch::take(words, self.scratch_start)?;
         self.take_bands(words, bands, lengths)?;
         if self.bands_end > member_blocks {
             return Err("its bands end past the member".to_owned());
@@ -204,15 +196,6 @@ impl TranslationState {
             ranges.insert(start, end);
         }
         Ok(ranges)
-    }
-
-    fn take_scratch(&mut self, words: &mut Words<'_>) -> Result<(), String> {
-        if words.u64().ok_or_else(short)? != 0 {
-            let mut next = || words.u64().ok_or_else(short);
-            let (band, from, _blocks) = (next()?, next()?, next()?);
-            self.scratch = Some(Scratch { band, from });
-        }
-        Ok(())
     }
 
     fn take_bands(&mut self, words: &mut Words<'_>, bands: u64, sum: u64) -> Result<(), String> {
@@ -288,9 +271,7 @@ impl TranslationState {
             return Some(Where::Zeroes);
         }
         let address = match self.scratch {
-            Some(scratch) if scratch.band == index as u64 && offset >= scratch.from => {
-                self.scratch_start + offset - scratch.from
-            }
+            Some(scratch) if scratch.holds(index, offset) => scratch.place + offset - scratch.from,
             _ => band.home + offset,
         };
         Some(Where::Home(address, index, offset))
@@ -304,7 +285,7 @@ impl TranslationState {
 
     fn apply(&mut self, record: &JournalRecord) -> Result<(), String> {
         let mut words = Words::new(&record.payload);
-        let mut numbers = [0; 4];
+        let mut numbers = [0; 5];
         let count = (words.left() / 8) as usize;
         if !words.left().is_multiple_of(8) || count > numbers.len() {
             return Err("its payload is not a row of numbers".to_owned());
@@ -312,7 +293,7 @@ impl TranslationState {
         for number in numbers.iter_mut().take(count) {
             *number = words.u64().unwrap_or(0);
         }
-        let [first, second, third, fourth] = numbers;
+        let [first, second, third, fourth, fifth] = numbers;
         let has_data = record.data.is_some();
         match (record.kind, count, has_data) {
             (records::APPEND, 2, true) => self.append(first, second, record),
@@ -330,11 +311,14 @@ impl TranslationState {
             }
             (records::SCRATCH, 4, false) => {
                 let band = self.band_numbered(first)?;
-                if second.checked_add(third) != Some(self.bands[band].blocks) || third == 0 {
-                    return Err("the scratch band would hold more than a band".to_owned());
+                if second.checked_add(third) != Some(self.bands[band].blocks) {
+                    return Err("the scratch band would not hold the rest of a band".to_owned());
                 }
-                self.scratched(band, second, fourth);
-                Ok(())
+                let scratch = Scratch::new(first, second, third, self.scratch_start);
+                self.scratched(scratch, fourth)
+            }
+            (records::STRETCH, 5, false) => {
+                self.scratched(Scratch::new(first, second, third, fifth), fourth)
             }
             (records::HOME, 3, false) => {
                 let band = self.band_numbered(first)?;
@@ -418,15 +402,24 @@ impl TranslationState {
         Ok(())
     }
 
-    fn scratched(&mut self, band: usize, from: u64, table: u64) {
-        self.scratch = Some(Scratch {
-            band: band as u64,
-            from,
-        });
+    fn scratched(&mut self, scratch: Scratch, table: u64) -> Result<(), String> {
+        if let Some(problem) = scratch.problem(self) {
+            return Err(problem.to_owned());
+        }
+        self.scratch = Some(scratch);
+        let band = scratch.band as usize;
         self.set_table(band, table);
-        let Band { start, blocks, .. } = self.bands[band];
-        self.bands[band].pointer = blocks;
-        self.zeroed.remove(start + from, start + blocks);
+        let Band { start, pointer, .. } = self.bands[band];
+        let end = scratch.from + scratch.blocks;
+        self.bands[band].pointer = pointer.max(end);
+        self.zeroed.remove(start + scratch.from, start + end);
+        Ok(())
+    }
+
+    /// True when the scratch band holds blocks of a band behind which home is whole.
+    fn is_amid_stretches(&self, band: usize) -> bool {
+        let scratch = self.scratch.filter(|scratch| scratch.band == band as u64);
+        scratch.is_some_and(|scratch| scratch.from + scratch.blocks < self.bands[band].blocks)
     }
 
     fn set_table(&mut self, band: usize, table: u64) {
@@ -445,7 +438,7 @@ impl TranslationState {
                 return;
             }
             let readable = band.start + band.pointer;
-            if to >= readable {
+            if to >= readable && !self.is_amid_stretches(index) {
                 let pointer = band.pointer.min(from - band.start);
                 self.bands[index].pointer = pointer;
                 self.zeroed.remove(from, to);
@@ -453,7 +446,7 @@ impl TranslationState {
                     sums.truncate(pointer as usize);
                 }
             } else {
-                self.zeroed.insert(from, to.min(readable));
+                self.zeroed.insert(from.min(readable), to.min(readable));
             }
         }
     }
@@ -487,8 +480,7 @@ impl TranslationState {
         let mut is_sane = true;
         let mut complain = |words: String| into.damage(member.name(), STRUCTURE, words);
         let log_end = self.log_start.saturating_add(self.log_blocks);
-        let largest = self.bands.iter().map(|band| band.blocks).max().unwrap_or(0);
-        let mut end = self.scratch_start.saturating_add(largest);
+        let mut end = self.scratch_start.saturating_add(1);
         if log_end > self.scratch_start || self.bands_end > member_blocks {
             complain("log, scratch band and bands overlap or end past the disk".to_owned());
             is_sane = false;
@@ -527,14 +519,9 @@ impl TranslationState {
         {
             complain(format!("band {band} is open and is not there"));
         }
-        if let Some(scratch) = self.scratch {
-            let band = self
-                .band_numbered(scratch.band)
-                .ok()
-                .map(|band| self.bands[band]);
-            if band.is_none_or(|band| scratch.from >= band.blocks) {
-                complain("the scratch band holds what is no band".to_owned());
-            }
+        if let Some(problem) = self.scratch.and_then(|scratch| scratch.problem(self)) {
+            complain(problem.to_owned());
+            is_sane = false;
         }
         let mut slots: BTreeMap<u64, u64> = BTreeMap::new();
         let head = self.head.max(self.tail.saturating_sub(self.log_blocks));

@@ -160,6 +160,14 @@ fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
     })
 }
 
+/// How much of a band is merged at a time, on a disk that destroys so many tracks: in three of four
+/// cases all of it.
+fn merge_buffer(seed: u64, overlap_tracks: u64) -> Option<BlockCount> {
+    let mut rng = Rng::new(seed, 83);
+    let least = (overlap_tracks + 1) * TRACK_BLOCKS.0;
+    (rng.below(4) == 0).then(|| BlockCount(least + rng.below(TRACK_BLOCKS.0)))
+}
+
 /// The translation over a disk whose conventional part is just large enough, so that the scratch
 /// band and all bands lie on tracks that overlap.
 fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geometry) {
@@ -172,7 +180,7 @@ fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geomet
         0 => RewriteExtent::Band,
         _ => RewriteExtent::FromFirstDirty,
     };
-    let settings = PersistentCacheSettings {
+    let mut settings = PersistentCacheSettings {
         bypass: true,
         bypass_after_blocks: BlockCount(4),
         rewrite: RewriteMethod::CopyThenHome,
@@ -187,6 +195,7 @@ fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geomet
         ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
     };
     let overlap_tracks = 1 + rng.below(2);
+    settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
     for conventional in 1..CONVENTIONAL_TRACKS_MAX {
         let runs = [
             (conventional, TRACK_BLOCKS.1),

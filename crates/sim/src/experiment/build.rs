@@ -197,12 +197,7 @@ impl Plan {
         let drive = self.drives.get(&config.below).ok_or_else(|| {
             ConfigError::words(format!("node `{}` must stand on a disk", config.name))
         })?;
-        let mut settings = config.over(drive.model.translation.clone().unwrap_or_default());
-        let durability = config.durability(self.options.durable);
-        if durability.is_some() && config.merge_buffer.is_none() {
-            // The buffer of the drive that is modelled; a durable translation has memory for a band.
-            settings.merge_buffer = None;
-        }
+        let settings = config.over(drive.model.translation.clone().unwrap_or_default());
         let missing = |key: &str| {
             ConfigError::words(format!(
                 "node `{}`: `{key}` is needed, because the drive `{}` has none",
@@ -229,7 +224,7 @@ impl Plan {
             persistent_cache,
             node: config.name.clone(),
             drive_bytes: drive.model.capacity.bytes(),
-            durability,
+            durability: config.durability(self.options.durable),
             block_ns: drive.model.slowest_block_ns(),
             host_aware,
         });

@@ -79,20 +79,15 @@ mod tests {
 
     #[test]
     fn a_merge_buffer_is_refused_where_it_cannot_be_used() {
-        assert_eq!(build(None, false), Ok(()));
-        assert_eq!(
-            build(None, true),
-            Ok(()),
-            "that of the drive is not taken over"
-        );
-        assert_eq!(build(Some("merge_buffer=none"), true), Ok(()));
-        let error = build(Some("merge_buffer=14MiB"), true).unwrap_err();
-        assert!(error.contains("node `translation`: "), "{error}");
-        assert!(error.contains("merge_buffer = \"none\""), "{error}");
-        let error = build(Some("merge_buffer=1MiB"), false).unwrap_err();
-        assert!(
-            error.contains("merge_buffer = 1024 KiB is too small; accepted: 37"),
-            "{error}"
-        );
+        for durable in [false, true] {
+            assert_eq!(build(None, durable), Ok(()));
+            assert_eq!(build(Some("merge_buffer=none"), durable), Ok(()));
+            let error = build(Some("merge_buffer=1MiB"), durable).unwrap_err();
+            assert!(error.contains("node `translation`: "), "{error}");
+            assert!(
+                error.contains("merge_buffer = 1024 KiB is too small; accepted: 37"),
+                "{error}"
+            );
+        }
     }
 }

@@ -15,6 +15,10 @@ use alloc::vec::Vec;
 
 /// Changes whenever the words do.
 const CHECKPOINT_VERSION: u64 = 1;
+/// How the scratch band is held: not at all, by the rest of a band, or by a stretch of one.
+const NOT_HELD: u64 = 0;
+const HOLDS_REST: u64 = 1;
+const HOLDS_STRETCH: u64 = 2;
 /// Bits of the first word of an entry that hold its length.
 const RUN_BITS: u32 = PACKET_BLOCKS_MAX.count_ones();
 
@@ -72,11 +76,18 @@ impl PersistentCache {
         }
         put_ranges(&mut state, &self.zeroed);
         put_ranges(&mut state, &self.lost);
-        state.put_u64(u64::from(self.salvage.is_some()));
-        if let Some(salvage) = self.salvage {
-            state.put_u64(u64::from(salvage.band.0));
-            state.put_u64(salvage.from);
-            state.put_u64(salvage.blocks);
+        match self.salvage {
+            None => state.put_u64(NOT_HELD),
+            Some(salvage) => {
+                let place = self.recorded_place(salvage.place);
+                state.put_u64(place.map_or(HOLDS_REST, |_| HOLDS_STRETCH));
+                state.put_u64(u64::from(salvage.band.0));
+                state.put_u64(salvage.from);
+                state.put_u64(salvage.blocks);
+                if let Some(place) = place {
+                    state.put_u64(place);
+                }
+            }
         }
         for (band, table) in (0..).map(BandId).zip(&durable.tables) {
             let blocks = self.bands.extent_of(band).blocks.0;
@@ -175,19 +186,61 @@ impl PersistentCache {
         state: &mut StateReader<'_>,
     ) -> Result<Option<Salvage>, OpenError> {
         let mut take = || state.take_u64().map_err(too_short);
-        if take()? == 0 {
+        let held = take()?;
+        if held == NOT_HELD {
             return Ok(None);
         }
         let (band, from, blocks) = (take()?, take()?, take()?);
+        let place = match held {
+            HOLDS_REST => None,
+            HOLDS_STRETCH => Some(take()?),
+            _ => return Err(damaged("the scratch band is held in no known way")),
+        };
         let band = self.band_numbered(band)?;
-        self.check_salvage(band, from, blocks)
-            .then_some(Some(Salvage::of_rest(band, from, blocks)))
-            .ok_or(damaged("the scratch band holds more than a band"))
+        let salvage = self.salvage_of(band, from, blocks, place);
+        let other = damaged("the scratch band holds what no rewrite would put there");
+        salvage.map(Some).ok_or(other)
     }
 
-    /// True when a rewrite of the band could be of these blocks.
-    pub(super) fn check_salvage(&self, band: BandId, from: u64, blocks: u64) -> bool {
-        from.checked_add(blocks) == Some(self.bands.extent_of(band).blocks.0) && blocks > 0
+    /// What the scratch band holds of a band; `None` when no rewrite of the band would put these
+    /// blocks there.
+    pub(super) fn salvage_of(
+        &self,
+        band: BandId,
+        from: u64,
+        blocks: u64,
+        place: Option<u64>,
+    ) -> Option<Salvage> {
+        let end_of_rewrite = self.bands.extent_of(band).blocks.0;
+        if from >= end_of_rewrite {
+            return None;
+        }
+        let (place, rewritten) = match place {
+            None if !self.layout.has_stretches() => (0, end_of_rewrite - from),
+            Some(place) if from == self.layout.track_start(band, from) => {
+                let place = self.layout.scratch_place(place)?;
+                (
+                    place,
+                    self.layout.stretch(band, from, end_of_rewrite).blocks,
+                )
+            }
+            _ => return None,
+        };
+        (blocks == rewritten).then_some(Salvage {
+            band,
+            from,
+            blocks,
+            end_of_rewrite,
+            place,
+            at: 0,
+        })
+    }
+
+    /// The first block of a place of the scratch band, as it is written down: not where a band
+    /// always goes there whole.
+    pub(super) fn recorded_place(&self, place: usize) -> Option<u64> {
+        let has_stretches = self.layout.has_stretches();
+        has_stretches.then(|| self.layout.scratch(place, 0, 0).start.0)
     }
 
     fn band_numbered(&self, band: u64) -> Result<BandId, OpenError> {

@@ -4,7 +4,7 @@
 //! ```text
 //! | head | (log entry, its checksums) ...
 //! | ranges | zeroed range ... | ranges | lost range ...
-//! | scratch held | scratch, when there is one | band ...
+//! | scratch held | scratch and stretch, when there is one | band ...
 //! | open bands | (open band, its checksums) ...
 //! ```
 //!
@@ -38,7 +38,8 @@ pub const CHECKSUM_FIELDS: [Field; 1] = [field("block_checksum", 0, 4)];
 pub const RANGES_FIELDS: [Field; 1] = [field("ranges", 0, 8)];
 /// A zeroed or a lost range.
 pub const RANGE_FIELDS: [Field; 2] = [field("range_lba", 0, 8), field("range_blocks", 8, 8)];
-/// Whether the scratch band holds a band.
+/// Whether the scratch band holds a band, and how: 1 when it holds the rest of it, 2 when a place
+/// of it holds a stretch.
 pub const SCRATCH_HELD_FIELDS: [Field; 1] = [field("scratch_held", 0, 8)];
 /// What it holds, when it does.
 pub const SCRATCH_FIELDS: [Field; 3] = [
@@ -46,6 +47,8 @@ pub const SCRATCH_FIELDS: [Field; 3] = [
     field("scratch_from", 8, 8),
     field("scratch_blocks", 16, 8),
 ];
+/// What follows when it is a stretch.
+pub const STRETCH_FIELDS: [Field; 1] = [field("scratch_place", 0, 8)];
 /// A band; as many as the head says.
 pub const BAND_FIELDS: [Field; 4] = [
     field("band_table", 0, 8),
@@ -65,13 +68,14 @@ mod tests {
 
     #[test]
     fn the_fields_leave_no_gap_and_end_with_a_word() {
-        let tables: [&[Field]; 9] = [
+        let tables: [&[Field]; 10] = [
             &HEAD_FIELDS,
             &ENTRY_FIELDS,
             &RANGES_FIELDS,
             &RANGE_FIELDS,
             &SCRATCH_HELD_FIELDS,
             &SCRATCH_FIELDS,
+            &STRETCH_FIELDS,
             &BAND_FIELDS,
             &OPEN_BANDS_FIELDS,
             &OPEN_FIELDS,

@@ -246,9 +246,16 @@ impl PersistentCache {
             return false;
         };
         let journal = &durable.journal;
-        let due = u64::from(self.writes_in_flight) + RECORDS_IN_RESERVE;
-        let no_room = journal.wants_checkpoint() || !journal.has_room() || journal.room() <= due;
+        let no_room = journal.wants_checkpoint() || !journal.has_room() || self.journal_is_full();
         no_room || self.may_lose_too_much(durable)
+    }
+
+    /// True when a rewrite in stretches must wait for a checkpoint to make room for its records.
+    pub(in crate::translation) fn journal_is_full(&self) -> bool {
+        self.durable.as_ref().is_some_and(|durable| {
+            let due = u64::from(self.writes_in_flight) + RECORDS_IN_RESERVE;
+            durable.journal.room() <= due
+        })
     }
 
     /// True when so much is lost, or would be if all writes in flight failed, that another write

@@ -26,6 +26,9 @@ pub const BYPASS: u8 = 5;
 pub const TABLE: u8 = 6;
 /// A write of blocks failed: they are unreadable until they are written again.
 pub const LOST: u8 = 7;
+/// A place of the scratch band holds a stretch of a band: before it, and in its new table, the band
+/// is complete; behind it home is as it was.
+pub const STRETCH: u8 = 8;
 
 /// How a record is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +45,7 @@ pub struct RecordLayout {
 }
 
 /// Every kind of record.
-pub const RECORDS: [RecordLayout; 7] = [
+pub const RECORDS: [RecordLayout; 8] = [
     layout(APPEND, "append", &APPEND_FIELDS, true),
     layout(ZERO, "zero", &EXTENT_FIELDS, false),
     layout(SCRATCH, "scratch", &SCRATCH_FIELDS, false),
@@ -50,6 +53,7 @@ pub const RECORDS: [RecordLayout; 7] = [
     layout(BYPASS, "bypass", &BYPASS_FIELDS, true),
     layout(TABLE, "table", &TABLE_FIELDS, false),
     layout(LOST, "lost", &EXTENT_FIELDS, false),
+    layout(STRETCH, "stretch", &STRETCH_FIELDS, false),
 ];
 
 const APPEND_FIELDS: [Field; 2] = [field("lba", 0, 8), field("position", 8, 8)];
@@ -59,6 +63,13 @@ const SCRATCH_FIELDS: [Field; 4] = [
     field("from", 8, 8),
     field("blocks", 16, 8),
     field("table", 24, 8),
+];
+const STRETCH_FIELDS: [Field; 5] = [
+    field("band", 0, 8),
+    field("from", 8, 8),
+    field("blocks", 16, 8),
+    field("table", 24, 8),
+    field("place", 32, 8),
 ];
 const HOME_FIELDS: [Field; 3] = [
     field("band", 0, 8),
@@ -83,7 +94,7 @@ const fn layout(
 }
 
 /// Most words of a payload.
-const WORDS_MAX: usize = 4;
+const WORDS_MAX: usize = 5;
 
 /// What a record says beside its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,6 +109,8 @@ pub(in crate::translation) enum Entry {
         from: u64,
         blocks: u64,
         table: Table,
+        /// The first block of its place on the disk, where a band is rewritten in stretches.
+        place: Option<u64>,
     },
     Home {
         band: BandId,
@@ -148,9 +161,16 @@ impl Entry {
                 from,
                 blocks,
                 table,
+                place,
             } => {
                 let words = [u64::from(band.0), *from, *blocks, table.word()];
-                (SCRATCH, Payload::new(&words))
+                match place {
+                    None => (SCRATCH, Payload::new(&words)),
+                    Some(place) => {
+                        let [band, from, blocks, table] = words;
+                        (STRETCH, Payload::new(&[band, from, blocks, table, *place]))
+                    }
+                }
             }
             Entry::Home {
                 band,
@@ -189,11 +209,12 @@ impl Entry {
                 position: words[1],
             },
             ZERO => Entry::Zero(extent()?),
-            SCRATCH => Entry::Scratch {
+            SCRATCH | STRETCH => Entry::Scratch {
                 band: band()?,
                 from: words[1],
                 blocks: words[2],
                 table: Table::from_word(words[3]),
+                place: (kind == STRETCH).then_some(words[4]),
             },
             HOME => Entry::Home {
                 band: band()?,
@@ -228,6 +249,7 @@ mod tests {
                 from: 8,
                 blocks: 9,
                 table,
+                place: None,
             },
             Entry::Home {
                 band: BandId(3),
@@ -240,6 +262,13 @@ mod tests {
                 table,
             },
             Entry::Lost(Extent::new(5, 6)),
+            Entry::Scratch {
+                band: BandId(2),
+                from: 8,
+                blocks: 9,
+                table,
+                place: Some(1 << 40),
+            },
         ];
         for (entry, layout) in entries.iter().zip(RECORDS) {
             let (kind, payload) = entry.encode();

@@ -88,7 +88,12 @@ impl PersistentCache {
                 from,
                 blocks,
                 table,
-            } => self.apply_scratch(band, from, blocks, table),
+                place,
+            } => {
+                if let Some(salvage) = self.salvage_of(band, from, blocks, place) {
+                    self.apply_scratch(salvage, table);
+                }
+            }
             Entry::Home {
                 band,
                 gathered_before,
@@ -96,8 +101,10 @@ impl PersistentCache {
             } => {
                 if self.salvage.is_none() {
                     // Only a planted bug leaves the scratch copy out.
-                    let blocks = self.bands.extent_of(band).blocks.0;
-                    self.apply_scratch(band, 0, blocks, table);
+                    self.apply_table(band, table);
+                    self.write_pointers[band.0 as usize] =
+                        self.bands.extent_of(band).blocks.0 as u32;
+                    self.zeroed.remove(self.bands.extent_of(band));
                 }
                 self.salvage = None;
                 let mut before = gathered_before;
@@ -152,8 +159,12 @@ impl PersistentCache {
             }
             Entry::Zero(extent) | Entry::Lost(extent) => in_bands(extent.start, extent.blocks.0),
             Entry::Scratch {
-                band, from, blocks, ..
-            } => is_band(band) && self.check_salvage(band, from, blocks),
+                band,
+                from,
+                blocks,
+                place,
+                ..
+            } => is_band(band) && self.salvage_of(band, from, blocks, place).is_some(),
             Entry::Home { band, .. } | Entry::Table { band, .. } => is_band(band),
             Entry::Bypass { lba } => {
                 in_bands(lba, blocks.max(1)) && {

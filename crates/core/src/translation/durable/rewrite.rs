@@ -19,7 +19,7 @@ use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::{Part, PersistentCache};
 use crate::translation::rewrite::{NO_STEP, Phase, Rewrite};
 use crate::translation::stretch::Salvage;
-use crate::units::{BlockCount, Lba};
+use crate::units::BlockCount;
 use alloc::vec::Vec;
 
 /// What a rewrite in progress needs beside the rewrite itself.
@@ -29,9 +29,9 @@ pub(super) struct Work {
     ticket: Option<FlushTicket>,
     /// Pages of the old table, then of the new one.
     pages: BufferSlice,
-    /// The zeroed ranges of the band when it was read. A write that comes meanwhile may yet be
-    /// undone, and must not uncover what was there before the zero.
-    zeroed: Vec<Extent>,
+    /// The ranges that were zeroed when the rewrite began, and those that were since. A write that
+    /// comes meanwhile may yet be undone, and must not uncover what was there before the zero.
+    pub(super) zeroed: Vec<Extent>,
     /// The checksums of the band at home below the write pointer; empty when they are not known.
     old: Vec<u32>,
     /// What the blocks that are rewritten must be, where that is known.
@@ -81,7 +81,9 @@ impl PersistentCache {
                 rewrite.phase,
                 Phase::Reading | Phase::Gathering | Phase::WritingScratch | Phase::FlushingScratch
             );
-            gathering && !rewrite.is_restore && extent.overlaps(self.bands.extent_of(rewrite.band))
+            gathering
+                && !rewrite.is_in_scratch
+                && extent.overlaps(self.bands.extent_of(rewrite.band))
         })
     }
 
@@ -106,17 +108,23 @@ impl PersistentCache {
         ctx: &mut Context<'_>,
     ) {
         let band = rewrite.band;
-        let whole = self.bands.extent_of(band);
-        let durable = self.durable.as_mut().expect("a durable translation");
-        durable.rewrite.zeroed.clear();
-        durable.rewrite.zeroed.extend(self.zeroed.pieces(whole));
         let buffer = rewrite.buffer.part(0, rewrite.blocks);
         let mut there = rewrite.blocks;
-        if !rewrite.is_restore {
+        if !rewrite.is_in_scratch {
             there = self.readable_blocks(band).saturating_sub(rewrite.from);
             there = there.min(rewrite.blocks);
             ctx.zero(buffer.part(there, rewrite.blocks - there));
         }
+        let there = there.saturating_sub(rewrite.carried);
+        if self.durable().rewrite.pages.blocks > 0 {
+            // The checksums are in memory since the first stretch.
+            self.enter(Phase::Reading, there);
+            return self.go_on(ctx);
+        }
+        let whole = self.bands.extent_of(band);
+        let durable = self.durable.as_mut().expect("a durable translation");
+        durable.rewrite.zeroed.clear();
+        durable.rewrite.zeroed.extend(self.zeroed.pieces(whole));
         let table_blocks = self.durable().areas.table_blocks;
         let mut old = core::mem::take(&mut self.durable().rewrite.old);
         old.clear();
@@ -147,7 +155,8 @@ impl PersistentCache {
         let rewrite = self.rewriting();
         let band = rewrite.band;
         let table = self.durable().tables[band.0 as usize];
-        if self.open_band(band).is_none() && table != Table::NONE {
+        let is_read = self.durable().rewrite.old.is_empty() && self.open_band(band).is_none();
+        if is_read && table != Table::NONE {
             let pages = pages_of(self.bands.extent_of(band).blocks.0);
             let mut old = core::mem::take(&mut self.durable().rewrite.old);
             let buffer = self.durable().rewrite.pages.part(0, pages);
@@ -157,7 +166,7 @@ impl PersistentCache {
                 return self.fail_rewrite(error, ctx);
             }
         }
-        if !rewrite.is_restore {
+        if !rewrite.is_in_scratch {
             return self.gather(ctx);
         }
         self.expect_home(&rewrite, rewrite.from + rewrite.blocks);
@@ -252,14 +261,18 @@ impl PersistentCache {
         }
         let rewrite = self.enter(Phase::WritingScratch, blocks);
         let band = rewrite.band;
+        let band_blocks = self.bands.extent_of(band).blocks.0;
         let durable = self.durable();
         durable.generation += 1;
         let table = durable.tables[band.0 as usize].successor(durable.generation);
         durable.rewrite.table = table;
         let mut sums = core::mem::take(&mut durable.rewrite.sums);
-        // What is not rewritten keeps its checksums.
-        let kept = (0..rewrite.from as usize).map(|at| durable.rewrite.old.get(at).copied());
-        sums.splice(0..0, kept.map(|sum| sum.unwrap_or(0)));
+        // What is not rewritten, or not yet, keeps its checksums.
+        let old = &durable.rewrite.old;
+        let kept = (0..rewrite.from as usize).map(|at| old.get(at).copied().unwrap_or(0));
+        sums.splice(0..0, kept);
+        sums.extend(old.iter().skip(sums.len()));
+        sums.resize(band_blocks as usize, 0);
         let pages = durable.rewrite.pages;
         self.rewrite.as_mut().expect("a rewrite").outstanding += 1;
         self.write_table(
@@ -283,7 +296,7 @@ impl PersistentCache {
             return self.fail_rewrite(error, ctx);
         }
         if ctx.is_planted(PlantedBug::ScratchReleasedEarly) && phase == Phase::FlushingHome {
-            return self.complete_rewrite(ctx);
+            return self.end_stretch(ctx);
         }
         self.enter(phase, 0);
         let ticket = self.flush_durably(ctx);
@@ -303,8 +316,18 @@ impl PersistentCache {
     /// The scratch copy and the new table are durable: they are what is read from now on.
     pub(in crate::translation) fn scratch_flushed(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewriting();
-        let table = self.durable().rewrite.table;
-        self.apply_scratch(rewrite.band, rewrite.from, rewrite.blocks, table);
+        let work = &mut self.durable().rewrite;
+        core::mem::swap(&mut work.old, &mut work.sums);
+        let table = work.table;
+        let salvage = Salvage {
+            band: rewrite.band,
+            from: rewrite.from,
+            blocks: rewrite.blocks,
+            end_of_rewrite: rewrite.end_of_rewrite,
+            place: rewrite.place,
+            at: 0,
+        };
+        self.apply_scratch(salvage, table);
         if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
             self.salvage = None;
             return self.write_home(ctx);
@@ -314,20 +337,24 @@ impl PersistentCache {
             from: rewrite.from,
             blocks: rewrite.blocks,
             table,
+            place: self.recorded_place(rewrite.place),
         };
         self.record(&entry, None, ctx);
         self.flush_for_rewrite(Phase::NotingScratch, ctx);
     }
 
-    /// The scratch band holds the merged copy of a band: with the new table and what lies before
-    /// it, the band can be read from there.
-    pub(super) fn apply_scratch(&mut self, band: BandId, from: u64, blocks: u64, table: Table) {
-        let whole = self.bands.extent_of(band);
-        self.salvage = Some(Salvage::of_rest(band, from, blocks));
+    /// The scratch band holds the merged copy of blocks of a band: with the new table and what lies
+    /// before and behind them, the band can be read from there.
+    pub(super) fn apply_scratch(&mut self, salvage: Salvage, table: Table) {
+        let Salvage {
+            band, from, blocks, ..
+        } = salvage;
+        self.salvage = Some(salvage);
         self.apply_table(band, table);
-        self.write_pointers[band.0 as usize] = whole.blocks.0 as u32;
-        let start = Lba(whole.start.0 + from);
-        self.zeroed.remove(Extent::between(start, whole.end()));
+        let pointer = &mut self.write_pointers[band.0 as usize];
+        *pointer = (*pointer).max(salvage.end() as u32);
+        let start = self.bands.extent_of(band).start.0;
+        self.zeroed.remove(Extent::new(start + from, blocks));
     }
 
     /// The band is complete at home.

@@ -44,9 +44,21 @@ impl PersistentCache {
             return Zeroed::AsWrite;
         }
         self.apply_zero(extent);
+        self.leave_out_of_rewrite(extent);
         let lsn = self.record(&Entry::Zero(extent), None, ctx);
         self.durable().zeroed_at = Some(lsn);
         Zeroed::Done
+    }
+
+    /// Later stretches of a rewrite in progress write zeroes there.
+    fn leave_out_of_rewrite(&mut self, extent: Extent) {
+        let band = self
+            .rewrite
+            .map(|rewrite| self.bands.extent_of(rewrite.band));
+        if let Some(zeroed) = band.and_then(|band| band.intersection(extent)) {
+            self.durable().rewrite.zeroed.push(zeroed);
+            self.leave_out_zeroed(zeroed);
+        }
     }
 
     /// Makes blocks read as zeroes, in memory. Where they reach the end of a band, its write
@@ -60,7 +72,9 @@ impl PersistentCache {
             let whole = self.bands.extent_of(band);
             let part = extent.intersection(whole).expect("a band of the extent");
             let readable = Extent::between(whole.start, self.readable_end(band));
-            if part.end() >= readable.end() {
+            let reaches_end = part.end() >= readable.end();
+            // The pointer of a band that is rewritten in stretches only rises.
+            if reaches_end && !self.is_amid_stretches(band) {
                 let offset = part.start.offset_from(whole.start) as u32;
                 let pointer = &mut self.write_pointers[band.0 as usize];
                 *pointer = offset.min(*pointer);
