@@ -6,7 +6,7 @@ use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium, Happening, Image, block_of};
 use crate::journal_world::{Host, SET, Step, allowed, newest, random_steps, wrong};
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::disk::Disk;
+use imbrex_core::disk::{Disk, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::durability::block::{
     self, BlockKind, Expected, Field, HEADER_BYTES, PAYLOAD_BYTES,
@@ -30,8 +30,41 @@ const DISK_BLOCKS: u64 = 4096;
 const BLOCKS: u64 = 60;
 /// Whose disk is kept as a fixture: its checkpoint has every part that a checkpoint can have.
 const FIXTURE_SEED: u64 = 167;
+/// Whose checkpoint, when bands are rewritten in stretches, has one in the scratch band.
+const STRETCH_SEED: u64 = 6;
 /// Forced writes after which the small ring has made a checkpoint necessary.
 const CHECKPOINT_AFTER: u64 = 10;
+
+/// Whether bands are rewritten in stretches, and how the seed is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Case {
+    seed: u64,
+    in_stretches: bool,
+}
+
+/// The disk of the fixture, another, and two whose bands of 20 and 24 blocks go through a buffer of 8.
+const CASES: [Case; 4] = [
+    Case::whole(1),
+    Case::whole(FIXTURE_SEED),
+    Case::in_stretches(19),
+    Case::in_stretches(STRETCH_SEED),
+];
+
+impl Case {
+    const fn whole(seed: u64) -> Case {
+        Case {
+            seed,
+            in_stretches: false,
+        }
+    }
+
+    const fn in_stretches(seed: u64) -> Case {
+        Case {
+            seed,
+            in_stretches: true,
+        }
+    }
+}
 
 struct World {
     engine: Engine,
@@ -40,7 +73,7 @@ struct World {
 }
 
 impl World {
-    fn over(image: &Image) -> World {
+    fn over(case: Case, image: &Image) -> World {
         let medium = Rc::new(RefCell::new(ByteMedium {
             image: image.clone(),
             ..ByteMedium::default()
@@ -53,14 +86,19 @@ impl World {
             }),
             bypass: true,
             bypass_after_blocks: BlockCount(2),
+            merge_buffer_blocks: case.in_stretches.then_some(BlockCount(8)),
             ..PersistentCacheSettings::new(BlockCount(24))
         };
         let bands = Arc::new(BandTable::new([20, 24, 16].map(BlockCount)));
         let mut builder = StackBuilder::new(3);
-        let below = builder.disk(disk.geometry().clone());
-        let (layer, geometry) =
-            PersistentCache::new(settings, bands, disk.geometry()).expect("a layout");
-        let top = builder.layer(Box::new(layer), geometry, &[below]);
+        let mut below = disk.geometry().clone();
+        if case.in_stretches {
+            let tracks = TrackTable::new([(DISK_BLOCKS / 4, 4)], BlockCount(3000), 1);
+            below.tracks = Some(Arc::new(tracks));
+        }
+        let node = builder.disk(below.clone());
+        let (layer, geometry) = PersistentCache::new(settings, bands, &below).expect("a layout");
+        let top = builder.layer(Box::new(layer), geometry, &[node]);
         World {
             engine: Engine {
                 stack: builder.build(top),
@@ -92,11 +130,11 @@ impl World {
 }
 
 /// A disk that stopped without a close, and all that happened to it.
-fn stopped(seed: u64) -> (Image, Vec<Happening>) {
-    let mut world = World::over(&Image::new());
+fn stopped(case: Case) -> (Image, Vec<Happening>) {
+    let mut world = World::over(case, &Image::new());
     world.open(Start::Format(SET)).expect("a format");
     let mut host = Host::new(4);
-    world.play(&mut host, random_steps(seed, 120, BLOCKS));
+    world.play(&mut host, random_steps(case.seed, 120, BLOCKS));
     host.queue_depth = 1;
     // A stream into an empty band goes straight home; a checkpoint follows.
     let stream =
@@ -115,7 +153,7 @@ fn stopped(seed: u64) -> (Image, Vec<Happening>) {
 }
 
 /// What a checkpoint is made of.
-const CHECKPOINT_TABLES: [&[Field]; 10] = [
+const CHECKPOINT_TABLES: [&[Field]; 11] = [
     &codec::HEAD_FIELDS,
     &codec::ENTRY_FIELDS,
     &codec::CHECKSUM_FIELDS,
@@ -123,6 +161,7 @@ const CHECKPOINT_TABLES: [&[Field]; 10] = [
     &codec::RANGE_FIELDS,
     &codec::SCRATCH_HELD_FIELDS,
     &codec::SCRATCH_FIELDS,
+    &codec::STRETCH_FIELDS,
     &codec::BAND_FIELDS,
     &codec::OPEN_BANDS_FIELDS,
     &codec::OPEN_FIELDS,
@@ -225,8 +264,8 @@ fn checkpoint_fields(image: &Image, root: &Superblock) -> Vec<Target> {
 fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
     let mut cases = 0;
     let mut names = BTreeSet::new();
-    for seed in [1, FIXTURE_SEED] {
-        let (image, happenings) = stopped(seed);
+    for case in CASES {
+        let (image, happenings) = stopped(case);
         let root = Superblock::decode(&block_of(&image, 0), 0, false).expect("a superblock");
         let mut targets: Vec<(Target, bool)> = Vec::new();
         let mut add = |found: Vec<Target>, strict: bool| {
@@ -276,7 +315,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
             add(vec![data("data", *address)], false);
         }
         names.extend(targets.iter().map(|(target, _)| target.name.clone()));
-        let mut rng = Rng::new(seed, 3);
+        let mut rng = Rng::new(case.seed, 3);
         for (target, strict) in &targets {
             for damage in Damage::ALL {
                 let mut damaged = image.clone();
@@ -284,7 +323,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
                     continue;
                 }
                 cases += 1;
-                let mut world = World::over(&damaged);
+                let mut world = World::over(case, &damaged);
                 if world.open(Start::Recover(Some(SET))).is_ok() {
                     let expected = match strict {
                         true => newest(&happenings),
@@ -292,7 +331,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
                     };
                     let found = world.read_all();
                     let problem = wrong(&found, &expected, !target.name.contains("superblock"));
-                    assert_eq!(problem, None, "{seed}: {damage:?} of {target:?}");
+                    assert_eq!(problem, None, "{case:?}: {damage:?} of {target:?}");
                 }
             }
         }
@@ -310,12 +349,12 @@ const DISK: &[u8] = include_bytes!("../fixtures/format-1/translation.img.xz");
 
 #[test]
 fn a_member_of_format_version_1_opens_and_holds_what_it_held() {
-    let (_, happenings) = stopped(FIXTURE_SEED);
+    let (_, happenings) = stopped(Case::whole(FIXTURE_SEED));
     let mut bytes = Vec::new();
     let read = liblzma::read::XzDecoder::new(DISK).read_to_end(&mut bytes);
     assert_eq!(read.expect("whole"), 4096 * DISK_BLOCKS as usize);
     let blocks = bytes.chunks_exact(4096).map(Rc::from);
-    let mut world = World::over(&(0..).zip(blocks).collect());
+    let mut world = World::over(Case::whole(FIXTURE_SEED), &(0..).zip(blocks).collect());
     assert_eq!(world.open(Start::Recover(Some(SET))), Ok(()));
     let found = world.read_all();
     assert_eq!(wrong(&found, &newest(&happenings), false), None);
@@ -332,7 +371,7 @@ fn write_the_fixture() {
         println!("skipped: IMBREX_WRITE_FIXTURE is not set");
         return;
     }
-    let (image, _) = stopped(FIXTURE_SEED);
+    let (image, _) = stopped(Case::whole(FIXTURE_SEED));
     let blocks = (0..DISK_BLOCKS).flat_map(|address| block_of(&image, address).to_vec());
     let bytes: Vec<u8> = blocks.collect();
     let mut packed = Vec::new();
