@@ -38,6 +38,7 @@ capacity = int(drive["capacity"].removesuffix(" B")) // SCALE
 def lines_of(name):
     """The job for a drive of that size."""
     lines = (ROOT / "experiments" / "fit" / f"{name}.fio").read_text(encoding="utf-8").splitlines()
+    lines.remove("filename=${DISK}")
     for option, value in CHANGES[name].items():
         lines = [f"{option}={value}" if line.startswith(f"{option}=") else line for line in lines]
         assert f"{option}={value}" in lines, f"{name}.fio has no {option}"

@@ -223,11 +223,7 @@ fn a_disk_that_nothing_is_known_of_is_unknown_for_every_use() {
             4,
             "{text}"
         );
-        assert!(
-            text.contains(
-                "to find out: `fio --filename=/dev/sdX experiments/fit/small-writes.fio`"
-            )
-        );
+        assert!(text.contains("to find out: `DISK=/dev/sdX fio experiments/fit/small-writes.fio`"));
         assert!(!text.contains("simulated on"), "{text}");
         let message = String::from_utf8(output.stderr).expect("text");
         if status == 1 {

@@ -208,7 +208,11 @@ fn check_words(line: &Line<'_>) -> Result<(), String> {
     }
     let has_variable = |text: &str| text.contains("${") || text.contains("$(");
     let keyword = ["$pagesize", "$mb_memory", "$ncpus", "$jobname", "$jobnum"];
-    let value = line.value.unwrap_or_default();
+    // The drive takes the place of a file whatever its name.
+    let value = line
+        .value
+        .filter(|_| line.option != "filename")
+        .unwrap_or_default();
     if has_variable(value) || keyword.iter().any(|word| value.contains(word)) {
         return Err(format!(
             "{}={value}: refused: accepted: a value without variables",

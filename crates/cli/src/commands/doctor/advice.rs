@@ -57,7 +57,7 @@ const NVR: &str = "video recording (NVR)";
 const DATABASE: &str = "database or virtual machines";
 
 /// How to find out what nobody says.
-pub const FIND_OUT: &str = "`fio --filename=/dev/sdX experiments/fit/small-writes.fio` overwrites an empty \
+pub const FIND_OUT: &str = "`DISK=/dev/sdX fio experiments/fit/small-writes.fio` overwrites an empty \
     disk with random writes of 8 KiB: a drive-managed SMR disk stalls for a second and more from some point \
     on, a conventional one keeps its pace (docs/fit.md)";
 

@@ -5,6 +5,9 @@
 //! Reading (band, table) -> Gathering -> WritingScratch (scratch, new table) -> flush
 //!     -> SCRATCH record, flush -> WritingHome -> flush -> HOME record
 //! ```
+//!
+//! A band that goes home in [stretches](crate::translation::stretch) does all but the HOME record for
+//! each. A crash between two leaves the scratch copy of the last, and all entries in the log.
 
 use super::checksums::{Table, pages_of};
 use super::records::Entry;
