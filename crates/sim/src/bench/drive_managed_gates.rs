@@ -267,7 +267,7 @@ pub const ST8000AS0002: Measurement = Measurement {
         ),
         gate(
             "V19",
-            "sequential writes, synced, first 17 GiB",
+            "sequential writes, synced, before the cliff",
             SEQUENTIAL,
             "MiB/s",
             (Published::Number(53.2), Accepted::Share(0.15)),
@@ -275,7 +275,7 @@ pub const ST8000AS0002: Measurement = Measurement {
         ),
         gate(
             "V19",
-            "sequential writes, synced, after",
+            "sequential writes, synced, after it",
             SEQUENTIAL,
             "MiB/s",
             (Published::Number(42.3), Accepted::Share(0.15)),
