@@ -201,6 +201,7 @@ impl CacheSettings {
             member_blocks: flash.blocks,
             area: Extent::new(0, area),
             checkpoint_blocks: durable::checkpoint_blocks(u64::from(slots)),
+            required_features: 0,
         };
         // Destages may hold half of the slots that are not for cached blocks.
         let batch = (u64::from(slots) - self.capacity_blocks) / 2;

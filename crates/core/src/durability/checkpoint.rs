@@ -1,11 +1,11 @@
 //! Checkpoints: the whole state of a layer in the place that the newest one does not use.
 //!
 //! ```text
-//! pages -> flush -> superblock copies 0, 1 -> flush -> copies 2, 3 -> flush
+//! (strays -> flush ->) pages -> flush -> superblock copies 0, 1 -> flush -> copies 2, 3 -> flush
 //! ```
 //!
 //! Until the last step the older checkpoint with the journal behind it is whole, and at no time
-//! are more than two superblocks on their way. After a crash some copies may name another
+//! are more than two superblocks that name it on their way. After a crash some copies may name another
 //! checkpoint than the one that recovery has found, or nothing that can be read, of which a later
 //! torn write may make a good copy again. Its place is about to be overwritten: therefore these
 //! copies are made to name what was found, and are flushed, before the first page.

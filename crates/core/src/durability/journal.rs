@@ -93,7 +93,7 @@ pub struct Journal {
     pub(super) phase: Phase,
     /// What the newest durable superblock says.
     pub(super) superblock: Superblock,
-    /// The greatest generation that any copy of the superblock has ever had.
+    /// The greatest generation of any copy of the superblock that could be read.
     pub(super) greatest_generation: u64,
     /// The copies that did not name the checkpoint which recovery has found.
     pub(super) strays: [bool; COPIES],
@@ -142,7 +142,7 @@ impl Journal {
             superblock: Superblock {
                 compatible_features: 0,
                 read_only_features: 0,
-                required_features: 0,
+                required_features: settings.required_features,
                 layer: settings.layer as u32,
                 set: Uuid::default(),
                 member: Uuid::default(),
@@ -202,7 +202,7 @@ impl Journal {
     }
 
     /// The generation that the next checkpoint will have. It is greater than that of any superblock
-    /// that was ever written, those of checkpoints that a crash cut short included.
+    /// that can be read, those of checkpoints that a crash cut short included.
     pub fn next_generation(&self) -> u64 {
         self.greatest_generation.max(self.superblock.generation) + 1
     }

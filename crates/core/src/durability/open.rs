@@ -10,7 +10,7 @@ use super::block::{self, BlockKind, Expected, FORMAT_VERSION, PAYLOAD_BYTES};
 use super::events::{Intact, JournalEvent, Recovery, Replayed};
 use super::journal::{Journal, Lsn, Phase, Purpose};
 use super::record;
-use super::superblock::{COPIES, Superblock};
+use super::superblock::{COPIES, FEATURES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -304,7 +304,7 @@ impl Journal {
         superblock: &Superblock,
         expected: Option<(Uuid, Uuid)>,
     ) -> Result<(), OpenError> {
-        let unknown = superblock.required_features | superblock.read_only_features;
+        let unknown = superblock.required_features & !FEATURES | superblock.read_only_features;
         if unknown != 0 {
             return Err(OpenError::Features(unknown));
         }
@@ -352,6 +352,11 @@ impl Journal {
                 "checkpoint blocks",
                 superblock.checkpoint_blocks,
                 settings.checkpoint_blocks,
+            ),
+            (
+                "way of rewriting bands (0: whole, 1: in stretches, by `merge_buffer`)",
+                superblock.required_features.into(),
+                settings.required_features.into(),
             ),
         ]
         .into_iter()

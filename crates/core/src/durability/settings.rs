@@ -40,6 +40,8 @@ pub struct JournalSettings {
     pub area: Extent,
     /// Blocks of each of the two places for a checkpoint.
     pub checkpoint_blocks: u64,
+    /// What a reader must know of the layer: some of [`FEATURES`](super::superblock::FEATURES).
+    pub required_features: u32,
 }
 
 impl JournalSettings {

@@ -31,6 +31,11 @@ pub const FIELDS: [Field; 15] = [
     field("reserved", HEADER_BYTES + 88, 8),
 ];
 
+/// The feature that bands are rewritten in stretches, through two places of the scratch band.
+pub const FEATURE_STRETCHES: u32 = 1;
+/// All features that this build knows.
+pub const FEATURES: u32 = FEATURE_STRETCHES;
+
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Superblock {

@@ -25,7 +25,7 @@ pub struct Piece {
 
 impl Piece {
     /// The part of the piece inside `bounds`.
-    fn clip(self, bounds: Extent) -> Option<Piece> {
+    pub(crate) fn clip(self, bounds: Extent) -> Option<Piece> {
         let extent = self.extent.intersection(bounds)?;
         let skipped = extent.start.offset_from(self.extent.start);
         Some(Piece {

@@ -21,7 +21,6 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::map::{BandId, Piece};
 use crate::planted::PlantedBug;
-use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// Blocks of a band that the scratch band alone holds.
@@ -99,7 +98,7 @@ impl PersistentCache {
             }
         }
         self.gathered.clear();
-        if !rewrite.is_restore {
+        if !rewrite.is_in_scratch {
             self.list_what_is_gathered(&mut rewrite, ctx);
         }
         let to_read = rewrite.blocks_at_home().saturating_sub(rewrite.carried);
@@ -112,7 +111,8 @@ impl PersistentCache {
     }
 
     /// Lists what the log held of what the stretch reads, in log order. What was written since the
-    /// rewrite began may yet be undone by a power cut, and then this is what counts.
+    /// rewrite began may yet be undone by a power cut, and then this is what counts; a drive that
+    /// keeps its map must do so whether its stack has a journal or not.
     fn list_what_is_gathered(&mut self, rewrite: &mut Rewrite, ctx: &Context<'_>) {
         let band = self.bands.extent_of(rewrite.band).start.0;
         let first = band + rewrite.from + rewrite.carried;
@@ -121,10 +121,11 @@ impl PersistentCache {
         let starts_before_end = |piece: &Piece| piece.extent.start < fresh.end();
         let count = self.to_gather.partition_point(starts_before_end);
         let behind = self.to_gather[..count].last();
-        let behind = behind.and_then(|piece| part_of(piece, fresh.end(), piece.extent.end()));
+        let rest =
+            |piece: &Piece| Extent::between(fresh.end(), piece.extent.end().max(fresh.end()));
+        let behind = behind.and_then(|piece| piece.clip(rest(piece)));
         let due = self.to_gather.drain(..count);
-        self.gathered
-            .extend(due.filter_map(|piece| part_of(&piece, fresh.start, fresh.end())));
+        self.gathered.extend(due.filter_map(|it| it.clip(fresh)));
         if let Some(piece) = behind {
             self.to_gather.insert(0, piece);
         }
@@ -174,9 +175,7 @@ impl PersistentCache {
         self.rewrite = Some(rewrite);
         self.begin_stretch(ctx);
     }
-}
 
-impl PersistentCache {
     /// The lowest log position that a stretch still has to read.
     pub(super) fn lowest_to_gather(&self) -> Option<u64> {
         self.to_gather.iter().map(|piece| piece.position).min()
@@ -193,20 +192,12 @@ impl PersistentCache {
         }
         let pieces = core::mem::take(&mut self.to_gather);
         for piece in &pieces {
-            let before = part_of(piece, piece.extent.start, zeroed.start);
-            let behind = part_of(piece, zeroed.end(), piece.extent.end());
+            let (start, end) = (piece.extent.start, piece.extent.end());
+            let before = piece.clip(Extent::between(start, zeroed.start.max(start)));
+            let behind = piece.clip(Extent::between(zeroed.end().min(end), end));
             self.to_gather.extend(before.into_iter().chain(behind));
         }
     }
-}
-
-/// The part of a piece from one address to another; none when nothing of it lies there.
-fn part_of(piece: &Piece, from: Lba, to: Lba) -> Option<Piece> {
-    let (start, end) = (from.max(piece.extent.start), to.min(piece.extent.end()));
-    (start < end).then(|| Piece {
-        extent: Extent::between(start, end),
-        position: piece.position + start.offset_from(piece.extent.start),
-    })
 }
 
 /// Cuts pieces of the log into parts of at most `blocks` blocks.

@@ -1,6 +1,7 @@
 //! A disk that loses power: what no flush has covered may or may not be there afterwards, in part
 //! and torn.
 
+use crate::harness;
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -56,17 +57,8 @@ impl Medium {
         let Some(tracks) = &self.geometry.tracks else {
             return;
         };
-        if extent.end().0 <= tracks.conventional_blocks.0 {
-            return;
-        }
-        let first = tracks.track_of(extent.start.0);
-        let last = tracks.track_of(extent.end().0 - 1);
-        let end = (last + tracks.overlap_tracks + 1).min(tracks.tracks());
-        for track in first + 1..end {
-            let lost = tracks.extent_of(track);
-            for block in lost.start.0..lost.end().0 {
-                self.blocks.insert(block, vec![0xdd; BLOCK].into());
-            }
+        for block in harness::Medium::destroyed_by(tracks, extent) {
+            self.blocks.insert(block, vec![0xdd; BLOCK].into());
         }
     }
 }

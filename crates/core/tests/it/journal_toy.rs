@@ -55,6 +55,7 @@ impl Shape {
             member_blocks: BlockCount(area + self.places),
             area: Extent::new(0, area),
             checkpoint_blocks,
+            required_features: 0,
         }
     }
 

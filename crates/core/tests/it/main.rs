@@ -35,4 +35,5 @@ mod persistent_cache_idle;
 mod persistent_cache_lost;
 mod persistent_cache_stretches;
 mod recovery_reads;
+mod translation_bad_block;
 mod translation_damage;

@@ -2,7 +2,7 @@
 //! between.
 
 use imbrex_core::buffer::{Buffers, Stamp};
-use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, TrackTable};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Durability, Operation};
@@ -29,6 +29,26 @@ pub struct Medium {
     pub faults: u64,
     /// True for a shingled medium; see [`MemoryDisk::destructive`].
     overlap: bool,
+}
+
+impl Medium {
+    /// The blocks at the same angle as those of a write, on every track that it overlaps.
+    pub fn destroyed_by(tracks: &TrackTable, extent: Extent) -> Vec<u64> {
+        let mut destroyed = Vec::new();
+        for block in extent.start.0.max(tracks.conventional_blocks.0)..extent.end().0 {
+            let track = tracks.track_of(block);
+            let whole = tracks.extent_of(track);
+            let at = block - whole.start.0;
+            for follower in track + 1..(track + tracks.overlap_tracks + 1).min(tracks.tracks()) {
+                let beside = tracks.extent_of(follower);
+                let scale = |block: u64| block * beside.blocks.0;
+                let from = beside.start.0 + scale(at) / whole.blocks.0;
+                let to = beside.start.0 + scale(at + 1).div_ceil(whole.blocks.0);
+                destroyed.extend(from..to);
+            }
+        }
+        destroyed
+    }
 }
 
 /// A disk without mechanics, as unhelpful as its contract allows.
@@ -147,23 +167,8 @@ fn destroy_overlapped(medium: &mut Medium, geometry: &Geometry, extent: Extent) 
         .tracks
         .as_ref()
         .expect("a shingled medium has tracks");
-    if extent.end().0 <= tracks.conventional_blocks.0 {
-        return;
-    }
-    for block in extent.start.0.max(tracks.conventional_blocks.0)..extent.end().0 {
-        let track = tracks.track_of(block);
-        let whole = tracks.extent_of(track);
-        let at = block - whole.start.0;
-        for follower in track + 1..(track + tracks.overlap_tracks + 1).min(tracks.tracks()) {
-            // The blocks at the same angle.
-            let beside = tracks.extent_of(follower);
-            let scale = |block: u64| block * beside.blocks.0;
-            let from = beside.start.0 + scale(at) / whole.blocks.0;
-            let to = beside.start.0 + scale(at + 1).div_ceil(whole.blocks.0);
-            for block in from..to {
-                medium.blocks.insert(block, Stamp::DESTROYED);
-            }
-        }
+    for block in Medium::destroyed_by(tracks, extent) {
+        medium.blocks.insert(block, Stamp::DESTROYED);
     }
 }
 

@@ -15,8 +15,8 @@ use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
-    DurableAreas, MapJournalSettings, PersistentCache, PersistentCacheSettings, RewriteExtent,
-    conventional_blocks_needed,
+    BlockingCleaning, DurableAreas, IdleCleaning, MapJournalSettings, PersistentCache,
+    PersistentCacheSettings, RewriteExtent, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::cell::Cell;
@@ -44,7 +44,7 @@ pub fn settings() -> PersistentCacheSettings {
     }
 }
 
-pub fn variants() -> [PersistentCacheSettings; 7] {
+pub fn variants() -> [PersistentCacheSettings; 8] {
     let bypass = PersistentCacheSettings {
         bypass: true,
         bypass_after_blocks: BlockCount(4),
@@ -70,6 +70,17 @@ pub fn variants() -> [PersistentCacheSettings; 7] {
     [
         settings(),
         in_stretches(from_first_dirty.clone()),
+        PersistentCacheSettings {
+            idle: Some(IdleCleaning {
+                resumes: false,
+                ..IdleCleaning::new(Duration(400), BlockCount(1), Duration::from_us(1))
+            }),
+            blocking: BlockingCleaning {
+                low_permille: 500,
+                slice: Some(Duration::from_us(8)),
+            },
+            ..in_stretches(bypass.clone())
+        },
         in_stretches(bypass.clone()),
         from_first_dirty.clone(),
         bypass,

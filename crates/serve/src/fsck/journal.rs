@@ -6,7 +6,7 @@ use super::member::{BLOCK, Member};
 use super::superblocks::Superblocks;
 use imbrex_core::durability::block::{self, BlockKind, Expected, Header, PAYLOAD_BYTES};
 use imbrex_core::durability::records;
-use imbrex_core::durability::superblock::Superblock;
+use imbrex_core::durability::superblock::{FEATURES, Superblock};
 use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::Uuid;
 
@@ -107,7 +107,7 @@ impl JournalState {
             );
             into.damage(member.name(), "superblock", words);
         }
-        let unknown = superblock.required_features | superblock.read_only_features;
+        let unknown = superblock.required_features & !FEATURES | superblock.read_only_features;
         if unknown != 0 {
             let words = format!("it needs features that this build does not know: {unknown:#x}");
             into.damage(member.name(), "superblock", words);

@@ -147,6 +147,9 @@ impl TranslationState {
         self.lost = self.take_ranges(words)?;
         self.scratch = Scratch::take(words, self.scratch_start)?;
         self.take_bands(words, bands, lengths)?;
+        if let Some(problem) = self.scratch.and_then(|scratch| scratch.problem(self)) {
+            return Err(problem.to_owned());
+        }
         if self.bands_end > member_blocks {
             return Err("its bands end past the member".to_owned());
         }
@@ -446,7 +449,7 @@ impl TranslationState {
                     sums.truncate(pointer as usize);
                 }
             } else {
-                self.zeroed.insert(from.min(readable), to.min(readable));
+                self.zeroed.insert(from, to.min(readable));
             }
         }
     }

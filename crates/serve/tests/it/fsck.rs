@@ -1,7 +1,7 @@
 //! The reader of members: what is in order is clean, what is damaged is named, and nothing makes it
 //! panic or go on for ever.
 
-use crate::fsck_images::{BLOCK, Blocks, SET, disk, flash, stack};
+use crate::fsck_images::{BLOCK, Blocks, SET, disk, disk_that_holds, flash, stack};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::rng::Rng;
 use imbrex_serve::fsck::{
@@ -274,8 +274,12 @@ fn fixture(name: &str) -> std::path::PathBuf {
 }
 
 /// The member of a translation of format version 1, in a file.
-fn kept_translation(dir: &Path) -> std::path::PathBuf {
-    let packed = std::fs::File::open(fixture("translation.img.xz")).expect("the fixture");
+/// Disks of translations: one that rewrites bands whole, and one that does so in stretches.
+const TRANSLATIONS: [&str; 2] = ["translation", "stretches"];
+
+fn kept_translation(name: &str, dir: &Path) -> std::path::PathBuf {
+    let packed = fixture(&format!("{name}.img.xz"));
+    let packed = std::fs::File::open(packed).expect("the fixture");
     let path = dir.join("translation.img");
     let mut file = std::fs::File::create(&path).expect("a file");
     let mut blocks = liblzma::read::XzDecoder::new(packed);
@@ -293,10 +297,40 @@ fn members_of_format_version_1_are_clean() {
     let found = fsck::read(&shape, None, EVERYTHING).findings;
     assert_eq!(problems(&found), Vec::<String>::new());
     let dir = tempfile::tempdir().expect("a directory");
-    let path = kept_translation(dir.path());
-    let member = Member::open("disk", &path, false).expect("a member");
-    let found = fsck::read(&Shape::PersistentCache(member), None, EVERYTHING).findings;
-    assert_eq!(problems(&found), Vec::<String>::new());
+    for name in TRANSLATIONS {
+        let path = kept_translation(name, dir.path());
+        let member = Member::open("disk", &path, false).expect("a member");
+        let found = fsck::read(&Shape::PersistentCache(member), None, EVERYTHING).findings;
+        assert_eq!(problems(&found), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_scratch_band_that_holds_what_it_cannot_is_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let said = |held: &[u64]| {
+        problems(&read_in(dir.path(), &flash(), &disk_that_holds(held), EVERYTHING).findings)
+    };
+    // Blocks 4 to 20 of band 0, in the only place and in a second one.
+    assert_eq!(said(&[1, 0, 4, 16]), Vec::<String>::new());
+    assert_eq!(said(&[2, 0, 4, 16, 44]), Vec::<String>::new());
+    for held in [
+        &[1, 0, u64::MAX, 2][..],
+        &[1, 0, 4, u64::MAX],
+        &[1, 0, 4, 17],
+        &[1, 3, 0, 4],
+        &[1, u64::MAX, 0, 4],
+        &[2, 0, 4, 16, u64::MAX],
+        &[2, 0, 4, 16, 39],
+        &[2, 0, 4, 16, 66],
+        &[3, 0, 4, 16, 44],
+    ] {
+        let said = said(held);
+        assert!(
+            said.iter().any(|it| it.contains("scratch band")),
+            "{held:?}: {said:?}"
+        );
+    }
 }
 
 /// The second reader, which was written from the pages alone, finds what this one finds.
@@ -317,10 +351,12 @@ fn a_reader_written_from_the_pages_agrees() {
         backing: Box::new(Shape::Disk(member("backing.img"))),
     };
     agree(&read(&kept).members[0], "flash", &fixture("flash.img"));
-    let path = kept_translation(dir.path());
-    let member = Member::open("disk", &path, false).expect("a member");
-    let kept = Shape::PersistentCache(member);
-    agree(&read(&kept).members[0], "disk", &path);
+    for name in TRANSLATIONS {
+        let path = kept_translation(name, dir.path());
+        let member = Member::open("disk", &path, false).expect("a member");
+        let kept = Shape::PersistentCache(member);
+        agree(&read(&kept).members[0], "disk", &path);
+    }
 }
 
 fn agree(state: &MemberState, kind: &str, path: &Path) {

@@ -147,6 +147,11 @@ fn pairs(sums: &[u32]) -> Vec<u64> {
 
 /// The disk of a translation: bands of 20, 24 and 20 blocks, a log of 16.
 pub fn disk() -> Blocks {
+    disk_that_holds(&[0])
+}
+
+/// The same, with these words about the scratch band in its checkpoint.
+pub fn disk_that_holds(held: &[u64]) -> Blocks {
     const BANDS: [(u64, u64); 3] = [(66, 20), (90, 24), (118, 20)];
     const TABLES: u64 = AREA_BLOCKS;
     const LOG: u64 = TABLES + 6;
@@ -201,7 +206,8 @@ pub fn disk() -> Blocks {
         checkpoint.extend([lba << 24 | sums.len() as u64, position]);
         checkpoint.extend(pairs(sums));
     }
-    checkpoint.extend([1, 8, 2, 1, 50, 1, 0]);
+    checkpoint.extend([1, 8, 2, 1, 50, 1]);
+    checkpoint.extend(held);
     for ((home, blocks), (table, pointer)) in BANDS.iter().zip([(5, 20), (0, 6), (2, 18)]) {
         checkpoint.extend([table, pointer, *home, *blocks]);
     }

@@ -216,13 +216,15 @@ impl<'a> SeedCampaign<'a> {
                 };
             }
         };
-        let cut = match (mode, self.exhaustive.get(turn as usize)) {
+        let (mode, cut) = match (mode, self.exhaustive.get(turn as usize)) {
             (Mode::Exhaustive, Some((index, subset))) => {
                 let log = self.recorded.log();
-                Cut::draw(&log, &self.recorded.base, *index, mode, *subset)
+                let cut = Cut::draw(&log, &self.recorded.base, *index, mode, *subset);
+                (mode, cut)
             }
-            (Mode::Exhaustive, None) => self.recorded.draw(Mode::Subset, &mut rng),
-            _ => self.recorded.draw(mode, &mut rng),
+            // Every subset of every window that is small enough has had its turn.
+            (Mode::Exhaustive, None) => (Mode::Subset, self.recorded.draw(Mode::Subset, &mut rng)),
+            _ => (mode, self.recorded.draw(mode, &mut rng)),
         };
         let afterwards = Afterwards {
             crashed_recoveries: match turn % DEEP_EVERY {

@@ -78,7 +78,7 @@ fn names_of(write: &LoggedWrite, subject: &Subject, member: &str, names: &mut BT
         {
             let kinds = records(payload).filter_map(|record| record.ok().map(|it| it.kind));
             for kind in kinds {
-                let name = (subject.record_names)(write.member, kind);
+                let name = (subject.record_name)(member, kind);
                 names.insert(format!("{member}: record {name}"));
             }
         }

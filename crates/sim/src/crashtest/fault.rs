@@ -113,6 +113,11 @@ impl FaultState {
         }
     }
 
+    /// True when there is a fault and it has not happened yet.
+    pub fn is_to_come(&self) -> bool {
+        self.fault.is_some() && !self.fired
+    }
+
     /// True when the fault has happened.
     pub fn has_fired(&self) -> bool {
         self.fired

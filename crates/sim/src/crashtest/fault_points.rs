@@ -292,10 +292,12 @@ impl<'a> Faulty<'a> {
             return Err("a request was never answered".to_string());
         }
         let closed = trial.close();
-        if let Err(error) = closed
-            && class.is_harmless()
-        {
-            return Err(format!("it does not go down: {error}"));
+        match closed {
+            Err(error) if class.is_harmless() => {
+                return Err(format!("it does not go down: {error}"));
+            }
+            Err(_) => {}
+            Ok(()) => oracle.closed(world.borrow().log.events),
         }
         drop(trial);
         let world = world.borrow();

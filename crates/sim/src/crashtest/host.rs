@@ -95,9 +95,13 @@ impl<'a> Host<'a> {
     }
 
     fn judge(&mut self, number: usize, step: &Step, result: Result<(), IoError>, bytes: &[u8]) {
+        let leniency = match self.world.borrow().faults.is_to_come() {
+            true => Leniency::default(),
+            false => self.leniency,
+        };
         if step.action != Action::Read {
             if let Err(error) = result
-                && !self.leniency.failed_writes
+                && !leniency.failed_writes
             {
                 self.note(Violation {
                     lba: step.extent.start.0,
@@ -112,7 +116,7 @@ impl<'a> Host<'a> {
         for (block, bytes) in (step.extent.start.0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize))
         {
             let found = result.map(|()| stamp::read(bytes, block, self.seed));
-            let judged = self.oracle.judge_live(number, block, found, self.leniency);
+            let judged = self.oracle.judge_live(number, block, found, leniency);
             if let Err(violation) = judged {
                 self.note(violation);
             }

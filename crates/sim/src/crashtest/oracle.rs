@@ -3,6 +3,7 @@
 use super::stamp::Found;
 use super::workload::{Action, Step};
 use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
 
 /// One content that a block has had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +112,19 @@ impl Oracle {
             durable_from: None,
         });
         number
+    }
+
+    /// The device went down in good order: all that was answered is promised.
+    pub fn closed(&mut self, index: u64) {
+        let flush = Step {
+            connection: 0,
+            action: Action::Flush,
+            extent: Extent::EMPTY,
+            version: 0,
+            delay_ns: 0,
+        };
+        let number = self.arrive(flush, index);
+        self.reply(number, Ok(()), index);
     }
 
     /// A request was answered.
@@ -352,7 +366,6 @@ fn expect(lba: u64, allowed: &[Content], found: Found, when: &str) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use imbrex_core::extent::Extent;
 
     fn step(action: Action, start: u64, blocks: u64, version: u64) -> Step {
         Step {

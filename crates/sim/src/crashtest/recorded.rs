@@ -52,6 +52,7 @@ impl Recorded {
             trial
                 .close()
                 .map_err(|error| format!("the device does not go down: {error}"))?;
+            oracle.closed(world.borrow().log.events);
             Ok((first, oracle, trial.bands_rewritten()))
         };
         let (first, oracle, bands_rewritten) = catching(run).and_then(|result| result)?;
@@ -274,6 +275,7 @@ fn go_on(
         trial
             .close()
             .map_err(|error| format!("after a recovery: it does not go down: {error}"))?;
+        oracle.closed(world.borrow().log.events);
     }
     drop(trial);
     let log = &world.borrow().log;

@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Writes of a short workload have numbers that its prologue has not.
 const FIRST_VERSION: u64 = 1_000;
+/// Writes in a row that find no room below: as many as a band rewrite sends and a few more.
+const NO_SPACE_WRITES: u64 = 12;
 
 /// What short workloads have found.
 #[derive(Clone, Default, Debug)]
@@ -199,24 +201,31 @@ fn moments(log: &Log, first: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Lets every call of the workload fail, one after the other, and returns how many there were.
+/// Lets every call of the workload fail, one after the other, writes in each of their ways, and returns
+/// how many trials there were.
 ///
 /// # Errors
 /// When a request that should not fail does, or anything lies afterwards.
 pub fn error_at_every_call(faulty: &Faulty<'_>, seed: u64) -> Result<u64, String> {
     let mut tried = 0;
     for member in 0..faulty.members() {
-        for (call, class) in [
-            (CallKind::Read, FaultClass::ReadError),
-            (CallKind::Write, FaultClass::WriteError),
-            (CallKind::Flush, FaultClass::FlushError),
+        for (call, class, kind) in [
+            (CallKind::Read, FaultClass::ReadError, FaultKind::Error),
+            (CallKind::Write, FaultClass::WriteError, FaultKind::Error),
+            (CallKind::Write, FaultClass::ShortWrite, FaultKind::Short),
+            (
+                CallKind::Write,
+                FaultClass::NoSpace,
+                FaultKind::NoSpace(NO_SPACE_WRITES),
+            ),
+            (CallKind::Flush, FaultClass::FlushError, FaultKind::Error),
         ] {
             for nth in 0..faulty.calls(member, call) {
                 let fault = Fault {
                     member,
                     call,
                     nth,
-                    kind: FaultKind::Error,
+                    kind,
                 };
                 let mut rng = Rng::new(seed, tried);
                 faulty

@@ -2,6 +2,7 @@
 
 use super::subject::{Member, Parts, Subject};
 use super::workload::Shape;
+use imbrex_core::cache::codec::RECORD_KINDS;
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
     PoreSettings,
@@ -12,6 +13,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
+use imbrex_core::translation::records::RECORDS;
 use imbrex_core::translation::{
     BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
     PersistentCacheSettings, RewriteExtent, RewriteMethod,
@@ -39,9 +41,20 @@ pub fn subject(name: &str) -> Option<Subject> {
     Some(Subject {
         name: name.to_string(),
         build: Box::new(move |seed| build(name, seed)),
-        record_names: |_, kind| kind.to_string(),
+        record_name,
         check: None,
     })
+}
+
+/// The names of the formats' pages; flash is the first member, and has a cache.
+fn record_name(member: &str, kind: u8) -> String {
+    let cache = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
+    let translation = RECORDS.iter().find(|record| record.kind == kind);
+    let name = match member {
+        "flash" => cache.map(|(_, name)| *name),
+        _ => translation.map(|record| record.name),
+    };
+    name.map_or(kind.to_string(), str::to_string)
 }
 
 fn build(name: &str, seed: u64) -> Parts {

@@ -34,8 +34,8 @@ pub struct Subject {
     pub name: String,
     /// Builds it.
     pub build: Box<dyn Fn(u64) -> Parts + Send + Sync>,
-    /// What `name_of_record` calls the kinds of records of a member's journal.
-    pub record_names: fn(member: usize, kind: u8) -> String,
+    /// What the kinds of records in the journal of a member are called.
+    pub record_name: fn(member: &str, kind: u8) -> String,
     /// An opinion of its own on what the members hold after each recovery.
     pub check: Option<CheckMembers>,
 }

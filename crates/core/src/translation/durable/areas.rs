@@ -2,6 +2,7 @@
 
 use super::checksums::SUMS_PER_PAGE;
 use super::{LOST_BLOCKS_MAX, OPEN_BANDS_MAX, ZEROED_RANGES_MAX};
+use crate::durability::superblock::FEATURE_STRETCHES;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::map::{BandId, BandTable};
@@ -28,6 +29,8 @@ pub struct DurableAreas {
     pub tables: Extent,
     /// Blocks of each such place.
     pub table_blocks: u64,
+    /// What a reader of the journal must know.
+    pub required_features: u32,
 }
 
 impl DurableAreas {
@@ -41,6 +44,8 @@ impl DurableAreas {
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let blocks = JournalSettings::area_blocks_for(checkpoint_blocks, durability.ring_blocks);
         let journal = Extent::new(0, blocks);
+        let buffer = settings.merge_buffer_blocks;
+        let in_stretches = buffer.is_some_and(|buffer| buffer < bands.largest());
         let table_blocks = bands.largest().0.div_ceil(SUMS_PER_PAGE as u64);
         let tables = 2 * u64::from(bands.bands()) * table_blocks;
         DurableAreas {
@@ -48,6 +53,7 @@ impl DurableAreas {
             checkpoint_blocks,
             tables: Extent::new(journal.end().0, tables),
             table_blocks,
+            required_features: if in_stretches { FEATURE_STRETCHES } else { 0 },
         }
     }
 
@@ -64,6 +70,7 @@ impl DurableAreas {
             member_blocks,
             area: self.journal,
             checkpoint_blocks: self.checkpoint_blocks,
+            required_features: self.required_features,
         }
     }
 

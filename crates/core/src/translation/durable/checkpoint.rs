@@ -19,6 +19,8 @@ const CHECKPOINT_VERSION: u64 = 1;
 const NOT_HELD: u64 = 0;
 const HOLDS_REST: u64 = 1;
 const HOLDS_STRETCH: u64 = 2;
+/// Tables are never counted further in the life of a device.
+const GENERATION_MAX: u64 = u64::MAX / 4;
 /// Bits of the first word of an entry that hold its length.
 const RUN_BITS: u32 = PACKET_BLOCKS_MAX.count_ones();
 
@@ -123,7 +125,11 @@ impl PersistentCache {
                 });
             }
         }
-        self.durable().generation = take()?;
+        let generation = take()?;
+        if generation > GENERATION_MAX {
+            return Err(damaged("it counts further than a device can come"));
+        }
+        self.durable().generation = generation;
         let log = self.take_log(&mut state)?;
         self.zeroed = self.take_ranges(&mut state)?;
         self.lost = self.take_ranges(&mut state)?;

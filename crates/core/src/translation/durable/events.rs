@@ -250,7 +250,8 @@ impl PersistentCache {
         no_room || self.may_lose_too_much(durable)
     }
 
-    /// True when a rewrite in stretches must wait for a checkpoint to make room for its records.
+    /// True when the journal has no more room than for what is under way: a write, or a rewrite that
+    /// goes on with another stretch, must wait for a checkpoint.
     pub(in crate::translation) fn journal_is_full(&self) -> bool {
         self.durable.as_ref().is_some_and(|durable| {
             let due = u64::from(self.writes_in_flight) + RECORDS_IN_RESERVE;

@@ -9,7 +9,8 @@
 //!   before is still there when a record is not applied.
 //! * A band rewrite makes its scratch copy and the new table of checksums durable, then the record
 //!   that says so, then the band at home, then the record that ends it. Only when that is durable
-//!   may the scratch band, the old table and the gathered slots be used again.
+//!   may the scratch band, the old table and the gathered slots be used again. In stretches, the next
+//!   one goes to the other place of the scratch band and of the table.
 //! * The bypass writes home where nothing can be read, durably so: at the write pointer, and not
 //!   while the trim that lowered a pointer can still be undone by a crash.
 //!

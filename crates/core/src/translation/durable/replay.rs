@@ -40,6 +40,7 @@ impl PersistentCache {
         for extent in gone {
             self.lost.insert(extent);
         }
+        self.scratch_band = self.salvage.map(|salvage| salvage.band);
         // The places of checkpoints are as large as so many ranges need.
         let ranges = self.lost.len() as u64;
         if ranges > LOST_BLOCKS_MAX {

@@ -16,7 +16,7 @@ use crate::durability::FlushTicket;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::map::BandId;
+use crate::map::{BandId, ExtentSet};
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::{Part, PersistentCache};
@@ -34,7 +34,7 @@ pub(super) struct Work {
     pages: BufferSlice,
     /// The ranges that were zeroed when the rewrite began, and those that were since. A write that
     /// comes meanwhile may yet be undone, and must not uncover what was there before the zero.
-    pub(super) zeroed: Vec<Extent>,
+    pub(super) zeroed: ExtentSet,
     /// The checksums of the band at home below the write pointer; empty when they are not known.
     old: Vec<u32>,
     /// What the blocks that are rewritten must be, where that is known.
@@ -49,7 +49,7 @@ impl Work {
         Work {
             ticket: None,
             pages,
-            zeroed: Vec::new(),
+            zeroed: ExtentSet::new(),
             old: Vec::new(),
             expected: Vec::new(),
             table: Table::NONE,
@@ -126,8 +126,10 @@ impl PersistentCache {
         }
         let whole = self.bands.extent_of(band);
         let durable = self.durable.as_mut().expect("a durable translation");
-        durable.rewrite.zeroed.clear();
-        durable.rewrite.zeroed.extend(self.zeroed.pieces(whole));
+        durable.rewrite.zeroed = ExtentSet::new();
+        for zeroed in self.zeroed.pieces(whole) {
+            durable.rewrite.zeroed.insert(zeroed);
+        }
         let table_blocks = self.durable().areas.table_blocks;
         let mut old = core::mem::take(&mut self.durable().rewrite.old);
         old.clear();
@@ -209,7 +211,7 @@ impl PersistentCache {
         let Work {
             expected, zeroed, ..
         } = &mut durable.rewrite;
-        for zeroed in zeroed.iter().filter_map(|it| it.intersection(whole)) {
+        for zeroed in zeroed.pieces(whole) {
             let at = (zeroed.start.0 - start) as usize;
             expected[at..at + zeroed.blocks.0 as usize].fill(None);
         }
@@ -230,10 +232,7 @@ impl PersistentCache {
     ) {
         match &self.durable {
             None => out.extend(self.zeroed.pieces(part)),
-            Some(durable) => {
-                let zeroed = durable.rewrite.zeroed.iter();
-                out.extend(zeroed.filter_map(|zeroed| zeroed.intersection(part)));
-            }
+            Some(durable) => out.extend(durable.rewrite.zeroed.pieces(part)),
         }
     }
 
@@ -319,8 +318,13 @@ impl PersistentCache {
     /// The scratch copy and the new table are durable: they are what is read from now on.
     pub(in crate::translation) fn scratch_flushed(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewriting();
-        let work = &mut self.durable().rewrite;
-        core::mem::swap(&mut work.old, &mut work.sums);
+        let durable = self.durable();
+        let had_table = durable.tables[rewrite.band.0 as usize] != Table::NONE;
+        let work = &mut durable.rewrite;
+        // Without bytes in the buffers, what a table says is not known.
+        if !work.old.is_empty() || !had_table {
+            core::mem::swap(&mut work.old, &mut work.sums);
+        }
         let table = work.table;
         let salvage = Salvage {
             band: rewrite.band,

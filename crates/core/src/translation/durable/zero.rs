@@ -56,7 +56,7 @@ impl PersistentCache {
             .rewrite
             .map(|rewrite| self.bands.extent_of(rewrite.band));
         if let Some(zeroed) = band.and_then(|band| band.intersection(extent)) {
-            self.durable().rewrite.zeroed.push(zeroed);
+            self.durable().rewrite.zeroed.insert(zeroed);
             self.leave_out_zeroed(zeroed);
         }
     }

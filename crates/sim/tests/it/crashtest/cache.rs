@@ -59,7 +59,7 @@ pub fn subject() -> Subject {
         name: "cache".to_string(),
         build: Box::new(build),
         check: None,
-        record_names: |_, kind| {
+        record_name: |_, kind| {
             let found = codec::RECORD_KINDS
                 .iter()
                 .find(|(number, _)| *number == kind);

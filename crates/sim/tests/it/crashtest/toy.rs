@@ -77,6 +77,7 @@ impl ShadowStore {
             member_blocks: BlockCount(area + SLOTS),
             area: Extent::new(0, area),
             checkpoint_blocks: checkpoint,
+            required_features: 0,
         }
     }
 
@@ -457,7 +458,7 @@ pub fn subject() -> Subject {
         name: "toy".to_string(),
         build: Box::new(build),
         check: None,
-        record_names: |_, kind| match kind {
+        record_name: |_, kind| match kind {
             MAP => "map".to_string(),
             UNMAP => "unmap".to_string(),
             _ => kind.to_string(),
