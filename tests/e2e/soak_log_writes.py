@@ -4,6 +4,7 @@ each flush with no request outstanding both logs are marked; each log is then re
 a server recovers from it must be exactly what was written up to that flush. It tests that a flush leaves
 nothing pending; writes that no flush covers are the business of `imbrex crashtest`."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -17,6 +18,7 @@ from _nbd import Client
 from _serving import IMBREX, Serving, need
 
 FLUSHES = 200
+REWRITES_MIN = 10
 SEED = 3
 STACK = """
 name = "logged"
@@ -134,6 +136,7 @@ def check(share, members):
         for name in ("ssd", "smr"):
             subprocess.run(["cp", "--sparse=always", share / f"{name}.replayed", members / name],
                            check=True)
+        checked(share / "data", f"as flush {number} left it")
         with Serving(str(stack), share / "data") as server:
             client = Client(server.socket)
             found = b"".join(client.read(at, min(1 << 20, size - at))
@@ -142,9 +145,19 @@ def check(share, members):
         wrong = [at for at in range(0, size, plan.BLOCK)
                  if found[at:at + plan.BLOCK] != expected[at:at + plan.BLOCK]]
         assert not wrong, f"after flush {number}: {len(wrong)} blocks differ, the first at {wrong[0]}"
-        done = subprocess.run([IMBREX, "check", share / "data"], capture_output=True, text=True)
-        assert done.returncode == 0, f"after flush {number}: check says\n{done.stdout}{done.stderr}"
-    print(f"{FLUSHES} flushes: 0 of {FLUSHES * (size // plan.BLOCK)} blocks differ, check clean")
+        checked(share / "data", f"recovered after flush {number}")
+    done = subprocess.run([IMBREX, "inspect", share / "data", "--json"], capture_output=True, text=True, check=True)
+    members = {member["name"]: member for member in json.loads(done.stdout)["members"]}
+    # Each rewrite of a band, and each band that the bypass has filled, writes one table.
+    tables = members["smr"]["translation"]["generation"]
+    assert tables >= REWRITES_MIN, f"only {tables} bands were written"
+    print(f"{FLUSHES} flushes, {tables} bands written: 0 of {FLUSHES * (size // plan.BLOCK)} blocks differ, check --data "
+          "clean before and after each recovery")
+
+
+def checked(data, when):
+    done = subprocess.run([IMBREX, "check", "--data", data], capture_output=True, text=True)
+    assert done.returncode == 0, f"{when}: check says\n{done.stdout}{done.stderr}"
 
 
 main()
