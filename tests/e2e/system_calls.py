@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the server asks of the operating system, from a system-call trace: a created image is durable with the
-directories that name it, a flush synchronises every member that was written, a short write is continued, and a
-failed synchronisation is never forgotten."""
+directories that name it, a flush synchronises every member that was written, a short write is continued, a failed
+synchronisation is never forgotten, and direct I/O falls back where a file system has none."""
 
 import os
 import re
@@ -233,7 +233,35 @@ def a_second_signal_ends_at_once():
         client.close()
 
 
+def without_direct_io(data, *options):
+    """A server whose file system takes O_DIRECT and refuses to read so."""
+    server = Killable("cmr-only", data, *options)
+    server.command = ["strace", "-f", "-o", "/dev/null", "-P", data / "cmr.img", "-e", "trace=pread64", "-e",
+                      "inject=pread64:error=EINVAL:when=1", *server.command]
+    return server
+
+
+def direct_io_falls_back():
+    data = create("cmr-only", "64MiB")
+    server = without_direct_io(data, "--direct", "auto")
+    with server:
+        assert "durable, buffered I/O" in server.said(), server.said()
+        client = Client(server.socket)
+        assert client.write(5, b"\5" * BLOCK) == 0
+        assert client.flush() == 0
+        assert client.read(5) == (0, b"\5" * BLOCK)
+        client.close()
+        children = f"/proc/{server.process.pid}/task/{server.process.pid}/children"
+        with open(children, encoding="ascii") as file:
+            os.kill(int(file.read().split()[0]), signal.SIGTERM)
+        server.process.communicate()
+    done = subprocess.run(without_direct_io(data, "--direct", "on").command, capture_output=True, text=True)
+    expected = f"imbrex: node `cmr`: {data}/cmr.img cannot be opened with O_DIRECT: its file system has no direct I/O"
+    assert done.returncode == 1 and done.stderr.strip() == expected, done.stderr
+
+
 create_is_durable()
+direct_io_falls_back()
 a_short_write_is_continued()
 errors_are_told_apart()
 a_failed_flush_is_remembered("cmr-only", "cmr")
