@@ -10,16 +10,16 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::cache::{Cache, CacheMode, CacheSettings, PolicySettings, codec};
 use imbrex_core::disk::{Disk, Geometry, Media};
 use imbrex_core::durability::DurabilitySettings;
-use imbrex_core::durability::block::{self, BlockKind, Expected, HEADER_BYTES};
+use imbrex_core::durability::block::{self, BlockKind, Expected, Field, HEADER_BYTES};
 use imbrex_core::durability::superblock::Superblock;
 use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::StackBuilder;
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Blocks of the backing; the cache serves all but the last two.
@@ -101,6 +101,11 @@ impl World {
 /// The members of a cache that stopped without a close, and all that happened. What every flush
 /// has covered is known to be durable by the last block of the journal.
 fn stopped(seed: u64) -> (Members, Vec<Happening>) {
+    ended(seed, false)
+}
+
+/// The same, closed in good order or not.
+fn ended(seed: u64, in_order: bool) -> (Members, Vec<Happening>) {
     let mut world = World::over(&[Image::new(), Image::new()]);
     world.open(Start::Format(SET)).expect("a format");
     let mut host = Host::new(4);
@@ -112,6 +117,9 @@ fn stopped(seed: u64) -> (Members, Vec<Happening>) {
     let last = Step::Write(Extent::new(20, 1));
     world.play(&mut host, vec![forced, several, zeroed, Step::Flush, last]);
     assert_eq!(host.failures, []);
+    if in_order {
+        assert!(world.engine.close(&mut world.clock).is_ok());
+    }
     let happenings = world.media[0].borrow().happenings.clone();
     (world.members(), happenings)
 }
@@ -126,7 +134,7 @@ fn replayed(flash: &Image) -> (Vec<(u64, u64)>, u64) {
     let start = 2 + 2 * root.checkpoint_blocks;
     let ring = root.area_blocks - 2 - start;
     let (mut found, mut mark) = (Vec::new(), root.replay_from);
-    for lsn in root.replay_from.. {
+    for lsn in (root.replay_from..).take_while(|_| !root.clean) {
         let address = start + lsn % ring;
         let expected = Expected::new(BlockKind::Journal, Some(root.member), address);
         match block::unseal(&block_of(flash, address), expected) {
@@ -152,18 +160,38 @@ fn checkpoint_fields(flash: &Image, address: u64) -> Vec<Target> {
         head,
         &codec::CHECKPOINT_FIELDS,
     );
-    for mapping in 0..mappings.min(200) {
-        let at = head + 32 + 16 * mapping;
+    let mut at = head + 32;
+    for _ in 0..mappings {
         add_fields(&mut targets, "cache", address, at, &codec::MAPPING_FIELDS);
+        at += 16;
     }
+    for _ in 0..word(HEADER_BYTES + 16) {
+        add_fields(&mut targets, "cache", address, at, &codec::CLEAN_FIELDS);
+        at += 8;
+    }
+    assert!(
+        at <= BLOCK_BYTES as usize,
+        "all of them are in the first page"
+    );
     targets
+}
+
+fn record_fields(kind: u8) -> (&'static str, &'static [Field]) {
+    let known = codec::RECORD_KINDS.iter().find(|(known, _)| *known == kind);
+    let (_, name) = known.expect("a kind of record");
+    let fields: &[Field] = match *name {
+        "map" => &codec::MAP_FIELDS,
+        _ => &codec::FREE_FIELDS,
+    };
+    (name, fields)
 }
 
 #[test]
 fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
     let mut cases = 0;
-    for seed in 0..3 {
-        let (members, happenings) = stopped(seed);
+    let mut names = BTreeSet::new();
+    for (seed, in_order) in [(0, false), (1, false), (2, false), (0, true)] {
+        let (members, happenings) = ended(seed, in_order);
         let [flash, backing] = &members;
         let root = superblock(flash);
         let (blocks, mark) = replayed(flash);
@@ -175,7 +203,7 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
         for address in [0, 1, root.area_blocks - 2, root.area_blocks - 1] {
             add(
                 0,
-                fields_of_block(flash, address, BlockKind::Superblock),
+                fields_of_block(flash, address, BlockKind::Superblock, record_fields),
                 true,
             );
         }
@@ -184,7 +212,7 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
         for address in start..start + pages {
             add(
                 0,
-                fields_of_block(flash, address, BlockKind::CheckpointPage),
+                fields_of_block(flash, address, BlockKind::CheckpointPage, record_fields),
                 true,
             );
         }
@@ -193,7 +221,7 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
             let strict = lsn < mark;
             add(
                 0,
-                fields_of_block(flash, address, BlockKind::Journal),
+                fields_of_block(flash, address, BlockKind::Journal, record_fields),
                 strict,
             );
         }
@@ -203,7 +231,7 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
         for address in [BLOCKS - 2, BLOCKS - 1] {
             add(
                 1,
-                fields_of_block(backing, address, BlockKind::WriteIntent),
+                fields_of_block(backing, address, BlockKind::WriteIntent, record_fields),
                 true,
             );
             let mut fields = Vec::new();
@@ -216,6 +244,7 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
             );
             add(1, fields, true);
         }
+        names.extend(targets.iter().map(|(_, target, _)| target.name.clone()));
         let mut rng = Rng::new(seed, 3);
         for (member, target, strict) in &targets {
             for damage in Damage::ALL {
@@ -230,6 +259,21 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
                     );
                 }
             }
+        }
+    }
+    let tables: [(&str, &[Field]); 4] = [
+        ("cache", &codec::CHECKPOINT_FIELDS),
+        ("cache", &codec::MAPPING_FIELDS),
+        ("cache", &codec::CLEAN_FIELDS),
+        ("write-intent page", &codec::INTENT_FIELDS),
+    ];
+    let records = codec::RECORD_KINDS.map(|(kind, _)| record_fields(kind));
+    let records = records.map(|(name, fields)| (format!("record {name}"), fields));
+    let tables = tables.map(|(name, fields)| (name.to_owned(), fields));
+    for (structure, fields) in tables.into_iter().chain(records) {
+        for field in fields {
+            let name = format!("{structure}: {}", field.name);
+            assert!(names.contains(&name), "no member has {name}");
         }
     }
     assert!(cases > 3000, "{cases} cases");

@@ -60,8 +60,16 @@ impl Damage {
     }
 }
 
+/// The name of a kind of record, and the fields that its payload has, once or again and again.
+pub type RecordFields = fn(kind: u8) -> (&'static str, &'static [Field]);
+
 /// The fields of the sealed block at an address.
-pub fn fields_of_block(image: &Image, address: u64, kind: BlockKind) -> Vec<Target> {
+pub fn fields_of_block(
+    image: &Image,
+    address: u64,
+    kind: BlockKind,
+    record_fields: RecordFields,
+) -> Vec<Target> {
     let bytes = block_of(image, address);
     let expected = Expected::new(kind, None, address);
     let (_, payload) = block::unseal(&bytes, expected).expect("a good block");
@@ -70,7 +78,7 @@ pub fn fields_of_block(image: &Image, address: u64, kind: BlockKind) -> Vec<Targ
     add_fields(&mut targets, name, address, 0, &HEADER_FIELDS);
     match kind {
         BlockKind::Superblock => add_fields(&mut targets, name, address, 0, &superblock::FIELDS),
-        BlockKind::Journal => add_records(&mut targets, address, payload),
+        BlockKind::Journal => add_records(&mut targets, address, payload, record_fields),
         _ if payload.is_empty() => {}
         _ => targets.push(Target {
             name: format!("{name}: payload"),
@@ -116,15 +124,26 @@ pub fn add_fields(
     }));
 }
 
-fn add_records(targets: &mut Vec<Target>, address: u64, payload: &[u8]) {
+fn add_records(
+    targets: &mut Vec<Target>,
+    address: u64,
+    payload: &[u8],
+    record_fields: RecordFields,
+) {
     let mut at = HEADER_BYTES;
     for record in records(payload) {
         let record = record.expect("a good record");
         add_fields(targets, "record", address, at, &RECORD_FIELDS);
         let head: usize = RECORD_FIELDS.iter().map(|field| field.bytes).sum();
         at += head;
+        let (name, fields) = record_fields(record.kind);
+        let bytes: usize = fields.iter().map(|field| field.bytes).sum();
+        assert_eq!(record.payload.len() % bytes, 0, "a payload of whole fields");
+        for _ in 0..record.payload.len() / bytes {
+            add_fields(targets, &format!("record {name}"), address, at, fields);
+            at += bytes;
+        }
         let parts = [
-            ("payload", record.payload.len()),
             ("data", if record.data.is_some() { 8 } else { 0 }),
             ("checksums", record.checksums.len()),
         ];

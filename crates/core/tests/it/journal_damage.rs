@@ -2,11 +2,12 @@
 
 use crate::damage::{Damage, Target, data, fields_of_block};
 use crate::journal_disk::{ALL_SECTORS, Happening, Image, after_power_cut, block_of};
+use crate::journal_toy::ZEROED;
 use crate::journal_world::{
     Host, SHAPE, Step, World, allowed, damage, durably, newest, random_steps, superblock_of, write,
     wrong,
 };
-use imbrex_core::durability::block::{self, BlockKind, Expected};
+use imbrex_core::durability::block::{self, BlockKind, Expected, Field};
 use imbrex_core::durability::{JournalSettings, Lsn};
 use imbrex_core::extent::Extent;
 use imbrex_core::rng::Rng;
@@ -58,6 +59,25 @@ fn replayed(image: &Image, settings: &JournalSettings, from: u64) -> (Vec<u64>, 
     (lsns, mark)
 }
 
+/// The words in the records of the toy.
+const WRITTEN_FIELDS: [Field; 1] = [word("written_block", 0)];
+const ZEROED_FIELDS: [Field; 2] = [word("zeroed_block", 0), word("zeroed_blocks", 8)];
+
+const fn word(name: &'static str, offset: usize) -> Field {
+    Field {
+        name,
+        offset,
+        bytes: 8,
+    }
+}
+
+fn record_fields(kind: u8) -> (&'static str, &'static [Field]) {
+    match kind {
+        ZEROED => ("zeroed", &ZEROED_FIELDS),
+        _ => ("written", &WRITTEN_FIELDS),
+    }
+}
+
 #[test]
 fn damage_to_any_field_is_repaired_or_reported() {
     let (image, happenings) = stopped();
@@ -73,7 +93,7 @@ fn damage_to_any_field_is_repaired_or_reported() {
     };
     for address in settings.superblock_addresses() {
         add(
-            fields_of_block(&image, address, BlockKind::Superblock),
+            fields_of_block(&image, address, BlockKind::Superblock, record_fields),
             true,
         );
     }
@@ -81,7 +101,7 @@ fn damage_to_any_field_is_repaired_or_reported() {
     let start = settings.checkpoint_start(superblock.checkpoint_place);
     for address in start..start + pages {
         add(
-            fields_of_block(&image, address, BlockKind::CheckpointPage),
+            fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields),
             true,
         );
     }
@@ -89,7 +109,7 @@ fn damage_to_any_field_is_repaired_or_reported() {
         // What no flush has covered may be lost.
         let address = settings.address_of(Lsn(lsn));
         add(
-            fields_of_block(&image, address, BlockKind::Journal),
+            fields_of_block(&image, address, BlockKind::Journal, record_fields),
             lsn < mark,
         );
     }

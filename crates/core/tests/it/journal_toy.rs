@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 const WRITTEN: u8 = 1;
-const ZEROED: u8 = 2;
+pub const ZEROED: u8 = 2;
 /// A place and a checksum for each block of the device that holds something.
 const ENTRY_BYTES: usize = 20;
 

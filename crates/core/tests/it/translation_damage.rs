@@ -18,6 +18,7 @@ use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::StackBuilder;
+use imbrex_core::translation::records::RECORDS;
 use imbrex_core::translation::{PersistentCache, PersistentCacheSettings, codec};
 use imbrex_core::units::BlockCount;
 use std::cell::RefCell;
@@ -35,19 +36,41 @@ const STRETCH_SEED: u64 = 6;
 /// Forced writes after which the small ring has made a checkpoint necessary.
 const CHECKPOINT_AFTER: u64 = 10;
 
-/// Whether bands are rewritten in stretches, and how the seed is drawn.
+/// How a life ends, without a close.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// A little after a checkpoint.
+    AfterCheckpoint,
+    /// Wherever the random requests end.
+    Anywhere,
+    /// With a stream that fills the last band, which was empty.
+    WithStream,
+    /// With a write of [`FAILED`] that fails.
+    WithFailedWrite,
+}
+
+/// The block whose write has failed.
+const FAILED: u64 = 20;
+
+/// Whether bands are rewritten in stretches, and what the device lives through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
     seed: u64,
     in_stretches: bool,
+    end: End,
 }
 
-/// The disk of the fixture, another, and two whose bands of 20 and 24 blocks go through a buffer of 8.
-const CASES: [Case; 4] = [
+/// The disk of the fixture, others, and some whose bands of 20 and 24 blocks go through a buffer of 8:
+/// together their journals and checkpoints have everything that there is.
+const CASES: [Case; 8] = [
     Case::whole(1),
     Case::whole(FIXTURE_SEED),
+    Case::whole(22).ending(End::Anywhere),
+    Case::whole(1).ending(End::WithStream),
+    Case::whole(1).ending(End::WithFailedWrite),
     Case::in_stretches(19),
     Case::in_stretches(STRETCH_SEED),
+    Case::in_stretches(22).ending(End::Anywhere),
 ];
 
 impl Case {
@@ -55,6 +78,7 @@ impl Case {
         Case {
             seed,
             in_stretches: false,
+            end: End::AfterCheckpoint,
         }
     }
 
@@ -62,7 +86,12 @@ impl Case {
         Case {
             seed,
             in_stretches: true,
+            end: End::AfterCheckpoint,
         }
+    }
+
+    const fn ending(self, end: End) -> Case {
+        Case { end, ..self }
     }
 }
 
@@ -136,20 +165,48 @@ fn stopped(case: Case) -> (Image, Vec<Happening>) {
     let mut host = Host::new(4);
     world.play(&mut host, random_steps(case.seed, 120, BLOCKS));
     host.queue_depth = 1;
+    match case.end {
+        End::AfterCheckpoint => after_a_checkpoint(&mut world, &mut host),
+        End::Anywhere => world.play(&mut host, vouched_for()),
+        End::WithStream => {
+            // Few requests, so that no checkpoint takes their records away.
+            let stream = [(40, 4), (44, 8), (52, 8)];
+            let stream = stream.map(|(at, blocks)| Step::Write(Extent::new(at, blocks)));
+            let empty = [Step::Zero(Extent::new(44, 16)), Step::Flush];
+            let steps = empty.into_iter().chain(stream).chain(vouched_for());
+            world.play(&mut host, steps.collect());
+        }
+        End::WithFailedWrite => {
+            world.play(&mut host, vouched_for());
+            let next = world.medium.borrow().operations.len();
+            world.medium.borrow_mut().fails = Some(next);
+            world.play(&mut host, vec![Step::Write(Extent::new(FAILED, 1))]);
+            assert_eq!(host.failures.len(), 1);
+            host.failures.clear();
+        }
+    }
+    assert_eq!(host.failures, []);
+    let medium = world.medium.borrow();
+    (medium.image.clone(), medium.happenings.clone())
+}
+
+/// A flush, and a journal block behind it that says what was durable.
+fn vouched_for() -> Vec<Step> {
+    vec![Step::Flush, Step::Write(Extent::new(FAILED, 1))]
+}
+
+fn after_a_checkpoint(world: &mut World, host: &mut Host) {
     // A stream into an empty band goes straight home; a checkpoint follows.
     let stream =
         [(42, 2), (44, 3), (47, 2)].map(|(at, blocks)| Step::Write(Extent::new(at, blocks)));
     let mut steps = vec![Step::Zero(Extent::new(44, 16))];
     steps.extend(stream);
     steps.extend((0..CHECKPOINT_AFTER).map(|_| Step::WriteDurable(Extent::new(1, 1))));
-    world.play(&mut host, steps);
+    world.play(host, steps);
     let several = Step::Write(Extent::new(8, 3));
     let last = Step::Write(Extent::new(20, 1));
     let forced = Step::WriteDurable(Extent::new(3, 1));
-    world.play(&mut host, vec![forced, several, Step::Flush, last]);
-    assert_eq!(host.failures, []);
-    let medium = world.medium.borrow();
-    (medium.image.clone(), medium.happenings.clone())
+    world.play(host, vec![forced, several, Step::Flush, last]);
 }
 
 /// What a checkpoint is made of.
@@ -260,6 +317,13 @@ fn checkpoint_fields(image: &Image, root: &Superblock) -> Vec<Target> {
     fields.targets
 }
 
+fn record_fields(kind: u8) -> (&'static str, &'static [Field]) {
+    let record = RECORDS.iter().find(|record| record.kind == kind);
+    record
+        .map(|record| (record.name, record.fields))
+        .expect("a kind of record")
+}
+
 #[test]
 fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
     let mut cases = 0;
@@ -273,7 +337,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
         };
         for address in [0, 1, root.area_blocks - 2, root.area_blocks - 1] {
             add(
-                fields_of_block(&image, address, BlockKind::Superblock),
+                fields_of_block(&image, address, BlockKind::Superblock, record_fields),
                 true,
             );
         }
@@ -281,7 +345,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
         add(checkpoint_fields(&image, &root), true);
         for address in start..start + root.checkpoint_bytes.div_ceil(4032).max(1) {
             add(
-                fields_of_block(&image, address, BlockKind::CheckpointPage),
+                fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields),
                 true,
             );
         }
@@ -299,7 +363,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
         }
         for (lsn, address) in found {
             add(
-                fields_of_block(&image, address, BlockKind::Journal),
+                fields_of_block(&image, address, BlockKind::Journal, record_fields),
                 lsn < mark,
             );
         }
@@ -308,7 +372,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
             let table = Expected::new(BlockKind::ChecksumTable, Some(root.member), *address);
             if block::unseal(&block_of(&image, *address), table).is_ok() {
                 add(
-                    fields_of_block(&image, *address, BlockKind::ChecksumTable),
+                    fields_of_block(&image, *address, BlockKind::ChecksumTable, record_fields),
                     false,
                 );
             }
@@ -329,7 +393,10 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
                         true => newest(&happenings),
                         false => allowed(&happenings),
                     };
-                    let found = world.read_all();
+                    let mut found = world.read_all();
+                    if case.end == End::WithFailedWrite {
+                        found.remove(&FAILED);
+                    }
                     let problem = wrong(&found, &expected, !target.name.contains("superblock"));
                     assert_eq!(problem, None, "{case:?}: {damage:?} of {target:?}");
                 }
@@ -339,6 +406,12 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
     for field in CHECKPOINT_TABLES.into_iter().flatten() {
         let name = format!("checkpoint: {}", field.name);
         assert!(names.contains(&name), "no checkpoint has {name}");
+    }
+    for record in RECORDS {
+        for field in record.fields {
+            let name = format!("record {}: {}", record.name, field.name);
+            assert!(names.contains(&name), "no journal has {name}");
+        }
     }
     assert!(cases > 1000, "{cases} cases");
     println!("{cases} cases");
