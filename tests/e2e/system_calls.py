@@ -147,7 +147,7 @@ def flush_reaches_every_member():
                        if path.endswith(f"{node}.img")]
                 written = [index for index, name in own if name in ("pwrite64", "fallocate")]
                 # What went to the member before the flush was asked for is synchronised when it is answered.
-                due = max(index for index in written if index < asked) if written else -1
+                due = max((index for index in written if index < asked), default=-1)
                 synced = [index for index, name in own if name == "fdatasync" and index > due]
                 assert due >= 0, f"{node} was not written in round {number}"
                 assert synced, f"{node} was not synchronised in round {number}"

@@ -354,7 +354,7 @@ impl Journal {
                 settings.checkpoint_blocks,
             ),
             (
-                "way of rewriting bands (0: whole, 1: in stretches, by `merge_buffer`)",
+                "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`)",
                 superblock.required_features.into(),
                 settings.required_features.into(),
             ),

@@ -97,8 +97,7 @@ pub(super) struct Rewrite {
     /// When it last began or went on, and how long it had run before.
     since: Instant,
     ran: Duration,
-    /// Brings home what only the scratch band holds. Nothing leaves the log for it, not even what
-    /// stretches behind have merged.
+    /// Brings home what only the scratch band holds, and merges nothing.
     pub is_restore: bool,
     /// The blocks of the band that are in memory: these from this offset.
     pub from: u64,
@@ -306,10 +305,10 @@ impl PersistentCache {
                 };
                 self.find_end_of_rewrite(&mut rewrite);
                 rewrite.gathered_before = self.log.tail();
+                self.to_gather.clear();
+                self.to_gather.extend(self.log.map().pieces(whole));
             }
         }
-        self.to_gather.clear();
-        self.to_gather.extend(self.log.map().pieces(whole));
         rewrite.buffer = ctx.allocate(self.layout.rewrite_blocks());
         if self.durable.is_none() {
             rewrite.note = ctx.allocate(BlockCount(1));
@@ -400,14 +399,7 @@ impl PersistentCache {
             Phase::FlushingScratch => self.scratch_flushed(ctx),
             Phase::NotingScratch => {
                 if !durably {
-                    self.salvage = Some(Salvage {
-                        band: rewrite.band,
-                        from: rewrite.from,
-                        blocks: rewrite.blocks,
-                        end_of_rewrite: rewrite.end_of_rewrite,
-                        place: rewrite.place,
-                        at: 0,
-                    });
+                    self.salvage = Some(Salvage::of(&rewrite));
                 }
                 self.scratch_band = Some(rewrite.band);
                 self.write_home(ctx);

@@ -39,6 +39,18 @@ pub(super) struct Salvage {
 }
 
 impl Salvage {
+    /// The stretch of a rewrite, as it lies in the scratch band.
+    pub fn of(rewrite: &Rewrite) -> Salvage {
+        Salvage {
+            band: rewrite.band,
+            from: rewrite.from,
+            blocks: rewrite.blocks,
+            end_of_rewrite: rewrite.end_of_rewrite,
+            place: rewrite.place,
+            at: 0,
+        }
+    }
+
     /// The offset in the band behind the last of the blocks.
     pub fn end(&self) -> u64 {
         self.from + self.blocks
@@ -98,7 +110,7 @@ impl PersistentCache {
             }
         }
         self.gathered.clear();
-        if !rewrite.is_in_scratch {
+        if !rewrite.is_restore {
             self.list_what_is_gathered(&mut rewrite, ctx);
         }
         let to_read = rewrite.blocks_at_home().saturating_sub(rewrite.carried);

@@ -6,7 +6,7 @@ use crate::journal_world::{
     superblock_of, wrong,
 };
 use imbrex_core::durability::block;
-use imbrex_core::durability::superblock::Superblock;
+use imbrex_core::durability::superblock::{FEATURE_STRETCHES, Superblock};
 use imbrex_core::durability::{JournalSettings, LayerKind};
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::units::BlockCount;
@@ -246,6 +246,12 @@ fn other_versions_features_and_settings_are_refused() {
     assert_eq!(
         with(&|s| s.required_features = 4),
         Some(OpenError::Features(4))
+    );
+    let known = with(&|s| s.required_features = FEATURE_STRETCHES);
+    let is_named = |name: &str| name.starts_with("required features");
+    assert!(
+        matches!(&known, Some(OpenError::Settings { name, found: 1, expected: 0 }) if is_named(name)),
+        "{known:?}"
     );
     assert_eq!(
         with(&|s| s.read_only_features = 2),

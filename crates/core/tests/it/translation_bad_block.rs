@@ -1,5 +1,5 @@
-//! A block that has gone bad at home and was written again: it never stops the cleaning of its band,
-//! nor that of the others.
+//! A block that has rotted at home and was written again: it stops the cleaning neither of its band nor
+//! of the others, wherever the power is cut.
 
 use crate::journal_disk::{Image, after_power_cut};
 use crate::journal_world::{Host, SET, Step, damage, newest, wrong};

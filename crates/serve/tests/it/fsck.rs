@@ -273,10 +273,10 @@ fn fixture(name: &str) -> std::path::PathBuf {
     fixtures.join(name)
 }
 
-/// The member of a translation of format version 1, in a file.
 /// Disks of translations: one that rewrites bands whole, and one that does so in stretches.
 const TRANSLATIONS: [&str; 2] = ["translation", "stretches"];
 
+/// The member of a translation of format version 1, in a file.
 fn kept_translation(name: &str, dir: &Path) -> std::path::PathBuf {
     let packed = fixture(&format!("{name}.img.xz"));
     let packed = std::fs::File::open(packed).expect("the fixture");

@@ -20,7 +20,7 @@ const NOT_HELD: u64 = 0;
 const HOLDS_REST: u64 = 1;
 const HOLDS_STRETCH: u64 = 2;
 /// Tables are never counted further in the life of a device.
-const GENERATION_MAX: u64 = u64::MAX / 4;
+pub(super) const GENERATION_MAX: u64 = u64::MAX / 4;
 /// Bits of the first word of an entry that hold its length.
 const RUN_BITS: u32 = PACKET_BLOCKS_MAX.count_ones();
 

@@ -2,6 +2,8 @@
 
 use super::LOST_BLOCKS_MAX;
 use super::bypass::append_sums;
+use super::checkpoint::GENERATION_MAX;
+use super::checksums::Table;
 use super::log_replay::LogReplay;
 use super::records::Entry;
 use crate::durability::{Recovery, Replayed};
@@ -150,6 +152,7 @@ impl PersistentCache {
             end.is_some_and(|end| end <= self.bands.blocks().0)
         };
         let is_band = |band: BandId| band.0 < self.bands.bands();
+        let is_table = |table: Table| table.generation() <= GENERATION_MAX;
         let good = match *entry {
             Entry::Append { lba, position } => {
                 let slot = self.log.slot(position);
@@ -163,10 +166,16 @@ impl PersistentCache {
                 band,
                 from,
                 blocks,
+                table,
                 place,
-                ..
-            } => is_band(band) && self.salvage_of(band, from, blocks, place).is_some(),
-            Entry::Home { band, .. } | Entry::Table { band, .. } => is_band(band),
+            } => {
+                is_band(band)
+                    && is_table(table)
+                    && self.salvage_of(band, from, blocks, place).is_some()
+            }
+            Entry::Home { band, table, .. } | Entry::Table { band, table } => {
+                is_band(band) && is_table(table)
+            }
             Entry::Bypass { lba } => {
                 in_bands(lba, blocks.max(1)) && {
                     let band = self.bands.band_of(lba);

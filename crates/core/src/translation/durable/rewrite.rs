@@ -35,6 +35,9 @@ pub(super) struct Work {
     /// The ranges that were zeroed when the rewrite began, and those that were since. A write that
     /// comes meanwhile may yet be undone, and must not uncover what was there before the zero.
     pub(super) zeroed: ExtentSet,
+    /// What the log held of the band when a restore of it began. The next stretch is durable only
+    /// together with that, so what is at home there is never read again, and may be bad.
+    hidden: Vec<Extent>,
     /// The checksums of the band at home below the write pointer; empty when they are not known.
     old: Vec<u32>,
     /// What the blocks that are rewritten must be, where that is known.
@@ -50,6 +53,7 @@ impl Work {
             ticket: None,
             pages,
             zeroed: ExtentSet::new(),
+            hidden: Vec::new(),
             old: Vec::new(),
             expected: Vec::new(),
             table: Table::NONE,
@@ -130,6 +134,11 @@ impl PersistentCache {
         for zeroed in self.zeroed.pieces(whole) {
             durable.rewrite.zeroed.insert(zeroed);
         }
+        durable.rewrite.hidden.clear();
+        if rewrite.is_restore {
+            let hidden = self.log.map().pieces(whole).map(|piece| piece.extent);
+            durable.rewrite.hidden.extend(hidden);
+        }
         let table_blocks = self.durable().areas.table_blocks;
         let mut old = core::mem::take(&mut self.durable().rewrite.old);
         old.clear();
@@ -186,13 +195,21 @@ impl PersistentCache {
         let start = self.bands.extent_of(rewrite.band).start.0 + rewrite.from;
         let whole = Extent::new(start, rewrite.blocks);
         let durable = self.durable.as_mut().expect("a durable translation");
-        let Work { old, expected, .. } = &mut durable.rewrite;
+        let Work {
+            old,
+            expected,
+            hidden,
+            ..
+        } = &mut durable.rewrite;
         expected.clear();
         expected.extend((rewrite.from..rewrite.from + rewrite.blocks).map(|offset| {
             let known = offset < readable;
             known.then(|| old.get(offset as usize).copied()).flatten()
         }));
-        for hidden in self.lost.pieces(whole) {
+        let hidden = hidden
+            .iter()
+            .filter_map(|hidden| hidden.intersection(whole));
+        for hidden in hidden.chain(self.lost.pieces(whole)) {
             let at = (hidden.start.0 - start) as usize;
             expected[at..at + hidden.blocks.0 as usize].fill(None);
         }
@@ -326,15 +343,7 @@ impl PersistentCache {
             core::mem::swap(&mut work.old, &mut work.sums);
         }
         let table = work.table;
-        let salvage = Salvage {
-            band: rewrite.band,
-            from: rewrite.from,
-            blocks: rewrite.blocks,
-            end_of_rewrite: rewrite.end_of_rewrite,
-            place: rewrite.place,
-            at: 0,
-        };
-        self.apply_scratch(salvage, table);
+        self.apply_scratch(Salvage::of(&rewrite), table);
         if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
             self.salvage = None;
             return self.write_home(ctx);
