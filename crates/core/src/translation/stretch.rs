@@ -113,12 +113,14 @@ impl PersistentCache {
         if !rewrite.is_restore {
             self.list_what_is_gathered(&mut rewrite, ctx);
         }
-        let to_read = rewrite.blocks_at_home().saturating_sub(rewrite.carried);
-        (rewrite.phase, rewrite.next, rewrite.end) = (Phase::Reading, 0, to_read);
         self.rewrite = Some(rewrite);
         match self.durable {
             Some(_) => self.read_band_durably(&rewrite, ctx),
-            None => self.go_on(ctx),
+            None => {
+                let to_read = rewrite.blocks_at_home().saturating_sub(rewrite.carried);
+                self.enter(Phase::Reading, to_read);
+                self.go_on(ctx);
+            }
         }
     }
 

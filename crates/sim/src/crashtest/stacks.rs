@@ -46,7 +46,7 @@ pub fn subject(name: &str) -> Option<Subject> {
     })
 }
 
-/// The names of the formats' pages; flash is the first member, and has a cache.
+/// The names of the formats' pages. The member called flash has a cache, any other a translation.
 fn record_name(member: &str, kind: u8) -> String {
     let cache = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
     let translation = RECORDS.iter().find(|record| record.kind == kind);
