@@ -96,11 +96,14 @@ pub enum Gauge {
     ClosedZones,
     /// Zones that are not sequential.
     NonSequentialZones,
+    /// Most blocks of data that the newest journal block, found damaged or torn when the layer came
+    /// up, may have spoken of: they are what they were before. 0 when the block was whole.
+    RolledBackBlocksMax,
 }
 
 impl Gauge {
     /// How many gauges there are.
-    pub const COUNT: usize = Gauge::NonSequentialZones as usize + 1;
+    pub const COUNT: usize = Gauge::RolledBackBlocksMax as usize + 1;
 }
 
 /// The counters and gauges of one node.

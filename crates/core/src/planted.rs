@@ -80,6 +80,10 @@ planted_bugs! {
     RecoveryNotIdempotent = "recovery-not-idempotent",
     /// Recovery keeps a record whose data is not there.
     DanglingRecordKept = "dangling-record-kept",
+    /// The mark of the last flush speaks of journal blocks that no flush has covered.
+    IdleMarkAhead = "idle-mark-ahead",
+    /// Recovery says nothing of a damaged block at the end of the journal.
+    DamagedEndUnreported = "damaged-end-unreported",
     /// With its flash gone, a cache serves what lies below instead of what is lost.
     DeadSsdServedStale = "dead-ssd-served-stale",
 }

@@ -234,6 +234,13 @@ impl Layer for Cache {
         self.durable_turn(ctx);
     }
 
+    fn wake(&mut self, ctx: &mut Context<'_>) {
+        if self.durable.is_some() {
+            self.mark_last_flush(ctx);
+            self.durable_turn(ctx);
+        }
+    }
+
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
         match self.durable {
             Some(_) => self.open_durable(start, ctx),

@@ -14,11 +14,14 @@ use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
 use super::events::JournalEvent;
 use super::journal::{Journal, Lsn, Phase, Purpose};
 use super::superblock::{COPIES, Superblock};
+use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
+use crate::operation::{Durability, Operation};
 use crate::planted::PlantedBug;
 use alloc::vec::Vec;
+use core::mem;
 
 /// Pages in flight at once.
 const PAGES_IN_FLIGHT_MAX: u32 = 32;
@@ -65,6 +68,21 @@ impl Journal {
         self.superblock.set = set;
         self.superblock.member = member;
         self.start_at(Lsn(0));
+        self.phase = Phase::Formatting(checkpoint);
+        // What lies there would look like a damaged journal block to a recovery.
+        let zero = Operation::Zero {
+            durability: Durability::Cached,
+            may_unmap: true,
+        };
+        let ring = self.settings.ring();
+        self.issue(Purpose::RingZero, zero, ring, BufferSlice::EMPTY, ctx);
+    }
+
+    /// The ring of a member that is formatted is blank.
+    pub(super) fn ring_zeroed(&mut self, ctx: &mut Context<'_>) {
+        let Phase::Formatting(checkpoint) = mem::replace(&mut self.phase, Phase::Shut) else {
+            unreachable!("the ring of a member that is not being formatted")
+        };
         self.start_checkpoint(Occasion::Begin, checkpoint, ctx);
     }
 
@@ -286,6 +304,7 @@ impl Journal {
         let replay_from = Lsn(checkpoint.superblock.replay_from);
         self.tail = replay_from;
         self.durable = self.durable.max(replay_from);
+        self.idle_mark.checkpointed(replay_from);
         let event = match checkpoint.occasion {
             Occasion::Begin if self.is_running() => return,
             Occasion::Begin => {

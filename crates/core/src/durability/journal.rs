@@ -3,6 +3,7 @@
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
 use super::checkpoint::Checkpoint;
 use super::events::JournalEvent;
+use super::idle_mark::IdleMark;
 use super::open::Opening;
 use super::record::{self, DataRef, RECORD_BYTES_MAX};
 use super::settings::{JournalSettings, LayerKind};
@@ -44,6 +45,8 @@ pub(super) enum Purpose {
     Flush,
     Page,
     SuperblockCopy,
+    /// The zeroing of the ring.
+    RingZero,
     /// Part of recovery, which knows its own operations by number.
     Recovery(u64),
 }
@@ -59,6 +62,8 @@ struct InFlight {
 pub(super) enum Phase {
     /// Not opened yet, refused or closed.
     Shut,
+    /// The ring is being zeroed; then comes the checkpoint of these bytes.
+    Formatting(Vec<u8>),
     Opening(Box<Opening>),
     Running,
 }
@@ -114,6 +119,7 @@ pub struct Journal {
     written: Lsn,
     /// Every block before it is durable, and so is the data its records speak of.
     pub(super) durable: Lsn,
+    pub(super) idle_mark: IdleMark,
 
     tickets: u64,
     /// Flushes that are not begun, oldest first; their targets rise.
@@ -171,6 +177,7 @@ impl Journal {
             writing: VecDeque::new(),
             written: Lsn(0),
             durable: Lsn(0),
+            idle_mark: IdleMark::default(),
             tickets: 0,
             collecting: VecDeque::new(),
             checkpoint_target: None,
@@ -358,6 +365,7 @@ impl Journal {
                     Purpose::JournalBlock(lsn) => self.block_written(lsn, ctx),
                     Purpose::Flush => self.flush_done(ctx),
                     Purpose::Page | Purpose::SuperblockCopy => self.checkpoint_part_done(ctx),
+                    Purpose::RingZero => self.ring_zeroed(ctx),
                     Purpose::Recovery(_) | Purpose::Unused => {
                         unreachable!("a completion of nothing")
                     }
@@ -372,6 +380,12 @@ impl Journal {
             self.open.clear();
             return;
         }
+        self.send_block(self.durable, ctx);
+    }
+
+    /// Writes the next journal block, with the records collected for it and what it says of the
+    /// blocks before it.
+    pub(super) fn send_block(&mut self, mark: Lsn, ctx: &mut Context<'_>) {
         let ring = self.settings.ring().blocks.0;
         assert!(self.used() < ring, "the journal has no room left");
         let lsn = self.next;
@@ -382,13 +396,21 @@ impl Journal {
             address: self.settings.address_of(lsn),
             generation: self.superblock.epoch,
             sequence: lsn.0,
-            mark: self.durable.0,
+            mark: mark.0,
         };
+        let has_records = !self.open.is_empty();
+        self.idle_mark
+            .block_sent(mark, self.next, has_records, ctx.now());
         block::seal_into(&header, &self.open, &mut self.scratch);
         self.open.clear();
         self.writing.push_back((lsn, false));
         let place = Extent::new(header.address, 1);
         self.write_scratch(Purpose::JournalBlock(lsn), place, ctx);
+    }
+
+    /// True when records wait for their block or a block is on its way.
+    pub(super) fn is_writing(&self) -> bool {
+        !self.open.is_empty() || !self.writing.is_empty()
     }
 
     /// Writes the block in `scratch`.
@@ -505,6 +527,7 @@ impl Journal {
         }
         self.flushed = flushing.ticket;
         self.durable = self.durable.max(flushing.covers);
+        self.idle_mark.flushed(ctx.now());
         if self.is_running() {
             self.events.push_back(JournalEvent::Flushed {
                 ticket: flushing.ticket,
@@ -545,5 +568,6 @@ impl Journal {
         self.next = next;
         self.written = next;
         self.durable = next;
+        self.idle_mark.start_at(next);
     }
 }

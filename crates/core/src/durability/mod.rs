@@ -25,15 +25,18 @@
 pub mod block;
 mod checkpoint;
 mod events;
+mod idle_mark;
 mod journal;
 mod open;
 mod record;
+mod replay_end;
 mod settings;
 pub mod superblock;
 
 pub use events::{Intact, JournalEvent, LsnQueue, Recovery, Replayed};
 pub use journal::{FlushTicket, Journal, Lsn};
 pub use record::{DataRef, FIELDS as RECORD_FIELDS, RECORD_BYTES_MAX, Record, records};
+pub use replay_end::{DamagedEnd, ReplayEnd};
 pub use settings::{JournalSettings, LayerKind};
 
 /// What can be set on the durability of a layer; a layer without such settings keeps nothing over

@@ -10,8 +10,10 @@ use super::block::{self, BlockKind, Expected, FORMAT_VERSION, PAYLOAD_BYTES};
 use super::events::{Intact, JournalEvent, Recovery, Replayed};
 use super::journal::{Journal, Lsn, Phase, Purpose};
 use super::record;
+use super::replay_end::ReplayEnd;
 use super::superblock::{COPIES, FEATURES, Superblock};
 use crate::buffer::BufferSlice;
+use crate::counters::Gauge;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -61,6 +63,8 @@ pub(super) struct Opening {
     lsn: Lsn,
     /// Replay has ended there; what follows is only looked at.
     stopped: bool,
+    /// What lies behind the last block that is replayed.
+    end: ReplayEnd,
     /// Every block before it was durable.
     mark: Lsn,
     records: Vec<(Lsn, Replayed)>,
@@ -83,12 +87,22 @@ impl Journal {
             next: 0,
             lsn: Lsn(0),
             stopped: false,
+            end: ReplayEnd::default(),
             mark: Lsn(0),
             records: Vec::new(),
             next_record: 0,
         }));
         for (copy, address) in (0..).zip(self.settings.superblock_addresses()) {
             self.read(copy, Extent::new(address, 1), ctx);
+        }
+    }
+
+    /// Says how much a damaged block at the end of the replay may have held.
+    fn report_end(&self, end: &ReplayEnd, ctx: &mut Context<'_>) {
+        if let Some(damaged) = end.damaged()
+            && !ctx.is_planted(PlantedBug::DamagedEndUnreported)
+        {
+            ctx.gauge(Gauge::RolledBackBlocksMax, damaged.data_blocks_max);
         }
     }
 
@@ -134,6 +148,7 @@ impl Journal {
                     clean: self.superblock.clean,
                     generation: self.superblock.generation,
                 };
+                self.report_end(&opening.end, ctx);
                 self.tail = Lsn(self.superblock.replay_from);
                 self.start_at(opening.lsn);
                 self.events
@@ -448,6 +463,7 @@ impl Journal {
             };
             let sealed = block::unseal(bytes, expected);
             let ours = sealed
+                .as_ref()
                 .ok()
                 .filter(|(header, _)| header.generation == self.superblock.epoch);
             if let Some((header, _)) = ours {
@@ -474,7 +490,12 @@ impl Journal {
                     return Err(OpenError::damaged("journal", detail));
                 }
                 _ if skips => {}
-                _ => opening.stopped = true,
+                _ => {
+                    opening.stopped = true;
+                    let dropped = ours.filter(|(header, _)| header.sequence == lsn.0);
+                    let found = dropped.map(|(_, payload)| *payload);
+                    opening.end.block(lsn, found.ok_or(sealed.as_ref().err()));
+                }
             }
         }
         Ok(())

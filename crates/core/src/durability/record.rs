@@ -16,6 +16,10 @@ pub(super) const HEAD_BYTES: usize = 8;
 /// Most bytes that a record may take, its head, payload and checksums together.
 pub const RECORD_BYTES_MAX: usize = PAYLOAD_BYTES;
 
+/// Most blocks of data that the records of one journal block can speak of: those of one record
+/// without a payload.
+pub const DATA_BLOCKS_PER_JOURNAL_BLOCK_MAX: u64 = ((PAYLOAD_BYTES - HEAD_BYTES - 8) / 4) as u64;
+
 /// The fields at the start of a record, offsets from its start.
 pub const FIELDS: [Field; 4] = [
     field("record_kind", 0, 1),

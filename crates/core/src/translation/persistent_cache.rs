@@ -562,6 +562,9 @@ impl Layer for PersistentCache {
         if self.timer_has_ended(Timer::Zones, ctx) {
             self.answer_commands(ctx);
         }
+        if self.timer_has_ended(Timer::Mark, ctx) {
+            self.mark_last_flush(ctx);
+        }
         self.set_alarm(ctx);
         self.settle(ctx);
     }

@@ -20,10 +20,12 @@ pub(super) enum Timer {
     Record,
     /// The end of a zone command.
     Zones,
+    /// The mark of the last flush.
+    Mark,
 }
 
 /// How many timers there are.
-const TIMERS: usize = Timer::Zones as usize + 1;
+const TIMERS: usize = Timer::Mark as usize + 1;
 
 /// When each timer ends.
 #[derive(Clone, Copy, Default, Debug)]

@@ -45,6 +45,7 @@ fn superblock_copies_are_written_in_two_halves_with_a_flush_after_each() {
         .map(|(operation, extent)| match operation {
             Operation::Flush => "flush".to_owned(),
             Operation::Read => "read".to_owned(),
+            Operation::Zero { .. } => "zero".to_owned(),
             _ => match addresses.iter().position(|at| *at == extent.start.0) {
                 Some(copy) => format!("copy {copy}"),
                 None => "page".to_owned(),
@@ -52,7 +53,7 @@ fn superblock_copies_are_written_in_two_halves_with_a_flush_after_each() {
         })
         .collect();
     let expected = [
-        "page", "flush", "copy 0", "copy 1", "flush", "copy 2", "copy 3", "flush",
+        "zero", "page", "flush", "copy 0", "copy 1", "flush", "copy 2", "copy 3", "flush",
     ];
     assert_eq!(what, expected);
 }

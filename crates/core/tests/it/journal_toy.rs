@@ -374,6 +374,9 @@ impl Toy {
             self.seen.borrow_mut().push(seen);
         }
         self.go_on(ctx);
+        if let Some(at) = self.journal.new_mark_alarm(ctx) {
+            ctx.wake_at(at);
+        }
     }
 
     fn failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
@@ -434,6 +437,12 @@ impl Layer for Toy {
         } else {
             self.data_written(completion, ctx);
         }
+        self.handle_events(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Context<'_>) {
+        let has_room = self.journal.has_room();
+        self.journal.mark_if_idle(has_room, ctx);
         self.handle_events(ctx);
     }
 

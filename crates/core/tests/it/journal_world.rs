@@ -12,8 +12,8 @@ use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::{Arrival, StackBuilder};
-use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use imbrex_core::stack::{Arrival, NodeId, StackBuilder};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -36,7 +36,12 @@ pub enum Step {
     WriteDurable(Extent),
     Zero(Extent),
     Flush,
+    /// Nothing is asked for a fifth of a second; another step must follow.
+    Pause,
 }
+
+/// The length of a pause.
+const PAUSE: Duration = Duration::from_ms(200);
 
 /// A random workload.
 pub fn random_steps(seed: u64, count: u64, blocks: u64) -> Vec<Step> {
@@ -63,6 +68,8 @@ pub struct World {
     pub seen: Rc<RefCell<Vec<Seen>>>,
     pub gauges: Rc<Gauges>,
     pub engine: Engine,
+    /// The toy.
+    pub top: NodeId,
     clock: JumpingClock,
 }
 
@@ -98,6 +105,7 @@ impl World {
                 buffers: Buffers::new(ContentKind::Bytes),
                 in_flight_max: 64,
             },
+            top,
             clock: JumpingClock::default(),
         }
     }
@@ -216,6 +224,8 @@ pub fn damage(image: &mut Image, address: u64) {
 pub struct Host {
     steps: Vec<Step>,
     next: usize,
+    /// The end of a pause.
+    resumes_at: Instant,
     pub queue_depth: usize,
     version: u64,
     in_flight: BTreeMap<u64, (Step, BufferSlice, BTreeMap<u64, u64>)>,
@@ -233,6 +243,7 @@ impl Host {
         Host {
             steps: Vec::new(),
             next: 0,
+            resumes_at: Instant::ZERO,
             queue_depth,
             version: 0,
             in_flight: BTreeMap::new(),
@@ -294,14 +305,19 @@ fn version_of(block: u64, bytes: &[u8]) -> u64 {
 impl Frontend for Host {
     fn next_arrival(&self) -> Option<Instant> {
         let ready = self.next < self.steps.len() && self.in_flight.len() < self.queue_depth;
-        ready.then_some(Instant::ZERO)
+        ready.then_some(self.resumes_at)
     }
 
-    fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
-        if self.in_flight.len() >= self.queue_depth {
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+        if self.in_flight.len() >= self.queue_depth || now < self.resumes_at {
             return None;
         }
         let step = *self.steps.get(self.next)?;
+        if step == Step::Pause {
+            self.next += 1;
+            self.resumes_at = now + PAUSE;
+            return None;
+        }
         let tag = self.next as u64;
         self.next += 1;
         let (operation, extent, buffer, versions) = match step {
@@ -335,6 +351,7 @@ impl Frontend for Host {
                 let told = self.told.clone();
                 (Operation::Flush, Extent::EMPTY, BufferSlice::EMPTY, told)
             }
+            Step::Pause => unreachable!("it asks for nothing"),
         };
         self.in_flight.insert(tag, (step, buffer, versions));
         Some(Arrival {

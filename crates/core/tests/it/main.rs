@@ -24,6 +24,7 @@ mod journal;
 mod journal_cuts;
 mod journal_damage;
 mod journal_disk;
+mod journal_idle_mark;
 mod journal_superblocks;
 mod journal_toy;
 mod journal_world;

@@ -373,7 +373,7 @@ fn planted_bugs_are_found_by_power_cuts() {
     let mut missed = Vec::new();
     for bug in bugs {
         let mut found = None;
-        for seed in 0..20u64 {
+        for seed in 0..40u64 {
             for (index, settings) in variants().iter().enumerate() {
                 if found.is_some() {
                     break;

@@ -89,6 +89,17 @@ impl Cache {
         if self.durable().is_still() {
             self.fail_starved(ctx);
         }
+        if let Some(at) = self.durable().journal.new_mark_alarm(ctx) {
+            ctx.wake_at(at);
+        }
+    }
+
+    /// Writes down that the last flush is done, when nothing was written for a while.
+    pub(in crate::cache) fn mark_last_flush(&mut self, ctx: &mut Context<'_>) {
+        let durable = self.durable();
+        let kept = durable.journal.reserve();
+        let has_room = durable.journal.has_room_for(durable.reserved + 1, kept);
+        durable.journal.mark_if_idle(has_room, ctx);
     }
 
     fn issue_backing_flush(&mut self, ctx: &mut Context<'_>) {

@@ -10,6 +10,7 @@ use crate::lifecycle::{OpenError, Start, Uuid};
 use crate::operation::{Completion, Operation};
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::PersistentCache;
+use crate::translation::timers::Timer;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
 
@@ -72,7 +73,18 @@ impl PersistentCache {
             heard |= !(self.durable().has_failed && matches!(event, JournalEvent::Failed(_)));
             self.handle_journal_event(event, ctx);
         }
+        if let Some(at) = self.durable().journal.new_mark_alarm(ctx) {
+            self.set_timer(Timer::Mark, at, ctx);
+        }
         heard
+    }
+
+    /// Writes down that the last flush is done, when nothing was written for a while.
+    pub(in crate::translation) fn mark_last_flush(&mut self, ctx: &mut Context<'_>) {
+        let due = u64::from(self.writes_in_flight) + RECORDS_IN_RESERVE;
+        let journal = &mut self.durable().journal;
+        let has_room = journal.has_room() && journal.room() > due + 1;
+        journal.mark_if_idle(has_room, ctx);
     }
 
     fn handle_journal_event(&mut self, event: JournalEvent, ctx: &mut Context<'_>) {
