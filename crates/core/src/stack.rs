@@ -203,7 +203,7 @@ impl Stack {
     }
 
     /// Every layer, from the bottom up.
-    pub(crate) fn bottom_up(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+    pub fn bottom_up(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         (0..self.layers.len() as u16).map(NodeId)
     }
 

@@ -4,7 +4,7 @@
 use super::coverage::kind_of;
 use super::fault::{CallKind, Fault, FaultKind};
 use super::image::{Cut, Mode, noise};
-use super::journal_view::JournalView;
+use super::journal_view::{JournalView, journal_header};
 use super::medium::{Block, Medium, SECTOR_BYTES, block_of};
 use super::oracle::{Leniency, Oracle};
 use super::recorded::Recorded;
@@ -283,7 +283,7 @@ impl<'a> Faulty<'a> {
         let while_up = Leniency {
             errors: class.breaks_reads(),
             failed_writes: !class.is_harmless(),
-            older: false,
+            ..Leniency::default()
         };
         trial
             .play(&self.steps, &mut oracle, while_up)
@@ -339,9 +339,19 @@ impl<'a> Faulty<'a> {
         };
         let reads = trial.read_all();
         let judged = oracle.judge_recovered(index, &reads, leniency);
-        judged
-            .map(|_| ())
-            .map_err(|violation| format!("then {}", violation.detail))
+        judged.map_err(|violation| format!("then {}", violation.detail))?;
+        let strict = Leniency {
+            older: false,
+            ..leniency
+        };
+        let is_silent = leniency.older_is_told && trial.rolled_back_blocks_max() == 0;
+        match oracle.judge_recovered(index, &reads, strict) {
+            Err(violation) if is_silent => Err(format!(
+                "then nothing is said of the damaged block at the end of the journal, and {}",
+                violation.detail
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn dead_at_open(
@@ -392,9 +402,12 @@ impl<'a> Faulty<'a> {
         let at = places[rng.below(places.len() as u64) as usize];
         let before = medium.block(at).clone();
         damage(class, medium, at, rng);
+        let was_journal = journal_header(&before[..], at).is_some();
+        let is_blank = medium.block(at).iter().all(|byte| *byte == 0);
         let leniency = Leniency {
             errors: true,
             older: JournalView::of(medium).is_unsure(at, &before[..]),
+            older_is_told: was_journal && !is_blank,
             ..Leniency::default()
         };
         let work = || {

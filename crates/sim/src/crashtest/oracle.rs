@@ -67,6 +67,8 @@ pub struct Leniency {
     /// Blocks may be older than what was durable, where a broken structure cannot be told from
     /// one that was never written.
     pub older: bool,
+    /// When blocks are older than what was durable, recovery must have said that blocks may be.
+    pub older_is_told: bool,
 }
 
 /// Everything the host has asked for since the contents of the device were last known.

@@ -6,7 +6,7 @@ use super::recording_disk::{RecordingDisk, World};
 use super::subject::Subject;
 use super::workload::{Shape, Step};
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::counters::Counter;
+use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
@@ -139,6 +139,14 @@ impl Trial {
     pub fn close(&mut self) -> Result<(), IoError> {
         let result = self.engine.close(&mut self.clock);
         result.map_err(|(_, error)| error)
+    }
+
+    /// Blocks of data that the layers said may have been rolled back when they came up, because a
+    /// block at the end of a journal was damaged or torn.
+    pub fn rolled_back_blocks_max(&self) -> u64 {
+        let stack = &self.engine.stack;
+        let gauge = |node| stack.counts(node).gauge(Gauge::RolledBackBlocksMax);
+        stack.bottom_up().map(gauge).sum()
     }
 
     /// Bands rewritten so far.
