@@ -15,6 +15,8 @@ import sys
 BLOCK = 4096
 HEADER = 64
 PAYLOAD = BLOCK - HEADER
+# Blocks of data that the records of one journal block can speak of at most.
+DATA_BLOCKS_MAX = (PAYLOAD - 16) // 4
 SUPERBLOCK, PAGE, JOURNAL, INTENT, TABLE = 1, 2, 3, 4, 5
 SUMS_PER_PAGE = PAYLOAD // 4
 
@@ -194,6 +196,7 @@ class Journal:
         self.ring_blocks = self.root["area_blocks"] - 2 - self.ring_start
         self.records = []
         self.next = self.mark = self.root["replay_from"]
+        self.damaged_end = None
         if not self.root["clean"]:
             self.replay()
         for record in self.records:
@@ -204,25 +207,36 @@ class Journal:
                     if crc32c(member.block(start + index)) != checksum]
 
     def replay(self):
-        over = False
+        over = looked = False
         first = self.root["replay_from"]
         for lsn in range(first, first + self.ring_blocks):
             address = self.ring_start + lsn % self.ring_blocks
+            block = self.member.block(address)
+            header, bad = None, None
             try:
-                header, payload = unseal(self.member.block(address), JOURNAL, address, self.owner)
-                if header["generation"] != self.root["epoch"]:
-                    raise Bad("epoch")
-            except Bad:
-                over = True
-                continue
-            self.mark = max(self.mark, header["mark"])
-            if not over and header["sequence"] == lsn:
+                header, payload = unseal(block, JOURNAL, address, self.owner)
+            except Bad as found:
+                bad = str(found)
+            is_ours = header is not None and header["generation"] == self.root["epoch"]
+            if is_ours:
+                self.mark = max(self.mark, header["mark"])
+            if is_ours and not over and header["sequence"] == lsn:
                 self.records += records_of(lsn, payload)
                 self.next = lsn + 1
-            elif over and header["sequence"] > self.next and header["mark"] > self.next:
+                continue
+            if is_ours and over and header["sequence"] > self.next and header["mark"] > self.next:
                 raise SystemExit(f"journal block {self.next} is missing")
+            over = True
+            if is_ours and header["sequence"] == lsn:
+                blocks = sum(record["data"][1] for record in records_of(lsn, payload) if record["data"])
+            elif bad is not None and bad != "member" and any(block):
+                blocks = DATA_BLOCKS_MAX
             else:
-                over = True
+                looked = True
+            if not looked:
+                if self.damaged_end is None:
+                    self.damaged_end = {"block": lsn, "data_blocks_max": 0}
+                self.damaged_end["data_blocks_max"] += blocks
 
     def document(self):
         kinds = {}
@@ -237,6 +251,7 @@ class Journal:
             "replay_from": self.root["replay_from"],
             "next": self.next,
             "mark": self.mark,
+            "damaged_end": self.damaged_end,
             "records": kinds,
             "every_record": [dict(record, payload=record["payload"].hex())
                              for record in self.records],

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """tests/format_reader.py, which was written from docs/formats alone, and `imbrex inspect --json --all` find the same
 superblocks, epochs, journals and maps: on an image that is new, one whose server was killed in the middle of its
-work, the same with its newest data and journal block damaged, and one that was recovered and closed."""
+work, the same with its newest data and journal block damaged, one that was recovered and closed, and one whose
+server was killed after it had marked its last flush."""
 
 import json
 import pathlib
 import random
 import subprocess
 import sys
+import time
 
 from _kill import Killable
 from _nbd import Client
 from _serving import IMBREX, create
 
 BLOCK = 4096
+# Longer than a server waits before it marks the last flush.
+IDLE_S = 1
 SIZE = 64 << 20
 READER = pathlib.Path(__file__).parent.parent / "format_reader.py"
 # Small ones, so that victims are destaged, bands rewritten and checkpoints written.
@@ -124,8 +128,18 @@ def check(stack, settings, members):
     for name, reading in closed.items():
         assert any(copy["clean"] for copy in reading["superblocks"]), f"{name} was not closed in order"
         assert epoch(reading) > epoch(killed[name]), f"the recovery of {name} is of the epoch before it"
+
+    with Killable(stack, data) as server:
+        client = Client(server.socket)
+        client.write(0, bytes([7]) * BLOCK * 16)
+        client.flush()
+        time.sleep(IDLE_S)
+        server.kill()
+    idle = compare(data, members, "idle")
+    top = idle["ssd" if "ssd" in idle else "smr"]["journal"]
+    assert top["mark"] == top["next"] - 1 > top["every_record"][-1]["lsn"], f"no mark: {top['mark']} of {top['next']}"
     sizes = {name: reading["journal"]["records"] for name, reading in killed.items()}
-    print(f"{stack}: the same in four states; records by kind when it was killed: {sizes}")
+    print(f"{stack}: the same in five states; records by kind when it was killed: {sizes}")
 
 
 for parts in STACKS:

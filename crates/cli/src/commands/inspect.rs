@@ -198,6 +198,9 @@ fn journal_document(journal: &JournalState, all: bool) -> Value {
         "replay_from": journal.superblock.replay_from,
         "next": journal.next,
         "mark": journal.mark,
+        "damaged_end": journal.damaged_end.map(|damaged| {
+            json!({ "block": damaged.lsn, "data_blocks_max": damaged.data_blocks_max })
+        }),
         "records": kinds,
     });
     if all {

@@ -10,8 +10,10 @@ use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::counters::Gauge;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
+use imbrex_core::stack::Stack;
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
@@ -180,6 +182,7 @@ fn open_image(
         ..
     } = stack;
     StackOnFiles::release(held, &members)?;
+    warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
     if image.was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
         let data = data.display();
@@ -192,6 +195,26 @@ fn open_image(
         describe,
         files: Some(Files { image, members }),
     })
+}
+
+/// Tells of every layer that found the newest block of its journal damaged or torn.
+fn warn_of_damaged_ends(
+    config: &StackConfig,
+    stack: &Stack,
+    describe: &Describe,
+    members: &[Member],
+) {
+    for node in stack.bottom_up() {
+        let blocks = stack.counts(node).gauge(Gauge::RolledBackBlocksMax);
+        if blocks > 0 {
+            let words = format!(
+                "the newest journal block is damaged or torn: up to {blocks} blocks may have been \
+                 rolled back"
+            );
+            let warning = layer_error(config, describe, members, node, &words);
+            eprintln!("imbrex: warning: {warning}");
+        }
+    }
 }
 
 /// The folder for the contents of emulated drives. They start as zeroes each time, because what

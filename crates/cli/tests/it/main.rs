@@ -8,6 +8,7 @@ mod check_inspect;
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
 mod crashtest;
+mod damaged_end;
 mod doctor;
 mod drive_bench;
 mod drive_fio;

@@ -4,9 +4,11 @@
 use super::findings::Findings;
 use super::member::{BLOCK, Member};
 use super::superblocks::Superblocks;
-use imbrex_core::durability::block::{self, BlockKind, Expected, Header, PAYLOAD_BYTES};
-use imbrex_core::durability::records;
+use imbrex_core::durability::block::{
+    self, BlockError, BlockKind, Expected, Header, PAYLOAD_BYTES,
+};
 use imbrex_core::durability::superblock::{FEATURES, Superblock};
+use imbrex_core::durability::{DamagedEnd, Lsn, ReplayEnd, records};
 use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::Uuid;
 
@@ -57,6 +59,8 @@ pub struct JournalState {
     pub next: u64,
     /// Every journal block before it is known to be durable.
     pub mark: u64,
+    /// The block at the end, when it is neither an older whole one nor zeroes.
+    pub damaged_end: Option<DamagedEnd>,
 }
 
 /// First block of the ring, and its length.
@@ -118,12 +122,21 @@ impl JournalState {
             records: Vec::new(),
             next: superblock.replay_from,
             mark: superblock.replay_from,
+            damaged_end: None,
             superblock,
         };
         if !superblock.clean
             && let Err(problem) = state.replay(member)
         {
             into.damage(member.name(), "journal", problem);
+        }
+        if let Some(damaged) = state.damaged_end {
+            let blocks = damaged.data_blocks_max;
+            let words = format!(
+                "the newest journal block is damaged or torn: up to {blocks} blocks may have been \
+                 rolled back"
+            );
+            into.note(member.name(), words);
         }
         state.look_for_data(member, into);
         Some(state)
@@ -141,6 +154,7 @@ impl JournalState {
         let mut bytes = Vec::new();
         let mut read = 0;
         let mut is_over = false;
+        let mut end = ReplayEnd::default();
         while read < blocks {
             let at = (from + read) % blocks;
             let count = CHUNK_BLOCKS.min(blocks - read).min(blocks - at);
@@ -150,7 +164,11 @@ impl JournalState {
                 .map_err(unreadable)?;
             for (i, sealed) in (0..).zip(bytes.chunks_exact(BLOCK)) {
                 let lsn = from + read + i;
-                let found = journal_block(sealed, start + at + i, &self.superblock);
+                let unsealed = journal_block(sealed, start + at + i, &self.superblock);
+                let found = unsealed
+                    .as_ref()
+                    .ok()
+                    .filter(|(header, _)| header.generation == self.superblock.epoch);
                 if let Some((header, _)) = found {
                     self.mark = self.mark.max(header.mark);
                 }
@@ -167,11 +185,17 @@ impl JournalState {
                             self.next, header.sequence
                         ));
                     }
-                    _ => is_over = true,
+                    _ => {
+                        is_over = true;
+                        let dropped = found.filter(|(header, _)| header.sequence == lsn);
+                        let payload = dropped.map(|(_, payload)| *payload);
+                        end.block(Lsn(lsn), payload.ok_or(unsealed.as_ref().err()));
+                    }
                 }
             }
             read += count;
         }
+        self.damaged_end = end.damaged();
         Ok(())
     }
 
@@ -230,10 +254,9 @@ fn journal_block<'a>(
     sealed: &'a [u8],
     address: u64,
     superblock: &Superblock,
-) -> Option<(Header, &'a [u8])> {
+) -> Result<(Header, &'a [u8]), BlockError> {
     let expected = Expected::new(BlockKind::Journal, Some(superblock.member), address);
-    let (header, payload) = block::unseal(sealed, expected).ok()?;
-    (header.generation == superblock.epoch).then_some((header, payload))
+    block::unseal(sealed, expected)
 }
 
 /// The bytes of a checkpoint.
