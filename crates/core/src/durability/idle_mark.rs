@@ -69,7 +69,7 @@ impl Journal {
             return None;
         }
         self.idle_mark.has_alarm = true;
-        // A mark that was due and found no room waits as long again.
+        // A mark that was due and not allowed waits as long again.
         let due = self.idle_mark.busy_at + MARK_AFTER;
         Some(if due > ctx.now() {
             due
@@ -78,14 +78,14 @@ impl Journal {
         })
     }
 
-    /// The alarm has gone off: writes the mark, unless the journal was busy meanwhile or the layer
-    /// says that what is under way may need the room. The layer asks for a
+    /// The alarm has gone off: writes the mark, unless the journal was busy meanwhile. The layer
+    /// allows it when nothing under way may need the room in the ring. It asks for a
     /// [new alarm](Self::new_mark_alarm) afterwards.
-    pub fn mark_if_idle(&mut self, has_room: bool, ctx: &mut Context<'_>) {
+    pub fn mark_if_idle(&mut self, is_allowed: bool, ctx: &mut Context<'_>) {
         self.idle_mark.has_alarm = false;
         let is_idle = self.idle_mark.busy_at + MARK_AFTER <= ctx.now();
         let is_free = !self.is_writing() && !self.is_checkpointing();
-        if is_idle && is_free && has_room && self.wants_mark(ctx) {
+        if is_idle && is_free && is_allowed && self.wants_mark(ctx) {
             let mark = self.vouchable(ctx);
             self.send_block(mark, ctx);
         }
