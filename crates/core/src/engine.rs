@@ -125,10 +125,13 @@ impl Engine {
     pub fn close(&mut self, clock: &mut dyn Clock) -> Result<(), (NodeId, IoError)> {
         let mut now = clock.wait(Some(Instant::ZERO));
         for node in self.stack.bottom_up().rev() {
-            // What the layers above wrote last may have set a layer going.
+            // What the layers above wrote last may have set a layer going. The disks are asked before
+            // the next wait, because the last one may have ended for what they have done.
             while !self.stack.is_quiet() {
-                now = clock.wait(self.next_event(&Nobody));
                 self.run_instant(now, &mut Nobody);
+                if !self.stack.is_quiet() {
+                    now = clock.wait(self.next_event(&Nobody));
+                }
             }
             self.stack.close_node(now, node, &mut self.buffers);
             let result = loop {

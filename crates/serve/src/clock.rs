@@ -96,18 +96,21 @@ impl Poller {
         })
     }
 
-    /// Counts the waits, so that work can be limited to a share per wait.
+    /// Counts the waits. Work can be limited to a share per wait, and whoever takes the events
+    /// knows whether there was a wait since.
     pub fn turn(&self) -> u64 {
         self.turn.get()
     }
 
-    /// Calls `event` for each event of the last wait, once.
+    /// Calls `event` for each event of the waits since the last call, once.
     pub fn take_events(&self, mut event: impl FnMut(u64, EventFlags)) {
         for entry in self.events.borrow_mut().drain(..) {
             event({ entry.data }.u64(), entry.flags);
         }
     }
 
+    /// Waits for an event, `timeout` at most. True when there is a new one; those of earlier waits
+    /// that nobody has taken are kept beside it and do not end this wait.
     fn wait(&self, timeout: Option<Duration>) -> bool {
         self.turn.set(self.turn.get() + 1);
         // An epoll instance waits for whole milliseconds. A longer wait ends early and is asked for again;
@@ -124,13 +127,29 @@ impl Poller {
             timespec(span.0 - rest_ns)
         });
         let mut events = self.events.borrow_mut();
-        // Events nobody has taken yet would be lost: edges are told once.
+        merge_by_source(&mut events);
         events.reserve(EVENTS_MAX);
         match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => !events.is_empty(),
+            Ok(new) => new > 0,
+            Err(Errno::INTR) => false,
             Err(errno) => panic!("epoll_wait failed: {errno}"),
         }
     }
+}
+
+/// Makes one event of all that a source has told. Events that nobody has taken must not be lost,
+/// because the kernel tells an edge once, and must not become more and more: while the layers of a
+/// server come up or go down nobody takes any.
+fn merge_by_source(events: &mut Vec<Event>) {
+    let token = |event: &Event| { event.data }.u64();
+    events.sort_unstable_by_key(token);
+    events.dedup_by(|later, first| {
+        let is_same = token(later) == token(first);
+        if is_same {
+            first.flags = { first.flags } | { later.flags };
+        }
+        is_same
+    });
 }
 
 fn timespec(ns: u64) -> Timespec {
@@ -212,6 +231,28 @@ mod tests {
         assert_eq!(tokens, [9]);
         let until = time.now() + Duration::from_ms(1);
         assert!(clock.wait(Some(until)) >= until, "an edge is told once");
+    }
+
+    /// While layers come up nobody takes events, and a wait that they end would never wait.
+    #[test]
+    fn events_that_nobody_takes_end_one_wait_and_are_kept_once() {
+        let poller = Rc::new(Poller::new().expect("epoll"));
+        let waker = poller.waker(9).expect("eventfd");
+        let time = WallTime::start();
+        let mut clock = WallClock::new(time, poller.clone());
+        for _ in 0..3 * EVENTS_MAX {
+            waker.wake();
+            clock.wait(None);
+        }
+        let until = time.now() + Duration::from_ms(3);
+        assert!(
+            clock.wait(Some(until)) >= until,
+            "an old event ended a wait"
+        );
+        assert!(poller.events.borrow().len() <= 1, "one source, one event");
+        let mut tokens = Vec::new();
+        poller.take_events(|token, _| tokens.push(token));
+        assert_eq!(tokens, [9]);
     }
 
     /// Whole milliseconds would make every paced completion late by half of one in the mean.

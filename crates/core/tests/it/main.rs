@@ -15,6 +15,7 @@ mod conformance;
 mod crash_disk;
 mod crash_host;
 mod damage;
+mod engine_waits;
 mod format_page;
 mod harness;
 mod host_aware;

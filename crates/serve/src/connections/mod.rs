@@ -292,7 +292,11 @@ impl Connections {
 
 impl Frontend for Connections {
     fn next_arrival(&self) -> Option<Instant> {
-        let at_once = self.requests.has_ready()
+        // A wait that was not this frontend's own, such as one for the layers to come up, may have
+        // told of clients, signals or the end. An edge is told once, so nothing would tell again.
+        let unseen = self.turn != self.poller.turn();
+        let at_once = unseen
+            || self.requests.has_ready()
             || !self.active.is_empty()
             || !self.postponed.is_empty()
             || !self.unsent.is_empty();
@@ -301,7 +305,9 @@ impl Frontend for Connections {
         }
         let connections = self.places.iter().filter_map(|p| p.connection.as_deref());
         let deadlines = connections.filter_map(|connection| self.deadline(connection));
-        deadlines.chain(self.drain_until).min()
+        // Once everybody has left, only the disks have something to end.
+        let drain_until = self.drain_until.filter(|_| self.live > 0);
+        deadlines.chain(drain_until).min()
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {

@@ -1,10 +1,13 @@
 //! The life of a server: how it ends, and what is certain then.
 
 use crate::client::*;
-use crate::support::{Control, TestDisk, TestServer, eventually, serve, start_program};
+use crate::support::{
+    Control, TestDisk, TestServer, engine_over, eventually, run, serve, start_program,
+};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
+use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{Duration, Instant};
 use imbrex_serve::connections::RequestEvent;
@@ -13,6 +16,55 @@ use imbrex_serve::server::Server;
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+/// Longer than a server takes to look at what has happened.
+const STARTED: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The socket is there before the layers are up. Their waits are told, once, that a client has
+/// come; nobody takes clients in until the server runs.
+#[test]
+fn a_client_that_connects_while_the_layers_come_up_is_greeted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("s");
+    let server = Server::bind(&Listen::Unix(socket.clone())).expect("a free path");
+    let stop = server.stop_handle();
+    let mut client = Client::connect(&socket);
+    let mut engine = engine_over(Box::new(TestDisk::new(8, 0, Control::default())));
+    let start = Start::Format(Uuid([0; 16]));
+    server.open(&mut engine, start).expect("it opens");
+    let waiting = std::thread::spawn(move || {
+        let patience = Some(STARTED);
+        client.stream.set_read_timeout(patience).expect("a timeout");
+        let mut greeting = [0; 18];
+        let greeted = client.stream.read_exact(&mut greeting);
+        stop.stop();
+        greeted
+    });
+    run(server, engine).expect("a clean end");
+    waiting.join().expect("a client").expect("a greeting");
+}
+
+#[test]
+fn a_server_that_is_stopped_while_the_layers_come_up_ends() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = Server::bind(&Listen::Unix(dir.path().join("s"))).expect("a free path");
+    let stop = server.stop_handle();
+    stop.stop();
+    let mut engine = engine_over(Box::new(TestDisk::new(8, 0, Control::default())));
+    let start = Start::Format(Uuid([0; 16]));
+    server.open(&mut engine, start).expect("it opens");
+    let (ended, end) = channel();
+    let watching = std::thread::spawn(move || {
+        let in_time = end.recv_timeout(STARTED).is_ok();
+        stop.stop();
+        in_time
+    });
+    run(server, engine).expect("a clean end");
+    // Fails when the other thread has given up.
+    let _ = ended.send(());
+    assert!(watching.join().expect("a thread"), "it waited");
+}
 
 #[test]
 fn stopping_answers_what_has_arrived_and_flushes() {

@@ -194,18 +194,26 @@ impl Drop for TestServer {
     }
 }
 
-/// Serves one disk with nothing above it until the server is stopped.
-pub fn serve(server: Server, disk: Box<dyn Disk>) -> Result<(), ServeError> {
-    let geometry = disk.geometry().clone();
-    let bytes = geometry.blocks.bytes();
+/// One disk with nothing above it.
+pub fn engine_over(disk: Box<dyn Disk>) -> Engine {
     let mut builder = StackBuilder::new(0);
-    let top = builder.disk(geometry);
-    let mut engine = Engine {
+    let top = builder.disk(disk.geometry().clone());
+    Engine {
         stack: builder.build(top),
         disks: vec![disk],
         buffers: Buffers::new(ContentKind::Bytes),
         in_flight_max: 1,
-    };
+    }
+}
+
+/// Serves one disk with nothing above it until the server is stopped.
+pub fn serve(server: Server, disk: Box<dyn Disk>) -> Result<(), ServeError> {
+    run(server, engine_over(disk))
+}
+
+/// Serves an engine until the server is stopped.
+pub fn run(server: Server, mut engine: Engine) -> Result<(), ServeError> {
+    let bytes = engine.stack.geometry().blocks.bytes();
     let export = Export {
         name: EXPORT.into(),
         description: "a disk in memory".into(),
