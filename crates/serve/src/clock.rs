@@ -34,6 +34,14 @@ impl WallTime {
         }
     }
 
+    /// The time of a start that was `by` earlier: a test need not wait.
+    #[cfg(test)]
+    pub(crate) fn ahead(self, by: Duration) -> WallTime {
+        WallTime {
+            start: self.start - time::Duration::from_nanos(by.0),
+        }
+    }
+
     /// The time since the start.
     #[inline]
     pub fn now(&self) -> Instant {

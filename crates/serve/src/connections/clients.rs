@@ -1,34 +1,135 @@
 //! Clients come and go.
 
 use super::connection::{Connection, Payload, Phase, buffer_bytes};
+use super::log::{Notice, client_of};
 use super::requests::RequestIndex;
-use super::{CONNECTIONS_MAX, ConnectionId, Connections, DRAIN_MS_MAX, HANDSHAKE_MS_MAX};
-use super::{Place, STALLED_MS_MAX};
+use super::{ACCEPT_AGAIN_MS, CONNECTIONS_MAX, ConnectionId, Connections, DRAIN_MS_MAX};
+use super::{Place, STALLED_MS_MAX, TRANSFER_MS_MAX, UNUSED_MS_MAX};
 use crate::nbd::handshake::{Handshake, greeting};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::units::{Duration, Instant};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::net::SocketFlags;
+
+/// Clients taken in, or refused, before the next look at those there are.
+const ACCEPTS_MAX: usize = CONNECTIONS_MAX;
+
+/// What a client takes too long for, the handshake aside while another waits for memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Late {
+    Handshake,
+    /// A payload; `moves` when some of it came lately.
+    Payload {
+        moves: bool,
+    },
+    /// Its answers; `moves` when it took some of one lately.
+    Answers {
+        moves: bool,
+    },
+}
+
+impl Late {
+    /// What to tell the person who runs the server. Nothing of a handshake, because whoever does not
+    /// finish one has no device to lose.
+    fn told(self) -> Option<String> {
+        let (stalled_s, slow_s) = (STALLED_MS_MAX / 1_000, TRANSFER_MS_MAX / 1_000);
+        match self {
+            Late::Handshake => None,
+            Late::Payload { moves: false } => {
+                Some(format!("sent nothing of a payload for {stalled_s} s"))
+            }
+            Late::Payload { moves: true } => {
+                Some(format!("did not send the whole of a payload in {slow_s} s"))
+            }
+            Late::Answers { moves: false } => {
+                Some(format!("took nothing of its answers for {stalled_s} s"))
+            }
+            Late::Answers { moves: true } => {
+                Some(format!("did not take the whole of an answer in {slow_s} s"))
+            }
+        }
+    }
+}
 
 impl Connections {
     /// Takes in everybody who has connected, as long as there are places.
-    pub(super) fn accept(&mut self, now: Instant) {
-        self.accept_later = false;
-        while let Some(listener) = &self.listener {
+    pub(super) fn accept(&mut self, now: Instant, buffers: &mut Buffers) {
+        self.accept_again = None;
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = &self.listener else {
+                return;
+            };
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let socket = match rustix::net::accept_with(listener, flags) {
                 Ok(socket) => socket,
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
-                Err(rustix::io::Errno::AGAIN) => return,
-                Err(_) => {
-                    self.accept_later = true;
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(Errno::AGAIN) => return,
+                Err(errno) => {
+                    self.accept_again = Some(now + Duration::from_ms(ACCEPT_AGAIN_MS));
+                    self.log.say(now, Notice::NotAccepted, || {
+                        let error = std::io::Error::from(errno);
+                        format!("cannot accept a client: {error}; it waits")
+                    });
                     return;
                 }
             };
-            if self.live < CONNECTIONS_MAX {
+            if self.live < CONNECTIONS_MAX || self.close_unused(now, buffers) {
                 self.greet(socket, now);
+            } else {
+                self.log.say(now, Notice::Refused, || {
+                    let client = client_of(&socket);
+                    format!(
+                        "refused {client}: there are {CONNECTIONS_MAX} connections, and each has \
+                         sent a request or is younger than {} s",
+                        UNUSED_MS_MAX / 1_000
+                    )
+                });
             }
         }
+        // There may be more: others come first.
+        self.accept_again = Some(now);
+    }
+
+    /// Closes the connection that has been there longest without ever sending a request, if that
+    /// is long enough. False when there is none.
+    fn close_unused(&mut self, now: Instant, buffers: &mut Buffers) -> bool {
+        let unused = self.live().filter_map(|(id, connection)| {
+            let since = connection.unused_since?;
+            // What has come may be a request: it will be read in this turn.
+            let keeps = connection.readable || since + Duration::from_ms(UNUSED_MS_MAX) > now;
+            (!keeps).then_some((since, id))
+        });
+        let Some((since, id)) = unused.min_by_key(|(since, _)| *since) else {
+            return false;
+        };
+        self.say_closed(now, id, Notice::Unused, || {
+            format!(
+                "it sent no request for {} s, and there were {CONNECTIONS_MAX} connections when \
+                 another client came",
+                now.since(since).0 / 1_000_000_000
+            )
+        });
+        self.close(id, buffers);
+        true
+    }
+
+    /// Tells the person who runs the server that a connection is about to be closed.
+    fn say_closed(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        notice: Notice,
+        why: impl FnOnce() -> String,
+    ) {
+        let place = &self.places[id.index as usize];
+        let Some(connection) = &place.connection else {
+            return;
+        };
+        self.log.say(now, notice, || {
+            let client = client_of(&connection.socket);
+            format!("closed the connection of {client}: {}", why())
+        });
     }
 
     /// Begins the handshake with a client.
@@ -49,9 +150,8 @@ impl Connections {
         if self.poller.add(&socket, id.token()).is_err() {
             return;
         }
-        let until = now + Duration::from_ms(HANDSHAKE_MS_MAX);
         let handshake = Handshake::new(self.export.clone());
-        let mut connection = Connection::new(socket, handshake, until);
+        let mut connection = Connection::new(socket, handshake, now);
         connection.output.extend_from_slice(&greeting());
         self.places[index].connection = Some(Box::new(connection));
         self.live += 1;
@@ -62,6 +162,7 @@ impl Connections {
     /// Nothing more is accepted: no client, no request, no rest of a payload.
     pub(super) fn begin_drain(&mut self, now: Instant, buffers: &mut Buffers) {
         self.listener = None;
+        self.accept_again = None;
         self.drain_until = Some(now + Duration::from_ms(DRAIN_MS_MAX));
         for index in 0..self.places.len() {
             let Some(connection) = self.places[index].connection.as_deref_mut() else {
@@ -75,37 +176,75 @@ impl Connections {
         }
     }
 
-    /// Closes clients that take too long for their handshake or for their answers, and, while
-    /// stopping, all that have nothing left to wait for.
+    /// Closes clients that take too long, and, while stopping, all that have nothing left to wait
+    /// for.
     pub(super) fn close_overdue(&mut self, now: Instant, buffers: &mut Buffers) {
-        let drain_until = self.drain_until;
-        for index in 0..self.places.len() {
-            let place = &self.places[index];
-            let Some(connection) = &place.connection else {
-                continue;
-            };
-            let idle = connection.outstanding == 0 || connection.in_handshake();
-            let drained = drain_until.is_some_and(|until| until <= now || idle);
-            if drained || self.deadline(connection).is_some_and(|until| until <= now) {
-                let id = ConnectionId {
-                    index: index as u32,
-                    generation: place.generation,
-                };
-                self.close(id, buffers);
+        if let Some(until) = self.drain_until {
+            for index in 0..self.places.len() {
+                if let Some((id, connection)) = self.at(index)
+                    && (until <= now || connection.outstanding == 0 || connection.in_handshake())
+                {
+                    self.close(id, buffers);
+                }
             }
+        }
+        // Closing one may have been enough for those who wait.
+        while let Some((id, _, late)) = self
+            .deadlines()
+            .filter(|(_, due, _)| *due <= now)
+            .min_by_key(|(_, due, _)| *due)
+        {
+            if let Some(what) = late.told() {
+                let held_mib = self.memory.held(id) >> 20;
+                self.say_closed(now, id, Notice::Stalled, || {
+                    format!(
+                        "it {what} while another request waited for memory, of which it held \
+                         {held_mib} MiB"
+                    )
+                });
+            }
+            self.close(id, buffers);
         }
     }
 
-    /// When a connection will have taken too long.
-    pub(super) fn deadline(&self, connection: &Connection) -> Option<Instant> {
-        match connection.phase {
-            Phase::Handshake { until, .. } => Some(until),
-            _ if self.waiting_for_room.is_empty() => None,
-            _ => {
-                let since = connection.full_since?;
-                Some(since + Duration::from_ms(STALLED_MS_MAX))
+    /// When connections will have taken too long, and for what.
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = (ConnectionId, Instant, Late)> {
+        let short_for = self.memory.short_for();
+        self.live().filter_map(move |(id, connection)| {
+            if let Phase::Handshake { until, .. } = connection.phase {
+                return Some((id, until, Late::Handshake));
             }
-        }
+            let may_stall = short_for.is_none_or(|waiting| waiting == id);
+            if may_stall || !self.memory.holds_shared(id) {
+                return None;
+            }
+            let payload = connection.payload_transfer().map(|transfer| {
+                let (due, moves) = transfer.overdue();
+                (id, due, Late::Payload { moves })
+            });
+            let answers = connection.reply_transfer.filter(|_| connection.full);
+            let answers = answers.map(|transfer| {
+                let (due, moves) = transfer.overdue();
+                (id, due, Late::Answers { moves })
+            });
+            let both = payload.into_iter().chain(answers);
+            both.min_by_key(|(_, due, _)| *due)
+        })
+    }
+
+    /// The connections there are.
+    fn live(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+        (0..self.places.len()).filter_map(|index| self.at(index))
+    }
+
+    /// The connection in a place.
+    fn at(&self, index: usize) -> Option<(ConnectionId, &Connection)> {
+        let place = &self.places[index];
+        let id = ConnectionId {
+            index: index as u32,
+            generation: place.generation,
+        };
+        Some((id, place.connection.as_deref()?))
     }
 
     /// Ends a connection. Its requests in the stack are carried out, their answers dropped.
@@ -113,29 +252,28 @@ impl Connections {
         let Some(connection) = self.get(id) else {
             return;
         };
-        let before = connection.bytes;
-        connection.release_replies(buffers);
-        let released = before - connection.bytes;
+        let released = connection.release_replies(buffers);
         let payload = std::mem::replace(&mut connection.payload, Payload::None);
-        self.bytes_in_flight -= released;
+        self.memory.give_back(id, released);
         if let Payload::Write { request, .. } = payload {
             self.forget(request, buffers);
         }
+        self.memory.close(id);
         let place = &mut self.places[id.index as usize];
         place.connection = None;
         place.generation = place.generation.wrapping_add(1);
         self.live -= 1;
-        self.waiting_for_room.retain(|waiting| *waiting != id);
         self.admit_next();
-        if self.accept_later {
-            self.accept(self.time.now());
+        if self.accept_again.is_some() {
+            self.accept(self.time.now(), buffers);
         }
     }
 
     /// Drops a request whose payload will not arrive.
     pub(super) fn forget(&mut self, request: RequestIndex, buffers: &mut Buffers) {
         let (request, _) = self.requests.remove(request, buffers);
-        self.bytes_in_flight -= buffer_bytes(request.data);
+        let bytes = buffer_bytes(request.data);
+        self.memory.give_back(request.connection, bytes);
         buffers.release(request.data);
     }
 }

@@ -1,10 +1,11 @@
 //! One client: its socket, what it has sent, and what it is yet to be sent.
 
-use crate::connections::requests::RequestIndex;
+use super::requests::RequestIndex;
+use super::{HANDSHAKE_MS_MAX, STALLED_MS_MAX, TRANSFER_MS_MAX};
 use crate::nbd::handshake::{Handshake, OPTION_BYTES_MAX};
 use crate::nbd::transmission::REPLY_BYTES;
 use imbrex_core::buffer::{BufferSlice, Buffers};
-use imbrex_core::units::Instant;
+use imbrex_core::units::{Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{SendAncillaryBuffer, SendFlags};
@@ -35,10 +36,11 @@ pub(super) enum Phase {
 pub(super) enum Payload {
     /// No payload: a request comes next.
     None,
-    /// The data of a write, of which `filled` bytes have arrived.
+    /// The data of a write, of which `filled` bytes have arrived since `began`.
     Write {
         request: RequestIndex,
         filled: usize,
+        began: Instant,
     },
     /// The data of a refused write, to be passed over.
     Refused { left: usize },
@@ -58,10 +60,36 @@ pub(super) struct Reply {
 pub(super) struct Sent {
     /// Replies that left entirely.
     pub replies: u32,
+    /// Bytes of buffers that those have given up.
+    pub released: u64,
     /// The client cannot be reached any more.
     pub broken: bool,
     /// The socket is full; it will tell when there is room.
     pub full: bool,
+}
+
+/// How a payload or a reply gets on.
+#[derive(Clone, Copy)]
+pub(super) struct Transfer {
+    /// When it began.
+    pub began: Instant,
+    /// When its last byte so far was moved; `None` when the next one may be here already, unread.
+    pub moved: Option<Instant>,
+}
+
+impl Transfer {
+    /// When it will have kept those who wait for memory waiting for too long, and whether it will
+    /// have moved by then.
+    pub fn overdue(self) -> (Instant, bool) {
+        let slow = self.began + Duration::from_ms(TRANSFER_MS_MAX);
+        let stalled = self
+            .moved
+            .map(|moved| moved + Duration::from_ms(STALLED_MS_MAX));
+        match stalled {
+            Some(stalled) if stalled <= slow => (stalled, false),
+            _ => (slow, true),
+        }
+    }
 }
 
 pub(super) struct Connection {
@@ -70,14 +98,16 @@ pub(super) struct Connection {
     pub payload: Payload,
     /// Requests read and not yet answered, replies not yet sent included.
     pub outstanding: u32,
-    /// Bytes of buffers that those hold.
-    pub bytes: u64,
+    /// When it was accepted, until it sends its first request.
+    pub unused_since: Option<Instant>,
     /// The socket may hold more input.
     pub readable: bool,
     /// The client will send no more; the end is still to be read.
     pub hangup: bool,
-    /// Since when the socket has been full.
-    pub full_since: Option<Instant>,
+    /// The socket takes no more output until it says so.
+    pub full: bool,
+    /// How the first reply in line gets on, once the socket has been full.
+    pub reply_transfer: Option<Transfer>,
     /// The kernel was asked to tell when there is room.
     pub watches_output: bool,
     /// In the list of connections to be advanced.
@@ -101,7 +131,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(socket: OwnedFd, handshake: Handshake, until: Instant) -> Connection {
+    /// A connection that was accepted at `now`.
+    pub fn new(socket: OwnedFd, handshake: Handshake, now: Instant) -> Connection {
+        let until = now + Duration::from_ms(HANDSHAKE_MS_MAX);
         Connection {
             socket,
             phase: Phase::Handshake {
@@ -110,10 +142,11 @@ impl Connection {
             },
             payload: Payload::None,
             outstanding: 0,
-            bytes: 0,
+            unused_since: Some(now),
             readable: true,
             hangup: false,
-            full_since: None,
+            full: false,
+            reply_transfer: None,
             watches_output: false,
             active: false,
             unsent: false,
@@ -127,6 +160,15 @@ impl Connection {
             replies: VecDeque::new(),
             sent: 0,
         }
+    }
+
+    /// How the payload that it is sending gets on.
+    pub fn payload_transfer(&self) -> Option<Transfer> {
+        let Payload::Write { began, .. } = self.payload else {
+            return None;
+        };
+        let moved = (!self.readable).then(|| self.received.max(began));
+        Some(Transfer { began, moved })
     }
 
     pub fn in_handshake(&self) -> bool {
@@ -198,6 +240,7 @@ impl Connection {
     pub fn send(&mut self, buffers: &mut Buffers) -> Sent {
         let mut sent = Sent {
             replies: 0,
+            released: 0,
             broken: false,
             full: false,
         };
@@ -213,7 +256,7 @@ impl Connection {
                 )
             };
             match result {
-                Ok(bytes) => sent.replies += self.discard_sent(bytes, buffers),
+                Ok(bytes) => self.discard_sent(bytes, &mut sent, buffers),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     sent.full = true;
@@ -254,15 +297,15 @@ impl Connection {
         filled
     }
 
-    /// Forgets the first `bytes` unsent bytes. Returns how many replies were completed.
-    fn discard_sent(&mut self, bytes: usize, buffers: &mut Buffers) -> u32 {
-        let (mut left, mut completed) = (self.sent + bytes, 0);
+    /// Forgets the first `bytes` unsent bytes.
+    fn discard_sent(&mut self, bytes: usize, sent: &mut Sent, buffers: &mut Buffers) {
+        let mut left = self.sent + bytes;
         if left >= self.output.len() {
             left -= self.output.len();
             self.output.clear();
         } else {
             self.sent = left;
-            return 0;
+            return;
         }
         while let Some(reply) = self.replies.front() {
             let length = REPLY_BYTES + (reply.to - reply.from);
@@ -270,24 +313,25 @@ impl Connection {
                 break;
             }
             left -= length;
-            self.release_front(buffers);
-            completed += 1;
+            sent.released += self.release_front(buffers);
+            sent.replies += 1;
         }
         self.sent = left;
-        completed
     }
 
-    fn release_front(&mut self, buffers: &mut Buffers) {
+    fn release_front(&mut self, buffers: &mut Buffers) -> u64 {
         let reply = self.replies.pop_front().expect("a reply to release");
-        self.bytes -= buffer_bytes(reply.data);
         buffers.release(reply.data);
+        buffer_bytes(reply.data)
     }
 
-    /// Gives back the data of every reply that will not be sent.
-    pub fn release_replies(&mut self, buffers: &mut Buffers) {
+    /// Releases the data of every reply that will not be sent. Returns the bytes of it.
+    pub fn release_replies(&mut self, buffers: &mut Buffers) -> u64 {
+        let mut released = 0;
         while !self.replies.is_empty() {
-            self.release_front(buffers);
+            released += self.release_front(buffers);
         }
+        released
     }
 }
 

@@ -1,9 +1,9 @@
 //! From what a client has sent to requests for the stack.
 
+use super::REQUESTS_MAX;
 use super::connection::{Payload, Phase};
 use super::requests::{ClientRequest, RequestIndex, extent_of, operation_of};
-use super::{BYTES_IN_FLIGHT_MAX, CONNECTION_BYTES_MAX, CONNECTION_BYTES_RESERVED};
-use super::{CONNECTION_REQUESTS_MAX, ConnectionId, Connections, REQUESTS_MAX};
+use super::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, ConnectionId, Connections};
 use super::{RequestEvent, RequestRecord, Step};
 use crate::nbd::PAYLOAD_BYTES_MAX;
 use crate::nbd::handshake::Next;
@@ -26,9 +26,10 @@ impl Connections {
             return false;
         }
         connection.read_turn = turn;
-        connection.received = received;
         let result = match connection.payload {
-            Payload::Write { request, filled } => {
+            Payload::Write {
+                request, filled, ..
+            } => {
                 let request = *self.requests.get(request);
                 let (from, to) = (request.data_offset() + filled, request.data_end());
                 let data = buffers.bytes_mut(request.data).expect("buffers of bytes");
@@ -51,7 +52,12 @@ impl Connections {
                 self.handle_end_of_input(id, buffers);
                 false
             }
-            Ok(_) => true,
+            Ok(_) => {
+                if let Some(connection) = self.get(id) {
+                    connection.received = received;
+                }
+                true
+            }
             Err(rustix::io::Errno::AGAIN) => false,
             Err(rustix::io::Errno::INTR) => {
                 self.postponed.push(id);
@@ -131,9 +137,11 @@ impl Connections {
         };
         match connection.payload {
             Payload::None => {}
-            Payload::Write { request, filled } => {
-                return self.step_payload(id, request, filled, buffers);
-            }
+            Payload::Write {
+                request,
+                filled,
+                began,
+            } => return self.step_payload(id, request, filled, began, buffers),
             Payload::Refused { left } => {
                 let passed = left.min(connection.input().len());
                 connection.consume(passed);
@@ -154,6 +162,7 @@ impl Connections {
         let Some(header) = RequestHeader::decode(connection.input()) else {
             return Step::Close;
         };
+        connection.unused_since = None;
         if connection.outstanding >= CONNECTION_REQUESTS_MAX {
             connection.blocked = true;
             return Step::Blocked;
@@ -202,42 +211,29 @@ impl Connections {
         } else {
             blocks.next_power_of_two() * BLOCK_BYTES
         };
-        let too_many = self.requests.in_flight() >= REQUESTS_MAX;
-        let in_order = self
-            .waiting_for_room
-            .front()
-            .is_none_or(|first| *first == id);
-        let room = in_order && self.bytes_in_flight + bytes <= BYTES_IN_FLIGHT_MAX;
-        let Some(connection) = self.get(id) else {
-            return Step::Blocked;
-        };
-        if too_many {
+        if self.requests.in_flight() >= REQUESTS_MAX {
             self.waiting_for_requests.push(id);
             return Step::Blocked;
         }
-        let wanted = connection.bytes + bytes;
-        let alone = connection.bytes == 0;
-        if !(alone || wanted <= CONNECTION_BYTES_MAX) {
-            connection.blocked = true;
-            return Step::Blocked;
+        let held = self.memory.held(id);
+        let allowed = held == 0 || held + bytes <= CONNECTION_BYTES_MAX;
+        let others_wait = self.memory.someone_waits();
+        let granted = bytes == 0 || (allowed && self.memory.ask(id, bytes));
+        if others_wait {
+            // One more, or one less, who waits may make it another's turn.
+            self.admit_next();
         }
-        if !(room || wanted <= CONNECTION_BYTES_RESERVED) {
-            // Woken when it is first in line, and when answers of its own have left.
+        let Some(connection) = self.get(id) else {
+            return Step::Blocked;
+        };
+        if !granted {
+            // Woken when it is its turn, and when answers of its own have left.
             connection.blocked = true;
-            if !self.waiting_for_room.contains(&id) {
-                self.waiting_for_room.push_back(id);
-            }
             return Step::Blocked;
         }
         connection.consume(REQUEST_BYTES);
         connection.outstanding += 1;
-        connection.bytes += bytes;
         let received = connection.received;
-        self.bytes_in_flight += bytes;
-        if !self.waiting_for_room.is_empty() {
-            self.waiting_for_room.retain(|waiting| *waiting != id);
-            self.admit_next();
-        }
         if extent.is_empty() && !flush {
             // No bytes, or a trim that covers no whole block: nothing to do.
             self.push_reply(id, header.cookie, None);
@@ -257,7 +253,8 @@ impl Connections {
             data: buffers.allocate(blocks),
         });
         if let Command::Write { .. } = command {
-            return self.step_payload(id, request, 0, buffers);
+            let began = self.time.now();
+            return self.step_payload(id, request, 0, began, buffers);
         }
         self.hand_over(request, received, buffers)
     }
@@ -268,6 +265,7 @@ impl Connections {
         id: ConnectionId,
         request: RequestIndex,
         filled: usize,
+        began: Instant,
         buffers: &mut Buffers,
     ) -> Step {
         let ClientRequest { data, record, .. } = *self.requests.get(request);
@@ -281,7 +279,11 @@ impl Connections {
         let bytes = buffers.bytes_mut(data).expect("buffers of bytes");
         let filled = filled + connection.take(&mut bytes[from..to]);
         if filled < record.length_bytes as usize {
-            connection.payload = Payload::Write { request, filled };
+            connection.payload = Payload::Write {
+                request,
+                filled,
+                began,
+            };
             return Step::Input;
         }
         connection.payload = Payload::None;

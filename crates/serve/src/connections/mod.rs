@@ -8,8 +8,12 @@
 mod clients;
 mod connection;
 mod incoming;
+mod log;
+mod memory;
 mod outgoing;
 mod requests;
+#[cfg(test)]
+mod tests;
 
 use crate::clock::{Poller, WallTime};
 use crate::nbd::handshake::Export;
@@ -20,6 +24,8 @@ use imbrex_core::error::IoError;
 use imbrex_core::operation::{Completion, Operation};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{Duration, Instant};
+use log::Log;
+use memory::Memory;
 use requests::Requests;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
@@ -28,7 +34,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Clients connected at once; one more is disconnected at once.
+/// Clients connected at once. One more takes the place of a client that was connected for
+/// [`UNUSED_MS_MAX`] without a request, or else is disconnected at once.
 pub const CONNECTIONS_MAX: usize = 64;
 /// Requests of one client that are not yet answered; it is not read while it has as many.
 pub const CONNECTION_REQUESTS_MAX: u32 = 256;
@@ -38,13 +45,22 @@ pub const REQUESTS_MAX: u32 = 1024;
 pub const CONNECTION_BYTES_RESERVED: u64 = 1 << 20;
 /// Bytes of buffers that the requests of one client hold, unless it is a single larger request.
 pub const CONNECTION_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of buffers that the requests of all clients hold, what is reserved for each aside. More
+/// Bytes of buffers that the requests of all clients hold beyond what is reserved for each. More
 /// than the largest request needs: 32 MiB and two part blocks, rounded up to a power of two.
 pub const BYTES_IN_FLIGHT_MAX: u64 = 96 << 20;
 /// How long a client may take for its handshake.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
-/// How long a client may take no byte of its answers while another waits for the memory they hold.
+/// How long a client that holds more memory than is reserved for it may neither send a byte of a
+/// payload nor take one of an answer while another waits for memory.
 pub const STALLED_MS_MAX: u64 = 10_000;
+/// How long such a client may take for the whole of a payload or an answer meanwhile. Otherwise one
+/// byte now and then would be enough to keep the memory.
+pub const TRANSFER_MS_MAX: u64 = 60_000;
+/// How long a connection that has never sent a request keeps its place when a newcomer finds none.
+/// A connection that has sent one keeps it for ever: a mounted file system may be idle for days.
+pub const UNUSED_MS_MAX: u64 = 60_000;
+/// When to try again after the system could not accept a client.
+pub const ACCEPT_AGAIN_MS: u64 = 1_000;
 /// How long a server that is stopping waits for clients to take their answers.
 pub const DRAIN_MS_MAX: u64 = 5_000;
 
@@ -130,8 +146,8 @@ pub(crate) struct Connections {
     time: WallTime,
     /// `None` once the server is stopping.
     listener: Option<OwnedFd>,
-    /// Descriptors ran out; to be tried again when a connection closes.
-    accept_later: bool,
+    /// Descriptors ran out; to be tried again then, or when a connection closes.
+    accept_again: Option<Instant>,
     export: Export,
     stop: Arc<AtomicBool>,
     drain_until: Option<Instant>,
@@ -142,12 +158,11 @@ pub(crate) struct Connections {
     /// Have input that must wait for the next turn.
     postponed: Vec<ConnectionId>,
     unsent: Vec<ConnectionId>,
-    /// Wait for memory, in the order of asking.
-    waiting_for_room: VecDeque<ConnectionId>,
     /// Wait until fewer requests are in flight.
     waiting_for_requests: Vec<ConnectionId>,
     requests: Requests,
-    bytes_in_flight: u64,
+    memory: Memory,
+    log: Log,
     observer: Option<Observer>,
 }
 
@@ -164,7 +179,7 @@ impl Connections {
             poller,
             time,
             listener: Some(listener),
-            accept_later: false,
+            accept_again: None,
             export,
             stop,
             drain_until: None,
@@ -174,10 +189,10 @@ impl Connections {
             active: VecDeque::new(),
             postponed: Vec::new(),
             unsent: Vec::new(),
-            waiting_for_room: VecDeque::new(),
             waiting_for_requests: Vec::new(),
             requests: Requests::default(),
-            bytes_in_flight: 0,
+            memory: Memory::default(),
+            log: Log::to_standard_error(),
             observer,
         }
     }
@@ -205,7 +220,7 @@ impl Connections {
     fn note_unsent(&mut self, id: ConnectionId) {
         if let Some(connection) = self.get(id)
             && !connection.unsent
-            && connection.full_since.is_none()
+            && !connection.full
         {
             connection.unsent = true;
             self.unsent.push(id);
@@ -225,8 +240,8 @@ impl Connections {
             WAKER | SIGNALS => {}
             token => self.handle_event(ConnectionId::of_token(token), flags),
         });
-        if accept {
-            self.accept(now);
+        if accept || self.accept_again.is_some_and(|at| at <= now) {
+            self.accept(now, buffers);
         }
         if self.stop.load(Ordering::Relaxed) && self.drain_until.is_none() {
             self.begin_drain(now, buffers);
@@ -239,7 +254,7 @@ impl Connections {
             return;
         };
         if flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP)
-            && connection.full_since.take().is_some()
+            && std::mem::take(&mut connection.full)
         {
             self.note_unsent(id);
         }
@@ -303,16 +318,16 @@ impl Frontend for Connections {
         if at_once {
             return Some(Instant::ZERO);
         }
-        let connections = self.places.iter().filter_map(|p| p.connection.as_deref());
-        let deadlines = connections.filter_map(|connection| self.deadline(connection));
+        let deadlines = self.deadlines().map(|(_, due, _)| due);
         // Once everybody has left, only the disks have something to end.
         let drain_until = self.drain_until.filter(|_| self.live > 0);
-        deadlines.chain(drain_until).min()
+        let others = drain_until.into_iter().chain(self.accept_again);
+        deadlines.chain(others).min()
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         if !self.unsent.is_empty() {
-            self.send_replies(now, buffers);
+            self.send_replies(buffers);
         }
         if self.turn != self.poller.turn() {
             self.begin_turn(now, buffers);

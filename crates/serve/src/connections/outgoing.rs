@@ -1,11 +1,10 @@
 //! From the answers of the stack to what a client is sent.
 
-use super::connection::{Phase, Reply, buffer_bytes};
+use super::connection::{Phase, Reply, Transfer, buffer_bytes};
 use super::requests::RequestIndex;
 use super::{ConnectionId, Connections, REQUESTS_MAX, RequestEvent};
 use crate::nbd::transmission::{Command, Errno, encode_reply};
 use imbrex_core::buffer::{BufferSlice, Buffers};
-use imbrex_core::units::Instant;
 use std::rc::Rc;
 
 impl Connections {
@@ -37,7 +36,7 @@ impl Connections {
         let id = request.connection;
         let Some(connection) = self.get(id) else {
             buffers.release(request.data);
-            self.bytes_in_flight -= bytes;
+            self.memory.give_back_orphaned(bytes);
             self.admit_next();
             return;
         };
@@ -53,33 +52,30 @@ impl Connections {
             to,
         });
         if !sends_data {
-            connection.bytes -= bytes;
             buffers.release(request.data);
-            self.bytes_in_flight -= bytes;
+            self.memory.give_back(id, bytes);
         }
         self.note_unsent(id);
         self.admit_next();
     }
 
     /// Sends the answers of the last round.
-    pub(super) fn send_replies(&mut self, now: Instant, buffers: &mut Buffers) {
+    pub(super) fn send_replies(&mut self, buffers: &mut Buffers) {
         let mut unsent = std::mem::take(&mut self.unsent);
         for id in unsent.drain(..) {
-            self.send(id, now, buffers);
+            self.send(id, buffers);
         }
         self.unsent = unsent;
     }
 
     /// Sends what a socket takes, and lets those go on who waited for what has left.
-    pub(super) fn send(&mut self, id: ConnectionId, now: Instant, buffers: &mut Buffers) {
-        let poller = Rc::clone(&self.poller);
+    pub(super) fn send(&mut self, id: ConnectionId, buffers: &mut Buffers) {
+        let (poller, time) = (Rc::clone(&self.poller), self.time);
         let Some(connection) = self.get(id) else {
             return;
         };
         connection.unsent = false;
-        let bytes_before = connection.bytes;
         let sent = connection.send(buffers);
-        let released = bytes_before - connection.bytes;
         connection.outstanding -= sent.replies;
         if sent.full != connection.watches_output {
             connection.watches_output = sent.full;
@@ -87,14 +83,24 @@ impl Connections {
                 .modify(&connection.socket, id.token(), sent.full)
                 .is_err()
             {
+                self.memory.give_back(id, sent.released);
                 return self.close(id, buffers);
             }
         }
-        connection.full_since = sent.full.then_some(now);
+        connection.full = sent.full;
+        connection.reply_transfer = sent.full.then(|| {
+            let moved = time.now();
+            let same = connection.reply_transfer.filter(|_| sent.replies == 0);
+            let began = same.map_or(moved, |transfer| transfer.began);
+            Transfer {
+                began,
+                moved: Some(moved),
+            }
+        });
         let ending = matches!(connection.phase, Phase::Ending | Phase::Handshake { .. });
         let resumes = std::mem::take(&mut connection.blocked) || ending;
         let drained = connection.outstanding == 0;
-        self.bytes_in_flight -= released;
+        self.memory.give_back(id, sent.released);
         if sent.broken || (drained && self.drain_until.is_some()) {
             return self.close(id, buffers);
         }
@@ -111,8 +117,8 @@ impl Connections {
                 self.activate(id);
             }
         }
-        if let Some(first) = self.waiting_for_room.front() {
-            self.activate(*first);
+        if let Some(next) = self.memory.next() {
+            self.activate(next);
         }
     }
 }
