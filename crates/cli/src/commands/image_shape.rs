@@ -1,6 +1,9 @@
 //! The stack of an image as a reader of its members must know it.
 
 use crate::Failure;
+use imbrex_core::cache::CacheSettings;
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::fsck::{Member, Shape};
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::StackConfig;
@@ -54,7 +57,17 @@ fn node_shape(
         }
         NodeConfig::WriteBackCache(cache) => Shape::Cache {
             flash: disk(&cache.below.flash)?,
-            backing: Box::new(below(&cache.below.backing)?),
+            backing: Box::new(match below(&cache.below.backing)? {
+                Shape::Disk(member) => Shape::Disk(member.of_disk(backing_blocks(image))),
+                layer => layer,
+            }),
         },
     })
+}
+
+/// Blocks of the disk below the cache of an image: what is served, and what the cache keeps for
+/// itself behind it. The file or block device may be longer.
+fn backing_blocks(image: &Image) -> u64 {
+    let reserved = CacheSettings::reserved_blocks(Some(DurabilitySettings::default()));
+    image.description().size_bytes / BLOCK_BYTES + reserved
 }

@@ -14,6 +14,7 @@ mod drive_bench;
 mod drive_fio;
 mod drive_fit;
 mod experiments;
+mod longer_members;
 mod parity;
 mod serve_members;
 mod serve_restart;

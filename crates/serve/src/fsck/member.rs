@@ -15,6 +15,8 @@ pub struct Member {
     name: String,
     source: Source,
     blocks: u64,
+    /// Blocks of the disk that it holds.
+    disk_blocks: u64,
 }
 
 /// Fills a buffer with the block at an address.
@@ -49,6 +51,7 @@ impl Member {
             name: name.to_owned(),
             source: Source::File(file),
             blocks: bytes / BLOCK_BYTES,
+            disk_blocks: bytes / BLOCK_BYTES,
         })
     }
 
@@ -58,6 +61,17 @@ impl Member {
             name: name.to_owned(),
             source: Source::Memory(read),
             blocks,
+            disk_blocks: blocks,
+        }
+    }
+
+    /// The member of a disk of `blocks` blocks. What a member holds behind its disk is not of the
+    /// image; without this call the disk is taken to be as long as the member.
+    #[must_use]
+    pub fn of_disk(self, blocks: u64) -> Member {
+        Member {
+            disk_blocks: blocks,
+            ..self
         }
     }
 
@@ -69,6 +83,11 @@ impl Member {
     /// Blocks that are there.
     pub fn blocks(&self) -> u64 {
         self.blocks
+    }
+
+    /// Blocks of the disk that the member holds; places that are counted from the end go by it.
+    pub fn disk_blocks(&self) -> u64 {
+        self.disk_blocks
     }
 
     /// Reads `count` blocks; what lies past the end is an error.

@@ -171,7 +171,7 @@ fn read_intent<'a>(
                 disk.read(address, 1, bytes)
                     .map_err(|error| error.to_string())
             };
-            Some((IntentState::read(disk.blocks(), read), disk.name()))
+            Some((IntentState::read(disk.disk_blocks(), read), disk.name()))
         }
         Shape::PersistentCache(disk) => {
             let below = below?;
