@@ -279,6 +279,10 @@ pub struct ServeArgs {
         default_value_t = DirectArg::Off
     )]
     pub direct: DirectArg,
+    /// Only look: no file of the image is written, what its recovery would write is kept in memory, and
+    /// clients may not write. Works on a file system that is full or read-only, and for several at once
+    #[arg(long, conflicts_with = "emulate")]
+    pub read_only: bool,
     /// Run a command with the device (`$uri`, `$unixsocket`), then stop with its exit status
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,

@@ -118,11 +118,14 @@ impl Engine {
     }
 
     /// Lets every layer go down in good order, from the top down, when [`run`](Self::run) has
-    /// returned.
+    /// returned. A stack that is only read has nothing to write down and is left as it is.
     ///
     /// # Errors
     /// When a layer could not; says which node it is. Layers further down were not told.
     pub fn close(&mut self, clock: &mut dyn Clock) -> Result<(), (NodeId, IoError)> {
+        if self.stack.is_read_only() {
+            return Ok(());
+        }
         let mut now = clock.wait(Some(Instant::ZERO));
         for node in self.stack.bottom_up().rev() {
             // What the layers above wrote last may have set a layer going. The disks are asked before

@@ -137,6 +137,13 @@ impl Context<'_> {
         self.router.host_is_done
     }
 
+    /// True when the stack admits no write, so that nothing is worth moving: a layer begins no work
+    /// of its own once it is up, and keeps no copy of what is read.
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.router.is_read_only
+    }
+
     /// This layer's stream of random numbers.
     #[inline]
     pub fn rng(&mut self) -> &mut Rng {

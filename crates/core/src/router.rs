@@ -77,6 +77,8 @@ pub(crate) struct Router {
     pub host_in_flight: u32,
     /// The host will send no further request.
     pub host_is_done: bool,
+    /// The stack admits reads and flushes alone.
+    pub is_read_only: bool,
     idle_since: Instant,
     requests_active: u32,
     /// What the layer that is coming up has said.
@@ -103,6 +105,7 @@ impl Router {
             disk_ops: VecDeque::new(),
             host_in_flight: 0,
             host_is_done: false,
+            is_read_only: false,
             idle_since: Instant::ZERO,
             requests_active: 0,
             opened: None,

@@ -78,6 +78,19 @@ impl Stack {
         self.router.planted = Some(bug);
     }
 
+    /// Makes the stack one that is only read, before it comes up. Requests that would change
+    /// something are answered with [`IoError::NotPermitted`] and flushes with success, and no layer
+    /// sees either; layers do no work of their own once they are up. What they write while they
+    /// come up is for the disks to keep or to forget.
+    pub fn set_read_only(&mut self) {
+        self.router.is_read_only = true;
+    }
+
+    /// True when the stack is only read.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.router.is_read_only
+    }
+
     /// What the stack as a whole looks like.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -101,6 +114,11 @@ impl Stack {
                 Operation::Write { .. } | Operation::Zero { .. } => *unflushed = true,
                 _ => {}
             }
+        }
+        if self.router.is_read_only
+            && let Some(result) = answer_of_read_only(operation)
+        {
+            return self.replies.push_back(Completion { tag, result });
         }
         buffers.lend(buffer);
         if self.router.node(self.top).disk.is_some() {
@@ -320,6 +338,21 @@ impl Stack {
                 .remove(index.expect("a granted request was waiting"));
             self.router.send(self.top, request);
         }
+    }
+}
+
+/// What a stack that is only read answers by itself: there is nothing to flush, and nothing may
+/// change.
+fn answer_of_read_only(operation: Operation) -> Option<Result<(), IoError>> {
+    match operation {
+        Operation::Read | Operation::ZoneReport => None,
+        Operation::Flush => Some(Ok(())),
+        Operation::Write { .. }
+        | Operation::Zero { .. }
+        | Operation::ZoneOpen
+        | Operation::ZoneClose
+        | Operation::ZoneReset
+        | Operation::ZoneFinish => Some(Err(IoError::NotPermitted)),
     }
 }
 

@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         name: "bare".into(),
         description: "a file".into(),
         bytes: blocks.bytes(),
+        is_read_only: false,
     };
     Ok(server.run(&mut engine, export, &mut |_, _| {})?)
 }

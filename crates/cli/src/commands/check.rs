@@ -60,7 +60,11 @@ pub fn run(args: &CheckArgs) -> ExitCode {
 }
 
 fn check(args: &CheckArgs) -> Result<Findings, Failure> {
-    let image = match Image::open(&args.dir) {
+    let opened = match args.repair {
+        true => Image::open(&args.dir),
+        false => Image::open_read_only(&args.dir),
+    };
+    let image = match opened {
         Ok(image) => image,
         Err(ImageError::Damaged { path, what }) => {
             let mut findings = Findings::default();

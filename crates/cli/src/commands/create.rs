@@ -1,6 +1,6 @@
 //! `imbrex create`.
 
-use super::members::{StackOnFiles, image_options};
+use super::members::{FileUse, StackOnFiles, image_options};
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
@@ -92,7 +92,11 @@ fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Re
     let (mut clock, waker) =
         WallClock::alone().map_err(|error| format!("cannot wait for events: {error}"))?;
     let path_of = |name: &str| image.node_path(name);
-    let mut stack = StackOnFiles::build(config, plan, &path_of, DirectIo::Off, &waker)?;
+    let files = FileUse {
+        direct: DirectIo::Off,
+        overlay_bytes_max: None,
+    };
+    let mut stack = StackOnFiles::build(config, plan, &path_of, files, &waker)?;
     let held = std::mem::take(&mut stack.held);
     StackOnFiles::release(held, &stack.members)?;
     stack

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// Prints what the members of an image hold.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
-    let image = Image::open(&args.dir)?;
+    let image = Image::open_read_only(&args.dir)?;
     let shape = shape_of(&image, false)?;
     let reading = fsck::read(&shape, Some(image.description().uuid), Checks::default());
     if args.json {

@@ -9,10 +9,11 @@ use imbrex_core::error::IoError;
 use imbrex_core::lifecycle::OpenError;
 use imbrex_core::stack::NodeId;
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites};
+use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
 use imbrex_sim::disk::MeasuredDisk;
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, Describe, Plan, StackConfig};
+use imbrex_sim::report::human_bytes;
 use std::fmt::Display;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -40,7 +41,19 @@ pub struct StackOnFiles {
     pub members: Vec<Member>,
     /// What the disks hold back.
     pub held: HeldWrites,
+    /// Where the disks keep what they are told to write, when they are only read.
+    overlay: Option<Overlay>,
     config: StackConfig,
+}
+
+/// How the files of a stack are used.
+#[derive(Clone, Copy)]
+pub struct FileUse {
+    /// Whether operations go round the page cache.
+    pub direct: DirectIo,
+    /// Most bytes that are kept in memory of what would be written to them: they are only read, and
+    /// so is the stack. `None`: they are written.
+    pub overlay_bytes_max: Option<u64>,
 }
 
 /// How the stack of an image is built: the same at its creation and at every opening.
@@ -62,11 +75,12 @@ impl StackOnFiles {
         config: &StackConfig,
         plan: &Plan,
         path_of: &dyn Fn(&str) -> Option<PathBuf>,
-        direct: DirectIo,
+        files: FileUse,
         waker: &Waker,
     ) -> Result<StackOnFiles, Failure> {
         let mut members: Vec<Member> = Vec::new();
         let held = HeldWrites::default();
+        let overlay = files.overlay_bytes_max.map(Overlay::new);
         let built = plan.build_on(
             Some(plan.blocks().bytes()),
             None,
@@ -90,23 +104,33 @@ impl StackOnFiles {
                         other.node
                     )));
                 }
-                let file = FileDisk::open(&path, model.geometry().clone(), direct, waker.clone())
-                    .map_err(|error| wrong(&error))?;
+                let (geometry, waker) = (model.geometry().clone(), waker.clone());
+                let file = match &overlay {
+                    Some(_) => FileDisk::open_read_only(&path, geometry, files.direct, waker),
+                    None => FileDisk::open(&path, geometry, files.direct, waker),
+                };
+                let file = file.map_err(|error| wrong(&error))?;
                 members.push(Member {
                     node: disk.name.clone(),
                     path,
                     is_direct: file.is_direct(),
                     identity,
                 });
-                let file = Box::new(held.hold(file));
+                let file: Box<dyn Disk> = match &overlay {
+                    Some(overlay) => Box::new(overlay.over(file)),
+                    None => Box::new(held.hold(file)),
+                };
                 Ok(Box::new(MeasuredDisk::new(file, model.statistics())))
             },
         )?;
         let Built {
-            stack,
+            mut stack,
             disks,
             describe,
         } = built;
+        if overlay.is_some() {
+            stack.set_read_only();
+        }
         Ok(StackOnFiles {
             engine: Engine {
                 stack,
@@ -117,6 +141,7 @@ impl StackOnFiles {
             describe,
             members,
             held,
+            overlay,
             config: config.clone(),
         })
     }
@@ -129,6 +154,9 @@ impl StackOnFiles {
     /// Why a layer could not come up, with the node and the file that is to blame: the one that
     /// holds its journal, unless what a cache stands on is an older copy of itself.
     pub fn open_error(&self, node: NodeId, error: &OpenError) -> Failure {
+        if let Some(overlay) = self.overlay.as_ref().filter(|it| it.is_exceeded()) {
+            return too_much_to_recover(overlay).into();
+        }
         let stale_backing =
             matches!(error, OpenError::OlderCopy { member, .. } if *member == "backing");
         match self.config.cache() {
@@ -152,9 +180,23 @@ impl StackOnFiles {
     pub fn release(held: HeldWrites, members: &[Member]) -> Result<(), Failure> {
         held.release().map_err(|(disk, error): (usize, IoError)| {
             let Member { node, path, .. } = &members[disk];
-            format!("node `{node}`: cannot write {}: {error}", path.display()).into()
+            let path = path.display();
+            let way_out = match error {
+                IoError::NoSpace => "; `--read-only` serves what is there without writing",
+                _ => "",
+            };
+            format!("node `{node}`: cannot write {path}: {error}{way_out}").into()
         })
     }
+}
+
+/// What is said when a recovery without writing needs more memory than it may have.
+fn too_much_to_recover(overlay: &Overlay) -> String {
+    format!(
+        "--read-only: recovery would write more than the {} that are kept in memory; served once \
+         without --read-only and ended in order, the image needs no recovery",
+        human_bytes(overlay.bytes_max())
+    )
 }
 
 /// An error of a layer, with the node and the file that holds its journal.
@@ -196,4 +238,46 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     } else {
         (metadata.dev(), metadata.ino())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::CreateArgs;
+    use crate::commands::create;
+    use imbrex_core::lifecycle::Start;
+    use imbrex_serve::clock::WallClock;
+    use imbrex_serve::image::Image;
+
+    #[test]
+    fn a_recovery_without_writing_that_needs_more_than_it_may_have_says_so() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let data = dir.path().join("data");
+        let args = CreateArgs {
+            stack: "pore".to_owned(),
+            data: data.clone(),
+            size: Some("64MiB".to_owned()),
+            set: Vec::new(),
+        };
+        create::run(&args).expect("an image");
+        let image = Image::open_read_only(&data).expect("an image");
+        let config: StackConfig = toml::from_str(&image.description().stack_toml).expect("a stack");
+        let plan = Plan::new(&config, &image_options()).expect("a plan");
+        let opened = |overlay_bytes_max| {
+            let (mut clock, waker) = WallClock::alone().expect("an epoll instance");
+            let files = FileUse {
+                direct: DirectIo::Off,
+                overlay_bytes_max,
+            };
+            let path_of = |name: &str| image.node_path(name);
+            let stack = StackOnFiles::build(&config, &plan, &path_of, files, &waker);
+            let mut stack = stack.unwrap_or_else(|error| panic!("{error}"));
+            let opened = stack.engine.open(&mut clock, Start::Recover(None));
+            opened.map_err(|(node, error)| stack.open_error(node, &error).to_string())
+        };
+        assert_eq!(opened(Some(1 << 20)), Ok(()));
+        let expected = "--read-only: recovery would write more than the 12.0 KiB that are kept in memory; \
+                        served once without --read-only and ended in order, the image needs no recovery";
+        assert_eq!(opened(Some(3 << 12)), Err(expected.to_owned()));
+    }
 }

@@ -5,7 +5,7 @@ mod recording;
 mod same_stack;
 
 use super::create::IMAGE_SEED;
-use super::members::{Member, StackOnFiles, image_options, layer_error};
+use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error};
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
@@ -14,7 +14,7 @@ use imbrex_core::counters::Gauge;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::stack::Stack;
-use imbrex_serve::disk::DirectIo;
+use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
 use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
@@ -50,7 +50,10 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let listen = listen(args)?;
     let image = match &args.data {
         Some(data) if !args.emulate => {
-            let image = Image::open(data)?;
+            let image = match args.read_only {
+                true => Image::open_read_only(data)?,
+                false => Image::open(data)?,
+            };
             let config = stack_of_image(args, data, &image)?;
             Some((image, config, data))
         }
@@ -80,11 +83,12 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         name: config.name.clone(),
         description: config.description.clone(),
         bytes: device_bytes,
+        is_read_only: args.read_only,
     };
     let (uri, size) = (server.uri(), human_bytes(export.bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
-        |files| mode_of(&files.members),
+        |files| mode_of(args.read_only, &files.members),
     );
     eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}", config.name);
     let command = args
@@ -120,16 +124,17 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 /// What a client can count on, and how the files are used.
-fn mode_of(members: &[Member]) -> String {
+fn mode_of(is_read_only: bool, members: &[Member]) -> String {
+    let promise = if is_read_only { "read-only" } else { "durable" };
     let named = |direct: bool| -> Vec<&str> {
         let members = members.iter().filter(|member| member.is_direct == direct);
         members.map(|member| member.node.as_str()).collect()
     };
     match (named(true), named(false)) {
-        (_, buffered) if buffered.is_empty() => "durable, direct I/O".to_string(),
-        (direct, _) if direct.is_empty() => "durable, buffered I/O".to_string(),
+        (_, buffered) if buffered.is_empty() => format!("{promise}, direct I/O"),
+        (direct, _) if direct.is_empty() => format!("{promise}, buffered I/O"),
         (direct, buffered) => format!(
-            "durable, direct I/O on {}, buffered I/O on {}",
+            "{promise}, direct I/O on {}, buffered I/O on {}",
             direct.join(", "),
             buffered.join(", ")
         ),
@@ -169,7 +174,11 @@ fn open_image(
         DirectArg::Off => DirectIo::Off,
     };
     let path_of = |name: &str| image.node_path(name);
-    let mut stack = StackOnFiles::build(&config, &plan, &path_of, direct, &server.waker())?;
+    let files = FileUse {
+        direct,
+        overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
+    };
+    let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
     let start = Start::Recover(Some(image.description().uuid));
     server
         .open(&mut stack.engine, start)
@@ -186,7 +195,8 @@ fn open_image(
     if image.was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
         let data = data.display();
-        eprintln!("imbrex: {data} was not closed in order: recovered in {took_s:.3} s");
+        let place = if args.read_only { "in memory " } else { "" };
+        eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
     image.mark_in_use();
     Ok(Served {

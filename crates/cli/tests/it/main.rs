@@ -17,6 +17,7 @@ mod experiments;
 mod longer_members;
 mod parity;
 mod serve_members;
+mod serve_read_only;
 mod serve_restart;
 mod serve_run;
 mod served;

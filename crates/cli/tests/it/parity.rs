@@ -351,6 +351,7 @@ fn serve(mut server: Server, stack: &str, dir: &Path, log: &Log, progress: &Prog
         name: "parity".into(),
         description: String::new(),
         bytes: stack.geometry().blocks.bytes(),
+        is_read_only: false,
     };
     let mut engine = Engine {
         stack,

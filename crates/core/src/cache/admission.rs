@@ -52,7 +52,7 @@ impl Admission {
 impl Cache {
     /// A read that fits the cache.
     pub(super) fn read(&mut self, request: Request, ctx: &mut Context<'_>) {
-        let allocating = self.settings.mode == CacheMode::ReadWrite;
+        let allocating = self.settings.mode == CacheMode::ReadWrite && !ctx.is_read_only();
         let mut admission = self.admit(request);
         for index in 0..request.extent.blocks.0 {
             let found = self.cached_entry(admission.lba(index));

@@ -90,7 +90,7 @@ impl Cache {
     /// some leave. True when there were.
     pub(super) fn evict_excess(&mut self, ctx: &mut Context<'_>) -> bool {
         let capacity = self.settings.capacity_blocks;
-        let needed = self.destages.failure.is_none();
+        let needed = self.destages.failure.is_none() && !ctx.is_read_only();
         if !needed || self.cached_blocks <= capacity {
             return false;
         }

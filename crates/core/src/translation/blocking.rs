@@ -85,7 +85,7 @@ impl PersistentCache {
     pub(super) fn go_on_blocking(&mut self, ctx: &mut Context<'_>) {
         if self.rewrite.is_none() {
             // Without a share to reach one band is enough, and slots are freed as they are needed.
-            if self.settings.blocking.low_permille >= 1000 {
+            if self.settings.blocking.low_permille >= 1000 || ctx.is_read_only() {
                 return self.end_blocking();
             }
             let holds = self.holds_now(ctx);

@@ -98,7 +98,7 @@ impl PersistentCache {
     /// Begins to rewrite the next band if there is time for it.
     pub(super) fn clean_when_idle(&mut self, ctx: &mut Context<'_>) {
         let clock = self.idle_clock;
-        if !clock.is_idle || clock.has_failed || ctx.host_is_done() {
+        if !clock.is_idle || clock.has_failed || ctx.host_is_done() || ctx.is_read_only() {
             return;
         }
         if !self.may_begin_another() {

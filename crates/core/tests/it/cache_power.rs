@@ -27,6 +27,8 @@ pub struct Rig {
     pub seed: u64,
     pub latency_max_ns: u64,
     pub planted: Option<PlantedBug>,
+    /// The next stack is only read.
+    pub is_read_only: bool,
     /// The node of the cache that was opened last.
     pub node: Option<NodeId>,
 }
@@ -51,6 +53,7 @@ impl Rig {
             seed,
             latency_max_ns: 1000,
             planted: None,
+            is_read_only: false,
             node: None,
         }
     }
@@ -82,6 +85,9 @@ impl Rig {
         let mut stack = builder.build(node);
         if let Some(bug) = self.planted {
             stack.plant(bug);
+        }
+        if self.is_read_only {
+            stack.set_read_only();
         }
         Engine {
             stack,

@@ -36,6 +36,7 @@ mod persistent_cache_crash;
 mod persistent_cache_idle;
 mod persistent_cache_lost;
 mod persistent_cache_stretches;
+mod read_only;
 mod recovery_reads;
 mod translation_bad_block;
 mod translation_damage;

@@ -7,7 +7,7 @@ use super::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, ConnectionId, Connect
 use super::{RequestEvent, RequestRecord, Step};
 use crate::nbd::PAYLOAD_BYTES_MAX;
 use crate::nbd::handshake::Next;
-use crate::nbd::transmission::{Command, REQUEST_BYTES, RequestHeader};
+use crate::nbd::transmission::{Command, Errno, REQUEST_BYTES, RequestHeader};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 
@@ -131,7 +131,7 @@ impl Connections {
 
     /// Takes one request, or a part of a payload.
     pub(super) fn step_transmission(&mut self, id: ConnectionId, buffers: &mut Buffers) -> Step {
-        let device_bytes = self.export.bytes;
+        let (device_bytes, is_read_only) = (self.export.bytes, self.export.is_read_only);
         let Some(connection) = self.get(id) else {
             return Step::Blocked;
         };
@@ -167,7 +167,11 @@ impl Connections {
             connection.blocked = true;
             return Step::Blocked;
         }
-        match header.command(device_bytes) {
+        let command = match is_read_only && header.is_change() {
+            true => Err(Errno::NotPermitted),
+            false => header.command(device_bytes),
+        };
+        match command {
             Ok(Command::Disconnect) => {
                 connection.phase = Phase::Ending;
                 Step::Again

@@ -70,6 +70,13 @@ pub enum DirectIo {
     Off,
 }
 
+/// What may be done with a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
 enum Key {
     Read {
         id: RequestId,
@@ -126,12 +133,41 @@ impl FileDisk {
         direct: DirectIo,
         waker: Waker,
     ) -> Result<FileDisk, DiskError> {
+        FileDisk::open_for(Access::ReadWrite, path, geometry, direct, waker)
+    }
+
+    /// Opens a disk that is only read: the file needs no permission to write, and others may read it
+    /// at the same time. A write to it fails.
+    ///
+    /// # Errors
+    /// When it cannot be opened for reading, is locked by somebody who writes, is too short, or has
+    /// no direct I/O where that is asked for.
+    pub fn open_read_only(
+        path: &Path,
+        geometry: Geometry,
+        direct: DirectIo,
+        waker: Waker,
+    ) -> Result<FileDisk, DiskError> {
+        FileDisk::open_for(Access::ReadOnly, path, geometry, direct, waker)
+    }
+
+    fn open_for(
+        access: Access,
+        path: &Path,
+        geometry: Geometry,
+        direct: DirectIo,
+        waker: Waker,
+    ) -> Result<FileDisk, DiskError> {
         let error = |source: io::Error| DiskError::Open {
             path: path.to_owned(),
             source,
         };
-        let (mut file, direct) = open_file(path, direct)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let (mut file, direct) = open_file(path, direct, access)?;
+        let lock = match access {
+            Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
+            Access::ReadOnly => FlockOperation::NonBlockingLockShared,
+        };
+        match rustix::fs::flock(&file, lock) {
             Err(Errno::WOULDBLOCK) => {
                 let path = path.to_owned();
                 return Err(DiskError::InUse { path });
@@ -351,9 +387,9 @@ impl FileDisk {
 }
 
 /// The file, and whether it was opened for direct I/O.
-fn open_file(path: &Path, direct: DirectIo) -> Result<(File, bool), DiskError> {
+fn open_file(path: &Path, direct: DirectIo, access: Access) -> Result<(File, bool), DiskError> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true);
+    options.read(true).write(access == Access::ReadWrite);
     let open = |options: &OpenOptions| {
         options.open(path).map_err(|source| DiskError::Open {
             path: path.to_owned(),

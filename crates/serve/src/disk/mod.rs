@@ -3,7 +3,9 @@
 mod bounce;
 mod file;
 mod held;
+mod overlay;
 mod workers;
 
 pub use file::{DirectIo, DiskError, FileDisk};
 pub use held::{HeldDisk, HeldWrites};
+pub use overlay::{OVERLAY_BYTES_MAX, OverlaidDisk, Overlay};

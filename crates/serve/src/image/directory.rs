@@ -22,6 +22,7 @@ const NODE_SUFFIX: &str = ".img";
 pub(super) struct Directory {
     path: PathBuf,
     file: File,
+    is_read_only: bool,
 }
 
 impl Directory {
@@ -37,25 +38,31 @@ impl Directory {
                 .and_then(|parent| parent.sync_all())
                 .map_err(system("synchronise", parent))?;
         }
-        Directory::lock(path)
+        Directory::lock(path, false)
     }
 
-    /// The directory of an existing image, and the file that describes it.
-    pub fn open(path: &Path) -> Result<(Directory, PathBuf), ImageError> {
+    /// The directory of an existing image, and the file that describes it. With `is_read_only` others
+    /// may read it at the same time.
+    pub fn open(path: &Path, is_read_only: bool) -> Result<(Directory, PathBuf), ImageError> {
         match description_in(path) {
-            Some(file) => Ok((Directory::lock(path)?, file)),
+            Some(file) => Ok((Directory::lock(path, is_read_only)?, file)),
             None => Err(ImageError::Missing {
                 dir: path.to_owned(),
             }),
         }
     }
 
-    fn lock(path: &Path) -> Result<Directory, ImageError> {
+    fn lock(path: &Path, is_read_only: bool) -> Result<Directory, ImageError> {
         let file = File::open(path).map_err(system("open", path))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let lock = match is_read_only {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(&file, lock) {
             Ok(()) => Ok(Directory {
                 path: path.to_owned(),
                 file,
+                is_read_only,
             }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(ImageError::InUse {
                 dir: path.to_owned(),
@@ -104,11 +111,15 @@ impl Directory {
 
     /// Errors are nobody's business here: a full file system can still be read.
     pub fn mark_in_use(&self) {
-        let _ = File::create(self.path.join(IN_USE_FILE));
+        if !self.is_read_only {
+            let _ = File::create(self.path.join(IN_USE_FILE));
+        }
     }
 
     pub fn remove_mark(&self) {
-        let _ = fs::remove_file(self.path.join(IN_USE_FILE));
+        if !self.is_read_only {
+            let _ = fs::remove_file(self.path.join(IN_USE_FILE));
+        }
     }
 }
 

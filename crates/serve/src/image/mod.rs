@@ -190,7 +190,7 @@ impl Drop for NewImage {
     }
 }
 
-/// An image that nobody else can open.
+/// An image that nobody else can open, or that nobody else can open for writing.
 #[derive(Debug)]
 pub struct Image {
     directory: Directory,
@@ -203,8 +203,21 @@ impl Image {
     /// # Errors
     /// When there is none, another process has it, or its description cannot be read.
     pub fn open(dir: &Path) -> Result<Image, ImageError> {
+        Image::open_for(dir, false)
+    }
+
+    /// Opens an image to read it, which others may do at the same time. Nothing is written, and
+    /// nothing is marked.
+    ///
+    /// # Errors
+    /// When there is none, another process may write to it, or its description cannot be read.
+    pub fn open_read_only(dir: &Path) -> Result<Image, ImageError> {
+        Image::open_for(dir, true)
+    }
+
+    fn open_for(dir: &Path, is_read_only: bool) -> Result<Image, ImageError> {
         let dir_owned = || dir.to_owned();
-        let (directory, path) = Directory::open(dir)?;
+        let (directory, path) = Directory::open(dir, is_read_only)?;
         let bytes = fs::read(&path).map_err(system("read", &path))?;
         let description = format::decode(&bytes).map_err(|error| match error {
             format::FormatError::OtherVersion(found) => ImageError::OtherVersion {
@@ -239,13 +252,14 @@ impl Image {
         self.directory.is_marked_in_use()
     }
 
-    /// Marks the image as in use. The mark is for the message at the next start alone, so no error
+    /// Marks the image as in use, unless it is only read. The mark is for the message at the next start alone, so no error
     /// stops a server; whether there is something to recover is written on the members.
     pub fn mark_in_use(&self) {
         self.directory.mark_in_use();
     }
 
-    /// Removes the mark, when the layers have gone down in order.
+    /// Removes the mark, when the layers have gone down in order; of an image that was only read it
+    /// stays as it is.
     pub fn close(self) {
         self.directory.remove_mark();
     }

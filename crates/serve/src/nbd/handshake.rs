@@ -39,15 +39,17 @@ const INFO_DESCRIPTION: u16 = 2;
 const INFO_BLOCK_SIZE: u16 = 3;
 
 const HAS_FLAGS: u16 = 1 << 0;
+const READ_ONLY: u16 = 1 << 1;
 const SEND_FLUSH: u16 = 1 << 2;
 const SEND_FUA: u16 = 1 << 3;
 const ROTATIONAL: u16 = 1 << 4;
 const SEND_TRIM: u16 = 1 << 5;
 const SEND_WRITE_ZEROES: u16 = 1 << 6;
 const CAN_MULTI_CONN: u16 = 1 << 8;
-/// What the export can do.
-const TRANSMISSION_FLAGS: u16 =
-    HAS_FLAGS | SEND_FLUSH | SEND_FUA | ROTATIONAL | SEND_TRIM | SEND_WRITE_ZEROES | CAN_MULTI_CONN;
+/// What every export can do.
+const COMMON_FLAGS: u16 = HAS_FLAGS | SEND_FLUSH | ROTATIONAL | CAN_MULTI_CONN;
+/// What an export that can be written can do beside that.
+const WRITE_FLAGS: u16 = SEND_FUA | SEND_TRIM | SEND_WRITE_ZEROES;
 
 /// The device as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +60,17 @@ pub struct Export {
     pub description: String,
     /// Its size.
     pub bytes: u64,
+    /// Every request that would change something is refused.
+    pub is_read_only: bool,
+}
+
+impl Export {
+    fn transmission_flags(&self) -> u16 {
+        match self.is_read_only {
+            true => COMMON_FLAGS | READ_ONLY,
+            false => COMMON_FLAGS | WRITE_FLAGS,
+        }
+    }
 }
 
 /// What follows after the bytes consumed so far.
@@ -175,7 +188,7 @@ impl Handshake {
                     return self.finish(Next::Close);
                 }
                 output.extend(self.export.bytes.to_be_bytes());
-                output.extend(TRANSMISSION_FLAGS.to_be_bytes());
+                output.extend(self.export.transmission_flags().to_be_bytes());
                 if !self.no_zeroes {
                     output.extend([0; 124]);
                 }
@@ -239,6 +252,7 @@ impl Handshake {
             name,
             description,
             bytes,
+            is_read_only: _,
         } = &self.export;
         let mut info = |kind: u16, parts: [&[u8]; 3]| {
             let kind = kind.to_be_bytes();
@@ -249,7 +263,7 @@ impl Handshake {
                 &[&kind, parts[0], parts[1], parts[2]],
             );
         };
-        let flags = TRANSMISSION_FLAGS.to_be_bytes();
+        let flags = self.export.transmission_flags().to_be_bytes();
         info(INFO_EXPORT, [&bytes.to_be_bytes(), &flags, &[]]);
         let asks = |kind: u16| wanted.chunks_exact(2).any(|pair| be_u16(pair, 0) == kind);
         if asks(INFO_NAME) {

@@ -123,6 +123,12 @@ impl RequestHeader {
         }
     }
 
+    /// True when it asks for something to be changed, whatever else may be wrong with it.
+    #[inline]
+    pub fn is_change(&self) -> bool {
+        matches!(self.command, WRITE | TRIM | WRITE_ZEROES)
+    }
+
     /// What is wanted, on a device of `device_bytes` bytes.
     ///
     /// # Errors

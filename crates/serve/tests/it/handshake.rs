@@ -7,6 +7,9 @@ const SIZE: u64 = 64 * 4096;
 /// HAS_FLAGS, FLUSH, FUA, ROTATIONAL, TRIM, WRITE_ZEROES, MULTI_CONN.
 const FLAGS: u16 = 0b1_0111_1101;
 
+/// HAS_FLAGS, READ_ONLY, FLUSH, ROTATIONAL, MULTI_CONN.
+const READ_ONLY_FLAGS: u16 = 0b1_0001_0111;
+
 fn server() -> TestServer {
     TestServer::in_memory(64, 0).0
 }
@@ -239,4 +242,18 @@ fn a_client_that_says_nothing_is_closed_after_ten_seconds() {
     assert!(silent.is_closed());
     let waited = started.elapsed().as_secs_f64();
     assert!((9.5..15.0).contains(&waited), "closed after {waited} s");
+}
+
+#[test]
+fn an_export_that_is_only_read_says_so_and_offers_no_change() {
+    let (server, _) = TestServer::read_only(64);
+    let mut client = Client::connect(&server.socket);
+    client.greet(0b11);
+    client.option(EXPORT_NAME, b"");
+    assert_eq!(client.bytes(10)[8..], READ_ONLY_FLAGS.to_be_bytes());
+    let mut client = Client::haggling(&server.socket);
+    client.option(GO, &go_data(b"", &[]));
+    let (_, kind, info) = client.option_reply();
+    assert_eq!(kind, INFORMATION);
+    assert_eq!(info[10..], READ_ONLY_FLAGS.to_be_bytes());
 }

@@ -3,6 +3,7 @@
 use crate::support::plain;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
 use imbrex_core::engine::{Engine, Frontend};
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, StackBuilder};
@@ -21,6 +22,7 @@ struct Script<'a> {
     answered: usize,
     buffer: BufferSlice,
     found: Vec<Vec<u8>>,
+    results: Vec<Result<(), IoError>>,
 }
 
 impl Frontend for Script<'_> {
@@ -48,7 +50,7 @@ impl Frontend for Script<'_> {
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
-        assert_eq!(completion.result, Ok(()));
+        self.results.push(completion.result);
         let (operation, ..) = self.requests[self.answered];
         self.answered += 1;
         if operation == Operation::Read {
@@ -70,15 +72,27 @@ fn carry_out(
     clock: &mut WallClock,
     requests: &[(Operation, Extent, u8)],
 ) -> Vec<Vec<u8>> {
+    let (results, found) = results_of(engine, clock, requests);
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    found
+}
+
+/// How each request ended, and for each read the first byte of each block.
+pub fn results_of(
+    engine: &mut Engine,
+    clock: &mut WallClock,
+    requests: &[(Operation, Extent, u8)],
+) -> (Vec<Result<(), IoError>>, Vec<Vec<u8>>) {
     let mut script = Script {
         requests,
         sent: 0,
         answered: 0,
         buffer: BufferSlice::EMPTY,
         found: Vec::new(),
+        results: Vec::new(),
     };
     engine.run(clock, &mut script, &mut |_, _| {});
-    script.found
+    (script.results, script.found)
 }
 
 fn held_disk(path: &Path) -> (Engine, WallClock, HeldWrites) {
@@ -96,12 +110,12 @@ fn held_disk(path: &Path) -> (Engine, WallClock, HeldWrites) {
     (engine, clock, held)
 }
 
-const ZERO: Operation = Operation::Zero {
+pub const ZERO: Operation = Operation::Zero {
     durability: imbrex_core::operation::Durability::Cached,
     may_unmap: false,
 };
 
-const WRITES: [(Operation, Extent, u8); 5] = [
+pub const WRITES: [(Operation, Extent, u8); 5] = [
     (Operation::WRITE, extent(2, 6), 7),
     (Operation::Flush, Extent::EMPTY, 0),
     (ZERO, extent(3, 2), 0),
@@ -109,7 +123,7 @@ const WRITES: [(Operation, Extent, u8); 5] = [
     (Operation::Flush, Extent::EMPTY, 0),
 ];
 
-const fn extent(start: u64, blocks: u64) -> Extent {
+pub const fn extent(start: u64, blocks: u64) -> Extent {
     Extent::new(start, blocks)
 }
 

@@ -189,6 +189,7 @@ fn haggle(bytes: &[u8], mut piece: impl FnMut() -> usize) -> (Vec<u8>, Next, usi
         name: "disk".into(),
         description: String::new(),
         bytes: 4096,
+        is_read_only: false,
     });
     let (mut output, mut start, mut end) = (Vec::new(), 0, 0);
     loop {

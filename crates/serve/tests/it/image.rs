@@ -231,3 +231,29 @@ fn a_damaged_description_is_refused() {
     );
     assert_eq!(refusal(dir.path()), expected);
 }
+
+#[test]
+fn readers_share_an_image_exclude_a_writer_and_leave_no_mark() {
+    let dir = tempfile::tempdir().expect("a directory");
+    create(dir.path()).expect("an image");
+    let read = || Image::open_read_only(dir.path());
+    let (one, two) = (read().expect("an image"), read().expect("two at once"));
+    assert!(matches!(
+        Image::open(dir.path()),
+        Err(ImageError::InUse { .. })
+    ));
+    one.mark_in_use();
+    assert!(!two.was_interrupted(), "who reads leaves no mark");
+    drop((one, two));
+    let writer = Image::open(dir.path()).expect("an image");
+    assert!(matches!(read(), Err(ImageError::InUse { .. })));
+    writer.mark_in_use();
+    drop(writer);
+    let reader = read().expect("an image");
+    assert!(reader.was_interrupted());
+    reader.close();
+    assert!(
+        read().expect("an image").was_interrupted(),
+        "the mark is the writer's"
+    );
+}

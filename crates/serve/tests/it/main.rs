@@ -10,6 +10,7 @@ mod held;
 mod hostile;
 mod image;
 mod listener;
+mod overlay;
 mod server;
 mod support;
 mod tools;

@@ -138,6 +138,21 @@ pub struct TestServer {
 impl TestServer {
     /// A server over the disk that `disk` makes.
     pub fn over(disk: impl FnOnce(Waker) -> Box<dyn Disk> + Send + 'static) -> TestServer {
+        TestServer::start(disk, false)
+    }
+
+    /// A server over a disk in memory that clients may only read.
+    pub fn read_only(blocks: u64) -> (TestServer, Control) {
+        let control = Control::default();
+        let of_disk = Arc::clone(&control);
+        let disk = move |_| Box::new(TestDisk::new(blocks, 0, of_disk)) as Box<dyn Disk>;
+        (TestServer::start(disk, true), control)
+    }
+
+    fn start(
+        disk: impl FnOnce(Waker) -> Box<dyn Disk> + Send + 'static,
+        is_read_only: bool,
+    ) -> TestServer {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("s");
         let events = Events::default();
@@ -152,7 +167,7 @@ impl TestServer {
                 server.observe(Box::new(move |event| {
                     events.lock().expect("events").push(event);
                 }));
-                serve(server, disk)
+                run_as(server, engine_over(disk), is_read_only)
             })
         };
         let (uri, stop) = receiver.recv().expect("a server that has started");
@@ -212,12 +227,17 @@ pub fn serve(server: Server, disk: Box<dyn Disk>) -> Result<(), ServeError> {
 }
 
 /// Serves an engine until the server is stopped.
-pub fn run(server: Server, mut engine: Engine) -> Result<(), ServeError> {
+pub fn run(server: Server, engine: Engine) -> Result<(), ServeError> {
+    run_as(server, engine, false)
+}
+
+fn run_as(server: Server, mut engine: Engine, is_read_only: bool) -> Result<(), ServeError> {
     let bytes = engine.stack.geometry().blocks.bytes();
     let export = Export {
         name: EXPORT.into(),
         description: "a disk in memory".into(),
         bytes,
+        is_read_only,
     };
     let result = server.run(&mut engine, export, &mut |_, _| {});
     assert_eq!(engine.buffers.allocated(), 0, "buffers were lost");

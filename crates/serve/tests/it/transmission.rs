@@ -354,3 +354,34 @@ fn operations_stay_inside_the_blocks_a_request_touches() {
     assert_eq!(extents.len(), 1);
     assert_eq!((extents[0].start, extents[0].blocks.0), (Lba(1), 1));
 }
+
+#[test]
+fn an_export_that_is_only_read_refuses_every_change_before_the_stack_sees_it() {
+    /// EPERM.
+    const NOT_PERMITTED: u32 = 1;
+    let (server, control) = TestServer::read_only(64);
+    let mut client = Client::ready(&server.socket);
+    let device = 64 * 4096;
+    for offset in [0, 4096, 100, device - 4096, device, u64::MAX - 4095] {
+        for flags in [0, FUA] {
+            assert_eq!(client.write(flags, offset, &[1; 4096]), NOT_PERMITTED);
+            assert_eq!(client.call(TRIM, flags, offset, 4096), NOT_PERMITTED);
+            assert_eq!(
+                client.call(WRITE_ZEROES, flags, offset, 4096),
+                NOT_PERMITTED
+            );
+            assert_eq!(client.call(FLUSH, flags, 0, 0), 0);
+        }
+    }
+    assert_eq!(client.write(0, 0, &[1; 1 << 20]), NOT_PERMITTED);
+    assert_eq!(client.read(4096, 8192), Ok(vec![0; 8192]));
+    let control = control.lock().expect("control");
+    let seen = |operation: &Operation| matches!(operation, Operation::Read | Operation::Flush);
+    assert!(control.operations.iter().all(|op| seen(&op.operation)));
+    assert!(
+        control
+            .operations
+            .iter()
+            .any(|op| op.operation == Operation::Read)
+    );
+}

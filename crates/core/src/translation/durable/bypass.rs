@@ -1,9 +1,9 @@
 //! Bands that the sequential bypass is filling: their checksums are in memory, and go to a table
 //! on the disk when the band is full or another band needs the memory.
 
+use super::OPEN_BANDS_MAX;
 use super::checksums::Table;
 use super::records::Entry;
-use super::{OPEN_BANDS_MAX, Stage};
 use crate::buffer::BufferSlice;
 use crate::durability::FlushTicket;
 use crate::error::IoError;
@@ -155,7 +155,7 @@ impl PersistentCache {
     /// Begins to write the table of an open band that is full or must go.
     pub(super) fn advance_tables(&mut self, ctx: &mut Context<'_>) {
         let durable = self.durable.as_ref().expect("a durable translation");
-        let may = durable.stage == Stage::Running && durable.failure().is_none();
+        let may = durable.is_running() && !ctx.is_read_only();
         if !may || durable.table_write.is_some() || durable.open.is_empty() {
             return;
         }
