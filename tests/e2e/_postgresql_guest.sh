@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# The part of guest_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served PORE stack whose
+# The part of soak_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served PORE stack whose
 # server is killed in the middle of pgbench, several rounds.
 # usage: _postgresql_guest.sh IMBREX DATA ROUNDS
 set -eu
 imbrex=$1 data=$2 rounds=$3
+# No wait for something that must happen is shorter. A guest may write files of its host at a few MB/s, and then
+# one request can wait for minutes. A time-out would be an I/O error to PostgreSQL, which ends with a panic.
+patience_s=600
 # Transactions of a round before the kill.
 transactions=100
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
@@ -14,11 +17,26 @@ mkdir -p "$mountpoint"
 # The root of the guest is an overlay: PostgreSQL wants its folder to be its own.
 chmod 1777 /tmp /run
 
+# What there is to see when a step fails.
+explain() {
+  echo "failed in line $1 after $SECONDS s"
+  tail -20 /tmp/serve.log "$log" 2>/dev/null || true
+  dmesg | tail -20
+}
+trap 'explain $LINENO' ERR
+# A request that nobody answers would keep the guest from ending.
+trap 'nbd-client -d /dev/nbd0 >/dev/null 2>&1 || true' EXIT
+
+# A timer that keeps running: without one the guest has been seen to stall for ever.
+(while :; do sleep 1; done) &
+
+said() { echo "$SECONDS s: $*"; }
+
 serve() {
   "$imbrex" serve pore --data "$data" --socket "$socket" >/tmp/report.json 2>/tmp/serve.log &
   server=$!
-  for _ in $(seq 600); do
-    [ -S "$socket" ] && nbd-client -unix "$socket" /dev/nbd0 -N pore -timeout 30 >/dev/null 2>&1 && return
+  for _ in $(seq $((patience_s * 10))); do
+    [ -S "$socket" ] && nbd-client -unix "$socket" /dev/nbd0 -N pore -timeout "$patience_s" >/dev/null 2>&1 && return
     kill -0 "$server" || { cat /tmp/serve.log; exit 1; }
     sleep 0.1
   done
@@ -29,7 +47,8 @@ as_postgres() { setpriv --reuid=postgres --regid=postgres --clear-groups env HOM
 
 committed() { as_postgres psql -h /tmp -At bench -c 'select count(*) from pgbench_history'; }
 
-"$imbrex" create pore --data "$data" --size 512MiB --set cache.capacity=64MiB
+# Bands are small, because a band is rewritten as a whole.
+"$imbrex" create pore --data "$data" --size 384MiB --set cache.capacity=48MiB --set translation.bands=fixed:2MiB
 serve
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nbd0
 mount /dev/nbd0 "$mountpoint"
@@ -42,49 +61,55 @@ shared_buffers = 32MB
 checkpoint_timeout = 30s
 max_wal_size = 64MB
 CONF
-as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t 120 start >/dev/null
+as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t "$patience_s" start >/dev/null
 as_postgres createdb -h /tmp bench
 as_postgres psql -h /tmp -q bench -c 'create extension amcheck'
-as_postgres pgbench -h /tmp -q -i -s 2 bench 2>/dev/null
+said "a database on ext4 is made"
+as_postgres pgbench -h /tmp -q -i -s 2 bench 2>/tmp/pgbench.log || { cat /tmp/pgbench.log; false; }
 
 # What PostgreSQL does not make durable itself, as its settings.
 sync
+said "pgbench is initialised"
 
 for round in $(seq "$rounds"); do
   goal=$(($(committed) + transactions))
-  as_postgres pgbench -h /tmp -c 4 -T 600 bench >/tmp/pgbench.log 2>&1 &
-  for _ in $(seq 600); do
+  as_postgres pgbench -h /tmp -c 4 -T $((2 * patience_s)) bench >/tmp/pgbench.log 2>&1 &
+  for _ in $(seq $((patience_s * 5))); do
     before=$(committed)
     [ "$before" -lt "$goal" ] || break
     sleep 0.2
   done
+  [ "$before" -ge "$goal" ] || { echo "round $round: only $before of $goal transactions"; cat /tmp/pgbench.log; false; }
   kill -9 "$server"
   wait "$server" 2>/dev/null || true
-  # What PostgreSQL and the kernel still hold in memory is lost, as after a power cut of the client.
-  as_postgres pg_ctl -D "$mountpoint/data" -m immediate -w -t 60 stop >/dev/null 2>&1 || pkill -9 postgres || true
-  pkill pgbench || true
-  for _ in $(seq 100); do umount "$mountpoint" 2>/dev/null && break; sleep 0.2; done
-  ! mountpoint -q "$mountpoint" || { echo "still mounted"; exit 1; }
+  # Fails the requests that were in flight, which would wait for the time-out otherwise.
   nbd-client -d /dev/nbd0 >/dev/null 2>&1 || true
+  # What PostgreSQL and the kernel still hold in memory is lost, as after a power cut of the client.
+  as_postgres pg_ctl -D "$mountpoint/data" -m immediate -w -t "$patience_s" stop >/dev/null 2>&1 || pkill -9 postgres || true
+  pkill pgbench || true
+  for _ in $(seq 300); do umount "$mountpoint" 2>/dev/null && break; sleep 0.2; done
+  ! mountpoint -q "$mountpoint" || { echo "still mounted"; false; }
   rm -f "$socket"
   serve
   mount /dev/nbd0 "$mountpoint"
-  as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t 120 start >/dev/null || { tail -50 "$log"; exit 1; }
+  as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t "$patience_s" start >/dev/null || { tail -50 "$log"; exit 1; }
   after=$(committed)
   [ "$after" -ge "$before" ] || { echo "round $round: $before transactions were committed, $after are left"; exit 1; }
   as_postgres psql -h /tmp -At -q bench -v ON_ERROR_STOP=1 -c "
     select bt_index_check(c.oid, true) from pg_class c join pg_am a on a.oid = c.relam
     where a.amname = 'btree' and c.relkind = 'i'" >/dev/null
-  as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t 120 stop >/dev/null
+  as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t "$patience_s" stop >/dev/null
   as_postgres pg_checksums --check -D "$mountpoint/data" >/tmp/checksums.log || { cat /tmp/checksums.log; exit 1; }
   umount "$mountpoint"
   e2fsck -fn /dev/nbd0 >/tmp/fsck.log 2>&1 || { cat /tmp/fsck.log; exit 1; }
   mount /dev/nbd0 "$mountpoint"
-  as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t 120 start >/dev/null
-  echo "round $round: $before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
+  as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t "$patience_s" start >/dev/null
+  said "round $round: $before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
 done
-as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t 120 stop >/dev/null
+as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t "$patience_s" stop >/dev/null
 umount "$mountpoint"
 nbd-client -d /dev/nbd0 >/dev/null
 kill "$server"
 wait "$server"
+# The longest that a request waited in the last run of the server.
+python3 -c 'import json; run = json.load(open("/tmp/report.json"))["runs"][0]; print(json.dumps(run["latency"]) if "latency" in run else list(run))'

@@ -4,6 +4,7 @@ use super::engine::{InFlight, What};
 use super::job::{Direction, Job, RateLimit};
 use super::offsets::{Directions, Offsets, Place, exponential};
 use super::outcome::Meter;
+use super::queue::Queue;
 use super::zoned::{Admission, Drawn, Zoned, Zones};
 use imbrex_core::error::IoError;
 use imbrex_core::rng::Rng;
@@ -36,6 +37,15 @@ pub(super) enum Step {
     Over,
 }
 
+/// A job waits for what is in flight, and then does this.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// Pauses.
+    Think,
+    /// Waits until the rate allows the next request.
+    Rate,
+}
+
 /// A clone at work.
 pub(super) struct Loop<'a> {
     pub job: &'a Job,
@@ -51,8 +61,15 @@ pub(super) struct Loop<'a> {
     /// Direction of the next request.
     next: Direction,
     pub in_flight: u32,
+    queue: Queue,
     /// Requests and bytes issued since the ramp, by direction.
     issued: [(u64, u64); 3],
+    /// Bytes issued in the present pass over the region.
+    pass_bytes: u64,
+    /// Bytes of a pass; `u64::MAX` when the job does not wait between passes.
+    pass_bytes_max: u64,
+    /// Requests to issue.
+    ios_max: u64,
     /// Bytes to issue; `u64::MAX` while only time ends the job.
     bytes_max: u64,
     pub starts: Instant,
@@ -61,10 +78,14 @@ pub(super) struct Loop<'a> {
     /// When it must stop.
     ends: Option<Instant>,
     measuring: bool,
-    /// Flushes that are due before the next request.
-    flushes_due: u32,
-    /// Waits for what is in flight, then pauses.
-    quiescing: bool,
+    /// The last thing issued was a flush.
+    flushed: bool,
+    /// What it waits to begin, until nothing is in flight.
+    resting: Option<Rest>,
+    /// Requests counted when the last pause began.
+    thought_at: u64,
+    /// A request was issued since it was last asked whether a pause is due.
+    may_think: bool,
     /// Not before this.
     not_before: Instant,
     /// Under a rate limit, when the next request of a direction is due.
@@ -101,14 +122,26 @@ impl<'a> Loop<'a> {
             rate_rng: Rng::new(clone.seed, 4),
             meter: Meter::new(job, clone.index, clone.clone, clone.group),
             in_flight: 0,
+            queue: Queue::new(job.iodepth),
             issued: [(0, 0); 3],
+            pass_bytes: 0,
+            pass_bytes_max: match job.time_based || clone.zoned.is_some() {
+                true => u64::MAX,
+                false => usable,
+            },
+            ios_max: match job.number_ios {
+                Some(ios) => ios.saturating_mul(job.loops),
+                None => u64::MAX,
+            },
             bytes_max,
             starts,
             ramp_ends,
             ends: job.runtime.map(|runtime| ramp_ends + runtime),
             measuring: false,
-            flushes_due: 0,
-            quiescing: false,
+            flushed: false,
+            resting: None,
+            thought_at: 0,
+            may_think: false,
             not_before: starts,
             due: [starts; 3],
             stopped: false,
@@ -127,13 +160,18 @@ impl<'a> Loop<'a> {
         if !self.measuring {
             self.begin_measuring(now);
         }
+        self.stopped |= self.ends.is_some_and(|ends| now >= ends);
+        if !self.stopped {
+            if self.must_wait_for_answers(now) {
+                return Step::Blocked;
+            }
+            // As in fio, a pause that is due after the last request is made.
+            if now < self.not_before {
+                return self.wait(self.not_before);
+            }
+        }
         let issued_bytes: u64 = self.issued.iter().map(|(_, bytes)| bytes).sum();
-        self.stopped |= issued_bytes >= self.bytes_max
-            || self
-                .job
-                .number_ios
-                .is_some_and(|max| self.issued_ios() >= max)
-            || self.ends.is_some_and(|ends| now >= ends);
+        self.stopped |= issued_bytes >= self.bytes_max || self.issued_ios() >= self.ios_max;
         if self.stopped {
             return match (self.in_flight, self.end_flushed) {
                 (0, true) => Step::Over,
@@ -141,28 +179,93 @@ impl<'a> Loop<'a> {
                 _ => Step::Blocked,
             };
         }
-        if self.in_flight >= self.job.iodepth || self.quiescing || self.is_blocked {
+        if self.in_flight >= self.job.iodepth || self.is_blocked {
             return Step::Blocked;
         }
-        if now < self.not_before {
-            return self.wait(self.not_before);
+        if self.pass_bytes >= self.pass_bytes_max {
+            if self.in_flight > 0 {
+                return Step::Blocked;
+            }
+            self.queue.end_pass(&mut self.meter);
+            self.pass_bytes = 0;
         }
-        if self.flushes_due > 0 {
+        if self.flush_is_due() {
             return Step::Flush;
         }
         if let Some(drawn) = self.drawn {
             return Step::Request(drawn.direction);
         }
+        self.next_request(now)
+    }
+
+    /// The next request, when the limits of the rates allow it.
+    fn next_request(&mut self, now: Instant) -> Step {
         let next = self.next;
         if now >= self.due[next as usize] {
             return Step::Request(next);
         }
         // A mixed job goes on in the direction that may.
-        match self.directions.other(next) {
-            Some(other) if now >= self.due[other as usize] => Step::Request(other),
-            Some(other) => self.wait(self.due[next as usize].min(self.due[other as usize])),
-            None => self.wait(self.due[next as usize]),
+        let until = match self.directions.other(next) {
+            Some(other) if now >= self.due[other as usize] => return Step::Request(other),
+            Some(other) => self.due[next as usize].min(self.due[other as usize]),
+            None => self.due[next as usize],
+        };
+        // As in fio, a job that is ahead of its rate first waits for what is in flight.
+        if self.in_flight > 0 {
+            self.resting = Some(Rest::Rate);
+            return Step::Blocked;
         }
+        self.queue.wait_for_each(&mut self.meter);
+        self.wait(until)
+    }
+
+    /// True while a pause, or a wait for a rate, needs answers first. Begins a pause that is due.
+    fn must_wait_for_answers(&mut self, now: Instant) -> bool {
+        if self.may_think
+            && let Some(think) = self.job.think
+        {
+            if self.in_flight >= self.job.iodepth {
+                return true;
+            }
+            self.may_think = false;
+            self.queue.make_room(&mut self.meter);
+            let counted = match think.counts_issued {
+                true => self.issued_ios(),
+                false => self.queue.taken,
+            };
+            if counted >= self.thought_at.saturating_add(think.every) {
+                self.thought_at = counted;
+                self.resting = Some(Rest::Think);
+            }
+        }
+        let Some(rest) = self.resting else {
+            return false;
+        };
+        if self.in_flight > 0 {
+            return true;
+        }
+        self.queue.wait_for_each(&mut self.meter);
+        self.resting = None;
+        if rest == Rest::Think {
+            self.not_before = now + self.job.think.expect("a job that pauses").pause;
+        }
+        false
+    }
+
+    /// As in fio, every request but a flush is followed by one while the number of writes is a
+    /// multiple of `fsync`, so that a mixed job also flushes after the reads that come before the
+    /// next write.
+    fn flush_is_due(&self) -> bool {
+        let (writes, _) = self.issued[Direction::Write as usize];
+        let every = self.job.fsync;
+        every > 0 && !self.flushed && writes > 0 && writes.is_multiple_of(every)
+    }
+
+    /// Nothing will be done any more.
+    pub fn end(&mut self, now: Instant) {
+        self.over = true;
+        self.queue.end_pass(&mut self.meter);
+        self.meter.end(now);
     }
 
     fn wait(&self, until: Instant) -> Step {
@@ -226,19 +329,14 @@ impl<'a> Loop<'a> {
         let d = direction as usize;
         self.issued[d].0 += 1;
         self.issued[d].1 += place.bytes;
-        self.meter.issued(self.in_flight);
+        self.pass_bytes += place.bytes;
+        self.queue.issue(&mut self.meter);
+        self.flushed = false;
+        self.may_think = true;
         if direction == self.next {
             self.next = self.directions.draw();
         }
-        if direction == Direction::Write && self.job.fsync > 0 {
-            self.flushes_due += u32::from(self.issued[d].0.is_multiple_of(self.job.fsync));
-        }
         self.limit_rate(d, place.bytes);
-        if let Some(think) = self.job.think
-            && self.issued_ios().is_multiple_of(think.every)
-        {
-            self.quiescing = true;
-        }
     }
 
     fn limit_rate(&mut self, d: usize, bytes: u64) {
@@ -259,7 +357,8 @@ impl<'a> Loop<'a> {
         if self.stopped {
             self.end_flushed = true;
         } else {
-            self.flushes_due -= 1;
+            self.flushed = true;
+            self.queue.flush(&mut self.meter);
         }
     }
 
@@ -283,12 +382,6 @@ impl<'a> Loop<'a> {
                 // As in fio, the flush at the end takes its time but is not among the flushes.
                 What::Flush if self.stopped && self.job.end_fsync && self.end_flushed => {}
                 What::Flush => self.meter.outcome.flushes.add(latency.0),
-            }
-        }
-        if self.quiescing && self.in_flight == 0 {
-            self.quiescing = false;
-            if let Some(think) = self.job.think {
-                self.not_before = now + think.pause;
             }
         }
     }

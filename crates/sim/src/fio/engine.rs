@@ -106,8 +106,7 @@ impl<'a> Jobs<'a> {
             }
             Step::Blocked => {}
             Step::Over => {
-                each.over = true;
-                each.meter.end(now);
+                each.end(now);
                 self.live -= 1;
                 self.ended = now;
                 if each.job.exit_all {

@@ -91,14 +91,15 @@ pub enum Access {
 pub enum BlockSizes {
     /// All of one length.
     Fixed(u64),
-    /// Uniform over the multiples of `min` up to `max`.
+    /// Uniform from `min` on for `max` bytes, rounded down to a multiple of `min`, and `max` for
+    /// what is longer. When `max` is a multiple of `min` the multiples are equally frequent.
     Range {
         /// Shortest, bytes.
         min: u64,
         /// Longest, bytes.
         max: u64,
     },
-    /// Lengths with weights (`bssplit`).
+    /// Lengths with weights (`bssplit`), rounded down to a multiple of the shortest.
     Split(Vec<(u64, u32)>),
 }
 
@@ -142,6 +143,9 @@ pub struct Think {
     pub pause: Duration,
     /// After how many requests (`thinktime_blocks`).
     pub every: u64,
+    /// Requests count when they are issued (`thinktime_blocks_type=issue`). Otherwise they count
+    /// when fio takes their answers, which it does when the queue is full.
+    pub counts_issued: bool,
 }
 
 /// Parts of the region that are used, parts that are left out (`zonemode=strided`).
@@ -519,7 +523,7 @@ impl Job {
                 .map(|d| &self.block_sizes[d as usize])
                 .any(|sizes| match sizes {
                     BlockSizes::Fixed(bytes) => partial(*bytes),
-                    BlockSizes::Range { min, .. } => partial(*min),
+                    BlockSizes::Range { min, max } => partial(*min) || partial(*max),
                     BlockSizes::Split(sizes) => sizes.iter().any(|(bytes, _)| partial(*bytes)),
                 })
     }

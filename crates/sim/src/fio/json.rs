@@ -3,7 +3,7 @@
 use super::job::Direction;
 use super::outcome::{DirectionOutcome, JobOutcome, Outcome};
 use super::parse::{JobFile, JobReport};
-use super::spread::{Latencies, Spread};
+use super::spread::{Latencies, STEP_ENDS, Spread};
 use imbrex_core::error::IoError;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -75,17 +75,29 @@ pub struct Setting {
     pub scale: u64,
 }
 
-/// Labels of fio's latency figures, and the end of each in the unit.
-pub(super) const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+/// Labels of the depths of the queue.
+pub(super) const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+
+/// Labels of the numbers of requests issued, or answers taken, at once.
+pub(super) const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+
+/// Percent that fio reports at least of depths and batches that were seen at all.
+const DEPTH_SHARE_MIN: f64 = 0.1;
+
+/// Percent that fio reports at least of latencies that were seen at all.
+const LATENCY_SHARE_MIN: f64 = 0.01;
 
 const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// The document of fio, with one object more: `imbrex` says on what the jobs ran.
 pub fn document(file: &JobFile, outcome: &Outcome, setting: &Setting) -> Json {
     let reported = outcome.reported(&file.jobs);
+    // As in fio, of the whole run, and the same in each job.
+    let elapsed_s = outcome.ended.since(outcome.started).0.div_ceil(NS_PER_S);
     let jobs = reported
         .iter()
-        .map(|entry| job(entry, &file.reports[entry.job], &reported))
+        .map(|entry| job(entry, &file.reports[entry.job], &reported, elapsed_s))
         .collect();
     let ended_ms = outcome.ended.0 / NS_PER_MS;
     let mut own = vec![
@@ -148,46 +160,27 @@ pub(super) fn errno(error: Option<IoError>) -> u64 {
     }
 }
 
-fn job(entry: &JobOutcome, report: &JobReport, all: &[JobOutcome]) -> Json {
-    let ios = entry.ios();
-    let elapsed_s = entry.ended.since(entry.started).0.div_ceil(1_000_000_000);
+fn job(entry: &JobOutcome, report: &JobReport, all: &[JobOutcome], elapsed_s: u64) -> Json {
     let mut entries = vec![
-        ("jobname".to_string(), text(&entry.name)),
-        ("groupid".to_string(), Json::Integer(u64::from(entry.group))),
-        ("error".to_string(), Json::Integer(errno(entry.error))),
-        ("eta".to_string(), Json::Integer(0)),
-        ("elapsed".to_string(), Json::Integer(elapsed_s)),
-        ("job options".to_string(), options(&report.options)),
+        ("jobname", text(&entry.name)),
+        ("groupid", Json::Integer(u64::from(entry.group))),
+        ("error", Json::Integer(errno(entry.error))),
+        ("eta", Json::Integer(0)),
+        ("elapsed", Json::Integer(elapsed_s)),
+        ("job options", options(&report.options)),
     ];
-    if let Some(words) = &report.description {
-        entries.push(("desc".to_string(), text(words)));
-    }
     for way in Direction::ALL {
-        let agg = aggregate_kib_per_s(all, entry.group, way);
+        let agg = aggregate_bytes_per_s(all, entry.group, way);
         let value = direction(entry.direction(way), agg, &report.percentiles);
-        entries.push((way.name().to_string(), value));
+        entries.push((way.name(), value));
     }
     let flushes = &entry.flushes;
     let sync = object([
         ("total_ios", Json::Integer(flushes.spread.count)),
         ("lat_ns", latencies(flushes, &report.percentiles)),
     ]);
-    let depth = |labels: [&str; 7], shares: [f64; 7]| {
-        let pairs = labels.iter().zip(shares);
-        Json::Object(
-            pairs
-                .map(|(l, share)| (l.to_string(), Json::Number(share)))
-                .collect(),
-        )
-    };
-    // Requests are issued and answered one by one: in fio's batches of 1 to 4.
-    let whole = if ios > 0 { 100.0 } else { 0.0 };
-    let batches = depth(
-        ["0", "4", "8", "16", "32", "64", ">=64"],
-        [0.0, whole, 0.0, 0.0, 0.0, 0.0, 0.0],
-    );
     let [ns, us, ms] = latency_steps(entry);
-    let rest = [
+    entries.extend([
         ("sync", sync),
         ("job_runtime", Json::Integer(entry.runtime.0 / NS_PER_MS)),
         // A model has no host whose processor works, switches and faults.
@@ -196,26 +189,29 @@ fn job(entry: &JobOutcome, report: &JobReport, all: &[JobOutcome]) -> Json {
         ("ctx", Json::Integer(0)),
         ("majf", Json::Integer(0)),
         ("minf", Json::Integer(0)),
+        ("iodepth_level", labelled(DEPTHS, depth_shares(entry))),
+        ("iodepth_submit", labelled(BATCHES, submit_shares(entry))),
         (
-            "iodepth_level",
-            depth(
-                ["1", "2", "4", "8", "16", "32", ">=64"],
-                depth_shares(entry),
-            ),
+            "iodepth_complete",
+            labelled(BATCHES, complete_shares(entry)),
         ),
-        ("iodepth_submit", batches.clone()),
-        ("iodepth_complete", batches),
         ("latency_ns", steps(&ns)),
         ("latency_us", steps(&us)),
         ("latency_ms", steps(&ms)),
-        ("latency_depth", Json::Integer(u64::from(entry.iodepth))),
+        ("latency_depth", Json::Integer(u64::from(report.iodepth))),
         // fio's search for a queue depth by latency, which jobs here do not do.
         ("latency_target", Json::Integer(0)),
         ("latency_percentile", Json::Number(100.0)),
         ("latency_window", Json::Integer(0)),
-    ];
-    entries.extend(rest.map(|(key, value)| (key.to_string(), value)));
-    Json::Object(entries)
+    ]);
+    if let Some(words) = &report.description {
+        entries.push(("desc", text(words)));
+    }
+    object(entries)
+}
+
+fn labelled(labels: [&str; 7], shares: [f64; 7]) -> Json {
+    object(labels.into_iter().zip(shares.map(Json::Number)))
 }
 
 fn steps(shares: &[(String, f64)]) -> Json {
@@ -227,10 +223,34 @@ fn steps(shares: &[(String, f64)]) -> Json {
     )
 }
 
-/// Percent of the requests by how many were in flight.
+/// Percent of the requests by the depth of the queue. As in fio flushes count in the parts and not
+/// in the whole, so that the parts of a job that flushes add up to more than 100.
 pub(super) fn depth_shares(entry: &JobOutcome) -> [f64; 7] {
-    let issued: u64 = entry.depths.iter().sum();
-    entry.depths.map(|count| share(count, issued))
+    entry
+        .depths
+        .map(|count| share_at_least(count, entry.issued, DEPTH_SHARE_MIN))
+}
+
+/// Percent of the times that requests were issued, by how many at once: always one.
+pub(super) fn submit_shares(entry: &JobOutcome) -> [f64; 7] {
+    let whole = if entry.issued > 0 { 100.0 } else { 0.0 };
+    [0.0, whole, 0.0, 0.0, 0.0, 0.0, 0.0]
+}
+
+/// Percent of the times that answers were taken, by how many at once.
+pub(super) fn complete_shares(entry: &JobOutcome) -> [f64; 7] {
+    let times = entry.batches.iter().sum();
+    entry
+        .batches
+        .map(|count| share_at_least(count, times, DEPTH_SHARE_MIN))
+}
+
+/// As fio a share that is not nothing is reported as `least` at least.
+fn share_at_least(part: u64, whole: u64, least: f64) -> f64 {
+    match part {
+        0 => 0.0,
+        _ => share(part, whole).max(least),
+    }
 }
 
 pub(super) fn share(part: u64, whole: u64) -> f64 {
@@ -244,41 +264,56 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
 /// the microseconds below a millisecond, and the milliseconds.
 pub(super) fn latency_steps(entry: &JobOutcome) -> [Vec<(String, f64)>; 3] {
     let ios = entry.ios();
-    let between = |from: u64, to: u64| {
-        let counts = entry.directions.iter().map(|d| d.latency.between(from, to));
-        share(counts.sum(), ios)
-    };
-    [1u64, 1_000, 1_000_000].map(|unit| {
-        // What is shorter than a unit was counted under the smaller one.
-        let mut from = if unit == 1 { 0 } else { unit };
-        let mut found: Vec<(String, f64)> = STEPS
-            .iter()
-            .map(|step| {
-                let part = between(from, step * unit);
-                from = step * unit;
-                (step.to_string(), part)
+    [0, 1, 2].map(|unit| {
+        let labels = STEP_ENDS.iter().map(u64::to_string);
+        let labels = labels.chain(["2000".to_string(), ">=2000".to_string()]);
+        let of_direction = entry.directions.each_ref().map(|d| d.latency.steps()[unit]);
+        let counts = (0..of_direction[0].len()).map(|step| of_direction.map(|d| d[step]));
+        labels
+            .zip(counts)
+            .map(|(label, counts)| {
+                let count = counts.iter().sum();
+                (label, share_at_least(count, ios, LATENCY_SHARE_MIN))
             })
-            .collect();
-        if unit == 1_000_000 {
-            found.push(("2000".to_string(), between(from, 2000 * unit)));
-            found.push((">=2000".to_string(), between(2000 * unit, u64::MAX)));
-        }
-        found
+            .collect()
     })
 }
 
-/// What all jobs of a group moved in a direction in a second, KiB.
-pub(super) fn aggregate_kib_per_s(all: &[JobOutcome], group: u32, way: Direction) -> f64 {
+/// What all jobs of a group moved in a direction in a second of the longest of them, bytes.
+pub(super) fn aggregate_bytes_per_s(all: &[JobOutcome], group: u32, way: Direction) -> u64 {
     let of_group = all.iter().filter(|job| job.group == group);
-    let (mut bytes, mut ns) = (0, 0);
+    let (mut bytes, mut ms) = (0, 0);
     for job in of_group.map(|job| job.direction(way)) {
         bytes += job.bytes;
-        ns = ns.max(job.runtime.0);
+        ms = ms.max(job.runtime_ms());
     }
-    if ns == 0 {
-        return 0.0;
+    per_second(bytes, ms)
+}
+
+/// As fio divides: a second holds whole units, and a run of no millisecond none.
+pub(super) fn per_second(count: u64, ms: u64) -> u64 {
+    match ms {
+        0 => 0,
+        _ => (u128::from(count) * 1000 / u128::from(ms)) as u64,
     }
-    bytes as f64 * 1e9 / ns as f64 / 1024.0
+}
+
+/// Requests a second of the run time that is reported.
+pub(super) fn ios_per_s(of: &DirectionOutcome) -> f64 {
+    match of.runtime_ms() {
+        0 => 0.0,
+        ms => of.ios as f64 * 1000.0 / ms as f64,
+    }
+}
+
+/// Percent that the bandwidth of a job is of that of its group, as fio works it out.
+pub(super) fn share_of_group(of: &DirectionOutcome, group_bytes_per_s: u64) -> f64 {
+    let bw = &of.bandwidth_kib_per_s;
+    match (bw.count, group_bytes_per_s) {
+        (0, _) => 0.0,
+        (_, 0..=1024) => 100.0,
+        (_, whole) => (bw.mean.trunc() * 100.0 / (whole as f64 / 1024.0)).min(100.0),
+    }
 }
 
 fn spread_of(spread: &Spread) -> Vec<(String, Json)> {
@@ -304,20 +339,17 @@ fn latencies(of: &Latencies, percentiles: &[f64]) -> Json {
     Json::Object(entries)
 }
 
-fn direction(of: &DirectionOutcome, aggregate_kib_per_s: f64, percentiles: &[f64]) -> Json {
+fn direction(of: &DirectionOutcome, group_bytes_per_s: u64, percentiles: &[f64]) -> Json {
     let (bw, iops) = (&of.bandwidth_kib_per_s, &of.requests_per_s);
-    let agg = match aggregate_kib_per_s > 0.0 {
-        true => (bw.mean * 100.0 / aggregate_kib_per_s).min(100.0),
-        false => 0.0,
-    };
-    let bytes_per_s = of.bytes_per_s() as u64;
+    let agg = share_of_group(of, group_bytes_per_s);
+    let bytes_per_s = per_second(of.bytes, of.runtime_ms());
     object([
         ("io_bytes", Json::Integer(of.bytes)),
         ("io_kbytes", Json::Integer(of.bytes / 1024)),
         ("bw_bytes", Json::Integer(bytes_per_s)),
         ("bw", Json::Integer(bytes_per_s / 1024)),
-        ("iops", Json::Number(of.ios_per_s())),
-        ("runtime", Json::Integer(of.runtime.0 / NS_PER_MS)),
+        ("iops", Json::Number(ios_per_s(of))),
+        ("runtime", Json::Integer(of.runtime_ms())),
         ("total_ios", Json::Integer(of.ios)),
         // A request of a model is answered as a whole or with an error.
         ("short_ios", Json::Integer(0)),

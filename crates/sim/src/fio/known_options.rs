@@ -53,6 +53,7 @@ pub const OPTIONS: &[&str] = &[
     "sync",
     "thinktime",
     "thinktime_blocks",
+    "thinktime_blocks_type",
     "time_based",
     "wait_for_previous",
     "write_bw_log",
@@ -245,11 +246,6 @@ pub const WITH_ONE_VALUE: &[(&str, &[&str], &str)] = &[
     ),
     ("nrfiles", &["1"], "the drive is the one file"),
     ("slat_percentiles", &["0"], "submission takes no time"),
-    (
-        "thinktime_blocks_type",
-        &["complete", "issue"],
-        "the job pauses when all it issued is done",
-    ),
     (
         "unified_rw_reporting",
         &["none", "0"],

@@ -14,6 +14,7 @@ mod offsets;
 mod options;
 mod outcome;
 mod parse;
+mod queue;
 mod session;
 mod spread;
 mod text;

@@ -295,17 +295,24 @@ impl Offsets {
     fn draw_length(&mut self, direction: Direction) -> u64 {
         match &self.block_sizes[direction as usize] {
             BlockSizes::Fixed(bytes) => *bytes,
-            BlockSizes::Range { min, max } => min * (1 + self.lengths_rng.below(max / min)),
+            BlockSizes::Range { min, max } if max.is_multiple_of(*min) => {
+                min * (1 + self.lengths_rng.below(max / min))
+            }
+            BlockSizes::Range { min, max } => {
+                let drawn = min + self.lengths_rng.below(*max);
+                (drawn - drawn % min).min(*max)
+            }
             BlockSizes::Split(sizes) => {
+                let whole = |bytes: u64| bytes - bytes % self.block_sizes[direction as usize].min();
                 let total: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
                 let mut rest = self.lengths_rng.below(total.max(1));
                 for (bytes, weight) in sizes {
                     if rest < u64::from(*weight) {
-                        return *bytes;
+                        return whole(*bytes);
                     }
                     rest -= u64::from(*weight);
                 }
-                sizes[0].0
+                whole(sizes[0].0)
             }
         }
     }
@@ -491,5 +498,34 @@ mod tests {
             .filter(|_| offsets.draw(Direction::Read).bytes == 65536)
             .count();
         assert!((900..1100).contains(&long), "{long}");
+    }
+
+    /// As fio 3.33 draws them: 25,600 requests of `bssplit=12k/50:8k/50` are all of 8 KiB, and of
+    /// `bsrange=4k-10k` 12,141 are of 4, 12,123 of 8 and 5,925 of 10 KiB.
+    #[test]
+    fn lengths_that_are_no_multiple_of_the_shortest() {
+        let mut job = random_job(4096);
+        let mut counts = |sizes: BlockSizes| {
+            job.block_sizes[0] = sizes;
+            let mut offsets = Offsets::new(&job, 0, 1 << 30, 1);
+            let mut counts = std::collections::BTreeMap::<u64, u32>::new();
+            for _ in 0..5000 {
+                *counts
+                    .entry(offsets.draw(Direction::Read).bytes / 1024)
+                    .or_default() += 1;
+            }
+            counts
+        };
+        let split = counts(BlockSizes::Split(vec![(12 << 10, 50), (8 << 10, 50)]));
+        assert_eq!(split, [(8, 5000)].into());
+        let range = counts(BlockSizes::Range {
+            min: 4 << 10,
+            max: 10 << 10,
+        });
+        let near = |length: u64, count: u32| range[&length].abs_diff(count) < 200;
+        assert!(
+            range.len() == 3 && near(4, 2000) && near(8, 2000) && near(10, 1000),
+            "{range:?}"
+        );
     }
 }

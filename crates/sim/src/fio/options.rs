@@ -33,6 +33,7 @@ pub(super) struct Draft {
     zbd_option: Option<String>,
     think_pause: Duration,
     think_every: u64,
+    think_counts_issued: bool,
     sequencer: Sequencer,
     log_names: [Option<Option<String>>; 3],
 }
@@ -53,6 +54,7 @@ impl Draft {
                 options: Vec::new(),
                 description: None,
                 engine: "psync".to_string(),
+                iodepth: 1,
                 percentiles: PERCENTILES.to_vec(),
                 logs: LogSettings {
                     latency: None,
@@ -77,6 +79,7 @@ impl Draft {
             zbd_option: None,
             think_pause: Duration::ZERO,
             think_every: 1,
+            think_counts_issued: false,
             sequencer: Sequencer::Sequential,
             log_names: [const { None }; 3],
         }
@@ -201,6 +204,13 @@ impl Draft {
             "startdelay" => job.start_delay = time(value, 1_000_000_000)?,
             "thinktime" => self.think_pause = time(value, 1_000)?,
             "thinktime_blocks" => self.think_every = counted(1)?,
+            "thinktime_blocks_type" => {
+                self.think_counts_issued = match value {
+                    "complete" => false,
+                    "issue" => true,
+                    _ => return Err("complete or issue".to_string().into()),
+                }
+            }
             "sync" => {
                 job.sync_writes = match value {
                     "none" | "0" => false,
@@ -320,8 +330,10 @@ impl Draft {
             job.think = Some(Think {
                 pause: self.think_pause,
                 every: self.think_every,
+                counts_issued: self.think_counts_issued,
             });
         }
+        self.report.iodepth = job.iodepth;
         if SYNCHRONOUS.contains(&self.report.engine.as_str()) && job.iodepth > 1 {
             note(format!(
                 "job `{}`: iodepth={} has no effect with ioengine={}, which makes one request at a time",

@@ -41,11 +41,16 @@ pub struct DirectionOutcome {
     pub requests_per_s: Spread,
     /// Sum over the requests of bytes / latency.
     rate_sum: f64,
-    /// How long the job could make requests in this direction.
+    /// Run time measured, when anything was moved in this direction; 0 otherwise, as in fio.
     pub runtime: Duration,
 }
 
 impl DirectionOutcome {
+    /// The run time as fio reports it and divides by it: whole milliseconds, rounded up.
+    pub fn runtime_ms(&self) -> u64 {
+        (self.runtime.0 / 1000).div_ceil(1000)
+    }
+
     /// Bytes a second of run time.
     pub fn bytes_per_s(&self) -> f64 {
         per_second(self.bytes, self.runtime)
@@ -107,9 +112,15 @@ pub struct JobOutcome {
     pub directions: [DirectionOutcome; 3],
     /// Flushes.
     pub flushes: Latencies,
-    /// Requests by how many were in flight when they were issued, themselves included: 1, 2 to 3,
-    /// 4 to 7, 8 to 15, 16 to 31, 32 to 63, 64 or more.
+    /// Requests issued.
+    pub issued: u64,
+    /// Requests and flushes by the depth of the queue when they were issued, themselves included:
+    /// 1, 2 to 3, 4 to 7, 8 to 15, 16 to 31, 32 to 63, 64 or more. A request is in the queue until
+    /// fio would take its answer, which it does when it needs room.
     pub depths: [u64; 7],
+    /// How often so many answers were taken at once: none (never), 1 to 4, 5 to 8, 9 to 16, 17 to
+    /// 32, 33 to 64, more.
+    pub batches: [u64; 7],
     /// Requests in flight at most, as the job was told.
     pub iodepth: u32,
     /// Zones it has reset to write them again.
@@ -144,7 +155,11 @@ impl JobOutcome {
             mine.merge(theirs);
         }
         self.flushes.merge(&other.flushes);
+        self.issued += other.issued;
         for (mine, theirs) in self.depths.iter_mut().zip(other.depths) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.batches.iter_mut().zip(other.batches) {
             *mine += theirs;
         }
         self.zone_resets += other.zone_resets;
@@ -192,7 +207,6 @@ impl Outcome {
 /// Collects the outcome of one clone.
 pub(super) struct Meter {
     pub outcome: JobOutcome,
-    has: [bool; 3],
     keep_samples: bool,
     /// Start of what is measured.
     since: Instant,
@@ -215,14 +229,15 @@ impl Meter {
                 runtime: Duration::ZERO,
                 directions: Default::default(),
                 flushes: Latencies::default(),
+                issued: 0,
                 depths: [0; 7],
+                batches: [0; 7],
                 iodepth: job.iodepth,
                 zone_resets: 0,
                 ran_out_of_zones: false,
                 error: None,
                 samples: Vec::new(),
             },
-            has: Direction::ALL.map(|direction| job.mix.has(direction)),
             keep_samples: job.samples,
             since: Instant::ZERO,
             window: Instant::ZERO,
@@ -247,17 +262,36 @@ impl Meter {
             direction.rate_sum = 0.0;
         }
         self.outcome.flushes.clear();
+        self.outcome.issued = 0;
         self.outcome.depths = [0; 7];
+        self.outcome.batches = [0; 7];
         self.outcome.samples.clear();
         self.done = [(0, 0); 3];
         self.since = now;
         self.window = now;
     }
 
+    /// A request was issued and made the queue `depth` deep.
     #[inline]
-    pub fn issued(&mut self, in_flight: u32) {
-        let step = in_flight.max(1).ilog2().min(6);
-        self.outcome.depths[step as usize] += 1;
+    pub fn issued(&mut self, depth: u32) {
+        self.outcome.issued += 1;
+        self.flush_issued(depth);
+    }
+
+    /// A flush was issued and made the queue `depth` deep.
+    #[inline]
+    pub fn flush_issued(&mut self, depth: u32) {
+        self.outcome.depths[depth.ilog2().min(6) as usize] += 1;
+    }
+
+    /// So many answers were taken at once, at least one.
+    #[inline]
+    pub fn taken(&mut self, answers: u32) {
+        let step = match answers {
+            1..=4 => 1,
+            _ => (answers - 1).ilog2().min(6),
+        };
+        self.outcome.batches[step as usize] += 1;
     }
 
     #[inline]
@@ -313,8 +347,8 @@ impl Meter {
         self.close_windows(now);
         self.outcome.ended = now;
         self.outcome.runtime = now.since(self.since);
-        for (of, has) in self.outcome.directions.iter_mut().zip(self.has) {
-            if has {
+        for of in &mut self.outcome.directions {
+            if of.ios > 0 {
                 of.runtime = self.outcome.runtime;
             }
         }

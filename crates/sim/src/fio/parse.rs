@@ -52,6 +52,8 @@ pub struct JobReport {
     pub description: Option<String>,
     /// The I/O engine a real fio would use.
     pub engine: String,
+    /// `iodepth` as it was given, also where the engine makes one request at a time.
+    pub iodepth: u32,
     /// Percentiles to report.
     pub percentiles: Vec<f64>,
     /// Logs.

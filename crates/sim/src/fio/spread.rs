@@ -93,12 +93,20 @@ impl Spread {
     }
 }
 
-/// Latencies: their spread, and how many fell into each of fio's buckets.
+/// The ends of fio's steps of latency in a unit.
+pub const STEP_ENDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// Steps of latency: those of nanoseconds, of microseconds and of milliseconds, up to 2 s, and one
+/// for all that is longer.
+const STEPS: usize = 3 * STEP_ENDS.len() + 2;
+
+/// Latencies: their spread, and how many fell into each of fio's buckets and steps.
 #[derive(Clone)]
 pub struct Latencies {
     /// The spread, ns.
     pub spread: Spread,
     buckets: Vec<u64>,
+    steps: [u64; STEPS],
 }
 
 impl Default for Latencies {
@@ -106,6 +114,7 @@ impl Default for Latencies {
         Latencies {
             spread: Spread::default(),
             buckets: vec![0; BUCKETS],
+            steps: [0; STEPS],
         }
     }
 }
@@ -118,6 +127,18 @@ fn bucket_of(value: u64) -> usize {
     }
     let shift = power - BITS;
     ((shift as usize + 1) << BITS) + ((value >> shift) as usize & ((1 << BITS) - 1))
+}
+
+/// The step of a latency, whose end is past it. A latency below a unit is in the steps of the
+/// smaller one.
+fn step_of(ns: u64) -> usize {
+    let (unit, value) = match ns {
+        0..1_000 => (0, ns),
+        1_000..1_000_000 => (1, ns / 1_000),
+        _ => (2, ns / 1_000_000),
+    };
+    let step = STEP_ENDS.partition_point(|end| *end <= value);
+    unit * STEP_ENDS.len() + step + usize::from(value >= 2000)
 }
 
 /// The middle of a bucket.
@@ -136,6 +157,7 @@ impl Latencies {
     pub fn add(&mut self, ns: u64) {
         self.spread.add(ns);
         self.buckets[bucket_of(ns)] += 1;
+        self.steps[step_of(ns)] += 1;
     }
 
     /// Adds the latencies of another.
@@ -144,12 +166,16 @@ impl Latencies {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
         }
+        for (mine, theirs) in self.steps.iter_mut().zip(other.steps) {
+            *mine += theirs;
+        }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.spread = Spread::default();
         self.buckets.fill(0);
+        self.steps.fill(0);
     }
 
     /// The latency below which `percent` of them lie, ns, to 1/128; 0 when there is none.
@@ -165,13 +191,12 @@ impl Latencies {
         0
     }
 
-    /// How many latencies lie in `from..to` ns, as far as buckets tell them apart.
-    pub fn between(&self, from: u64, to: u64) -> u64 {
-        let buckets = self.buckets.iter().enumerate();
-        buckets
-            .filter(|(bucket, _)| (from..to).contains(&middle_of(*bucket)))
-            .map(|(_, count)| count)
-            .sum()
+    /// How many latencies lie in each of fio's steps: of nanoseconds below a microsecond, of
+    /// microseconds below a millisecond, and of milliseconds, with one up to 2 s and one for more.
+    pub fn steps(&self) -> [&[u64]; 3] {
+        let (ns, rest) = self.steps.split_at(STEP_ENDS.len());
+        let (us, ms) = rest.split_at(STEP_ENDS.len());
+        [ns, us, ms]
     }
 }
 
@@ -190,6 +215,33 @@ mod tests {
             value = value * 3 / 2 + 1;
         }
         assert!(bucket_of(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn a_latency_at_the_end_of_a_step_is_in_the_next() {
+        let mut latencies = Latencies::default();
+        for ns in [
+            0,
+            1,
+            2,
+            999,
+            1_000,
+            99_999,
+            100_000,
+            999_999_999,
+            1_999_999_999,
+            2_000_000_000,
+        ] {
+            latencies.add(ns);
+        }
+        assert_eq!(
+            latencies.steps(),
+            [
+                &[2, 1, 0, 0, 0, 0, 0, 0, 0, 1][..],
+                &[1, 0, 0, 0, 0, 1, 1, 0, 0, 0],
+                &[0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1],
+            ]
+        );
     }
 
     #[test]

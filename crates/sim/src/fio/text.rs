@@ -1,13 +1,14 @@
 //! Results as fio prints them for a reader.
 
 use super::job::Direction;
-use super::json::{Setting, aggregate_kib_per_s, depth_shares, errno, latency_steps};
+use super::json::{
+    BATCHES, DEPTHS, Setting, aggregate_bytes_per_s, complete_shares, depth_shares, errno,
+    ios_per_s, latency_steps, per_second, share_of_group, submit_shares,
+};
 use super::outcome::{DirectionOutcome, JobOutcome, Outcome};
 use super::parse::{JobFile, JobReport};
 use super::spread::{Latencies, Spread};
 use std::fmt::Write;
-
-const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
 /// A size with four digits at least and a binary and a decimal prefix.
 fn bytes(value: f64, suffix: &str) -> (String, String) {
@@ -105,7 +106,7 @@ fn job(
     for way in Direction::ALL {
         let of = entry.direction(way);
         if of.ios > 0 {
-            let aggregate = aggregate_kib_per_s(all, entry.group, way);
+            let aggregate = aggregate_bytes_per_s(all, entry.group, way);
             let resets = resets.filter(|_| way == Direction::Write);
             let resets = resets.map_or(String::new(), |resets| format!("; {resets} zone resets"));
             direction(out, way, of, (aggregate, &resets), &report.percentiles)?;
@@ -126,12 +127,18 @@ fn job(
         spread(out, "  sync", &entry.flushes.spread)?;
         percentiles(out, "sync", &entry.flushes, &report.percentiles)?;
     }
-    let depths: Vec<String> = DEPTHS
-        .iter()
-        .zip(depth_shares(entry))
-        .map(|(label, share)| format!("{label}={share:.1}%"))
-        .collect();
-    writeln!(out, "  IO depths    : {}", depths.join(", "))?;
+    for (label, labels, shares) in [
+        ("  IO depths ", DEPTHS, depth_shares(entry)),
+        ("     submit ", BATCHES, submit_shares(entry)),
+        ("     complete", BATCHES, complete_shares(entry)),
+    ] {
+        let shown: Vec<String> = labels
+            .iter()
+            .zip(shares)
+            .map(|(label, share)| format!("{label}={share:.1}%"))
+            .collect();
+        writeln!(out, "{label:15}: {}", shown.join(", "))?;
+    }
     let count = |way| entry.direction(way).ios;
     writeln!(
         out,
@@ -147,17 +154,17 @@ fn direction(
     out: &mut String,
     way: Direction,
     of: &DirectionOutcome,
-    (aggregate_kib_per_s, resets): (f64, &str),
+    (group_bytes_per_s, resets): (u64, &str),
     list: &[f64],
 ) -> std::fmt::Result {
-    let (binary, decimal) = bytes(of.bytes_per_s(), "/s");
+    let (binary, decimal) = bytes(per_second(of.bytes, of.runtime_ms()) as f64, "/s");
     let (moved, _) = bytes(of.bytes as f64, "");
     writeln!(
         out,
         "  {}: IOPS={}, BW={binary} ({decimal})({moved}/{}msec){resets}",
         way.name(),
-        rate(of.ios_per_s()),
-        of.runtime.0 / 1_000_000
+        rate(ios_per_s(of)),
+        of.runtime_ms()
     )?;
     spread(out, "  clat", &of.latency.spread)?;
     spread(out, "   lat", &of.latency.spread)?;
@@ -169,7 +176,7 @@ fn direction(
             "   bw (  KiB/s): min={:5}, max={:5}, per={:.2}%, avg={:.2}, stdev={:.2}, samples={}",
             bw.min(),
             bw.max,
-            (bw.mean * 100.0 / aggregate_kib_per_s.max(1e-9)).min(100.0),
+            share_of_group(of, group_bytes_per_s),
             bw.mean,
             bw.deviation(),
             bw.count
@@ -221,26 +228,25 @@ fn group(out: &mut String, outcome: &Outcome, number: u32) -> std::fmt::Result {
             .map(|job| job.direction(way))
             .filter(|d| d.ios > 0)
             .collect();
-        let ns = ways.iter().map(|d| d.runtime.0);
-        let (Some(shortest), Some(longest)) = (ns.clone().min(), ns.max()) else {
+        let ms = ways.iter().map(|d| d.runtime_ms());
+        let (Some(shortest), Some(longest)) = (ms.clone().min(), ms.max()) else {
             continue;
         };
         let moved: u64 = ways.iter().map(|d| d.bytes).sum();
-        let rates = ways.iter().map(|d| d.bytes_per_s());
-        let slowest = rates.clone().fold(f64::INFINITY, f64::min);
-        let fastest = rates.fold(0.0, f64::max);
-        let whole = moved as f64 * 1e9 / longest.max(1) as f64;
-        let (whole, whole_si) = bytes(whole, "/s");
+        let rates = ways.iter().map(|d| per_second(d.bytes, d.runtime_ms()));
+        let slowest = rates.clone().min().unwrap_or(0);
+        let fastest = rates.max().unwrap_or(0);
+        let (whole, whole_si) = bytes(per_second(moved, longest) as f64, "/s");
         let ((slowest, slowest_si), (fastest, fastest_si)) =
-            (bytes(slowest, "/s"), bytes(fastest, "/s"));
+            (bytes(slowest as f64, "/s"), bytes(fastest as f64, "/s"));
         let (moved, moved_si) = bytes(moved as f64, "");
         writeln!(
             out,
             "{:>7}: bw={whole} ({whole_si}), {slowest}-{fastest} ({slowest_si}-{fastest_si}), \
              io={moved} ({moved_si}), run={}-{}msec",
             way.name().to_uppercase(),
-            shortest / 1_000_000,
-            longest / 1_000_000
+            shortest,
+            longest
         )?;
     }
     Ok(())

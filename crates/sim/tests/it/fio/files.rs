@@ -12,7 +12,7 @@ fn parse(text: &str) -> Result<JobFile, String> {
     JobFile::parse("job.fio", text, 500 * GIB).map_err(|error| error.to_string())
 }
 
-fn run(text: &str) -> (JobFile, Outcome) {
+pub(super) fn run(text: &str) -> (JobFile, Outcome) {
     let file = parse(text).expect("a job file that is accepted");
     let config = StackConfig::of_drive("cmr-500gb-7200", &[]).expect("a drive of the library");
     let mut options = BuildOptions::simulate(1);
@@ -462,7 +462,15 @@ fn a_document_and_a_summary_say_what_was_done() {
         };
         let whole = of("latency_ns") + of("latency_us") + of("latency_ms");
         assert!((whole - 100.0).abs() < 1e-6, "{whole}");
-        assert!((of("iodepth_level") - 100.0).abs() < 1e-6);
+        // As in fio a flush has a depth, and is not among the requests that the shares are of.
+        let requests: u64 = ["read", "write", "trim"]
+            .map(|way| total(job, way))
+            .iter()
+            .sum();
+        let flushes = 100.0 * total(job, "sync") as f64 / requests as f64;
+        assert!((of("iodepth_level") - 100.0 - flushes).abs() < 1e-6);
+        assert!((of("iodepth_submit") - 100.0).abs() < 1e-6);
+        assert!((of("iodepth_complete") - 100.0).abs() < 1e-6);
     }
     let write = &jobs[1]["write"];
     let bw = write["io_bytes"].as_f64().unwrap() / jobs[1]["job_runtime"].as_f64().unwrap() * 1e3;

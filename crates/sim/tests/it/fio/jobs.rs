@@ -188,6 +188,7 @@ fn thinking_and_rates_slow_a_job_down() {
     job.think = Some(Think {
         pause: Duration::from_ms(50),
         every: 10,
+        counts_issued: false,
     });
     let outcome = run(&mut cmr(), &[job.clone()]);
     let s = outcome.jobs[0].runtime.as_seconds();

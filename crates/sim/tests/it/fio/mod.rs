@@ -1,5 +1,6 @@
 //! Jobs of fio on drive models.
 
+mod counts;
 mod files;
 mod jobs;
 mod zoned;
