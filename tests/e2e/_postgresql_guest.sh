@@ -36,7 +36,12 @@ serve() {
   "$imbrex" serve pore --data "$data" --socket "$socket" >/tmp/report.json 2>/tmp/serve.log &
   server=$!
   for _ in $(seq $((patience_s * 10))); do
-    [ -S "$socket" ] && nbd-client -unix "$socket" /dev/nbd0 -N pore -timeout "$patience_s" >/dev/null 2>&1 && return
+    if [ -S "$socket" ]; then
+      connected=0
+      timeout "$patience_s" nbd-client -unix "$socket" /dev/nbd0 -N pore -timeout "$patience_s" >/dev/null 2>&1 || connected=$?
+      [ "$connected" -ne 0 ] || return 0
+      [ "$connected" -ne 124 ] || { echo "a client that connected was not answered"; cat /tmp/serve.log; exit 1; }
+    fi
     kill -0 "$server" || { cat /tmp/serve.log; exit 1; }
     sleep 0.1
   done

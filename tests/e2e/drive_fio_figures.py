@@ -14,6 +14,7 @@ from _serving import IMBREX, SCRATCH, need
 need("fio")
 GLOBAL = "size=1m\nbs=4k\nrandseed=7\npercentile_list=99:50:99.9"
 # Name: options, and what is by chance. `ways`: which requests read and which write. `lengths`: how long they are.
+# `pace`: how much fio oversleeps, after which it catches up.
 JOBS = {
     f"{way}-{bs}-{depth}": (f"rw={way}\nbs={bs}\niodepth={depth}", "")
     for way, bs, depth in (
@@ -50,7 +51,7 @@ JOBS |= {
     "pauses": ("rw=read\niodepth=8\nthinktime=1000\nthinktime_blocks=5", ""),
     "pauses-by-issue": ("rw=read\niodepth=8\nthinktime=1000\nthinktime_blocks=5\nthinktime_blocks_type=issue", ""),
     "logged": ("rw=randread\nnumber_ios=200\niodepth=4\nwrite_lat_log=logged", ""),
-    "slow": ("rw=randread\nrate_iops=40\nio_size=256k\niodepth=8", ""),
+    "slow": ("stonewall\nrw=randread\nrate_iops=40\nio_size=256k\niodepth=8", "pace"),
 }
 # fio's trims of a file are not those of a device.
 TRIMS = {
@@ -95,7 +96,7 @@ def leaves(value, path=()):
 def depends_on_time(path):
     """Also on the host, and on submission, which takes no time in a model."""
     last = path[-1]
-    return (last in ("elapsed", "job_runtime", "usr_cpu", "sys_cpu", "ctx", "majf", "minf", "runtime")
+    return (last in ("eta", "elapsed", "job_runtime", "usr_cpu", "sys_cpu", "ctx", "majf", "minf", "runtime")
             or last.startswith(("bw", "iops")) or path[0].startswith("latency_") and len(path) > 1
             or "slat_ns" in path or len(path) > 2 and last != "N")
 
@@ -108,9 +109,11 @@ def compare(name, theirs, ours, chance, *, without=()):
         our = ours[path]
         where = f"{name}: {'.'.join(path)}: fio {value}, the model {our}"
         assert type(value) is type(our), where
-        by_chance = chance and (path[0] in WAYS and ("io" in path[-1] or path[-1] == "N") or path[0] == "sync")
-        by_chance = by_chance or chance == "lengths" and path[0].startswith("iodepth_")
-        by_chance = by_chance or chance and name == "mixed-flushes" and path[0] == "iodepth_level"
+        counts = path[0] in WAYS and ("io" in path[-1] or path[-1] == "N") or path[0] == "sync"
+        by_chance = chance in ("ways", "lengths") and counts
+        by_chance = by_chance or chance in ("lengths", "pace") and path[0].startswith("iodepth_")
+        # As many as the flushes.
+        by_chance = by_chance or name == "mixed-flushes" and path[0] == "iodepth_level"
         if depends_on_time(path) or by_chance or path[0] in without:
             continue
         if name == "data-flushes" and path in (("sync", "total_ios"), ("read", "short_ios")):
@@ -177,9 +180,9 @@ def percentiles(of, where):
 def check_log(folder, document):
     """The latencies of a job are those of its log."""
     job = next(job for job in document["jobs"] if job["jobname"] == "logged")
-    lines = next((SCRATCH / folder).glob("logged_lat.*log")).read_text().splitlines()
+    lines = next((SCRATCH / folder).glob("logged_clat.*log")).read_text().splitlines()
     latencies = [int(line.split(", ")[1]) for line in lines]
-    of, where = job["read"]["lat_ns"], f"{folder}: the log, and {job}"
+    of, where = job["read"]["clat_ns"], f"{folder}: the log, and {job}"
     assert (of["N"], of["min"], of["max"]) == (len(latencies), min(latencies), max(latencies)), where
     assert near(of["mean"], sum(latencies) / len(latencies), 1), where
     counts = {unit: dict.fromkeys((*map(str, STEPS), *more), 0)
