@@ -37,12 +37,12 @@ pub(super) enum Step {
     Over,
 }
 
-/// A job waits for what is in flight, and then does this.
+/// Why a job waits until nothing of it is in flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
-    /// Pauses.
+    /// A pause (`thinktime`) follows.
     Think,
-    /// Waits until the rate allows the next request.
+    /// It is ahead of its rate.
     Rate,
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Loop<'a> {
     measuring: bool,
     /// The last thing issued was a flush.
     flushed: bool,
-    /// What it waits to begin, until nothing is in flight.
+    /// Set while the job waits until nothing is in flight.
     resting: Option<Rest>,
-    /// Requests counted when the last pause began.
+    /// Number of requests, as `thinktime_blocks_type` counts them, when the last pause was due.
     thought_at: u64,
-    /// A request was issued since it was last asked whether a pause is due.
+    /// True from each request until it is checked whether a pause is due after it.
     may_think: bool,
     /// Not before this.
     not_before: Instant,
@@ -230,7 +230,7 @@ impl<'a> Loop<'a> {
             self.may_think = false;
             self.queue.make_room(&mut self.meter);
             let counted = match think.counts_issued {
-                true => self.issued_ios(),
+                true => self.queue.issued,
                 false => self.queue.taken,
             };
             if counted >= self.thought_at.saturating_add(think.every) {
@@ -252,9 +252,9 @@ impl<'a> Loop<'a> {
         false
     }
 
-    /// As in fio, every request but a flush is followed by one while the number of writes is a
-    /// multiple of `fsync`, so that a mixed job also flushes after the reads that come before the
-    /// next write.
+    /// True when the next thing to issue is a flush. As fio, the job flushes after every request
+    /// that leaves the number of writes at a multiple of `fsync`. A read leaves it there too, so a
+    /// mixed job also flushes after each read that comes before the next write.
     fn flush_is_due(&self) -> bool {
         let (writes, _) = self.issued[Direction::Write as usize];
         let every = self.job.fsync;

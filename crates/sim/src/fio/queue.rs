@@ -10,7 +10,9 @@ use super::outcome::Meter;
 pub(super) struct Queue {
     depth: u32,
     depth_max: u32,
-    /// Answers taken since the job began.
+    /// Requests issued since the job began, ramp included.
+    pub issued: u64,
+    /// Answers taken since the job began, ramp included.
     pub taken: u64,
 }
 
@@ -20,6 +22,7 @@ impl Queue {
         Queue {
             depth: 0,
             depth_max: iodepth,
+            issued: 0,
             taken: 0,
         }
     }
@@ -36,6 +39,7 @@ impl Queue {
     pub fn issue(&mut self, meter: &mut Meter) {
         self.make_room(meter);
         self.depth += 1;
+        self.issued += 1;
         meter.issued(self.depth);
     }
 
