@@ -13,7 +13,7 @@ pub use experiments::{ReproduceArgs, RunArgs};
 pub use read::ReadArgs;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Simulate, serve and emulate shingled (SMR) disks.
@@ -241,6 +241,7 @@ pub enum DirectArg {
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("where").args(["socket", "listen", "run"]).required(true).multiple(true))]
 pub struct ServeArgs {
     /// A ready-made stack, a drive that hides its shingles itself (st5000as0011), or a TOML file; the
     /// one given to `create`
@@ -253,7 +254,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     pub socket: Option<PathBuf>,
     /// Listen on a loopback TCP address
-    #[arg(long, value_name = "ADDR", required_unless_present = "socket")]
+    #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
     /// Write every request with its time into this file, which `compare` can replay
     #[arg(long, value_name = "OUT")]
@@ -283,9 +284,15 @@ pub struct ServeArgs {
     /// clients may not write. Works on a file system that is full or read-only, and for several at once
     #[arg(long, conflicts_with = "emulate")]
     pub read_only: bool,
-    /// Run a command with the device (`$uri`, `$unixsocket`), then stop with its exit status
+    /// Run a shell command with the device (`$uri`, `$unixsocket`), then stop with its exit status.
+    /// Without --socket and --listen the device is on a private socket. Standard output is the
+    /// command's; the report is the last line on standard error, or in the file of --report
     #[arg(long, value_name = "CMD")]
     pub run: Option<String>,
+    /// Write the report into this file instead of standard output. An earlier report is replaced,
+    /// any other file refused
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Arguments of `inspect`.

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("imbrex: {failure}");
+            commands::complain(&failure.to_string());
             ExitCode::FAILURE
         }
     }

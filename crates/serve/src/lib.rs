@@ -13,3 +13,4 @@ pub mod image;
 pub mod listener;
 pub mod nbd;
 pub mod server;
+pub mod signals;

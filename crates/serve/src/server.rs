@@ -4,6 +4,7 @@ use crate::clock::{Poller, Waker, WallClock, WallTime};
 use crate::connections::{Connections, LISTENER, Observer, SIGNALS, WAKER};
 use crate::listener::{Listen, ListenError, Listener};
 use crate::nbd::handshake::Export;
+use crate::signals::is_ignored;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
@@ -12,7 +13,8 @@ use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use rustix::fd::AsFd;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitStatus};
@@ -147,22 +149,30 @@ impl Server {
         self.observer = Some(observer);
     }
 
-    /// From now on SIGINT and SIGTERM stop the server, and a second one ends the process at once.
+    /// From now on SIGINT, SIGTERM and SIGHUP stop the server, and a further SIGINT or SIGTERM ends
+    /// the process at once. A further SIGHUP does not: a terminal that closes sends two, one from
+    /// the kernel and one from the shell. SIGHUP stays ignored in a process that was started so, as
+    /// by `nohup`.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn stop_on_signals(&mut self) -> Result<(), ServeError> {
         let refused = |source| ServeError::System {
-            action: "catch SIGINT and SIGTERM",
+            action: "catch SIGINT, SIGTERM and SIGHUP",
             source,
         };
         let (reader, writer) = UnixStream::pair().map_err(refused)?;
-        for signal in [SIGINT, SIGTERM] {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if signal == SIGHUP && is_ignored(SIGHUP) {
+                continue;
+            }
             // In this order: the first signal finds the flag unset, sets it and wakes the loop.
             let stop = Arc::clone(&self.stop);
-            let status = FORCED_EXIT_STATUS;
-            signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&stop))
-                .map_err(refused)?;
+            if signal != SIGHUP {
+                let status = FORCED_EXIT_STATUS;
+                signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&stop))
+                    .map_err(refused)?;
+            }
             signal_hook::flag::register(signal, stop).map_err(refused)?;
             let writer = writer.try_clone().map_err(refused)?;
             signal_hook::low_level::pipe::register(signal, writer).map_err(refused)?;
@@ -172,6 +182,16 @@ impl Server {
             .map_err(|errno| refused(errno.into()))?;
         self.signals = Some(reader);
         Ok(())
+    }
+
+    /// Has input of `source` end the waits of the loop.
+    pub(crate) fn watch(
+        &self,
+        source: impl AsFd,
+        token: u64,
+        action: &'static str,
+    ) -> Result<(), ServeError> {
+        self.poller.add(source, token).map_err(system(action))
     }
 
     /// Starts a shell command that finds the server in `$uri` and, on a Unix socket,

@@ -15,7 +15,7 @@ use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, Describe, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,13 @@ pub struct Member {
     pub is_direct: bool,
     /// What the file is, whatever it is called.
     identity: (u64, u64),
+}
+
+impl Member {
+    /// True of the file that holds it, whatever that is called.
+    pub fn is(&self, file: &Metadata) -> bool {
+        self.identity == identity_of(file)
+    }
 }
 
 /// A stack over files.
@@ -232,12 +239,15 @@ fn member_path(members: &[Member], disk: &str) -> String {
 
 /// What a file is, whatever it is called: its device and number, or, of a block device, its own.
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::metadata(path).ok()?;
-    Some(if metadata.file_type().is_block_device() {
-        (u64::MAX, metadata.rdev())
+    Some(identity_of(&fs::metadata(path).ok()?))
+}
+
+fn identity_of(file: &Metadata) -> (u64, u64) {
+    if file.file_type().is_block_device() {
+        (u64::MAX, file.rdev())
     } else {
-        (metadata.dev(), metadata.ino())
-    })
+        (file.dev(), file.ino())
+    }
 }
 
 #[cfg(test)]

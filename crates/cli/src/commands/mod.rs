@@ -32,9 +32,15 @@ pub fn emit(text: &str) {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             std::process::exit(0);
         }
-        eprintln!("imbrex: standard output: {error}");
+        complain(&format!("standard output: {error}"));
         std::process::exit(1);
     }
+}
+
+/// Says on standard error what went wrong. Where that is gone too, as with a terminal that was closed,
+/// only the exit status is left.
+pub fn complain(message: &str) {
+    let _ = std::io::stderr().write_all(format!("imbrex: {message}\n").as_bytes());
 }
 
 /// Tells a person at a terminal that a run has finished.

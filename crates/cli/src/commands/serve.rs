@@ -1,7 +1,9 @@
 //! `imbrex serve`.
 
 mod live_report;
+mod private_socket;
 mod recording;
+mod report_file;
 mod same_stack;
 
 use super::create::IMAGE_SEED;
@@ -18,13 +20,17 @@ use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
 use imbrex_serve::image::Image;
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
-use imbrex_serve::server::{ServeError, Server};
+use imbrex_serve::server::{RunningCommand, ServeError, Server};
+use imbrex_serve::signals::FiguresSignal;
 use imbrex_sim::experiment::{BuildOptions, Built, Describe, FillObserver, Plan, StackConfig};
 use imbrex_sim::quantity::parse_size;
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
+use private_socket::PrivateSocket;
 use recording::{Recording, create_file};
+use report_file::ReportFile;
 use same_stack::stack_of_image;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
@@ -47,7 +53,8 @@ struct Files {
 
 /// Serves a stack until it is told to stop, then prints the report.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    let listen = listen(args)?;
+    // First of all: until then the signal ends the process.
+    let asked = FiguresSignal::catch()?;
     let image = match &args.data {
         Some(data) if !args.emulate => {
             let image = match args.read_only {
@@ -59,7 +66,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         }
         _ => None,
     };
+    let (listen, private) = listen(args)?;
     let mut server = Server::bind(&listen)?;
+    let report_file = args.report.as_deref().map(ReportFile::open).transpose()?;
     let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
         Some((image, config, data)) => open_image(args, image, config, data, &server)?,
@@ -71,6 +80,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         describe,
         files,
     } = served;
+    refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
     let recording = recording_file
         .map(|file| Recording::begin(file, &config.name, device_bytes))
@@ -79,6 +89,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut fill = FillObserver::new(&describe, live.recorder());
     server.observe(live.observer(recording.as_ref()));
     server.stop_on_signals()?;
+    asked.wake(&server)?;
     let export = Export {
         name: config.name.clone(),
         description: config.description.clone(),
@@ -97,30 +108,72 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .map(|command| server.run_command(command))
         .transpose()?;
     let outcome = server.run(&mut engine, export, &mut |now, stack| {
-        fill.observe(now, stack)
+        fill.observe(now, stack);
+        if asked.take() {
+            tell(&live.figures(&describe, stack, &uri, IMAGE_SEED));
+        }
     });
-    drop(fill);
+    drop((fill, private));
     if let Some(Files { image, members }) = files {
-        outcome.map_err(|error| match error {
-            ServeError::Close { node, .. } => {
-                layer_error(&config, &describe, &members, node, &error)
-            }
-            error => error.into(),
-        })?;
+        outcome.map_err(|error| unserved(error, &config, &describe, &members))?;
         image.close();
     }
-    emit(
-        &live
-            .report(&describe, &engine.stack, &uri, IMAGE_SEED)
-            .to_json(),
-    );
-    if let Some(recording) = recording {
-        recording.finish()?;
+    let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED);
+    finish(report.to_json(), report_file, recording, command)
+}
+
+/// Why a device could not be taken down in order, with the layer that is to blame if one is.
+fn unserved(
+    error: ServeError,
+    config: &StackConfig,
+    describe: &Describe,
+    members: &[Member],
+) -> Failure {
+    match error {
+        ServeError::Close { node, .. } => layer_error(config, describe, members, node, &error),
+        error => error.into(),
     }
-    match command {
-        None => Ok(ExitCode::SUCCESS),
-        Some(command) => Ok(exit_code(command.wait()?)),
+}
+
+/// Puts the report where it belongs and ends the recording. Standard output belongs to the command
+/// of `--run` where there is one; the report is then the last line on standard error.
+fn finish(
+    report: String,
+    report_file: Option<ReportFile>,
+    recording: Option<Recording>,
+    command: Option<RunningCommand>,
+) -> Result<ExitCode, Failure> {
+    let recorded = recording.map_or(Ok(()), Recording::finish);
+    let mut last_line = None;
+    match report_file {
+        Some(file) => file.write(&report)?,
+        None if command.is_some() => last_line = Some(report),
+        None => emit(&report),
     }
+    recorded?;
+    let status = command.map(RunningCommand::wait).transpose()?;
+    if let Some(line) = last_line {
+        tell(&line);
+    }
+    Ok(status.map_or(ExitCode::SUCCESS, exit_code))
+}
+
+/// Writes lines to standard error in one piece. Whoever does not want them has closed it.
+fn tell(lines: &str) {
+    let _ = std::io::stderr().write_all(lines.as_bytes());
+}
+
+/// The report must not be written over what the device keeps.
+fn refuse_member_as_report(
+    report: Option<&ReportFile>,
+    files: Option<&Files>,
+) -> Result<(), Failure> {
+    let (Some(report), Some(files)) = (report, files) else {
+        return Ok(());
+    };
+    let file = report.metadata()?;
+    let member = files.members.iter().find(|member| member.is(&file));
+    member.map_or(Ok(()), |member| Err(report.is_member(&member.node)))
 }
 
 /// What a client can count on, and how the files are used.
@@ -147,13 +200,20 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-fn listen(args: &ServeArgs) -> Result<Listen, Failure> {
+/// Where clients connect, and the folder of a socket that is nobody else's business.
+fn listen(args: &ServeArgs) -> Result<(Listen, Option<PrivateSocket>), Failure> {
     match (&args.socket, &args.listen) {
-        (Some(path), _) => Ok(Listen::Unix(path.clone())),
-        (None, Some(address)) => Ok(Listen::Tcp(address.parse().map_err(|_| {
-            format!("--listen {address}: accepted: a loopback address and a port, such as 127.0.0.1:10809")
-        })?)),
-        (None, None) => unreachable!("the command line asks for one of the two"),
+        (Some(path), _) => Ok((Listen::Unix(path.clone()), None)),
+        (None, Some(address)) => {
+            let address = address.parse().map_err(|_| {
+                format!("--listen {address}: accepted: a loopback address and a port, such as 127.0.0.1:10809")
+            })?;
+            Ok((Listen::Tcp(address), None))
+        }
+        (None, None) => {
+            let private = PrivateSocket::new()?;
+            Ok((Listen::Unix(private.path()), Some(private)))
+        }
     }
 }
 

@@ -23,7 +23,10 @@ fn the_exit_status_of_a_command_passes_through() {
             .output()
             .expect("the program");
         assert_eq!(output.status.code(), expected, "{command}");
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        assert!(output.stdout.is_empty(), "it belongs to the command");
+        let said = String::from_utf8(output.stderr).expect("text");
+        let last = said.lines().last().expect("a report");
+        let report: serde_json::Value = serde_json::from_str(last).expect("a report");
         assert_eq!(report["workload"]["kind"], "live");
     }
     place.serve("lru").stop();
@@ -154,8 +157,10 @@ fn a_command_that_a_signal_outruns_is_still_waited_for() {
         .args(["--run", "sleep 1; exit 5"]);
     let server = Served::start(&mut command, Path::new(&socket));
     server.signal("TERM");
-    let (status, run) = server.wait();
+    let (said, (status, _)) = server.wait_and_said();
     assert_eq!(status, Some(5));
-    assert_eq!(run["system"], "lru");
+    let report: serde_json::Value =
+        serde_json::from_str(said.lines().last().expect("lines")).expect("a report");
+    assert_eq!(report["runs"][0]["system"], "lru");
     place.serve("lru").stop();
 }

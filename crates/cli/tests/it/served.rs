@@ -141,12 +141,18 @@ impl Served {
         (status.code(), report["runs"][0].clone())
     }
 
+    /// The same, and what the server has said on standard error until its end.
+    pub fn wait_and_said(self) -> (String, (Option<i32>, serde_json::Value)) {
+        let messages = self.messages.clone();
+        let ended = self.wait();
+        let said = std::fs::read_to_string(messages).unwrap_or_default();
+        (said, ended)
+    }
+
     /// Stops the server as `kill` does; the one run of its report.
     pub fn stop(self) -> serde_json::Value {
         self.signal("TERM");
-        let said = self.messages.clone();
-        let (status, run) = self.wait();
-        let said = std::fs::read_to_string(said).unwrap_or_default();
+        let (said, (status, run)) = self.wait_and_said();
         assert_eq!(status, Some(0), "{said}");
         run
     }

@@ -3,6 +3,7 @@
 use super::bounce::{Bounce, Spare};
 use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
 use crate::clock::Waker;
+use crate::signals::say;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -376,11 +377,10 @@ impl FileDisk {
     /// From now on nothing can be made durable, which the person who runs the server must know.
     fn fail(&mut self, errno: Errno) {
         if !self.failed {
-            eprintln!(
-                "imbrex: {}: fdatasync failed: {}; from now on writes and flushes of it fail, reads go on",
-                self.path.display(),
-                io::Error::from(errno)
-            );
+            let (path, error) = (self.path.display(), io::Error::from(errno));
+            say(&format!(
+                "{path}: fdatasync failed: {error}; from now on writes and flushes of it fail, reads go on"
+            ));
         }
         self.failed = true;
     }

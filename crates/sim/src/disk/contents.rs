@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Bytes of a block that an overlapping track was written over.
@@ -36,7 +36,7 @@ pub enum Contents {
 
 impl Contents {
     /// An empty disk of `blocks` blocks whose contents fit buffers of `kind`. With a `file`, bytes
-    /// are kept there; what it already holds is the contents.
+    /// are kept there; what it already holds is the contents. A new file is its owner's alone.
     ///
     /// # Errors
     /// When the file cannot be opened or made as long as the disk.
@@ -52,6 +52,7 @@ impl Contents {
                     .write(true)
                     .create(true)
                     .truncate(false)
+                    .mode(0o600)
                     .open(path)?;
                 file.set_len(blocks * BLOCK_BYTES)?;
                 Contents::File(file)

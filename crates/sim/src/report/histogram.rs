@@ -15,6 +15,7 @@ const NS_PER_MS: f64 = 1e6;
 
 /// Latencies of completed requests: exact count, mean and maximum, percentiles to 3 significant
 /// digits. Recording allocates nothing.
+#[derive(Clone)]
 pub struct LatencyHistogram {
     histogram: Histogram<u64>,
     sum_ns: u128,

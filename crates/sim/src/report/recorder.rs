@@ -76,16 +76,23 @@ impl Recorder {
         self.has_fill = true;
     }
 
-    /// Ends the run at `end_ns` and fills in its response times, finish time and figures, all but
-    /// the map of writes to bands.
-    pub fn finish(mut self, end_ns: u64, run: &mut Run) {
+    /// Fills in the response times and the finish time of a run whose last answer so far came at
+    /// `end_ns`, without ending it. Answers the latencies of all its requests.
+    pub fn describe_so_far(&self, end_ns: u64, run: &mut Run) -> LatencyHistogram {
         run.read_response_ms = self.reads.response_times();
         run.write_response_ms = self.writes.response_times();
-        let mut all = self.reads;
+        let mut all = self.reads.clone();
         all.add(&self.writes);
         all.add(&self.others);
         run.response_ms = all.response_times();
         run.finish_s = end_ns as f64 / 1e9;
+        all
+    }
+
+    /// Ends the run at `end_ns` and fills in its response times, finish time and figures, all but
+    /// the map of writes to bands.
+    pub fn finish(mut self, end_ns: u64, run: &mut Run) {
+        let all = self.describe_so_far(end_ns, run);
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),

@@ -7,10 +7,15 @@ use imbrex_core::units::{BLOCK_BYTES, Instant};
 use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
 use imbrex_sim::experiment::{Describe, commit, peak_rss_bytes};
 use imbrex_sim::replay::ReplayCounts;
-use imbrex_sim::report::{Recorder, ReplayMode, Report, SimulationCost, Workload, WorkloadKind};
+use imbrex_sim::report::{
+    Recorder, ReplayMode, Report, Run, SimulationCost, Workload, WorkloadKind,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// The schema identifier of the figures of a running server.
+const FIGURES_SCHEMA: &str = "imbrex.figures/1";
 
 /// Collects what clients asked for and how long it took.
 pub struct LiveReport {
@@ -67,24 +72,53 @@ impl LiveReport {
         })
     }
 
+    /// What has been counted so far, as one line of JSON with its newline: the report without
+    /// `figures` and `configuration`, so that it fits what pipes and logs take at once.
+    pub fn figures(&self, describe: &Describe, stack: &Stack, uri: &str, seed: u64) -> String {
+        let mut run = self.run(describe, stack);
+        let last_answer = self.last_answer.get();
+        self.recorder
+            .borrow()
+            .describe_so_far(last_answer.0, &mut run);
+        let report = self.document(run, uri, seed);
+        let mut value = serde_json::to_value(&report).expect("a report has only string keys");
+        value["schema"] = FIGURES_SCHEMA.into();
+        for run in value["runs"].as_array_mut().into_iter().flatten() {
+            for key in ["figures", "configuration"] {
+                run.as_object_mut().and_then(|run| run.remove(key));
+            }
+        }
+        format!("{value}\n")
+    }
+
     /// The report, once the server has stopped.
     pub fn report(self, describe: &Describe, stack: &Stack, uri: &str, seed: u64) -> Report {
-        let counts = self.counts.get();
-        let mut run = describe.run(stack, counts, ReplayMode::Live);
+        let mut run = self.run(describe, stack);
         let finished_at = self.last_answer.get();
         let recorder = self.recorder.replace(Recorder::new());
         recorder.finish(finished_at.0, &mut run);
         describe.add_heat_map(finished_at, &mut run);
+        self.document(run, uri, seed)
+    }
+
+    /// What was counted, without latencies and figures.
+    fn run(&self, describe: &Describe, stack: &Stack) -> Run {
+        let mut run = describe.run(stack, self.counts.get(), ReplayMode::Live);
         let wall_s = self.started.elapsed().as_secs_f64();
         run.simulation = SimulationCost {
             wall_s,
             requests_per_s: run.requests as f64 / wall_s.max(1e-9),
             peak_rss_bytes: peak_rss_bytes(),
         };
+        run
+    }
+
+    /// A report of the one run.
+    fn document(&self, run: Run, uri: &str, seed: u64) -> Report {
         let workload = Workload {
             path: uri.to_string(),
             kind: WorkloadKind::Live,
-            requests: counts.requests,
+            requests: run.requests,
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),

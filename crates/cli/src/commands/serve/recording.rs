@@ -9,6 +9,7 @@ use imbrex_sim::trace::{
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -38,8 +39,10 @@ pub fn create_file(path: &Path) -> Result<NewFile, Failure> {
         ),
         _ => format!("--record {}: {error}", path.display()),
     };
-    // A pipe or a device holds nothing that could be lost.
-    let is_special = path.metadata().is_ok_and(|found| !found.is_file());
+    // A pipe or a terminal holds nothing that could be lost.
+    let is_special = path
+        .metadata()
+        .is_ok_and(|found| !found.is_file() && !found.file_type().is_block_device());
     let mut options = File::options();
     let file = options
         .write(true)
