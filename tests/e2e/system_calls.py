@@ -119,12 +119,16 @@ def create_is_durable():
     last(rf"fsync\(\d+<{SCRATCH}>\)")
     last(rf"fsync\(\d+<{SCRATCH}/new>\)")
     named = last(r"rename\(.*image\.new")
+    synchronised = [index for index, line in enumerate(lines) if re.search(rf"fsync\(\d+<{data}>\)", line)]
     for node in ("smr", "ssd"):
-        member = rf"{data}/{node}\.img"
+        member = rf"{data}/{node}\.img\.new"
         made = last(rf"openat\(.*{member}.*O_CREAT")
         assert last(rf"fsync\(\d+<{member}>\)") > made
         formatted, kept = last(rf"pwrite64\(\d+<{member}>"), last(rf"fdatasync\(\d+<{member}>\)")
-        assert made < formatted < kept < named, f"{node}: {made}, {formatted}, {kept}, {named}"
+        moved = last(rf'rename\("{member}"')
+        assert made < formatted < kept < moved < named, f"{node}: {made}, {formatted}, {kept}, {moved}, {named}"
+        assert last(rf"fsync\(\d+<{member}>\)") < moved, "a disk is durable before it has its name"
+        assert any(moved < at < named for at in synchronised), "and its name before the image is one"
     assert last(r"fsync\(\d+<.*image\.new>\)") < named, "the description is durable before it has its name"
     assert last(rf"fsync\(\d+<{data}>\)") > named, "and its name after it"
 

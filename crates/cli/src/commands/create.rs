@@ -127,7 +127,8 @@ fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
         if start.iter().any(|byte| *byte != 0) {
             return Err(format!(
                 "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \
-                 zeroes",
+                 zeroes; to destroy what is there, such as the rest of an interrupted create: \
+                 dd if=/dev/zero of={path} bs=1M count=1 conv=notrunc,fsync",
                 disk.name,
                 human_bytes(BLANK_BYTES)
             )

@@ -17,7 +17,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::stack::Stack;
 use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
-use imbrex_serve::image::Image;
+use imbrex_serve::image::{Image, create_private_folder};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
@@ -298,7 +298,7 @@ fn make_contents_dir(folder: &Path) -> Result<(), Failure> {
         )
         .into());
     }
-    std::fs::create_dir_all(folder).map_err(named)?;
+    create_private_folder(folder).map_err(named)?;
     for entry in std::fs::read_dir(folder).map_err(named)? {
         let path = entry.map_err(named)?.path();
         if path

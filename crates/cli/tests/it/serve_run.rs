@@ -3,6 +3,7 @@
 use crate::client::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC, WRITE};
 use crate::served::{Place, Served, imbrex};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -163,4 +164,22 @@ fn a_command_that_a_signal_outruns_is_still_waited_for() {
         serde_json::from_str(said.lines().last().expect("lines")).expect("a report");
     assert_eq!(report["runs"][0]["system"], "lru");
     place.serve("lru").stop();
+}
+
+#[test]
+fn the_contents_of_an_emulated_drive_are_its_owners_alone() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    let output = imbrex()
+        .args(["serve", "cmr-only", "--emulate", "--size", "8MiB"])
+        .args(["--data", &data, "--socket", &socket, "--run", "true"])
+        .output()
+        .expect("the program");
+    assert!(output.status.success());
+    let mode = |path: &str| {
+        let found = std::fs::metadata(place.path(path)).expect(path);
+        found.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("data"), 0o700);
+    assert_eq!(mode("data/cmr.contents"), 0o600);
 }

@@ -1,14 +1,16 @@
 //! The files of an image and who may touch them.
 
-use super::ImageError;
+use super::{ImageDescription, ImageError, format};
 use rustix::fs::FlockOperation;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The file that makes a directory an image.
 const DESCRIPTION_FILE: &str = "image";
-/// It is written under this name first, and renamed.
+/// The description under the name that it is written with. It is there only when all disks are
+/// whole, and until each of them and then itself have been renamed.
 const NEW_DESCRIPTION_FILE: &str = "image.new";
 /// The file that made a directory an image in version 1.
 const FILE_OF_VERSION_1: &str = "state";
@@ -16,6 +18,13 @@ const FILE_OF_VERSION_1: &str = "state";
 const IN_USE_FILE: &str = "in-use";
 /// What the file of a disk is called after the name of its node.
 const NODE_SUFFIX: &str = ".img";
+/// The same while an image is created.
+const NEW_NODE_SUFFIX: &str = ".img.new";
+/// A longer description is none: this is many times what the largest stack file takes.
+const DESCRIPTION_BYTES_MAX: u64 = 8 << 20;
+/// Images and what belongs to them are their owner's alone, like the socket.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
 
 /// The directory of an image, locked against other processes for as long as it is open.
 #[derive(Debug)]
@@ -30,7 +39,7 @@ impl Directory {
     pub fn create(path: &Path) -> Result<Directory, ImageError> {
         let absolute = std::path::absolute(path).map_err(system("find", path))?;
         let missing = absolute.ancestors().take_while(|at| !at.exists()).count();
-        fs::create_dir_all(path).map_err(system("create", path))?;
+        create_private_folder(path).map_err(system("create", path))?;
         // The name of a directory is durable when the directory it is in is. The first one may have
         // been made by a creation that was cut short, so its parent is never left out.
         for parent in absolute.ancestors().skip(1).take(missing.max(1)) {
@@ -80,6 +89,51 @@ impl Directory {
         self.path.join(format!("{name}{NODE_SUFFIX}"))
     }
 
+    pub fn new_node_path(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}{NEW_NODE_SUFFIX}"))
+    }
+
+    /// Removes what a creation that was killed has left here and the creation of `description`
+    /// would meet.
+    ///
+    /// # Errors
+    /// When a file is in the way that is not of that kind; nothing is removed then.
+    pub fn remove_leftovers(&self, description: &ImageDescription) -> Result<(), ImageError> {
+        let new = self.path.join(NEW_DESCRIPTION_FILE);
+        let mut leftovers = Vec::new();
+        // Disks that were renamed already: the new description says whose they are.
+        if is_there(&new) {
+            let bytes = read_description(&new)?;
+            for node in format::decode(&bytes).map_or(vec![], |found| found.nodes) {
+                let (path, unnamed) = (self.node_path(&node.name), self.new_node_path(&node.name));
+                let length = fs::symlink_metadata(&path).map_or(0, |found| found.len());
+                if is_there(&unnamed) {
+                    leftovers.push(unnamed);
+                } else if length == node.blocks.bytes() {
+                    leftovers.push(path);
+                }
+            }
+            if !format::may_be_cut(&bytes) {
+                return Err(ImageError::InTheWay { path: new });
+            }
+        }
+        for node in &description.nodes {
+            let (path, unnamed) = (self.node_path(&node.name), self.new_node_path(&node.name));
+            if is_there(&path) && !leftovers.contains(&path) {
+                return Err(ImageError::InTheWay { path });
+            }
+            if is_there(&unnamed) && !leftovers.contains(&unnamed) {
+                leftovers.push(unnamed);
+            }
+        }
+        // Last, because it explains the others.
+        leftovers.extend(is_there(&new).then_some(new));
+        for path in leftovers {
+            fs::remove_file(&path).map_err(system("remove", &path))?;
+        }
+        Ok(())
+    }
+
     /// Makes the names of the files durable.
     pub fn synchronise(&self) -> Result<(), ImageError> {
         self.file
@@ -87,22 +141,34 @@ impl Directory {
             .map_err(system("synchronise", &self.path))
     }
 
-    /// Writes the description as a whole: a crash leaves it or nothing.
-    pub fn describe(&self, bytes: &[u8]) -> Result<(), ImageError> {
+    /// Writes the description under the name that does not count yet, durably with the names of
+    /// all files.
+    pub fn write_new_description(&self, bytes: &[u8]) -> Result<(), ImageError> {
         let new = self.path.join(NEW_DESCRIPTION_FILE);
-        let path = self.path.join(DESCRIPTION_FILE);
-        File::create(&new)
+        create_private_file(&new)
             .and_then(|mut file| {
                 file.write_all(bytes)?;
                 file.sync_all()
             })
-            .and_then(|()| fs::rename(&new, &path))
+            .and_then(|()| self.file.sync_all())
+            .map_err(system("write", &new))
+    }
+
+    /// Gives the description its name, which makes the directory an image: a crash leaves it or
+    /// nothing.
+    pub fn rename_description(&self) -> Result<(), ImageError> {
+        let new = self.path.join(NEW_DESCRIPTION_FILE);
+        let path = self.path.join(DESCRIPTION_FILE);
+        fs::rename(&new, &path)
             .and_then(|()| self.file.sync_all())
             .map_err(|source| {
-                let _ = fs::remove_file(&new);
                 let _ = fs::remove_file(&path);
                 system("write", &path)(source)
             })
+    }
+
+    pub fn remove_new_description(&self) {
+        let _ = fs::remove_file(self.path.join(NEW_DESCRIPTION_FILE));
     }
 
     pub fn is_marked_in_use(&self) -> bool {
@@ -112,7 +178,7 @@ impl Directory {
     /// Errors are nobody's business here: a full file system can still be read.
     pub fn mark_in_use(&self) {
         if !self.is_read_only {
-            let _ = File::create(self.path.join(IN_USE_FILE));
+            let _ = create_private_file(&self.path.join(IN_USE_FILE));
         }
     }
 
@@ -121,6 +187,42 @@ impl Directory {
             let _ = fs::remove_file(self.path.join(IN_USE_FILE));
         }
     }
+}
+
+/// Makes a folder that is its owner's alone, unless there is one; the folders it lies in are made as
+/// usual.
+///
+/// # Errors
+/// As the system says.
+pub fn create_private_folder(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        result => result,
+    }
+}
+
+/// Makes a file that is its owner's alone, or opens one that is there.
+pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    options.mode(FILE_MODE).open(path)
+}
+
+/// The bytes of a description file; what no description can be is cut off.
+pub(super) fn read_description(path: &Path) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(DESCRIPTION_BYTES_MAX).read_to_end(&mut bytes))
+        .map_err(system("read", path))?;
+    Ok(bytes)
+}
+
+/// True of anything at the path, a link that leads nowhere included.
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
 }
 
 /// The file that makes a directory an image, if there is one.

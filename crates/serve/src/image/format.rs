@@ -44,6 +44,12 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     bytes
 }
 
+/// True of the bytes of a description file of whatever version, and of their beginning, which is what
+/// a crash leaves of one.
+pub(super) fn may_be_cut(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || MAGIC.starts_with(bytes)
+}
+
 /// The description in a file.
 pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     let damaged = FormatError::Damaged;

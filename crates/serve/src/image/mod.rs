@@ -1,13 +1,14 @@
 //! The directory a stack is served from: one sparse file per disk, and what it was made for.
 //!
 //! What the layers know is on their members, so the directory itself has no state: it is described
-//! once, when it is made. A [`NewImage`] is one that is being made; it becomes an image with
-//! [`NewImage::finish`], after its members were formatted, and leaves nothing behind otherwise.
+//! once, when it is made. A [`NewImage`] is one that is being made, under names of its own; it becomes
+//! an image with [`NewImage::finish`], after its members were formatted, and leaves nothing behind
+//! otherwise. What one leaves behind that was killed, the next one removes.
 
 mod directory;
 mod format;
 
-use directory::{Directory, system};
+use directory::{Directory, create_private_file, read_description, system};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -15,6 +16,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use directory::create_private_folder;
 pub use format::FORMAT_VERSION;
 
 /// What an image was made for. It does not change.
@@ -85,6 +87,16 @@ pub enum ImageError {
         /// What was found.
         what: &'static str,
     },
+    /// A file of the image would take the place of another.
+    #[error(
+        "cannot create {path}: there is such a file, and no image that it belongs to; delete it if nobody \
+         needs it, or name another folder",
+        path = path.display()
+    )]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
     /// A name that cannot be a file name.
     #[error("the node name `{name}` cannot name a file: use letters, digits, `-` and `_`")]
     NodeName {
@@ -116,20 +128,23 @@ pub fn new_uuid() -> io::Result<Uuid> {
     Ok(Uuid(bytes))
 }
 
-/// An image that is being made: its files are there, empty. Unless it is finished they are removed
-/// again.
+/// An image that is being made: its files are there, empty, under names of their own. Unless it is
+/// finished they are removed again.
 #[derive(Debug)]
 pub struct NewImage {
     directory: Directory,
     description: ImageDescription,
     created: Vec<PathBuf>,
+    is_finished: bool,
 }
 
 impl NewImage {
-    /// Makes the directory if it is not there, and a sparse file per disk, all durably.
+    /// Makes the directory if it is not there, and a sparse file per disk, all durably. What a
+    /// creation that was killed has left in the directory is removed first.
     ///
     /// # Errors
-    /// When there is an image already or the system refuses; then no file is left behind.
+    /// When there is an image already, a file is in the way, or the system refuses; then no file is
+    /// left behind.
     pub fn begin(dir: &Path, description: ImageDescription) -> Result<NewImage, ImageError> {
         for node in &description.nodes {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -143,10 +158,12 @@ impl NewImage {
             let dir = dir.to_owned();
             return Err(ImageError::Exists { dir });
         }
+        directory.remove_leftovers(&description)?;
         let mut image = NewImage {
             directory,
             description,
             created: Vec::new(),
+            is_finished: false,
         };
         image.create_files()?;
         Ok(image)
@@ -154,8 +171,8 @@ impl NewImage {
 
     fn create_files(&mut self) -> Result<(), ImageError> {
         for node in &self.description.nodes {
-            let path = self.directory.node_path(&node.name);
-            let file = File::create_new(&path).map_err(system("create", &path))?;
+            let path = self.directory.new_node_path(&node.name);
+            let file = create_private_file(&path).map_err(system("create", &path))?;
             self.created.push(path.clone());
             file.set_len(node.blocks.bytes())
                 .and_then(|()| file.sync_all())
@@ -164,29 +181,55 @@ impl NewImage {
         self.directory.synchronise()
     }
 
-    /// The file of a disk; `None` when the image has no such node.
+    /// The file of a disk while the image is being made; `None` when the image has no such node.
     pub fn node_path(&self, name: &str) -> Option<PathBuf> {
-        node_path(&self.directory, &self.description, name)
+        let node = self
+            .description
+            .nodes
+            .iter()
+            .find(|node| node.name == name)?;
+        Some(self.directory.new_node_path(&node.name))
     }
 
-    /// Describes the directory, durably, which makes it an image.
+    /// Gives the files of the disks their names and describes the directory, durably, which makes
+    /// it an image.
     ///
     /// # Errors
     /// When the system refuses; then no file is left behind.
     pub fn finish(mut self) -> Result<(), ImageError> {
+        for path in &self.created {
+            File::open(path)
+                .and_then(|file| file.sync_all())
+                .map_err(system("synchronise", path))?;
+        }
         self.directory
-            .describe(&format::encode(&self.description))?;
-        self.created.clear();
+            .write_new_description(&format::encode(&self.description))?;
+        self.rename_files()?;
+        self.directory.rename_description()?;
+        self.is_finished = true;
         Ok(())
+    }
+
+    fn rename_files(&mut self) -> Result<(), ImageError> {
+        for (node, created) in self.description.nodes.iter().zip(&mut self.created) {
+            let path = self.directory.node_path(&node.name);
+            fs::rename(&*created, &path).map_err(system("create", &path))?;
+            *created = path;
+        }
+        self.directory.synchronise()
     }
 }
 
 impl Drop for NewImage {
     fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
         for path in self.created.drain(..) {
             // What went wrong first is the error to report.
             let _ = fs::remove_file(path);
         }
+        self.directory.remove_new_description();
     }
 }
 
@@ -218,7 +261,7 @@ impl Image {
     fn open_for(dir: &Path, is_read_only: bool) -> Result<Image, ImageError> {
         let dir_owned = || dir.to_owned();
         let (directory, path) = Directory::open(dir, is_read_only)?;
-        let bytes = fs::read(&path).map_err(system("read", &path))?;
+        let bytes = read_description(&path)?;
         let description = format::decode(&bytes).map_err(|error| match error {
             format::FormatError::OtherVersion(found) => ImageError::OtherVersion {
                 dir: dir_owned(),

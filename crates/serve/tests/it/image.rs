@@ -4,7 +4,7 @@ use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode, NewImage, new_uuid};
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 fn description() -> ImageDescription {
@@ -173,7 +173,8 @@ fn a_failed_creation_leaves_no_file_behind() {
     fs::write(dir.path().join("smr.img"), "precious").expect("a file");
     let error = create(dir.path()).expect_err("a file in the way");
     let expected = format!(
-        "cannot create {}: File exists (os error 17)",
+        "cannot create {}: there is such a file, and no image that it belongs to; delete it if nobody needs \
+         it, or name another folder",
         dir.path().join("smr.img").display()
     );
     assert_eq!(error.to_string(), expected);
@@ -200,6 +201,135 @@ fn an_image_that_is_not_finished_leaves_no_file_behind() {
     assert!(new.node_path("ssd").expect("a node").exists());
     drop(new);
     assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 0);
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.into_string().expect("plain names"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The names in a directory at the steps of a creation, in the order in which it comes to them.
+const STEPS: [&[&str]; 6] = [
+    &[],
+    &["ssd.img.new"],
+    &["ssd.img.new", "smr.img.new"],
+    &["ssd.img.new", "smr.img.new", "image.new"],
+    &["ssd.img", "smr.img.new", "image.new"],
+    &["ssd.img", "smr.img", "image.new"],
+];
+
+/// Puts into `dir` what a creation leaves that is killed at a step.
+fn kill_at(dir: &Path, names: &[&str], new_description: &[u8]) {
+    for name in names {
+        if name.starts_with("image") {
+            fs::write(dir.join(name), new_description).expect("a description");
+            continue;
+        }
+        let node = name.split('.').next().expect("a node");
+        let blocks = if node == "ssd" { 3 } else { 1 << 28 };
+        let file = fs::File::create(dir.join(name)).expect("a file");
+        file.set_len(blocks * 4096).expect("a length");
+        file.write_all_at(b"old", 4096).expect("a write");
+    }
+}
+
+#[test]
+fn a_creation_after_one_that_was_killed_succeeds_whenever_that_was() {
+    let description = image_by_hand(2);
+    let mut states: Vec<(&[&str], &[u8])> =
+        STEPS.iter().map(|step| (*step, &description[..])).collect();
+    // A kill, or a power cut, while the description was written.
+    states.extend([0, 5, 64, 100].map(|length| (STEPS[3], &description[..length])));
+    for (names, new_description) in states {
+        let dir = tempfile::tempdir().expect("a directory");
+        kill_at(dir.path(), names, new_description);
+        let shown = dir.path().display();
+        assert_eq!(refusal(dir.path()), format!("there is no image in {shown}"));
+        create(dir.path()).unwrap_or_else(|error| panic!("{names:?}: {error}"));
+        assert_eq!(
+            names_in(dir.path()),
+            ["image", "smr.img", "ssd.img"],
+            "{names:?}"
+        );
+        let mut start = [1; 8];
+        let member = fs::File::open(dir.path().join("ssd.img")).expect("a member");
+        member.read_exact_at(&mut start, 4096).expect("a block");
+        assert_eq!(start, [0; 8], "{names:?}: nothing of the old one is left");
+        Image::open(dir.path()).expect("an image");
+    }
+}
+
+#[test]
+fn a_creation_goes_through_its_steps_in_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let new = NewImage::begin(dir.path(), description()).expect("an image");
+    assert_eq!(names_in(dir.path()), ["smr.img.new", "ssd.img.new"]);
+    new.finish().expect("an image");
+    assert_eq!(names_in(dir.path()), ["image", "smr.img", "ssd.img"]);
+}
+
+/// Only what a creation has made may go.
+#[test]
+fn files_that_no_killed_creation_has_left_are_not_touched() {
+    let description = image_by_hand(2);
+    let states: [(&str, &[&str], &[u8]); 4] = [
+        ("ssd.img", &["ssd.img"], b""),
+        // The disk of the killed creation has its first name still: the other is somebody else's.
+        (
+            "ssd.img",
+            &["ssd.img", "ssd.img.new", "image.new"],
+            &description,
+        ),
+        // Its description was never whole, so none of its disks was renamed.
+        ("smr.img", &["smr.img", "image.new"], &description[..80]),
+        ("image.new", &["ssd.img.new", "image.new"], b"my pictures"),
+    ];
+    for (in_the_way, names, new_description) in states {
+        let dir = tempfile::tempdir().expect("a directory");
+        kill_at(dir.path(), names, new_description);
+        let before = names_in(dir.path());
+        let error = create(dir.path()).expect_err("a file in the way");
+        let path = dir.path().join(in_the_way);
+        assert!(
+            matches!(&error, ImageError::InTheWay { path: named } if *named == path),
+            "{names:?}: {error}"
+        );
+        assert_eq!(names_in(dir.path()), before);
+    }
+    // A renamed disk is as long as the description says.
+    let dir = tempfile::tempdir().expect("a directory");
+    kill_at(dir.path(), STEPS[5], &description);
+    fs::write(dir.path().join("ssd.img"), "mine").expect("a file");
+    let error = create(dir.path()).expect_err("a file in the way");
+    assert!(matches!(error, ImageError::InTheWay { .. }), "{error}");
+    assert_eq!(
+        fs::read(dir.path().join("ssd.img")).expect("a file"),
+        b"mine"
+    );
+}
+
+#[test]
+fn an_image_and_its_folder_are_their_owners_alone() {
+    let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
+    let parent = tempfile::tempdir().expect("a directory");
+    let dir = parent.path().join("new").join("image");
+    create(&dir).expect("an image");
+    Image::open(&dir).expect("an image").mark_in_use();
+    for name in ["image", "in-use", "smr.img", "ssd.img"] {
+        assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
+    }
+    assert_eq!(mode(&dir), 0o700);
+    // A folder that was there stays as its owner wants it.
+    let shared = parent.path().join("shared");
+    fs::create_dir(&shared).expect("a folder");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).expect("a mode");
+    create(&shared).expect("an image");
+    assert_eq!(mode(&shared), 0o755);
 }
 
 /// Every bit of the description is covered: none can flip unseen.

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""`imbrex create` killed at its system calls, one run a call: what is left is never an image unless it is a whole one,
+and the same command makes it afterwards and leaves nothing else in the folder."""
+
+import subprocess
+
+from _serving import IMBREX, SCRATCH, need
+
+need("strace")
+if subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], check=False).returncode != 0:
+    print("skipped: strace may not trace here")
+    raise SystemExit(77)
+
+# With the calls at which to kill: each rename and each new file, some of the others.
+CALLS = {"rename": range(1, 9), "ftruncate": range(1, 9), "mkdir": range(1, 9), "fsync": range(1, 30),
+         "fdatasync": range(1, 90, 4), "pwrite64": range(1, 400, 12)}
+WHOLE = ["image", "smr.img", "ssd.img"]
+KILLED = 137
+
+
+def create(data, *tracer):
+    command = [*tracer, IMBREX, "create", "lru", "--data", data, "--size", "16MiB"]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def status(done):
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+kills = 0
+for call, numbers in CALLS.items():
+    for number in numbers:
+        data = SCRATCH / f"{call}-{number}" / "data"
+        data.parent.mkdir()
+        trace = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                 f"inject={call}:signal=KILL:when={number}"]
+        first = create(data, *trace)
+        left = sorted(path.name for path in data.iterdir()) if data.exists() else []
+        if status(first) == 0:
+            assert left == WHOLE, left
+            break
+        assert status(first) == KILLED, (call, number, first)
+        kills += 1
+        again = create(data)
+        if "image" in left:
+            assert left == WHOLE, left
+            assert "there is already an image" in again.stderr, again
+        else:
+            assert again.returncode == 0, f"killed at {call} {number}, left {left}: {again.stderr}"
+        assert sorted(path.name for path in data.iterdir()) == WHOLE
+        subprocess.run([IMBREX, "check", data, "--data"], check=True, capture_output=True)
+    else:
+        print(f"{call}: not killed after the last of {numbers}")
+
+print(f"{kills} creations killed, each followed by a whole one")
+assert kills >= 20, kills
