@@ -1,6 +1,15 @@
 //! Reading TOML files with errors that name the file, the line and the nearest key.
 
 use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+/// Bytes of a TOML file at most, and of any other file that a person writes by hand: more than a
+/// hundred times the largest in the repository.
+pub const TOML_BYTES_MAX: u64 = 1 << 20;
+/// Names that an error lists of what a user has written; it counts the others.
+pub const NAMES_LISTED_MAX: usize = 10;
 
 /// A TOML file that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -12,6 +21,43 @@ pub struct TomlError {
     pub line: usize,
     /// What is wrong, and what is accepted.
     pub message: String,
+}
+
+/// Reads a file that a person has written, or a pipe. No more of it comes into memory than
+/// [`TOML_BYTES_MAX`] and a byte.
+///
+/// # Errors
+/// When it is longer, is not text, or the system refuses.
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    let mut text = String::new();
+    let is_long = found.is_file() && found.len() > TOML_BYTES_MAX;
+    if is_long || file.take(TOML_BYTES_MAX + 1).read_to_string(&mut text)? as u64 > TOML_BYTES_MAX {
+        let found = match found.is_file() {
+            true => format!("the file has {} bytes", found.len()),
+            false => format!("there are more than {TOML_BYTES_MAX} bytes"),
+        };
+        let message = format!("{found}; accepted: at most {TOML_BYTES_MAX} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+/// Names for an error, the first [`NAMES_LISTED_MAX`] of them: `a, b, c and 4 more`.
+pub fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<T> = names.by_ref().take(NAMES_LISTED_MAX).collect();
+    let mut text = first
+        .iter()
+        .map(AsRef::as_ref)
+        .collect::<Vec<&str>>()
+        .join(", ");
+    match names.count() {
+        0 => {}
+        more => text.push_str(&format!(" and {more} more")),
+    }
+    text
 }
 
 /// Reads `text`, which came from `file`.
@@ -172,6 +218,35 @@ mod tests {
         assert_eq!(error.line, 2);
         assert!(error.message.contains("expected u32"), "{error}");
         assert!(!error.message.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn a_list_of_names_has_an_end() {
+        let names = |count: usize| (0..count).map(|n| format!("n{n}"));
+        assert_eq!(listed(names(0)), "");
+        assert_eq!(listed(names(3)), "n0, n1, n2");
+        assert_eq!(listed(names(10)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9");
+        let many = listed(names(50_000));
+        assert_eq!(
+            many,
+            "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 49990 more"
+        );
+    }
+
+    #[test]
+    fn a_text_is_as_long_as_accepted_or_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.toml");
+        let file = File::create(&path).expect("a file");
+        file.set_len(TOML_BYTES_MAX).expect("a length");
+        assert_eq!(read_text(&path).expect("a text").len(), 1 << 20);
+        file.set_len(TOML_BYTES_MAX + 1).expect("a length");
+        let error = read_text(&path).expect_err("a refusal").to_string();
+        let expected = "the file has 1048577 bytes; accepted: at most 1048576 bytes";
+        assert_eq!(error, expected);
+        let error = read_text("/dev/zero").expect_err("a refusal").to_string();
+        let expected = "there are more than 1048576 bytes; accepted: at most 1048576 bytes";
+        assert_eq!(error, expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::args::CompareArgs;
 use imbrex_sim::experiment::config::CacheMode;
 use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
 use imbrex_sim::quantity::{Size, parse_size};
-use imbrex_sim::toml_error::nearest;
+use imbrex_sim::toml_error::{listed, nearest};
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
@@ -84,6 +84,6 @@ fn unknown_node(setting: &Setting, configs: &[StackConfig]) -> String {
         setting.node,
         setting.key,
         setting.node,
-        known.join(", ")
+        listed(&known)
     )
 }

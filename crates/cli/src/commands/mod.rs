@@ -21,7 +21,7 @@ use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{Setting, StackConfig, Workload};
 use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use imbrex_sim::report::{ReplayMode, Report, TableStyle};
-use imbrex_sim::toml_error::nearest;
+use imbrex_sim::toml_error::{listed, nearest};
 use std::io::{IsTerminal, Write};
 
 /// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program
@@ -37,10 +37,22 @@ pub fn emit(text: &str) {
     }
 }
 
+/// Bytes of an error at most. Names and values of a user's files stand in errors, and may be long.
+const ERROR_BYTES_MAX: usize = 8 << 10;
+
 /// Says on standard error what went wrong. Where that is gone too, as with a terminal that was closed,
 /// only the exit status is left.
 pub fn complain(message: &str) {
-    let _ = std::io::stderr().write_all(format!("imbrex: {message}\n").as_bytes());
+    let mut end = message.len().min(ERROR_BYTES_MAX);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (message, rest) = message.split_at(end);
+    let rest = match rest.len() {
+        0 => String::new(),
+        more => format!(" ... and {more} more bytes"),
+    };
+    let _ = std::io::stderr().write_all(format!("imbrex: {message}{rest}\n").as_bytes());
 }
 
 /// Tells a person at a terminal that a run has finished.
@@ -78,7 +90,7 @@ pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Fai
         return Err(format!(
             "--set {node}.{key}: the stack `{}` has no node `{node}`{hint} (nodes: {})",
             config.name,
-            nodes.join(", ")
+            listed(&nodes)
         )
         .into());
     }

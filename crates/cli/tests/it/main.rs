@@ -1,5 +1,6 @@
 //! Integration tests of the command and of the repository as a whole: one binary, one module a topic.
 
+mod bad_bounds;
 mod bad_input;
 mod bad_serve;
 mod bad_values;

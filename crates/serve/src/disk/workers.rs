@@ -2,10 +2,12 @@
 
 use super::bounce::Bounce;
 use crate::clock::Waker;
+use crate::signals::say;
 use imbrex_core::units::BLOCK_BYTES;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
+use std::process;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,6 +19,8 @@ const THREADS_BUFFERED: usize = 4;
 const THREADS_DIRECT: usize = 16;
 /// Bytes of zeroes written in one call.
 const ZEROES: usize = 1 << 20;
+/// Exit status of a program that panics.
+const PANIC_EXIT_STATUS: i32 = 101;
 
 /// What is to be done.
 pub(super) enum Task {
@@ -97,6 +101,7 @@ impl<K: Send + 'static> Workers<K> {
             let (file, waker) = (Arc::clone(&self.file), self.waker.clone());
             let (queue, results) = (Arc::clone(&queue), self.results.0.clone());
             self.threads.push(thread::spawn(move || {
+                let _end = EndOfProcess;
                 while let Some((key, task)) = next_task(&queue) {
                     let done = carry_out(&file, key, task);
                     if results.send(done).is_err() {
@@ -107,6 +112,21 @@ impl<K: Send + 'static> Workers<K> {
             }));
         }
         tasks
+    }
+}
+
+/// Ends the process when a thread that holds it panics. The task of the thread is lost, so what
+/// waits for it would wait for ever; after an end recovery does at the next start what is to be done.
+struct EndOfProcess;
+
+impl Drop for EndOfProcess {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            say(
+                "a thread of a disk has panicked: the server ends as in a crash, and its image is recovered when it is served next",
+            );
+            process::exit(PANIC_EXIT_STATUS);
+        }
     }
 }
 
@@ -215,4 +235,52 @@ pub(super) fn write_zeroes(file: &File, mut offset: u64, length: u64) -> Result<
         offset += count;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::WallClock;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// Set for the process in which a thread of a disk panics.
+    const IN_CHILD: &str = "IMBREX_TEST_WORKER_PANICS";
+    const TEST: &str = "disk::workers::tests::a_panic_of_a_thread_ends_the_process_at_once";
+    /// How long the child waits for a task that is lost; far longer than it takes to end at once.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn lose_a_task() {
+        let (_clock, waker) = WallClock::alone().expect("an epoll instance");
+        let file = Arc::new(File::open("/dev/null").expect("a file"));
+        let mut workers = Workers::new(file, false, waker);
+        // The end of this range is no number.
+        let task = Task::WriteZeroes {
+            offset: u64::MAX,
+            length: 1,
+        };
+        workers.start(1, task);
+        let since = Instant::now();
+        while workers.poll().is_none() && since.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_thread_ends_the_process_at_once() {
+        if std::env::var_os(IN_CHILD).is_some() {
+            return lose_a_task();
+        }
+        let since = Instant::now();
+        let output = Command::new(std::env::current_exe().expect("a path"))
+            .args(["--exact", TEST, "--nocapture"])
+            .env(IN_CHILD, "1")
+            .output()
+            .expect("this program");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(PANIC_EXIT_STATUS), "{said}");
+        assert!(since.elapsed() < PATIENCE, "not at once: {said}");
+        assert!(said.contains("a thread of a disk has panicked"), "{said}");
+        assert!(said.contains("attempt to add with overflow"), "{said}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::model::DriveModel;
 use super::simulated::seek_curve;
-use crate::toml_error::{TomlError, from_toml, nearest};
+use crate::toml_error::{TomlError, from_toml, nearest, read_text};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
@@ -106,7 +106,7 @@ impl Drive {
     pub fn open(name: &str) -> Result<Drive, DriveError> {
         let is_spelled_so = names().any(|known| known == name);
         if !is_spelled_so && Path::new(name).exists() {
-            let text = std::fs::read_to_string(name).map_err(|error| DriveError::Read {
+            let text = read_text(name).map_err(|error| DriveError::Read {
                 path: name.to_string(),
                 reason: error.to_string(),
             })?;

@@ -5,8 +5,11 @@ use super::durability;
 pub use super::translation_config::PersistentCacheConfig;
 use crate::disk::HostManagedConfig;
 use crate::quantity::{Size, SizeOrShare};
-use crate::toml_error::{self, TomlError, nearest};
+use crate::toml_error::{self, TomlError, listed, nearest, read_text};
 use serde::{Deserialize, Serialize};
+
+/// Nodes of a stack at most: several times what a layer over every disk of a shelf takes.
+pub const NODES_MAX: usize = 64;
 
 /// A stack: nodes from the disks up.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -303,7 +306,7 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     }
     let looks_like_path = name_or_path.ends_with(".toml") || name_or_path.contains('/');
     if looks_like_path || is_file {
-        return std::fs::read_to_string(name_or_path)
+        return read_text(name_or_path)
             .map(|text| (name_or_path.to_string(), text))
             .map_err(|error| ConfigError::Read {
                 path: name_or_path.to_string(),
@@ -476,6 +479,12 @@ impl StackConfig {
         if self.node.is_empty() {
             return wrong("a stack needs at least one [[node]]".to_string());
         }
+        if self.node.len() > NODES_MAX {
+            let count = self.node.len();
+            return wrong(format!(
+                "the stack has {count} nodes; accepted: at most {NODES_MAX}"
+            ));
+        }
         for (index, node) in self.node.iter().enumerate() {
             if self.node[..index]
                 .iter()
@@ -487,11 +496,11 @@ impl StackConfig {
             for below in node.below() {
                 // A node may only stand on nodes above it in the file, so there are no circles.
                 if !self.node[..index].iter().any(|other| other.name() == below) {
-                    let names: Vec<&str> = self.node[..index].iter().map(|n| n.name()).collect();
+                    let names = self.node[..index].iter().map(|n| n.name());
                     return wrong(format!(
                         "node `{}` stands on `{below}`, which is not defined before it (defined: {})",
                         node.name(),
-                        names.join(", ")
+                        listed(names)
                     ));
                 }
                 let users = self
@@ -514,7 +523,7 @@ impl StackConfig {
             return wrong(format!(
                 "the stack has {} tops ({})",
                 tops.len(),
-                tops.join(", ")
+                listed(&tops)
             ));
         }
         Ok(())

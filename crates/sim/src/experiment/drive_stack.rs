@@ -2,6 +2,7 @@
 
 use super::config::{ConfigError, Setting, StackConfig, ready_made};
 use crate::disk::{Drive, DriveModel, LIBRARY};
+use crate::toml_error::read_text;
 
 /// The drives of the library, each a stack of its own name.
 pub fn library_drives() -> impl Iterator<Item = (&'static str, Drive)> {
@@ -63,7 +64,8 @@ impl StackConfig {
         name_or_path: &str,
         settings: &[Setting],
     ) -> Result<StackConfig, ConfigError> {
-        let text = std::fs::read_to_string(name_or_path).unwrap_or_default();
+        // What cannot be read is no stack; opening it as a drive says why.
+        let text = read_text(name_or_path).unwrap_or_default();
         let table = text.parse::<toml::Table>().unwrap_or_default();
         let is_stack = table.contains_key("node") || ready_made().any(|name| name == name_or_path);
         match is_stack {

@@ -7,13 +7,16 @@ use crate::disk::Bands;
 use crate::quantity::{Size, SizeOrShare};
 use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use crate::report::ReplayMode;
-use crate::toml_error;
+use crate::toml_error::{self, read_text};
 use crate::trace::ReadOptions;
 use crate::trace::synthetic::PATH_PREFIX;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Combinations of values of a sweep at most: days of runs, not a mistake in a list of values.
+const SWEEP_POINTS_MAX: usize = 10_000;
 
 /// Workloads, systems and settings to be run together, and what a paper states of them.
 #[derive(Clone, Debug, Deserialize)]
@@ -146,7 +149,7 @@ impl Experiment {
     /// When it cannot be read, is not TOML or says something impossible.
     pub fn open(path: &Path) -> Result<Experiment, ConfigError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+        let text = read_text(path).map_err(|error| ConfigError::Read {
             path: file.clone(),
             error,
         })?;
@@ -192,6 +195,11 @@ impl Experiment {
         }
         if let Some((key, _)) = self.sweep.iter().find(|(_, values)| values.is_empty()) {
             return wrong(&format!("[sweep] {key} has no value"));
+        }
+        let values = self.sweep.values().map(Vec::len);
+        if values.fold(1, usize::saturating_mul) > SWEEP_POINTS_MAX {
+            let message = "[sweep] has too many combinations of values; accepted: at most";
+            return wrong(&format!("{message} {SWEEP_POINTS_MAX}"));
         }
         let mut names: Vec<String> = self.workload.iter().map(WorkloadConfig::name).collect();
         names.sort();

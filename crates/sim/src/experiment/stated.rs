@@ -6,7 +6,7 @@ use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
 use super::sweep::{Point, points, text_of};
 use crate::report::{Run, WorkloadKind};
-use crate::toml_error::nearest;
+use crate::toml_error::{listed, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl Stated {
                     .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                 return wrong(format!(
                     "no workload is named `{name}`{hint} (named are: {})",
-                    known.join(", ")
+                    listed(&known)
                 ));
             }
         }
@@ -147,10 +147,9 @@ impl Stated {
                     return wrong(format!("`{key}` is not swept"));
                 };
                 if !values.iter().any(|v| same(&text_of(v), value)) {
-                    let values: Vec<String> = values.iter().map(text_of).collect();
                     return wrong(format!(
                         "{swept} is never `{value}`; it is {}",
-                        values.join(", ")
+                        listed(values.iter().map(text_of))
                     ));
                 }
             }
@@ -338,7 +337,7 @@ impl Sample<'_> {
             return Err(format!(
                 "no system `{}`; there are {}",
                 quantity.system,
-                names.join(", ")
+                listed(&names)
             ));
         }
         let run = of_name

@@ -6,6 +6,7 @@
 //! are accepted as keys.
 
 use super::TraceError;
+use crate::toml_error::listed;
 
 const KEYS: &str = "time, op, off, len, dev, resp";
 
@@ -178,13 +179,9 @@ fn resolve(column: &str, header: Option<&[&[u8]]>) -> Result<Column, String> {
         .iter()
         .position(|name| name.eq_ignore_ascii_case(column.as_bytes()))
         .ok_or_else(|| {
-            let names: Vec<_> = names
-                .iter()
-                .map(|name| String::from_utf8_lossy(name))
-                .collect();
             format!(
                 "unknown column {column:?}; accepted: {} or a number from 1 to {}",
-                names.join(", "),
+                listed(names.iter().map(|name| String::from_utf8_lossy(name))),
                 names.len()
             )
         })

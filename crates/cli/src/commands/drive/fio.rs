@@ -6,11 +6,12 @@ use crate::commands::{check_nodes, emit, settings};
 use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
 use imbrex_sim::fio::{JobFile, Session, Setting, document, log_files, summary};
 use imbrex_sim::quantity::parse_size;
+use imbrex_sim::toml_error::read_text;
 
 /// Runs a job file on a drive. Logs go to the current folder, as fio's do.
 pub fn run(args: &FioArgs) -> Result<(), Failure> {
     let file = args.job.display().to_string();
-    let text = std::fs::read_to_string(&args.job).map_err(|error| format!("{file}: {error}"))?;
+    let text = read_text(&args.job).map_err(|error| format!("{file}: {error}"))?;
     let settings = settings(&args.set)?;
     let config = StackConfig::of_drive_or_stack(&args.drive, &settings)?;
     check_nodes(&config, &settings)?;

@@ -5,6 +5,7 @@ use crate::args::ServeArgs;
 use crate::commands::settings;
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::{StackConfig, ready_made};
+use imbrex_sim::toml_error::listed;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -59,8 +60,8 @@ fn first_difference(asked: &Table, kept: &Table) -> Option<String> {
     if names(&asked) != names(&kept) {
         return Some(format!(
             "the nodes are {} here, and {} in the image",
-            names(&asked).join(", "),
-            names(&kept).join(", ")
+            listed(names(&asked)),
+            listed(names(&kept))
         ));
     }
     asked.iter().zip(&kept).find_map(|(asked, kept)| {

@@ -10,8 +10,6 @@ mod sampling;
 mod updates;
 mod volume;
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 pub(crate) use sampling::{exp, ln};
@@ -21,6 +19,7 @@ pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
 
 use super::{TraceError, TraceRecord};
+use crate::toml_error::read_text;
 use plain::PlainRecords;
 use updates::UpdateRecords;
 use volume::VolumeRecords;
@@ -124,11 +123,9 @@ impl Recipe {
                 accepted: Self::names().collect::<Vec<_>>().join(", "),
             });
         }
-        let text = std::fs::read_to_string(Path::new(name_or_path)).map_err(|source| {
-            TraceError::Open {
-                path: name_or_path.to_owned(),
-                source,
-            }
+        let text = read_text(name_or_path).map_err(|source| TraceError::Open {
+            path: name_or_path.to_owned(),
+            source,
         })?;
         Self::parse(name_or_path, &text)
     }
