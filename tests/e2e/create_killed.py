@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`imbrex create` killed at its system calls, one run a call: what is left is never an image unless it is a whole one,
-and the same command makes it afterwards and leaves nothing else in the folder."""
+and the same command makes it afterwards and leaves nothing else in the folder. One whose system calls fail leaves no
+file at all."""
 
 import subprocess
 
@@ -52,5 +53,18 @@ for call, numbers in CALLS.items():
     else:
         print(f"{call}: not killed after the last of {numbers}")
 
+failures = 0
+for call, numbers in {"rename": range(1, 4), "fsync": (1, 4, 7, 8, 9), "ftruncate": (1, 2), "fdatasync": (1, 2)}.items():
+    for number in numbers:
+        data = SCRATCH / f"failed-{call}-{number}"
+        trace = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=EIO:when={number}"]
+        failed = create(data, *trace)
+        assert failed.returncode == 1, failed
+        failures += 1
+        assert list(data.glob("*")) == [], f"{call} {number}: {list(data.iterdir())}"
+        assert create(data).returncode == 0, f"after {call} {number} failed"
+assert failures >= 10, failures
+
+print(f"{failures} creations failed and left nothing")
 print(f"{kills} creations killed, each followed by a whole one")
 assert kills >= 20, kills

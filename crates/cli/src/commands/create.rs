@@ -10,7 +10,7 @@ use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
-use imbrex_serve::image::{ImageDescription, ImageNode, NewImage, new_uuid};
+use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode, NewImage, new_uuid};
 use imbrex_sim::experiment::config::{Destage, NodeConfig};
 use imbrex_sim::experiment::{Plan, StackConfig};
 use imbrex_sim::quantity::{Size, parse_size};
@@ -43,6 +43,11 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     refuse_zones(&config)?;
     let plan = Plan::new(&config, &image_options())?;
     config.size = Some(Size(plan.blocks().bytes()));
+    // Before the backings, which it may stand on: the answer to that error would destroy it.
+    if Image::is_in(&args.data) {
+        let dir = args.data.clone();
+        return Err(ImageError::Exists { dir }.into());
+    }
     refuse_used_backings(&config)?;
     let description = ImageDescription {
         uuid: new_uuid().map_err(|error| format!("no random name for the image: {error}"))?,

@@ -259,9 +259,43 @@ fn backing_files_are_blank_and_distinct_and_nobody_elses() {
     );
     drop(user);
     place.create(&stack, "64MiB", &["cache.capacity=4MiB"]);
+    // Whoever creates it twice must not be told how to destroy it.
+    assert_eq!(
+        failure(&run(&[
+            "create", &stack, "--data", &data, "--size", "64MiB"
+        ])),
+        format!("imbrex: there is already an image in {data}")
+    );
     let server = place.serve("lru");
     assert_eq!(server.client().write(0, 0, &[1; 4096]), 0);
     server.stop();
+}
+
+/// A backing keeps its name, so what a creation that was killed has begun stays where it is.
+#[test]
+fn a_backing_that_a_creation_has_begun_to_format_is_zeroed_as_the_error_says() {
+    let place = Place::new();
+    let data = place.data();
+    for (name, bytes) in [("a", 8 << 30), ("b", 1 << 30)] {
+        let file = std::fs::File::create(place.path(name)).expect("a file");
+        file.set_len(bytes).expect("a length");
+    }
+    let stack = with_backings(&place, "a", "b");
+    let create = ["create", &stack, "--data", &data, "--size", "64MiB"];
+    assert!(run(&create).status.success());
+    // As after a kill before the image had its description.
+    std::fs::remove_file(place.path("data/image")).expect("a description");
+    for _ in ["a", "b"] {
+        let said = failure(&run(&create));
+        let (_, command) = said.split_once("interrupted create: ").expect("a command");
+        let zeroed = Command::new("sh").args(["-c", command]).output();
+        assert!(zeroed.expect("a shell").status.success(), "{command}");
+    }
+    place.create(&stack, "64MiB", &[]);
+    let server = place.serve("lru");
+    assert_eq!(server.client().read(0, 4096), Ok(vec![0; 4096]));
+    server.stop();
+    assert_eq!(run(&["check", &data, "--data"]).status.code(), Some(0));
 }
 
 #[test]
