@@ -93,6 +93,7 @@ impl Journal {
 
     fn wants_mark(&self, ctx: &Context<'_>) -> bool {
         self.is_running()
+            && !ctx.is_read_only()
             && self.failure().is_none()
             && self.idle_mark.is_wanted(self.vouchable(ctx))
     }

@@ -43,6 +43,7 @@ impl World {
             name: "disk".into(),
             description: String::new(),
             bytes: 256 * u64::from(MIB),
+            is_read_only: false,
         };
         let mut connections = Connections::new(
             Rc::clone(&poller),
