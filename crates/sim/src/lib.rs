@@ -1,6 +1,7 @@
 //! Drive models, traces, experiments and reports.
 
 pub mod analysis;
+pub mod basis;
 pub mod bench;
 pub mod crashtest;
 pub mod disk;

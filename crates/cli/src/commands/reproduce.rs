@@ -4,6 +4,7 @@ use super::run::write_outcome;
 use super::{batch_jobs, emit, progress};
 use crate::Failure;
 use crate::args::ReproduceArgs;
+use imbrex_sim::basis::Tally;
 use imbrex_sim::experiment::{Experiment, Row, execute, figures};
 use imbrex_sim::report::TableStyle;
 use serde_json::json;
@@ -55,14 +56,17 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         }
         all_rows.extend(rows);
     }
+    let tallies = Row::tallies(&all_rows);
     if output.json {
-        emit(&format!("{}\n", json!({"rows": all_rows})));
+        let document = json!({"rows": all_rows, "summary": tallies});
+        emit(&format!("{document}\n"));
         return Ok(());
     }
     let agree = all_rows.iter().filter(|row| row.agrees).count();
     emit(&format!(
-        "{text}{agree} of {} numbers agree\n",
-        all_rows.len()
+        "{text}{agree} of {} numbers agree:\n{}",
+        all_rows.len(),
+        Tally::lines(&tallies)
     ));
     Ok(())
 }

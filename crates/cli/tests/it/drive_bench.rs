@@ -33,6 +33,7 @@ fn a_published_figure_stands_beside_the_model() {
     assert_eq!(row["tolerance"], "+-20 %");
     assert_eq!(row["pass"], true);
     assert_eq!(row["calibrated"], true);
+    assert_eq!(row["basis"], "calibrated");
     for key in ["metric", "definition", "source"] {
         assert!(row[key].as_str().expect("words").len() > 5, "{key}");
     }

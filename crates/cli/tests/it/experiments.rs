@@ -180,13 +180,17 @@ fn a_reproduced_figure_is_a_list_of_rows_with_the_keys_of_the_contract() {
             assert!(row[key].is_f64(), "{key}: {row}");
         }
         assert!(row["agrees"].is_boolean() && row["metric"].is_string() && row["unit"].is_string());
+        assert_eq!(row["basis"], "calibrated");
     }
+    let agree = rows.iter().filter(|row| row["agrees"] == true).count();
+    let summary = serde_json::json!([{"basis": "calibrated", "rows": 3, "agree": agree}]);
+    assert_eq!(document["summary"], summary);
     let table = output_of(
         folder.path(),
         &["reproduce", "pore", "fig6", "--scale", "64"],
     );
     assert!(
-        table.contains("paper") && table.contains("of 3 numbers agree"),
+        table.contains("stated") && table.contains("basis") && table.contains("of 3 numbers agree"),
         "{table}"
     );
 }

@@ -2,6 +2,7 @@
 
 use super::row::{Accepted, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
+use crate::basis::Basis;
 use crate::fio::{Direction, Job};
 
 /// Random writes that fill the write buffer before the measurement.
@@ -20,7 +21,7 @@ pub const RANDOM_WRITES: Measurement = Measurement {
             published: Published::Number(1.46),
             accepted: Accepted::Share(0.2),
             role: Role::Gate,
-            calibrated: true,
+            basis: Basis::Calibrated,
             source: "PORE, MSST 2017, figure 3",
         },
         Gate {
@@ -31,7 +32,7 @@ pub const RANDOM_WRITES: Measurement = Measurement {
             published: Published::Number(1.05),
             accepted: Accepted::Share(0.2),
             role: Role::Report,
-            calibrated: true,
+            basis: Basis::Calibrated,
             source: "PORE, MSST 2017, figure 3",
         },
     ],

@@ -4,7 +4,9 @@ use super::drive_managed::{
     full_flush_s, mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio, rewritten,
     silence_until_clean, stalls, writes,
 };
-use super::row::{Accepted, Gate, Measurement, Published, Role, calibrated, gate};
+use super::row::{
+    Accepted, Gate, Measurement, Published, Role, by_construction, calibrated, gate, own_bound,
+};
 use super::subject::{BenchError, Subject};
 use crate::experiment::Setting;
 use crate::fio::{Direction, Job};
@@ -46,14 +48,14 @@ pub const ST5000AS0011: Measurement = Measurement {
             (Published::Number(0.09), Accepted::Share(0.25)),
             (Role::Gate, PORE),
         )),
-        gate(
+        calibrated(gate(
             "V03",
             "ratio of V01 and V02",
             STEADY,
             "x",
             (Published::Number(15.1), Accepted::Share(0.3)),
             (Role::Gate, PORE),
-        ),
+        )),
         gate(
             "V10",
             "time to clean a band over 56 GB",
@@ -78,7 +80,7 @@ pub const ST5000AS0011: Measurement = Measurement {
             (Published::Number(182_270.0), Accepted::Share(0.1)),
             (Role::Report, SKYLIGHT),
         ),
-        gate(
+        own_bound(gate(
             "V05",
             "V02 without a limit of entries",
             "ablation: space alone must not give the 0.09 MB/s that were measured; counted as V02, on an \
@@ -89,7 +91,7 @@ pub const ST5000AS0011: Measurement = Measurement {
                 Accepted::Between(0.27, f64::INFINITY),
             ),
             (Role::Gate, "follows from V02"),
-        ),
+        )),
     ],
     needs_traces: false,
     measure: st5000as0011,
@@ -196,38 +198,38 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Number(17.0), Accepted::Share(0.2)),
             (Role::Gate, AICODIX),
         )),
-        gate(
+        by_construction(gate(
             "V17",
             "writes from stall to stall, fewest",
             "as V12, before the cliff: a stall is a write of 200 ms or more",
             "writes",
             (Published::Number(240.0), Accepted::Exactly),
             (Role::Gate, AICODIX),
-        ),
-        gate(
+        )),
+        by_construction(gate(
             "V17",
             "writes from stall to stall, most",
             "as V12, before the cliff",
             "writes",
             (Published::Number(240.0), Accepted::Exactly),
             (Role::Gate, AICODIX),
-        ),
-        gate(
+        )),
+        calibrated(gate(
             "V17",
             "length of a stall",
             "mean, as V12, before the cliff",
             "s",
             (Published::Number(0.81), Accepted::Between(0.4, 1.2)),
             (Role::Gate, AICODIX),
-        ),
-        gate(
+        )),
+        own_bound(gate(
             "V17",
             "stalls without the journal",
             "ablation: writes from stall to stall without `journal_every_records`; 0 for none",
             "writes",
             (Published::Words("not 240"), Accepted::Between(0.0, 0.0)),
             (Role::Gate, "follows from V17"),
-        ),
+        )),
         gate(
             "V18",
             "5 % latency before the cliff",
@@ -257,14 +259,14 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Number(4.0), Accepted::Share(0.3)),
             (Role::Report, AICODIX),
         ),
-        gate(
+        calibrated(gate(
             "V19",
             "sequential writes, not synced",
             SEQUENTIAL,
             "MiB/s",
             (Published::Between(187.0, 200.0), Accepted::Share(0.1)),
             (Role::Gate, AICODIX),
-        ),
+        )),
         gate(
             "V19",
             "sequential writes, synced, before the cliff",
@@ -281,7 +283,7 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Number(42.3), Accepted::Share(0.15)),
             (Role::Gate, AICODIX),
         ),
-        gate(
+        own_bound(gate(
             "V19e",
             "sequential reads after random writes",
             "variance of the rates of 8 MiB sequential reads after 64 KiB random writes to a hundredth of what is read, over that before them",
@@ -291,8 +293,8 @@ pub const ST8000AS0002: Measurement = Measurement {
                 Accepted::Between(3.0, f64::INFINITY),
             ),
             (Role::Gate, "Tom's Hardware, review of the ST8000AS0002"),
-        ),
-        gate(
+        )),
+        own_bound(gate(
             "V19f",
             "a mix with 20 % writes, end over start",
             "mean latency of 8 KiB random requests in the last tenth of a run over the first, on 1/64 of the drive",
@@ -302,7 +304,7 @@ pub const ST8000AS0002: Measurement = Measurement {
                 Accepted::Between(1.5, f64::INFINITY),
             ),
             (Role::Gate, "Tom's Hardware, review of the ST8000AS0002"),
-        ),
+        )),
         gate(
             "V19h",
             "14 GB of 5 MB segments drain in idle time",

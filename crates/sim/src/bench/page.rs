@@ -1,6 +1,7 @@
 //! Rows as one HTML page that needs nothing else.
 
 use super::row::{Published, Role, Row};
+use crate::basis::{Basis, Tally};
 use crate::report::{escape, number, page_style};
 use std::fmt::Write as _;
 
@@ -17,9 +18,10 @@ impl Row {
         let mut body = format!(
             "<header>\n<p class=\"eyebrow\">Imbrex drive models</p>\n<h1>{hold} of {} gates hold</h1>\n\
              <p class=\"workload\">The band is what is accepted, the tick what was measured on the real \
-             drive, the dot the model. A hollow dot: the drive was calibrated on this row.</p>\n\
-             </header>\n",
-            gates.len()
+             drive, the dot the model. A hollow dot: the drive was calibrated on this row, or its file \
+             states the number.</p>\n<p>Of these hold</p>\n<pre>{}</pre>\n</header>\n",
+            gates.len(),
+            escape(&Tally::lines(&Row::tallies(rows)))
         );
         let mut rest = rows;
         while let Some(first) = rest.first() {
@@ -130,7 +132,7 @@ fn drawing(row: &Row) -> String {
         Some(false) => "var(--warn)",
         _ => "var(--accent)",
     };
-    let fill = if row.calibrated {
+    let fill = if matches!(row.basis, Some(Basis::Calibrated | Basis::Construction)) {
         "var(--card)"
     } else {
         colour
@@ -159,12 +161,13 @@ mod tests {
             published: Published::Number(100.0),
             accepted: Accepted::Share(0.1),
             role: Role::Gate,
-            calibrated: false,
+            basis: Basis::Published,
             source: "somebody",
         };
         let rows = [gate.row("one", Some(95.0)), gate.row("two", Some(50.0))];
         let page = Row::bench_page(&rows);
         assert!(page.contains("1 of 2 gates hold"));
+        assert!(page.contains("1 of   2 published numbers and statements"));
         assert!(page.contains("<h2>one</h2>") && page.contains("<h2>two</h2>"));
         assert!(page.contains("reads &lt;fast&gt;") && !page.contains("<fast>"));
         assert_eq!(page.matches("<circle").count(), 2);

@@ -7,6 +7,7 @@ use super::mechanics::{
 };
 use super::row::{Accepted, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
+use crate::basis::Basis;
 use crate::disk::{DatasheetSeek, Drive, SeekCurve, SeekFormula};
 use imbrex_core::units::BLOCK_BYTES;
 
@@ -24,7 +25,7 @@ const fn of_trace(metric: &'static str, mean_ms: f64, role: Role) -> Gate {
         published: Published::Number(mean_ms),
         accepted: Accepted::Share(0.05),
         role,
-        calibrated: false,
+        basis: Basis::Published,
         source: DISKSIM,
     }
 }
@@ -39,7 +40,7 @@ const fn rms(disksim_ms: f64, max_ms: f64) -> Gate {
         published: Published::Number(disksim_ms),
         accepted: Accepted::Between(0.0, max_ms),
         role: Role::Gate,
-        calibrated: false,
+        basis: Basis::Published,
         source: DISKSIM,
     }
 }
@@ -53,7 +54,7 @@ const SOLVER: Gate = Gate {
     published: Published::Nothing,
     accepted: Accepted::Between(0.0, 10.0),
     role: Role::Gate,
-    calibrated: false,
+    basis: Basis::Own,
     source: DISKSIM,
 };
 
@@ -173,7 +174,10 @@ const fn smr_fio(
         published: Published::Number(published),
         accepted: Accepted::Share(share),
         role,
-        calibrated: matches!(id.as_bytes(), b"V34"),
+        basis: match id.as_bytes() {
+            b"V34" => Basis::Calibrated,
+            _ => Basis::Published,
+        },
         source: "zonedstorage.io, fio on an HC620 of 15 TB",
     }
 }
@@ -243,7 +247,7 @@ const fn seek_of_97560(metric: &'static str, ms: f64) -> Gate {
         published: Published::Number(ms),
         accepted: Accepted::Exactly,
         role: Role::Gate,
-        calibrated: false,
+        basis: Basis::Construction,
         source: "Ruemmler and Wilkes, IEEE Computer 27(3), 1994",
     }
 }
@@ -278,7 +282,7 @@ const fn of_4tb(metric: &'static str, published: f64, unit: &'static str) -> Gat
         published: Published::Number(published),
         accepted: Accepted::Share(0.03),
         role: Role::Gate,
-        calibrated: false,
+        basis: Basis::Construction,
         source: "model G4_LBA_64bit_4T of westerndigitalcorporation/DiskSim",
     }
 }
@@ -288,12 +292,12 @@ const fn average(metric: &'static str, published: f64) -> Gate {
         id: "V57",
         metric,
         definition: "mean over all pairs of cylinders of the seek curve solved from this average, a \
-                     track to track of 0.15 and a full stroke of 1.9 times it; by construction",
+                     track to track of 0.15 and a full stroke of 1.9 times it",
         unit: "ms",
         published: Published::Number(published),
         accepted: Accepted::Share(0.02),
         role: Role::Gate,
-        calibrated: false,
+        basis: Basis::Construction,
         source: "manuals of the vendors",
     }
 }
@@ -339,7 +343,7 @@ pub const RANDOM_READS: Measurement = Measurement {
             published: Published::Number(0.5),
             accepted: Accepted::Share(0.02),
             role: Role::Gate,
-            calibrated: false,
+            basis: Basis::Construction,
             source: "theory",
         },
         Gate {
@@ -351,7 +355,7 @@ pub const RANDOM_READS: Measurement = Measurement {
             published: Published::Nothing,
             accepted: Accepted::Between(0.0, 1.0),
             role: Role::Gate,
-            calibrated: false,
+            basis: Basis::Construction,
             source: "theory",
         },
         Gate {
@@ -363,7 +367,7 @@ pub const RANDOM_READS: Measurement = Measurement {
             published: Published::Number(1.0),
             accepted: Accepted::Share(0.03),
             role: Role::Gate,
-            calibrated: false,
+            basis: Basis::Construction,
             source: "identity",
         },
     ],

@@ -4,8 +4,10 @@
 //! blocks, sorted as far as its memory reaches, and writes each as one record, a share of 128 KiB.
 //! Both are synthetic, and so are the answers: hours for comparison between drives, not a promise.
 
+use super::drive_managed::rewritten;
 use super::row::{Accepted, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
+use crate::basis::Basis;
 use crate::fio::{Access, Direction, Job, Sequencer, Session};
 use serde::Serialize;
 
@@ -34,6 +36,8 @@ pub struct Rebuild {
     pub resilver_hours: f64,
     /// The second over the first.
     pub resilver_over_sequential: f64,
+    /// Bands rewritten in the simulation of the second; none of a drive without bands.
+    pub resilver_bands_rewritten: Option<u64>,
     /// What was published of a resilver of this drive.
     pub published: Option<PublishedResilver>,
     /// Length of a record on one disk.
@@ -67,14 +71,17 @@ pub fn estimate_rebuild(
     let full_bytes = subject.session()?.device_bytes();
     let capacity_bytes = capacity_bytes.unwrap_or(full_bytes);
     let scale = if subject.quick { 1024 } else { 128 };
-    let hours = |job: &dyn Fn(&Session) -> Job| -> Result<f64, BenchError> {
+    let hours = |job: &dyn Fn(&Session) -> Job| -> Result<(f64, Option<u64>), BenchError> {
         let mut session = subject.scaled_session(scale)?;
         let job = job(&session);
         let outcome = subject.run_one(&mut session, &job)?;
         let rate = outcome.direction(Direction::Write).bytes_per_s();
-        Ok(capacity_bytes as f64 / rate / 3600.0)
+        let has_bands = session.describe.translation.is_some();
+        let bands_rewritten = has_bands.then(|| rewritten(&session).0);
+        Ok((capacity_bytes as f64 / rate / 3600.0, bands_rewritten))
     };
-    let (sequential_hours, resilver_hours) = (hours(&sequential)?, hours(&resilver)?);
+    let (sequential_hours, _) = hours(&sequential)?;
+    let (resilver_hours, resilver_bands_rewritten) = hours(&resilver)?;
     let resilver_over_sequential = resilver_hours / sequential_hours;
     let published = (subject.drive == RESILVER.drive).then_some(PublishedResilver {
         times: PUBLISHED_TIMES,
@@ -88,6 +95,7 @@ pub fn estimate_rebuild(
         sequential_hours,
         resilver_hours,
         resilver_over_sequential,
+        resilver_bands_rewritten,
         published,
         record_bytes: RECORD_BYTES,
         assumptions: format!(
@@ -130,7 +138,7 @@ pub const RESILVER: Measurement = Measurement {
         published: Published::Number(PUBLISHED_TIMES),
         accepted: Accepted::Between(8.0, 20.0),
         role: Role::Report,
-        calibrated: false,
+        basis: Basis::Published,
         source: PUBLISHED_BY,
     }],
     needs_traces: false,

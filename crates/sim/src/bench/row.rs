@@ -1,6 +1,7 @@
 //! What was published, and the row in which it stands beside the model.
 
 use super::subject::{BenchError, Subject};
+use crate::basis::{Basis, Tally};
 use serde::{Serialize, Serializer};
 
 /// What somebody measured.
@@ -71,8 +72,8 @@ pub struct Gate {
     pub accepted: Accepted,
     /// Whether it has to.
     pub role: Role,
-    /// A parameter of the drive was chosen so that this row holds: no prediction.
-    pub calibrated: bool,
+    /// On what the comparison rests: what it means when the model passes.
+    pub basis: Basis,
     /// Who measured it.
     pub source: &'static str,
 }
@@ -117,11 +118,13 @@ pub struct Row {
     pub role: Role,
     /// The drive was calibrated on this row.
     pub calibrated: bool,
+    /// On what the comparison rests; `None` where the row only describes the model.
+    pub basis: Option<Basis>,
     /// Who measured it.
     pub source: String,
 }
 
-/// A gate on which the drive was not calibrated.
+/// A gate that checks a model that was not made from it.
 pub(super) const fn gate(
     id: &'static str,
     metric: &'static str,
@@ -138,14 +141,27 @@ pub(super) const fn gate(
         published,
         accepted,
         role,
-        calibrated: false,
+        basis: Basis::Published,
         source,
     }
 }
 
-/// The same, of a drive that was calibrated on it.
+/// The same, of a drive of which a parameter was chosen so that it holds: no prediction.
 pub(super) const fn calibrated(mut gate: Gate) -> Gate {
-    gate.calibrated = true;
+    gate.basis = Basis::Calibrated;
+    gate
+}
+
+/// The same, of a drive whose file states the published number, or numbers that give it by
+/// arithmetic: it shows that nothing in the model hides it.
+pub(super) const fn by_construction(mut gate: Gate) -> Gate {
+    gate.basis = Basis::Construction;
+    gate
+}
+
+/// The same, where no number was published for it: the bound is ours.
+pub(super) const fn own_bound(mut gate: Gate) -> Gate {
+    gate.basis = Basis::Own;
     gate
 }
 
@@ -209,7 +225,8 @@ impl Gate {
             accepted: range.map(|ends| ends.map(|end| end.clamp(f64::MIN, f64::MAX))),
             pass,
             role: self.role,
-            calibrated: self.calibrated,
+            calibrated: self.basis == Basis::Calibrated,
+            basis: (self.role != Role::Model).then_some(self.basis),
             source: self.source.to_string(),
         }
     }
@@ -219,6 +236,13 @@ impl Row {
     /// True when it has to pass and does not.
     pub fn fails(&self) -> bool {
         self.role == Role::Gate && self.pass == Some(false)
+    }
+
+    /// How many gates of each basis there are, and how many of them hold; those that could not be
+    /// measured hold not.
+    pub fn tallies(rows: &[Row]) -> Vec<Tally> {
+        let gates = rows.iter().filter(|row| row.role == Role::Gate);
+        Tally::of(gates.filter_map(|row| Some((row.basis?, row.pass == Some(true)))))
     }
 
     /// By how much the model is off, as a share of the published number.
@@ -267,6 +291,35 @@ mod tests {
         );
         assert_eq!(words.row("drive", Some(7.0)).pass, Some(true));
         assert_eq!(words.row("drive", Some(2.0)).pass, Some(false));
+    }
+
+    #[test]
+    fn what_a_gate_rests_on_is_counted_apart_and_reports_are_not_counted() {
+        let of = |gate: Gate, model: f64| gate.row("drive", Some(model));
+        let one = made_up(Published::Number(1.0), Accepted::Share(0.1));
+        let report = Gate {
+            role: Role::Report,
+            ..one
+        };
+        let described = Gate {
+            role: Role::Model,
+            ..one
+        };
+        let rows = [
+            of(one, 1.0),
+            of(one, 2.0),
+            of(calibrated(one), 1.0),
+            of(by_construction(one), 1.0),
+            of(own_bound(one), 1.0),
+            of(report, 1.0),
+            of(described, 1.0),
+        ];
+        let tallies = Row::tallies(&rows);
+        let counts: Vec<_> = tallies.iter().map(|t| (t.rows, t.agree)).collect();
+        assert_eq!(counts, [(2, 1), (1, 1), (1, 1), (1, 1)]);
+        let calibrated: Vec<bool> = rows.iter().map(|row| row.calibrated).collect();
+        assert_eq!(calibrated.iter().filter(|is| **is).count(), 1);
+        assert_eq!(rows[6].basis, None);
     }
 
     #[test]

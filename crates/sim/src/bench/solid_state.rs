@@ -1,11 +1,11 @@
 //! Measurements of disks without moving parts.
 
-use super::row::{Accepted, Gate, Measurement, Published, Role, gate};
+use super::row::{Accepted, Gate, Measurement, Published, Role, by_construction, gate};
 use super::subject::{BenchError, Subject};
 use crate::fio::{Direction, Job};
 
 const fn datasheet(metric: &'static str, published: Published, source: &'static str) -> Gate {
-    gate(
+    by_construction(gate(
         "V60",
         metric,
         "requests over time of random 4 KiB requests over the whole disk; the model is made of \
@@ -13,7 +13,7 @@ const fn datasheet(metric: &'static str, published: Published, source: &'static 
         "IOPS",
         (published, Accepted::Share(0.1)),
         (Role::Gate, source),
-    )
+    ))
 }
 
 const EVO: &str = "datasheet, by ubergizmo and AnandTech 8747";

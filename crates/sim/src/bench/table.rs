@@ -1,11 +1,12 @@
 //! Rows as text.
 
 use super::row::{Published, Role, Row};
+use crate::basis::{Basis, Tally};
 use crate::report::{TableStyle, number};
 
 impl Row {
     /// A line for each row, and under it how it was measured, by whom, and whether the drive was
-    /// calibrated on it; at the end how many gates hold.
+    /// calibrated on it; at the end how many gates hold, by what they rest on.
     pub fn bench_table(rows: &[Row], style: TableStyle) -> String {
         let mut text = String::new();
         let mut drive = "";
@@ -30,10 +31,7 @@ impl Row {
         if unmeasured > 0 {
             text.push_str(&format!(", {unmeasured} could not be measured here"));
         }
-        let calibrated = gates.iter().filter(|row| row.calibrated).count();
-        text.push_str(&format!(
-            "; on {calibrated} of them a parameter of the drive was calibrated\n"
-        ));
+        text.push_str(&format!(":\n{}", Tally::lines(&Row::tallies(rows))));
         text
     }
 
@@ -67,9 +65,12 @@ impl Row {
         if !self.source.is_empty() {
             notes.push_str(&format!(" [{}]", self.source));
         }
-        if self.calibrated {
-            notes.push_str(" The drive was calibrated on this row.");
-        }
+        notes.push_str(match self.basis {
+            None | Some(Basis::Published) => "",
+            Some(Basis::Calibrated) => " The drive was calibrated on this row.",
+            Some(Basis::Construction) => " Holds by construction.",
+            Some(Basis::Own) => " The bound is ours.",
+        });
         format!("{}\n        {}\n", line.trim_end(), notes.trim())
     }
 

@@ -1,7 +1,7 @@
 //! What was published of disks with zones, beside the models.
 
 use super::host_managed::{mib_per_s, percentile_ms};
-use super::row::{Accepted, Measurement, Published, Role, calibrated, gate};
+use super::row::{Accepted, Measurement, Published, Role, by_construction, calibrated, gate};
 use super::subject::{BenchError, Subject};
 use super::{host_aware, host_managed};
 use imbrex_core::error::IoError;
@@ -34,22 +34,22 @@ pub const HC620: Measurement = Measurement {
             (Published::Number(8.23), Accepted::Share(0.05)),
             (Role::Gate, FIO),
         )),
-        gate(
+        by_construction(gate(
             "V33",
             "reads past the write pointer",
             UNWRITTEN,
             "MiB/s",
             (Published::Number(353.0), Accepted::Share(0.05)),
             (Role::Gate, FIO),
-        ),
-        gate(
+        )),
+        by_construction(gate(
             "V33",
             "reads past the write pointer, median latency",
             UNWRITTEN,
             "ms",
             (Published::Number(5.67), Accepted::Share(0.05)),
             (Role::Gate, FIO),
-        ),
+        )),
         gate(
             "V38",
             "64 KiB writes to four zones at random",
@@ -66,7 +66,7 @@ pub const HC620: Measurement = Measurement {
             (Published::Number(143.0), Accepted::Share(0.2)),
             (Role::Report, FIO),
         ),
-        gate(
+        by_construction(gate(
             "V39b",
             "zones that can be opened by command",
             "the next is refused with CHECK CONDITION, DATA PROTECT, INSUFFICIENT ZONE RESOURCES; none is counted when it is refused otherwise",
@@ -76,7 +76,7 @@ pub const HC620: Measurement = Measurement {
                 Role::Gate,
                 "ZBC-2, 4.5.3.4.2; published kernel log of the drive",
             ),
-        ),
+        )),
     ],
     needs_traces: false,
     measure: hc620,
@@ -112,38 +112,38 @@ const LEFT: &str = "zones";
 pub const ST8000AS0022: Measurement = Measurement {
     drive: "st8000as0022",
     gates: &[
-        gate(
+        calibrated(gate(
             "V21",
             "zones left after idle times of 240 ms",
             TRIGGER,
             LEFT,
             (Published::Number(8.0), Accepted::Exactly),
             (Role::Gate, IDLER),
-        ),
-        gate(
+        )),
+        calibrated(gate(
             "V21",
             "zones left after idle times of 245 ms",
             TRIGGER,
             LEFT,
             (Published::Number(8.0), Accepted::Exactly),
             (Role::Gate, IDLER),
-        ),
-        gate(
+        )),
+        calibrated(gate(
             "V21",
             "zones left after idle times of 250 ms",
             TRIGGER,
             LEFT,
             (Published::Between(6.0, 7.0), Accepted::Between(1.0, 8.0)),
             (Role::Gate, IDLER),
-        ),
-        gate(
+        )),
+        calibrated(gate(
             "V21",
             "zones left after idle times of 260 ms",
             TRIGGER,
             LEFT,
             (Published::Number(0.0), Accepted::Exactly),
             (Role::Gate, IDLER),
-        ),
+        )),
         gate(
             "V22",
             "zones left, longer writes, 240 ms",

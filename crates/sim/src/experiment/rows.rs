@@ -1,6 +1,7 @@
 //! Stated and measured numbers as a table.
 
 use super::stated::{Comparison, Row};
+use crate::basis::Tally;
 use crate::report::{TableStyle, WorkloadKind, number};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
@@ -11,7 +12,15 @@ impl Row {
         let mut table = Table::new();
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.load_style(presets::NOTHING);
-        table.set_header(["", "unit", "paper", "measured", "tolerance", "agrees"]);
+        table.set_header([
+            "",
+            "unit",
+            "stated",
+            "measured",
+            "tolerance",
+            "agrees",
+            "basis",
+        ]);
         let workloads = distinct_workloads(rows);
         for row in rows {
             let mark = match workloads.len() {
@@ -25,11 +34,12 @@ impl Row {
                 row.measured.map_or("-".to_string(), number),
                 format!("{}%", number(row.tolerance * 100.0)),
                 if row.agrees { "yes" } else { "NO" }.to_string(),
+                row.basis.word().to_string(),
             ]);
         }
         for (i, column) in table.column_iter_mut().enumerate() {
             column.set_padding((if i == 0 { 0 } else { 1 }, 1));
-            if i > 1 {
+            if (2..6).contains(&i) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
@@ -49,6 +59,11 @@ impl Row {
             text.push_str(&format!("{mark} {workload}: {}\n", kind.describe()));
         }
         text
+    }
+
+    /// How many rows of each basis there are, and how many of them agree.
+    pub fn tallies(rows: &[Row]) -> Vec<Tally> {
+        Tally::of(rows.iter().map(|row| (row.basis, row.agrees)))
     }
 
     fn stated_text(&self) -> String {

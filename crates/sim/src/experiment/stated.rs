@@ -5,6 +5,7 @@ use super::execute::{Found, Outcome, WorkloadOutcome};
 use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
 use super::sweep::{Point, points, text_of};
+use crate::basis::Basis;
 use crate::report::{Run, WorkloadKind};
 use crate::toml_error::{listed, nearest};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 
 /// By how much a measured number may differ from the stated one when the row does not say.
 const TOLERANCE_DEFAULT: f64 = 0.25;
+
+/// The unit of a ratio of two numbers of one kind.
+const RATIO: &str = "x";
 
 /// One `[[stated]]` of an experiment.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,6 +42,9 @@ pub struct Stated {
     /// The workloads it is about; all when absent.
     #[serde(default)]
     pub workloads: Vec<String>,
+    /// On what the number rests.
+    #[serde(default)]
+    pub basis: Basis,
 }
 
 /// What is stated.
@@ -80,6 +87,8 @@ pub enum Over {
     Spread,
     /// The value of the only swept key at which the mean over the workloads is least.
     LeastAt,
+    /// Of the workloads and swept points, the number at which the expression is above 1.
+    AboveOne,
 }
 
 /// A stated number beside the measured one.
@@ -107,6 +116,8 @@ pub struct Row {
     pub workload: String,
     /// How they came to be.
     pub workload_kind: WorkloadKind,
+    /// On what the stated number rests.
+    pub basis: Basis,
 }
 
 impl Stated {
@@ -157,15 +168,32 @@ impl Stated {
         if self.over == Over::LeastAt && experiment.node_sweep().len() != 1 {
             return wrong("over = \"least-at\" needs a sweep of exactly one key".to_string());
         }
-        if self
-            .tolerance
-            .is_some_and(|tolerance| !(0.0..1e9).contains(&tolerance))
-        {
-            return wrong(
-                "tolerance: accepted: a share of the stated number, 0 or more".to_string(),
-            );
+        // With a tolerance of 1 even nothing at all would be about the stated number.
+        let below = match self.comparison {
+            Comparison::About => 1.0,
+            Comparison::AtMost | Comparison::AtLeast => 1e9,
+        };
+        match self.tolerance {
+            Some(tolerance) if !(0.0..below).contains(&tolerance) => wrong(format!(
+                "tolerance = {tolerance}; accepted: a share of the stated number, 0 or more and, unless \
+                 it is a bound, below 1"
+            )),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// True when a measured number is as stated.
+    fn agrees(&self, measured: f64, stated: f64, slack: f64) -> bool {
+        match self.comparison {
+            Comparison::About => {
+                // A ratio says which of two is larger, and that must be so whatever the tolerance.
+                let is_same_side =
+                    self.unit != RATIO || stated == 1.0 || (measured - 1.0) * (stated - 1.0) > 0.0;
+                is_same_side && (measured - stated).abs() <= slack
+            }
+            Comparison::AtMost => measured <= stated + slack,
+            Comparison::AtLeast => measured >= stated - slack,
+        }
     }
 
     /// The rows of this statement.
@@ -197,11 +225,7 @@ impl Stated {
                 Comparison::AtMost | Comparison::AtLeast => 0.0,
             });
             let slack = tolerance * stated.abs();
-            let agrees = measured.is_some_and(|measured| match self.comparison {
-                Comparison::About => (measured - stated).abs() <= slack,
-                Comparison::AtMost => measured <= stated + slack,
-                Comparison::AtLeast => measured >= stated - slack,
-            });
+            let agrees = measured.is_some_and(|measured| self.agrees(measured, stated, slack));
             let labels: Vec<&str> = samples.iter().map(|s| s.workload.path.as_str()).collect();
             Ok(Row {
                 paper: of.paper.to_string(),
@@ -215,6 +239,7 @@ impl Stated {
                 agrees,
                 workload: labels.join(", "),
                 workload_kind: samples[0].workload.kind,
+                basis: self.basis,
             })
         };
         groups.into_iter().map(row).collect()
@@ -256,6 +281,7 @@ impl Stated {
             Over::Least => least,
             Over::Greatest => greatest,
             Over::Spread => greatest - least,
+            Over::AboveOne => all.iter().filter(|value| **value > 1.0).count() as f64,
             Over::LeastAt => {
                 let means: Vec<f64> = by_point.iter().map(|values| mean(values)).collect();
                 let best = (0..means.len())

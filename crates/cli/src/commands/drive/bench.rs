@@ -39,7 +39,10 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
     match args.json {
-        true => emit(&format!("{}\n", json!({"rows": rows}))),
+        true => emit(&format!(
+            "{}\n",
+            json!({"rows": rows, "summary": Row::tallies(&rows)})
+        )),
         false => emit(&Row::bench_table(&rows, TableStyle::detect())),
     }
     Ok(match rows.iter().any(Row::fails) {
