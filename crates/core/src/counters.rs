@@ -17,7 +17,7 @@ pub enum Counter {
     DirtyEvictions,
     /// Clean blocks evicted.
     CleanEvictions,
-    /// Victims taken outside the region a policy allows, because it allowed none.
+    /// Evictions that found the region of the policy empty, so that it chose a new region first.
     ForcedEvictions,
     /// Blocks of requests that went around the cache.
     CacheBypassedBlocks,
@@ -99,11 +99,13 @@ pub enum Gauge {
     /// Most blocks of data that the newest journal block, found damaged or torn when the layer came
     /// up, may have spoken of: they are what they were before. 0 when the block was whole.
     RolledBackBlocksMax,
+    /// Blocks of the persistent cache that are the newest of their address.
+    PersistentCacheLiveBlocks,
 }
 
 impl Gauge {
     /// How many gauges there are.
-    pub const COUNT: usize = Gauge::RolledBackBlocksMax as usize + 1;
+    pub const COUNT: usize = Gauge::PersistentCacheLiveBlocks as usize + 1;
 }
 
 /// The counters and gauges of one node.

@@ -91,13 +91,34 @@ pub struct Span(pub Duration);
 pub enum SizeOrShare {
     /// A fixed size.
     Size(Size),
-    /// `part` / `of` of the touched bands.
+    /// `part` / `of` of the bands that a workload uses.
     Share {
         /// Numerator.
         part: u64,
         /// Denominator, not zero.
         of: u64,
+        /// Which bands those are.
+        whole: Whole,
     },
+}
+
+/// The bands of a workload that a share is a share of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Whole {
+    /// All that a request touches: every request, or the writes where a cache takes only writes.
+    TouchedBands,
+    /// All that a write touches.
+    WrittenBands,
+}
+
+impl Whole {
+    /// As it is written behind a share.
+    fn suffix(self) -> &'static str {
+        match self {
+            Whole::TouchedBands => "of touched bands",
+            Whole::WrittenBands => "of written bands",
+        }
+    }
 }
 
 impl SizeOrShare {
@@ -105,7 +126,7 @@ impl SizeOrShare {
     pub fn bytes_of(self, whole_bytes: u64) -> u64 {
         match self {
             SizeOrShare::Size(size) => size.0,
-            SizeOrShare::Share { part, of } => {
+            SizeOrShare::Share { part, of, .. } => {
                 (u128::from(whole_bytes) * u128::from(part) / u128::from(of)) as u64
             }
         }
@@ -272,26 +293,37 @@ impl fmt::Display for SizeOrShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SizeOrShare::Size(size) => size.fmt(f),
-            SizeOrShare::Share { part, of: 100 } => write!(f, "{part} %"),
-            SizeOrShare::Share { part, of } => write!(f, "{part}/{of} of touched bands"),
+            SizeOrShare::Share {
+                part,
+                of: 100,
+                whole: Whole::TouchedBands,
+            } => write!(f, "{part} %"),
+            SizeOrShare::Share { part, of, whole } => {
+                write!(f, "{part}/{of} {}", whole.suffix())
+            }
         }
     }
 }
 
 impl FromStr for SizeOrShare {
     type Err = QuantityError;
-    /// Reads a size, `2 %`, `0.5 %` or `1/256 of touched bands`.
+    /// Reads a size, `2 %`, `0.5 %`, `1/256 of touched bands` or `1/256 of written bands`.
     fn from_str(text: &str) -> Result<SizeOrShare, QuantityError> {
         let fail = || {
             QuantityError(format!(
-                "`{text}` is not a share: a share is written like `2 %` or `1/256 of touched bands`"
+                "`{text}` is not a share: a share is written like `2 %`, `1/256 of touched bands` or \
+                 `1/256 of written bands`"
             ))
         };
+        let named = |whole: Whole| Some((text.trim().strip_suffix(whole.suffix())?.trim(), whole));
+        let (number, whole) = named(Whole::TouchedBands)
+            .or_else(|| named(Whole::WrittenBands))
+            .unwrap_or((text.trim(), Whole::TouchedBands));
         let share = |part: u64, of: u64| match part {
-            1.. if part <= of => Ok(SizeOrShare::Share { part, of }),
+            1.. if part <= of => Ok(SizeOrShare::Share { part, of, whole }),
             _ => Err(fail()),
         };
-        if let Some(number) = text.trim().strip_suffix('%') {
+        if let Some(number) = number.strip_suffix('%') {
             let (number, rest) = split(number).ok_or_else(fail)?;
             let of = 10u64.checked_pow(number.places + 2).ok_or_else(fail)?;
             let part = u64::try_from(number.digits).map_err(|_| fail())?;
@@ -301,11 +333,12 @@ impl FromStr for SizeOrShare {
                 Err(fail())
             };
         }
-        if let Some((part, of)) = text.split_once('/') {
-            let of = of.trim();
-            let of = of.strip_suffix("of touched bands").unwrap_or(of);
+        if let Some((part, of)) = number.split_once('/') {
             let part = part.trim().parse().map_err(|_| fail())?;
             return share(part, of.trim().parse().map_err(|_| fail())?);
+        }
+        if number.len() < text.trim().len() {
+            return Err(fail());
         }
         text.parse().map(SizeOrShare::Size)
     }
@@ -444,20 +477,36 @@ mod tests {
 
     #[test]
     fn shares_are_percentages_or_fractions() {
-        let share = |part, of| Ok(SizeOrShare::Share { part, of });
+        let share = |part, of| {
+            let whole = Whole::TouchedBands;
+            Ok(SizeOrShare::Share { part, of, whole })
+        };
         assert_eq!("2 %".parse(), share(2, 100));
         assert_eq!("0.5%".parse(), share(5, 1000));
         assert_eq!("1/256 of touched bands".parse(), share(1, 256));
         assert_eq!("40MiB".parse(), Ok(SizeOrShare::Size(Size(40 << 20))));
         let error = "2".parse::<SizeOrShare>().unwrap_err().to_string();
         assert!(error.contains("has no unit"), "{error}");
-        for text in ["0 %", "101 %", "x/3", "1/0", "2 k%"] {
+        for text in [
+            "0 %",
+            "101 %",
+            "x/3",
+            "1/0",
+            "2 k%",
+            "4 MiB of written bands",
+        ] {
             let error = text.parse::<SizeOrShare>().unwrap_err().to_string();
             assert!(error.contains("is not a share"), "{error}");
         }
-        let written = SizeOrShare::Share { part: 1, of: 256 };
-        assert_eq!(written.to_string().parse(), Ok(written));
-        assert_eq!(written.bytes_of(1 << 30), 4 << 20);
+        for whole in [Whole::TouchedBands, Whole::WrittenBands] {
+            for of in [100, 256] {
+                let share = SizeOrShare::Share { part: 1, of, whole };
+                assert_eq!(share.to_string().parse(), Ok(share));
+            }
+        }
+        let log: SizeOrShare = "1/256 of written bands".parse().expect("a share");
+        assert_eq!(log.to_string(), "1/256 of written bands");
+        assert_eq!(log.bytes_of(1 << 30), 4 << 20);
     }
 
     #[test]

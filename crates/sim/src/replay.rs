@@ -105,6 +105,8 @@ pub struct ReplayCounts {
     pub read_blocks: u64,
     /// Blocks written.
     pub write_blocks: u64,
+    /// The end of the highest request, in blocks; 0 where nobody counts it.
+    pub end_blocks: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -283,6 +285,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         };
         self.outstanding += 1;
         self.counts.requests += 1;
+        self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
         match operation {
             Operation::Read => self.counts.read_blocks += blocks,
             Operation::Write { .. } => self.counts.write_blocks += blocks,

@@ -56,6 +56,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             parameters: BTreeMap::new(),
             replay,
             drive_scale: args.drive_scale,
+            drive_scale_option: Some("--drive-scale"),
         })
         .collect();
     let seed = args.output.seed.unwrap_or(1);

@@ -12,7 +12,7 @@ use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode, NewImage, new_uuid};
 use imbrex_sim::experiment::config::{Destage, NodeConfig};
-use imbrex_sim::experiment::{Plan, StackConfig};
+use imbrex_sim::experiment::{Footprint, Plan, StackConfig};
 use imbrex_sim::quantity::{Size, parse_size};
 use imbrex_sim::report::human_bytes;
 use std::fs::File;
@@ -75,7 +75,7 @@ fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
     let mut nodes = Vec::new();
     // The disks are built once as simulated ones, which knows how large each must be.
     plan.build_on(
-        Some(plan.blocks().bytes()),
+        Some(Footprint::whole_device(plan.blocks().bytes())),
         None,
         ContentKind::Counted,
         &mut |disk, model| {

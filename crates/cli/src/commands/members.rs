@@ -12,7 +12,9 @@ use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
 use imbrex_sim::disk::MeasuredDisk;
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
-use imbrex_sim::experiment::{BuildOptions, Built, ConfigError, Describe, Plan, StackConfig};
+use imbrex_sim::experiment::{
+    BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig,
+};
 use imbrex_sim::report::human_bytes;
 use std::fmt::Display;
 use std::fs::{self, Metadata};
@@ -89,7 +91,7 @@ impl StackOnFiles {
         let held = HeldWrites::default();
         let overlay = files.overlay_bytes_max.map(Overlay::new);
         let built = plan.build_on(
-            Some(plan.blocks().bytes()),
+            Some(Footprint::whole_device(plan.blocks().bytes())),
             None,
             ContentKind::Counted,
             &mut |disk: &DiskConfig, model| {

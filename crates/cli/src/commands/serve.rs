@@ -329,7 +329,8 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     if let Some(folder) = &args.data {
         make_contents_dir(folder)?;
     }
-    let built = plan.build(Some(plan.blocks().bytes()), None, ContentKind::Bytes)?;
+    let footprint = imbrex_sim::experiment::Footprint::whole_device(plan.blocks().bytes());
+    let built = plan.build(Some(footprint), None, ContentKind::Bytes)?;
     let Built {
         stack,
         disks,

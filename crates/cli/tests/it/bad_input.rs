@@ -210,8 +210,8 @@ fn values_out_of_range() {
     );
     assert_eq!(
         of_options("--set cache.capacity=200%"),
-        "--set cache.capacity=\"200%\": `200%` is not a share: a share is written like `2 %` or \
-         `1/256 of touched bands`"
+        "--set cache.capacity=\"200%\": `200%` is not a share: a share is written like `2 %`, \
+         `1/256 of touched bands` or `1/256 of written bands`"
     );
     let unknown = of_options("--set smr.drive=st5000as001");
     let start =

@@ -37,6 +37,42 @@ fn a_job_runs_on_a_drive_and_leaves_its_logs() {
 }
 
 #[test]
+fn jobs_that_fill_no_log_say_so_and_what_would() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let job = |size: &str| format!("[w]\nrw=randwrite\nbs=8k\nnumber_ios=2000\ndirect=1\n{size}");
+    // Where all of a drive is written there is no smaller drive for the same job.
+    for (size, option) in [
+        ("size=4g\n", "--scale "),
+        ("", "--set translation.persistent_cache="),
+    ] {
+        let run = |args: &[&str]| {
+            let output = fio(folder.path(), &job(size), args);
+            assert!(output.status.success(), "{}", words(&output.stderr));
+            words(&output.stdout)
+        };
+        let text = run(&["st8000as0002"]);
+        let line = text.lines().last().expect("a line");
+        let start = "st8000as0002: the log never filled (0.8 % in use at the end): these figures exclude \
+                     cleaning; ";
+        assert!(line.starts_with(start), "{line}");
+        let json = run(&["st8000as0002", "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let said = &document["imbrex"]["no_cleaning"];
+        assert_eq!(said["log_fill"], 0.008);
+        let would_show = said["would_show"].as_str().expect("an option");
+        assert!(would_show.starts_with(option), "{would_show}");
+        assert!(
+            line.ends_with(&format!("; {would_show} would show it.")),
+            "{line}"
+        );
+        let mut args = vec!["st8000as0002"];
+        args.extend(would_show.split(' '));
+        let cleaned = run(&args);
+        assert!(!cleaned.contains("exclude cleaning"), "{cleaned}");
+    }
+}
+
+#[test]
 fn a_document_is_the_same_whenever_it_is_made() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let args = [

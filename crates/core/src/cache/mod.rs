@@ -65,7 +65,7 @@ pub enum AccessKind {
 pub struct PolicyEvents {
     /// Times it chose a new region.
     pub region_divisions: u64,
-    /// Victims it took outside the region in force, because that held none.
+    /// Times it needed a victim when the region in force held none, and chose a new region for it.
     pub forced_evictions: u64,
 }
 

@@ -69,10 +69,12 @@ impl PersistentCache {
         }
     }
 
-    /// Tells how much of both resources is in use.
+    /// Tells how much of both resources is in use, and how much of the slots by live blocks.
     pub(super) fn gauge_use(&self, ctx: &mut Context<'_>) {
         ctx.gauge(Gauge::PersistentCacheUsedBlocks, self.log.used());
-        ctx.gauge(Gauge::PersistentCacheEntries, self.log.map().entries());
+        let map = self.log.map();
+        ctx.gauge(Gauge::PersistentCacheEntries, map.entries());
+        ctx.gauge(Gauge::PersistentCacheLiveBlocks, map.mapped_blocks().0);
     }
 
     /// Issues what can be issued of a write; true when that is all of it.

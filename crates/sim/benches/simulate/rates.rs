@@ -188,7 +188,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
         .collect();
     let config = StackConfig::load(system, &settings).expect("a ready-made stack");
     let plan = Plan::new(&config, &BuildOptions::simulate(SEED)).expect("a sound stack");
-    let touched_bytes = plan.needs_touched_bytes().then(|| {
+    let footprint = plan.needs_footprint().then(|| {
         let workload = Workload {
             path: path.to_string(),
             options: ReadOptions::default(),
@@ -196,11 +196,11 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
         };
         let bands = plan.bands().expect("a share of bands needs bands");
         workload
-            .touched_bytes(bands, plan.blocks(), Fit::Refuse, false)
+            .footprint(bands, plan.blocks(), Fit::Refuse, false)
             .expect("a sound trace")
     });
     let built = plan
-        .build(touched_bytes, None, ContentKind::Counted)
+        .build(footprint, None, ContentKind::Counted)
         .expect("a sound stack");
     let begun = cpu_s();
     let options = ReplayOptions {

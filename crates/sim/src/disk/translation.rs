@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(both.rewrite_overhead, Some("300 ms".parse().unwrap()));
         assert_eq!(
             both.persistent_cache,
-            Some(SizeOrShare::Share { part: 1, of: 256 })
+            Some("1/256 of touched bands".parse().unwrap())
         );
         let written = toml::to_string(&both).unwrap();
         assert_eq!(

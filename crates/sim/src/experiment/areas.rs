@@ -3,7 +3,7 @@
 
 use super::config::ConfigError;
 use crate::disk::{Bands, SimulatedDisk};
-use crate::quantity::SizeOrShare;
+use crate::quantity::{SizeOrShare, Whole};
 use crate::report::HeatMapRecorder;
 use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
@@ -13,20 +13,51 @@ fn blocks(bytes: u64) -> BlockCount {
     BlockCount::from_bytes_floor(bytes)
 }
 
-/// What a share is a share of.
+/// Bytes of the bands that a workload uses: what shares are shares of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Footprint {
+    /// Of the bands that reads or writes touch; that writes touch, where a cache takes only writes.
+    pub touched_bytes: u64,
+    /// Of the bands that writes touch.
+    pub written_bytes: u64,
+}
+
+impl Footprint {
+    /// Of a device of `bytes` whose workload is not known: everything.
+    pub fn whole_device(bytes: u64) -> Footprint {
+        Footprint {
+            touched_bytes: bytes,
+            written_bytes: bytes,
+        }
+    }
+
+    /// The size in bytes, a share resolved and rounded down.
+    pub(super) fn bytes_of(self, size: SizeOrShare) -> u64 {
+        size.bytes_of(match size {
+            SizeOrShare::Share {
+                whole: Whole::WrittenBands,
+                ..
+            } => self.written_bytes,
+            _ => self.touched_bytes,
+        })
+    }
+}
+
+/// The bytes of a share.
 ///
 /// # Errors
-/// Where that is not known.
-pub(super) fn touched(
-    touched_bytes: Option<u64>,
+/// Where what it is a share of is not known.
+pub(super) fn share_bytes(
+    footprint: Option<Footprint>,
     key: &str,
     share: SizeOrShare,
 ) -> Result<u64, ConfigError> {
-    touched_bytes.ok_or_else(|| {
+    let footprint = footprint.ok_or_else(|| {
         ConfigError::words(format!(
             "{key} = \"{share}\" is a share of a workload, and there is none"
         ))
-    })
+    })?;
+    Ok(footprint.bytes_of(share))
 }
 
 /// The bands of a layout over `total` blocks.

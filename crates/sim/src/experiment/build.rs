@@ -3,7 +3,7 @@
 
 mod disks;
 
-use super::areas::{count_areas, lay_out, touched};
+use super::areas::{Footprint, count_areas, lay_out, share_bytes};
 use super::config::{
     CacheConfig, CacheMode, ConfigError, Destage, DiskConfig, NodeConfig, Policy, StackConfig,
 };
@@ -13,7 +13,7 @@ use super::pore_settings::{at_least_a_block, pore_settings};
 use super::translation_settings::layer_settings;
 use super::zones::{ZonePlan, bands_of_zones};
 use crate::disk::{Bands, Drive, SimulatedDisk, TranslationSettings};
-use crate::quantity::SizeOrShare;
+use crate::quantity::{SizeOrShare, Whole};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::disk::Disk;
@@ -278,8 +278,8 @@ impl Plan {
             .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
     }
 
-    /// True when a size is a share of the touched bands.
-    pub fn needs_touched_bytes(&self) -> bool {
+    /// True when a size is a share of the bands of the workload.
+    pub fn needs_footprint(&self) -> bool {
         let is_share = |size: SizeOrShare| matches!(size, SizeOrShare::Share { .. });
         let cache = self.config.cache();
         cache.is_some_and(|c| is_share(c.capacity) && c.policy != Policy::Unlimited)
@@ -287,6 +287,20 @@ impl Plan {
                 .translation
                 .as_ref()
                 .is_some_and(|t| is_share(t.persistent_cache))
+    }
+
+    /// True when the log is a share of the written bands.
+    pub fn has_log_of_written_bands(&self) -> bool {
+        self.translation.as_ref().is_some_and(|translation| {
+            let log = translation.persistent_cache;
+            matches!(
+                log,
+                SizeOrShare::Share {
+                    whole: Whole::WrittenBands,
+                    ..
+                }
+            )
+        })
     }
 
     /// True when the cache must know the future.
@@ -301,18 +315,18 @@ impl Plan {
         self.drives.get(node)
     }
 
-    /// Builds the stack over simulated disks. `touched_bytes` is what shares are shares of;
+    /// Builds the stack over simulated disks. `footprint` is what shares are shares of;
     /// `lookups` the future of a clairvoyant cache.
     ///
     /// # Errors
     /// When the sizes do not fit.
     pub fn build(
         &self,
-        touched_bytes: Option<u64>,
+        footprint: Option<Footprint>,
         lookups: Option<&[Lba]>,
         contents: ContentKind,
     ) -> Result<Built, ConfigError> {
-        self.build_on(touched_bytes, lookups, contents, &mut |_, disk| {
+        self.build_on(footprint, lookups, contents, &mut |_, disk| {
             Ok(Box::new(disk))
         })
     }
@@ -325,7 +339,7 @@ impl Plan {
     /// When the sizes do not fit, or as `place` says.
     pub fn build_on(
         &self,
-        touched_bytes: Option<u64>,
+        footprint: Option<Footprint>,
         lookups: Option<&[Lba]>,
         contents: ContentKind,
         place: &mut PlaceDisk<'_>,
@@ -334,14 +348,14 @@ impl Plan {
         let mut nodes: BTreeMap<&str, NodeId> = BTreeMap::new();
         let mut disks: Vec<SimulatedDisk> = Vec::new();
         let mut describe = Describe::new(&self.config);
-        let log_blocks = self.log_blocks(touched_bytes)?;
+        let log_blocks = self.log_blocks(footprint)?;
         for node in &self.config.node {
             let wrong = |error: &dyn std::fmt::Display| {
                 ConfigError::words(format!("node `{}`: {error}", node.name()))
             };
             let id = match node {
                 NodeConfig::Disk(config) => {
-                    let disk = self.simulated_disk(config, log_blocks, touched_bytes, contents)?;
+                    let disk = self.simulated_disk(config, log_blocks, footprint, contents)?;
                     let drive = &self.drives[&config.name];
                     describe.disks.push(DescribeDisk::new(config, drive, &disk));
                     let id = builder.disk(disk.geometry().clone());
@@ -380,8 +394,7 @@ impl Plan {
                 NodeConfig::WriteBackCache(config) => {
                     let flash = nodes[config.below.flash.as_str()];
                     let backing = nodes[config.below.backing.as_str()];
-                    let settings =
-                        self.cache_settings(config, touched_bytes, log_blocks, lookups)?;
+                    let settings = self.cache_settings(config, footprint, log_blocks, lookups)?;
                     describe.capacity_blocks = Some(settings.capacity_blocks);
                     let (layer, geometry) =
                         Cache::new(settings, builder.geometry(flash), builder.geometry(backing))
@@ -416,7 +429,7 @@ impl Plan {
     }
 
     /// Slots of the persistent cache; zero without one.
-    fn log_blocks(&self, touched_bytes: Option<u64>) -> Result<BlockCount, ConfigError> {
+    fn log_blocks(&self, footprint: Option<Footprint>) -> Result<BlockCount, ConfigError> {
         let Some(planned) = &self.translation else {
             return Ok(BlockCount::ZERO);
         };
@@ -433,7 +446,7 @@ impl Plan {
                 }
                 size.bytes() / self.options.scale
             }
-            share => share.bytes_of(touched(touched_bytes, "persistent_cache", share)?),
+            share => share_bytes(footprint, "persistent_cache", share)?,
         };
         Ok(BlockCount(blocks(bytes).0.max(1)))
     }
@@ -454,7 +467,7 @@ impl Plan {
     fn cache_settings(
         &self,
         config: &CacheConfig,
-        touched_bytes: Option<u64>,
+        footprint: Option<Footprint>,
         log_blocks: BlockCount,
         lookups: Option<&[Lba]>,
     ) -> Result<CacheSettings, ConfigError> {
@@ -467,7 +480,7 @@ impl Plan {
         let bytes = match config.capacity {
             SizeOrShare::Size(size) => at_least_a_block(config, "capacity", size)?.bytes(),
             share if config.policy != Policy::Unlimited => {
-                share.bytes_of(touched(touched_bytes, "capacity", share)?)
+                share_bytes(footprint, "capacity", share)?
             }
             SizeOrShare::Share { .. } => 0,
         };

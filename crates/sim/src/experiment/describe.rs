@@ -35,6 +35,21 @@ pub struct Describe {
     pub disks: Vec<DescribeDisk>,
 }
 
+/// How full the persistent cache of a stack is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogUse {
+    /// Slots it has.
+    pub blocks: u64,
+    /// Slots in use, superseded ones included.
+    pub used_blocks: u64,
+    /// Slots with the newest block of their address.
+    pub live_blocks: u64,
+    /// Entries of the map it may have; none for no limit.
+    pub entries_max: Option<u64>,
+    /// Entries of the map it has.
+    pub entries: u64,
+}
+
 /// What a report needs to know of a disk.
 pub struct DescribeDisk {
     name: String,
@@ -185,10 +200,23 @@ impl Describe {
                 counts.counter(Counter::PersistentCacheFullNs) as f64 / 1e9;
             run.band_rewrite_time_s = counts.counter(Counter::BandRewriteNs) as f64 / 1e9;
         }
+        run.no_cleaning = self.no_cleaning(stack, counts.write_blocks > 0);
         run.zones = self.zones.map(|zones| zone_use(stack.counts(zones)));
         run.disks = self.disks.iter().map(DescribeDisk::disk_use).collect();
         run.derive_ratios();
         run
+    }
+
+    /// How full the persistent cache is, in a stack that has one.
+    pub fn log_use(&self, stack: &Stack) -> Option<LogUse> {
+        let counts = stack.counts(self.translation?);
+        Some(LogUse {
+            blocks: self.persistent_cache_blocks?,
+            used_blocks: counts.gauge(Gauge::PersistentCacheUsedBlocks),
+            live_blocks: counts.gauge(Gauge::PersistentCacheLiveBlocks),
+            entries_max: self.entries_max,
+            entries: counts.gauge(Gauge::PersistentCacheEntries),
+        })
     }
 
     /// Adds the map of writes to home bands.

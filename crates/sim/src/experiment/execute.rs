@@ -151,6 +151,7 @@ fn prepare(
                     .collect(),
                 replay,
                 drive_scale: 1,
+                drive_scale_option: None,
             })
             .collect();
         workloads.push((workload, cases));
@@ -213,8 +214,8 @@ impl DirectWriteConfig {
     ) -> Result<serde_json::Value, RunError> {
         let device = BlockCount::from_bytes_floor(size_bytes);
         let bands = lay_out(self.bands, device, seed)?;
-        let touched_bytes = workload.touched_bytes(&bands, device, Fit::Refuse, true)?;
-        let log_bytes = self.persistent_cache.bytes_of(touched_bytes);
+        let footprint = workload.footprint(&bands, device, Fit::Refuse, true)?;
+        let log_bytes = footprint.bytes_of(self.persistent_cache);
         let mut estimate = DirectWrite::new(&bands, BlockCount::from_bytes_floor(log_bytes));
         for record in workload.records()?.take(workload.limit_records()) {
             let record = record?;
@@ -232,7 +233,7 @@ impl DirectWriteConfig {
             }
         }
         Ok(serde_json::json!({
-            "footprint_bytes": touched_bytes,
+            "footprint_bytes": footprint.touched_bytes,
             "fills": estimate.fills(),
             "band_bytes_written": estimate.band_bytes_written(),
             "write_amplification": estimate.write_amplification(),

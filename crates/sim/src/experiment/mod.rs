@@ -10,6 +10,7 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod no_cleaning;
 mod pore_settings;
 mod reproduce;
 mod rows;
@@ -21,12 +22,14 @@ mod translation_settings;
 mod workload;
 mod zones;
 
+pub use areas::Footprint;
 pub use build::{BuildOptions, Built, Plan};
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
-pub use describe::{Describe, FillObserver};
+pub use describe::{Describe, FillObserver, LogUse};
 pub use drive_stack::library_drives;
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use no_cleaning::PastRun;
 pub use reproduce::{Figure, figures};
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};

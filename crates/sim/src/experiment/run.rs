@@ -1,8 +1,10 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
+use super::areas::Footprint;
 use super::build::{BuildOptions, Built, Plan};
 use super::config::{ConfigError, StackConfig};
 use super::describe::FillObserver;
+use super::no_cleaning::PastRun;
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayError, ReplayOptions, Replayer};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
@@ -10,6 +12,7 @@ use crate::simulation::{VirtualClock, format};
 use crate::trace::{SourceKind, TraceError};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
+use imbrex_core::units::BLOCK_BYTES;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -60,6 +63,8 @@ pub struct Case {
     pub replay: ReplayOptions,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
     pub drive_scale: u64,
+    /// The option by which a user sets `drive_scale`; none where the command has no such option.
+    pub drive_scale_option: Option<&'static str>,
 }
 
 /// Cases over one workload.
@@ -75,27 +80,26 @@ pub struct Batch {
     pub jobs: usize,
 }
 
-/// Bytes of touched bands by what they depend on, so that many cases over one workload make one
-/// first pass.
+/// Footprints by what they depend on, so that many cases over one workload make one first pass.
 #[derive(Default)]
-struct TouchedBytes {
-    known: Mutex<Vec<(TouchedKey, Arc<OnceLock<u64>>)>>,
+struct Footprints {
+    known: Mutex<Vec<(FootprintKey, Arc<OnceLock<Footprint>>)>>,
 }
 
 #[derive(Clone, PartialEq)]
-struct TouchedKey {
+struct FootprintKey {
     workload: String,
     bands: String,
     writes_only: bool,
     fit: Fit,
 }
 
-impl TouchedBytes {
+impl Footprints {
     fn get(
         &self,
-        key: TouchedKey,
-        pass: impl FnOnce() -> Result<u64, TraceError>,
-    ) -> Result<u64, TraceError> {
+        key: FootprintKey,
+        pass: impl FnOnce() -> Result<Footprint, TraceError>,
+    ) -> Result<Footprint, TraceError> {
         let cell = {
             let mut known = self.known.lock().expect("no holder panics");
             match known.iter().find(|(other, _)| *other == key) {
@@ -107,12 +111,12 @@ impl TouchedBytes {
                 }
             }
         };
-        // Two cases may make the pass at once; both find the same number.
+        // Two cases may make the pass at once; both find the same numbers.
         match cell.get() {
-            Some(bytes) => Ok(*bytes),
+            Some(footprint) => Ok(*footprint),
             None => {
-                let bytes = pass()?;
-                Ok(*cell.get_or_init(|| bytes))
+                let footprint = pass()?;
+                Ok(*cell.get_or_init(|| footprint))
             }
         }
     }
@@ -174,7 +178,7 @@ pub(super) fn run_tasks(
     jobs: usize,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<(Run, report::Workload)>, RunError> {
-    let touched = TouchedBytes::default();
+    let footprints = Footprints::default();
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>> =
         tasks.iter().map(|_| OnceLock::new()).collect();
@@ -186,7 +190,7 @@ pub(super) fn run_tasks(
                     let Some(task) = tasks.get(index) else {
                         return;
                     };
-                    let result = task.run(&touched);
+                    let result = task.run(&footprints);
                     progress(&task.case.config.name);
                     let _ = results[index].set(result);
                 }
@@ -200,7 +204,7 @@ pub(super) fn run_tasks(
 }
 
 impl Task<'_> {
-    fn run(&self, touched: &TouchedBytes) -> Result<(Run, report::Workload), RunError> {
+    fn run(&self, footprints: &Footprints) -> Result<(Run, report::Workload), RunError> {
         let case = self.case;
         let started = std::time::Instant::now();
         let options = BuildOptions {
@@ -210,36 +214,7 @@ impl Task<'_> {
         let plan = Plan::new(&case.config, &options)?;
         let fit = case.replay.fit;
         let writes_only = plan.is_write_only() || case.replay.drop_reads;
-        let touched_bytes = match (plan.needs_touched_bytes(), plan.bands()) {
-            (false, _) => None,
-            (true, None) => {
-                return Err(ConfigError::words(format!(
-                    "system `{}`: a share of touched bands needs a stack with bands",
-                    case.config.name
-                ))
-                .into());
-            }
-            (true, Some(_)) if self.workload.is_stream() => {
-                return Err(ConfigError::words(format!(
-                    "system `{}`: a share of touched bands needs a first pass, which standard \
-                     input does not allow; set sizes in bytes, or give a file",
-                    case.config.name
-                ))
-                .into());
-            }
-            (true, Some(bands)) => {
-                let key = TouchedKey {
-                    workload: format!("{:?}", self.workload),
-                    bands: plan.bands_key().to_string(),
-                    writes_only,
-                    fit,
-                };
-                let blocks = plan.blocks();
-                Some(touched.get(key, || {
-                    self.workload.touched_bytes(bands, blocks, fit, writes_only)
-                })?)
-            }
-        };
+        let footprint = self.footprint(&plan, writes_only, footprints)?;
         let lookups = match plan.needs_lookups() {
             true if self.workload.is_stream() => {
                 return Err(ConfigError::words(format!(
@@ -252,7 +227,7 @@ impl Task<'_> {
             true => Some(self.workload.lookups(plan.blocks(), fit, writes_only)?),
             false => None,
         };
-        let built = plan.build(touched_bytes, lookups.as_deref(), ContentKind::Counted)?;
+        let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
         let in_flight_max = match case.replay.mode {
             report::ReplayMode::ClosedLoop { depth } => depth,
             _ => IN_FLIGHT_MAX,
@@ -318,8 +293,20 @@ impl Task<'_> {
         let mut run = describe.run(&engine.stack, counts, case.replay.mode);
         recorder.finish(finished_at.0, &mut run);
         describe.add_heat_map(finished_at, &mut run);
-        run.footprint_bytes = touched_bytes;
+        run.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
+        run.written_footprint_bytes = footprint
+            .filter(|_| plan.has_log_of_written_bands())
+            .map(|footprint| footprint.written_bytes);
         run.parameters.clone_from(&case.parameters);
+        let past = PastRun {
+            config: &case.config,
+            options: &options,
+            footprint,
+            host_wrote: counts.write_blocks > 0,
+            end_bytes: counts.end_blocks * BLOCK_BYTES,
+            scale_option: case.drive_scale_option,
+        };
+        run.no_cleaning = past.no_cleaning(&describe, &engine.stack);
         let wall_s = started.elapsed().as_secs_f64();
         run.simulation = SimulationCost {
             wall_s,
@@ -327,6 +314,46 @@ impl Task<'_> {
             peak_rss_bytes: super::peak_rss_bytes(),
         };
         Ok((run, workload))
+    }
+}
+
+impl Task<'_> {
+    /// What shares of the stack are shares of; nothing when it has none.
+    fn footprint(
+        &self,
+        plan: &Plan,
+        writes_only: bool,
+        footprints: &Footprints,
+    ) -> Result<Option<Footprint>, RunError> {
+        if !plan.needs_footprint() {
+            return Ok(None);
+        }
+        let wrong = |message: &str| {
+            let system = &self.case.config.name;
+            ConfigError::words(format!("system `{system}`: {message}"))
+        };
+        let Some(bands) = plan.bands() else {
+            return Err(wrong("a share of touched bands needs a stack with bands").into());
+        };
+        if self.workload.is_stream() {
+            return Err(wrong(
+                "a share of touched bands needs a first pass, which standard input does not allow; \
+                 set sizes in bytes, or give a file",
+            )
+            .into());
+        }
+        let fit = self.case.replay.fit;
+        let key = FootprintKey {
+            workload: format!("{:?}", self.workload),
+            bands: plan.bands_key().to_string(),
+            writes_only,
+            fit,
+        };
+        let pass = || {
+            self.workload
+                .footprint(bands, plan.blocks(), fit, writes_only)
+        };
+        Ok(Some(footprints.get(key, pass)?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where the requests of an experiment come from, and what a first pass over them finds.
 
+use super::areas::Footprint;
 use crate::replay::{Fit, place};
 use crate::trace::{self, ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use imbrex_core::map::{BandId, BandTable};
@@ -69,29 +70,27 @@ impl Workload {
         Ok(span)
     }
 
-    /// Bytes of the bands that reads or writes touch; of those that writes touch when
+    /// Bytes of the bands that requests and that writes touch; reads touch nothing when
     /// `writes_only`. Requests beyond the device are the replay's to refuse.
     ///
     /// # Errors
     /// When the trace is damaged.
-    pub fn touched_bytes(
+    pub fn footprint(
         &self,
         bands: &BandTable,
         device_blocks: BlockCount,
         fit: Fit,
         writes_only: bool,
-    ) -> Result<u64, TraceError> {
-        let mut touched = vec![false; bands.bands() as usize];
+    ) -> Result<Footprint, TraceError> {
+        // Of each band, whether anything and whether a write has touched it.
+        let mut touched = vec![(false, false); bands.bands() as usize];
         for record in self.limited()? {
             let record = record?;
-            let wanted = match record.operation {
-                TraceOperation::Read => !writes_only,
+            let is_write = match record.operation {
+                TraceOperation::Read if !writes_only => false,
                 TraceOperation::Write => true,
-                _ => false,
+                _ => continue,
             };
-            if !wanted {
-                continue;
-            }
             if let Some((Operation::Read | Operation::Write { .. }, extent)) =
                 place(&record, device_blocks, fit)
                 && !extent.is_empty()
@@ -101,15 +100,21 @@ impl Workload {
                 while band < touched.len()
                     && bands.extent_of(BandId(band as u32)).start < extent.end()
                 {
-                    touched[band] = true;
+                    touched[band] = (true, touched[band].1 || is_write);
                     band += 1;
                 }
             }
         }
-        let bands_touched = touched.iter().enumerate().filter(|(_, touched)| **touched);
-        Ok(bands_touched
-            .map(|(band, _)| bands.extent_of(BandId(band as u32)).blocks.bytes())
-            .sum())
+        let mut footprint = Footprint {
+            touched_bytes: 0,
+            written_bytes: 0,
+        };
+        for (band, (is_touched, is_written)) in touched.into_iter().enumerate() {
+            let bytes = bands.extent_of(BandId(band as u32)).blocks.bytes();
+            footprint.touched_bytes += bytes * u64::from(is_touched);
+            footprint.written_bytes += bytes * u64::from(is_written);
+        }
+        Ok(footprint)
     }
 
     /// The blocks of the replay in the order in which a cache looks them up: what a clairvoyant

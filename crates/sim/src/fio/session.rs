@@ -5,11 +5,11 @@ use super::engine::{Jobs, in_flight_max, writes};
 use super::job::{IN_FLIGHT_MAX, Job, JobError};
 use super::outcome::Outcome;
 use super::zoned::{self, Zones};
-use crate::experiment::{BuildOptions, Built, ConfigError, Describe, Plan, StackConfig};
+use crate::experiment::{BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::{Engine, Frontend};
-use imbrex_core::map::BandId;
+use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Completion;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
@@ -35,6 +35,8 @@ pub struct Session {
     pub engine: Engine,
     /// Which node is what, and what the disks counted.
     pub describe: Describe,
+    /// What the shares of the stack were shares of, where it has any.
+    pub footprint: Option<Footprint>,
     clock: VirtualClock,
     seed: u64,
     runs: u64,
@@ -68,7 +70,7 @@ impl Frontend for Idle {
 }
 
 impl Session {
-    /// Builds a stack for `jobs`: shares of the touched bands are of the bands their regions touch.
+    /// Builds a stack for `jobs`: shares are of the bands their regions reach into.
     ///
     /// # Errors
     /// When the stack cannot be built, needs to know the future, or a job does not fit it.
@@ -90,28 +92,24 @@ impl Session {
             ))
             .into());
         }
-        let touched = match plan.bands() {
-            Some(bands) if plan.needs_touched_bytes() => {
-                let writes_only = plan.is_write_only();
-                let regions: Vec<(u64, u64)> = jobs
-                    .iter()
-                    .filter(|job| !writes_only || writes(job))
-                    .flat_map(|job| (0..job.numjobs).map(move |clone| (job, clone)))
-                    .filter_map(|(job, clone)| job.region(clone, device_bytes))
-                    .collect();
-                let touches = |from: u64, to: u64| {
-                    let mut regions = regions.iter();
-                    regions.any(|(start, length)| *start < to && from < start + length)
+        let footprint = match plan.bands() {
+            Some(bands) if plan.needs_footprint() => {
+                let used = |by: &dyn Fn(&Job) -> bool| {
+                    let regions = regions_of(jobs.iter().filter(|job| by(job)), device_bytes);
+                    bytes_of_bands(bands, &regions)
                 };
-                let extents = (0..bands.bands()).map(|band| bands.extent_of(BandId(band)));
-                let touched =
-                    extents.filter(|e| touches(e.start.0 * BLOCK_BYTES, e.end().0 * BLOCK_BYTES));
-                Some(touched.map(|extent| extent.blocks.bytes()).sum())
+                Some(Footprint {
+                    touched_bytes: used(&|job| !plan.is_write_only() || writes(job)),
+                    written_bytes: used(&writes),
+                })
             }
             _ => None,
         };
-        let built = plan.build(touched, None, ContentKind::Counted)?;
-        Ok(Session::new(built, options.seed))
+        let built = plan.build(footprint, None, ContentKind::Counted)?;
+        Ok(Session {
+            footprint,
+            ..Session::new(built, options.seed)
+        })
     }
 
     /// A session on a stack that is already built. `seed` is that of random choices of jobs without
@@ -134,6 +132,7 @@ impl Session {
             engine,
             zones,
             describe,
+            footprint: None,
             clock: VirtualClock::default(),
             seed,
             runs: 0,
@@ -207,6 +206,26 @@ impl Session {
         }
         Ok(outcome)
     }
+}
+
+/// Start and length in bytes of the region of every clone of `jobs`.
+fn regions_of<'a>(jobs: impl Iterator<Item = &'a Job>, device_bytes: u64) -> Vec<(u64, u64)> {
+    jobs.flat_map(|job| (0..job.numjobs).map(move |clone| (job, clone)))
+        .filter_map(|(job, clone)| job.region(clone, device_bytes))
+        .collect()
+}
+
+/// Bytes of the bands that regions reach into.
+fn bytes_of_bands(bands: &BandTable, regions: &[(u64, u64)]) -> u64 {
+    let touches = |from: u64, to: u64| {
+        let mut regions = regions.iter();
+        regions.any(|(start, length)| *start < to && from < start + length)
+    };
+    let extents = (0..bands.bands()).map(|band| bands.extent_of(BandId(band)));
+    extents
+        .filter(|e| touches(e.start.0 * BLOCK_BYTES, e.end().0 * BLOCK_BYTES))
+        .map(|extent| extent.blocks.bytes())
+        .sum()
 }
 
 /// The clones of the jobs, in the groups that run together.

@@ -9,16 +9,21 @@ const REWRITES_CONCLUSIVE_MIN: u64 = 100;
 /// Systems that bound what a policy can reach and are no rivals of it.
 const BOUNDS: [&str; 2] = ["opt", "unlimited"];
 
-/// The runs a comparison is about: the reference and the rival that rewrites least.
+/// The runs a comparison is about, all with the same swept settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contest<'a> {
     /// Plain LRU if it ran, else the first run with a cache over bands.
     pub(super) reference: &'a Run,
     /// Of the others with a cache over bands, the one that writes the fewest band bytes.
     pub(super) best: &'a Run,
+    /// Of those left, the one that writes the fewest.
+    rival: Option<&'a Run>,
+    /// A conventional disk without a cache, if one ran.
+    conventional: Option<&'a Run>,
 }
 
-/// The contest of a report, if it has two systems that can be compared.
+/// The contest of a report, if it has two systems that can be compared. Of several swept settings it
+/// is the one at which the fewest band bytes are written.
 pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
     let rivals = || {
         report.runs.iter().filter(|run| {
@@ -27,33 +32,105 @@ pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
                 && !BOUNDS.contains(&run.system.as_str())
         })
     };
-    let reference = rivals()
-        .find(|run| run.system == "lru")
-        .or_else(|| rivals().next())?;
-    let best = rivals()
-        .filter(|run| !std::ptr::eq(*run, reference))
-        .min_by_key(|run| run.band_bytes_written)?;
-    Some(Contest { reference, best })
+    let contests = rivals().filter_map(|best| {
+        let mut equals = rivals().filter(|run| settings(run) == settings(best));
+        let reference = equals
+            .clone()
+            .find(|run| run.system == "lru")
+            .or_else(|| equals.next())?;
+        let rival = rivals()
+            .filter(|run| settings(run) == settings(best))
+            .filter(|run| !std::ptr::eq(*run, reference) && !std::ptr::eq(*run, best))
+            .min_by_key(|run| run.band_bytes_written);
+        let conventional = report.runs.iter().find(|run| is_conventional(run));
+        (!std::ptr::eq(best, reference)).then_some(Contest {
+            reference,
+            best,
+            rival,
+            conventional,
+        })
+    });
+    contests.min_by_key(|contest| contest.best.band_bytes_written)
+}
+
+/// The swept settings of a run but for the system itself, which may be swept too.
+fn settings(run: &Run) -> Vec<(&String, &serde_json::Value)> {
+    let settings = run.parameters.iter();
+    settings
+        .filter(|(key, _)| key.as_str() != "system")
+        .collect()
+}
+
+/// True for a bare disk with an arm that takes writes anywhere.
+fn is_conventional(run: &Run) -> bool {
+    let has_arm = run.seek_time_s > 0.0;
+    has_arm && run.bands.is_none() && run.zones.is_none() && run.capacity_blocks.is_none()
 }
 
 impl Report {
     /// One or two plain sentences: what the comparison shows, or what the only run did.
     pub fn headline(&self) -> String {
-        match (contest(self), self.runs.first()) {
-            (Some(contest), _) => contest.sentence(),
-            (None, Some(run)) => single(run),
-            (None, None) => "Nothing was run.".to_string(),
+        if let Some(contest) = contest(self) {
+            return contest.sentence();
+        }
+        let conventional = self.runs.iter().find(|run| is_conventional(run));
+        let shingled = self.runs.iter().filter(|run| run.bands.is_some());
+        match (conventional, self.runs.first()) {
+            (Some(conventional), _) if shingled.clone().next().is_some() => {
+                beside_conventional(conventional, shingled)
+            }
+            (_, Some(run)) => single(run),
+            (_, None) => "Nothing was run.".to_string(),
         }
     }
+}
+
+/// What shingled disks do beside a conventional one; those that cleaned next to nothing are left out.
+fn beside_conventional<'a>(
+    conventional: &Run,
+    shingled: impl Iterator<Item = &'a Run> + Clone,
+) -> String {
+    let name = conventional.label();
+    let enough = |run: &&Run| run.bands_rewritten >= REWRITES_CONCLUSIVE_MIN;
+    let by_time = |a: &&Run, b: &&Run| a.io_time_s.total.total_cmp(&b.io_time_s.total);
+    let told = || shingled.clone().filter(enough);
+    let (Some(best), Some(worst)) = (told().min_by(by_time), told().max_by(by_time)) else {
+        let most = shingled.map(|run| run.bands_rewritten).max().unwrap_or(0);
+        return format!(
+            "Inconclusive beside the conventional disk {name}: {} bands were rewritten at most, too few \
+             to tell what cleaning costs.",
+            count(most)
+        );
+    };
+    let times = |run: &Run| factor(run.io_time_s.total / conventional.io_time_s.total);
+    let tail = |run: &Run| optional(run.response_ms.p99_9);
+    let slower = match std::ptr::eq(best, worst) {
+        true => String::new(),
+        false => format!(", {} {}", worst.label(), times(worst)),
+    };
+    format!(
+        "Beside the conventional disk {name}: {} needs {} its I/O time{slower}; one request in a \
+         thousand takes {} ms or more on {}, {} ms on {name}.",
+        best.label(),
+        times(best),
+        tail(worst),
+        worst.label(),
+        tail(conventional)
+    )
 }
 
 impl Contest<'_> {
     fn sentence(&self) -> String {
         let (best, reference) = (self.best, self.reference);
-        let (name, other) = (best.label(), reference.label());
+        let name = best.label();
+        let other = match settings(best).is_empty() {
+            true => reference.system.clone(),
+            false => format!("{} at the same settings", reference.system),
+        };
         if reference.bands_rewritten < REWRITES_CONCLUSIVE_MIN {
             return format!(
-                "Inconclusive: {other} rewrote only {} bands, too few to tell systems apart.",
+                "Inconclusive: {} rewrote only {} bands, too few to tell systems apart.",
+                reference.label(),
                 count(reference.bands_rewritten)
             );
         }
@@ -78,7 +155,40 @@ impl Contest<'_> {
         } else {
             "in about the same I/O time".to_string()
         };
-        format!("{bytes} {time}.")
+        format!("{bytes} {time}.{}", self.others())
+    }
+
+    /// How the best rival and the conventional disk compare with the best, in a second sentence.
+    fn others(&self) -> String {
+        let best = self.best;
+        let over = |ours: f64, theirs: f64| factor(ours / theirs);
+        let time = |run: &Run| over(run.io_time_s.total, best.io_time_s.total);
+        let rival = self.rival.map(|rival| {
+            let bytes = match best.band_bytes_written {
+                0 => String::new(),
+                ours => format!(
+                    "{} its band bytes and ",
+                    over(rival.band_bytes_written as f64, ours as f64)
+                ),
+            };
+            format!(
+                "the best rival, {}, {bytes}{} its I/O time",
+                rival.system,
+                time(rival)
+            )
+        });
+        let conventional = self.conventional.map(|disk| {
+            format!(
+                "the conventional disk, {}, {} its I/O time",
+                disk.system,
+                time(disk)
+            )
+        });
+        let parts: Vec<String> = rival.into_iter().chain(conventional).collect();
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!(" Beside it: {}.", parts.join("; ")),
+        }
     }
 }
 
@@ -99,7 +209,9 @@ fn single(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::no_cleaning::NoCleaning;
     use super::super::report::{ReplayMode, Workload, WorkloadKind};
+    use super::super::table::TableStyle;
     use super::*;
 
     fn run(system: &str, band_bytes: u64, busy_s: f64) -> Run {
@@ -151,6 +263,84 @@ mod tests {
             report
                 .headline()
                 .starts_with("Inconclusive: lru rewrote only 12 bands")
+        );
+    }
+
+    #[test]
+    fn only_equal_settings_are_compared_and_the_best_rival_and_the_conventional_disk_are_named() {
+        let at = |mut run: Run, capacity: &str| {
+            let capacity = serde_json::Value::from(capacity);
+            run.parameters.insert("cache.capacity".into(), capacity);
+            run
+        };
+        let mut conventional = run("cmr-only", 0, 50.0);
+        (conventional.bands, conventional.capacity_blocks) = (None, None);
+        conventional.seek_time_s = 10.0;
+        let mut report = report(vec![
+            conventional,
+            at(run("lru", 56_000, 100.0), "1 %"),
+            at(run("lru", 28_000, 80.0), "5 %"),
+            at(run("lru-band", 3_000, 18.0), "5 %"),
+            at(run("opt", 1, 1.0), "5 %"),
+            at(run("pore", 20_000, 40.0), "1 %"),
+            at(run("pore", 1_000, 10.0), "5 %"),
+        ]);
+        assert_eq!(
+            report.headline(),
+            "pore capacity=5 % rewrites 28x fewer band bytes than lru at the same settings and needs \
+             8.0x less I/O time. Beside it: the best rival, lru-band, 3.0x its band bytes and 1.8x its \
+             I/O time; the conventional disk, cmr-only, 5.0x its I/O time."
+        );
+        // Without a run of equal settings there is nothing to compare it with.
+        report.runs.retain(|run| run.system == "pore");
+        assert!(report.headline().starts_with("pore capacity=1 % served 0"));
+    }
+
+    #[test]
+    fn shingled_disks_are_set_beside_the_conventional_one_unless_nothing_was_cleaned() {
+        let disk = |name: &str, busy_s: f64, p99_9: f64| {
+            let mut run = run(name, 1, busy_s);
+            run.capacity_blocks = None;
+            run.response_ms.p99_9 = Some(p99_9);
+            run
+        };
+        let mut conventional = disk("cmr-only", 10.0, 58.0);
+        (conventional.bands, conventional.seek_time_s) = (None, 1.0);
+        let mut report = report(vec![
+            conventional,
+            disk("st8000as0002", 11.0, 939.0),
+            disk("st5000as0011", 9.0, 1200.0),
+        ]);
+        assert_eq!(
+            report.headline(),
+            "Beside the conventional disk cmr-only: st5000as0011 needs 0.90x its I/O time, st8000as0002 \
+             1.1x; one request in a thousand takes 939 ms or more on st8000as0002, 58.0 ms on cmr-only."
+        );
+        for run in &mut report.runs[1..] {
+            run.bands_rewritten = 0;
+            run.no_cleaning = Some(NoCleaning {
+                log_fill: 0.03,
+                log_went_round: false,
+                would_show: Some("--drive-scale 64".into()),
+            });
+        }
+        assert_eq!(
+            report.headline(),
+            "Inconclusive beside the conventional disk cmr-only: 0 bands were rewritten at most, too few \
+             to tell what cleaning costs."
+        );
+        let table = report.to_table(TableStyle::Plain);
+        assert!(
+            table.contains(
+                "st8000as0002, st5000as0011: the log never filled (3.0 % in use at the end): these figures \
+                 exclude cleaning;\n--drive-scale 64 would show it.\n"
+            ),
+            "{table}"
+        );
+        assert!(
+            report
+                .to_html()
+                .contains("<p class=\"notice\">st8000as0002, ")
         );
     }
 

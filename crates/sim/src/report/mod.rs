@@ -9,6 +9,7 @@ mod format;
 mod headline;
 mod histogram;
 mod html;
+mod no_cleaning;
 mod recorder;
 #[allow(clippy::module_inception)]
 mod report;
@@ -20,6 +21,7 @@ pub use format::bytes as human_bytes;
 pub(crate) use format::number;
 pub use histogram::LatencyHistogram;
 pub(crate) use html::{escape, page_style};
+pub use no_cleaning::NoCleaning;
 pub use recorder::Recorder;
 pub use report::{
     ByCause, DiskAreaUse, DiskUse, Figures, HeatMap, IoTime, LatencyCdf, ReplayMode, Report,

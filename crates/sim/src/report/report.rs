@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
+use super::no_cleaning::NoCleaning;
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
 use serde::{Deserialize, Serialize};
@@ -138,11 +139,15 @@ pub struct Run {
     /// Bytes of the bands touched by any request (read-write) or by writes (write-only); null when
     /// nothing asked for it, as in serving.
     pub footprint_bytes: Option<u64>,
+    /// Bytes of the bands touched by writes; absent unless the log is a share of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_footprint_bytes: Option<u64>,
     /// Capacity of the cache in blocks, shares resolved; null without a cache or without a bound.
     pub capacity_blocks: Option<u64>,
     /// Blocks still dirty in the cache at the end; nothing is drained.
     pub dirty_blocks_left: u64,
-    /// Evictions outside the open region because nothing in it was evictable.
+    /// Evictions for which PORE had to choose a new open region before its period was over, because
+    /// the one in force held no block that might leave. The victim is inside the new region.
     pub forced_evictions: u64,
     /// Bands of the translation layer; null for a stack without bands.
     pub bands: Option<u64>,
@@ -160,6 +165,10 @@ pub struct Run {
     pub scratch_bytes_written: u64,
     /// Time spent in band rewrites, from the first read to the release of the entries.
     pub band_rewrite_time_s: f64,
+    /// What to know of a run in which nothing was cleaned although it should have been sooner or
+    /// later; absent when bands were rewritten, without bands and without writes to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_cleaning: Option<NoCleaning>,
     /// What was done to the zones of a zoned disk; absent without zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZoneUse>,
@@ -176,7 +185,7 @@ pub struct Run {
 pub struct WriteAmplification {
     /// Over the bytes of live blocks merged out of the persistent cache.
     pub evicted: Option<f64>,
-    /// Over the bytes appended to the persistent cache.
+    /// Over the bytes appended to the persistent cache; blocks updated in place are not appended.
     pub cache_in: Option<f64>,
     /// Over the bytes the host wrote.
     pub host: Option<f64>,
@@ -458,6 +467,7 @@ impl Run {
             simulation: SimulationCost::default(),
             replay,
             footprint_bytes: None,
+            written_footprint_bytes: None,
             capacity_blocks: None,
             dirty_blocks_left: 0,
             forced_evictions: 0,
@@ -469,6 +479,7 @@ impl Run {
             persistent_cache_full_s: 0.0,
             scratch_bytes_written: 0,
             band_rewrite_time_s: 0.0,
+            no_cleaning: None,
             zones: None,
             disks: Vec::new(),
             configuration: Value::Null,

@@ -10,6 +10,9 @@ use super::report::{Report, Run, Workload, WorkloadKind};
 /// Names longer than this are cut, so that a row fits 120 columns.
 const LABEL_CHARS_MAX: usize = 26;
 
+/// A line is at most so long.
+const LINE_CHARS_MAX: usize = 120;
+
 /// Lines of a header: the name and its unit.
 const HEADER_LINES: usize = 2;
 
@@ -50,7 +53,7 @@ impl TableStyle {
 }
 
 impl Report {
-    /// Workload, one row a run, and the headline. At most 120 columns wide; speed-up is the I/O
+    /// Workload, one row a run, the runs in which nothing was cleaned, and the headline. At most 120 columns wide; speed-up is the I/O
     /// time of the first run over that of the row.
     pub fn to_table(&self, style: TableStyle) -> String {
         let mut table = Table::new();
@@ -84,7 +87,11 @@ impl Report {
                 text.push_str(&format!("{}\n", "\u{2500}".repeat(width)));
             }
         }
-        format!("{text}\n{}\n", self.headline())
+        text.push('\n');
+        for line in self.no_cleaning_lines() {
+            text.push_str(&wrapped(&line));
+        }
+        text + &wrapped(&self.headline())
     }
 
     /// The workload in one line, its kind spelt out.
@@ -139,6 +146,25 @@ fn row(run: &Run, first_total: f64) -> Vec<String> {
         optional(run.response_ms.p99_9),
         number(run.finish_s),
     ]
+}
+
+/// A sentence as lines of at most [`LINE_CHARS_MAX`], broken between words.
+fn wrapped(sentence: &str) -> String {
+    let mut text = String::new();
+    let mut chars = 0;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if chars > 0 && chars + 1 + length > LINE_CHARS_MAX {
+            text.push('\n');
+            chars = 0;
+        } else if chars > 0 {
+            text.push(' ');
+            chars += 1;
+        }
+        text.push_str(word);
+        chars += length;
+    }
+    text + "\n"
 }
 
 fn cut(label: &str) -> String {

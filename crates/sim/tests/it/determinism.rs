@@ -14,6 +14,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         parameters: BTreeMap::new(),
         replay,
         drive_scale: 1,
+        drive_scale_option: None,
     };
     let batch = Batch {
         workload: workload.clone(),

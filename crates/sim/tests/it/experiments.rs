@@ -1,6 +1,7 @@
 //! Experiment files: reading, sweeping, running and setting stated numbers beside measured ones.
 
-use imbrex_sim::experiment::{Experiment, Found, Outcome, execute, figures, points};
+use imbrex_sim::basis::Basis;
+use imbrex_sim::experiment::{Experiment, Found, Outcome, Row, execute, figures, points};
 use std::path::Path;
 
 /// Two systems on a small load, swept over two keys.
@@ -170,6 +171,122 @@ fn bounds_and_tolerances_decide() {
 }
 
 #[test]
+fn a_ratio_must_be_on_the_side_of_one_that_is_stated() {
+    let at = "measure = \"lru[capacity=4MiB].capacity_blocks / 1000\"\n";
+    for (stated, agrees) in [("1.1", true), ("1.0", true), ("0.951", false)] {
+        let found = measured(&format!("{at}stated = {stated}"));
+        assert_eq!(found, (Some(1.024), agrees), "{stated}");
+    }
+    // Any other number has no such side.
+    let of_other_unit = with_stated(&format!("{at}stated = 0.951")).replace("\"x\"", "\"1\"");
+    let experiment = parse(&of_other_unit);
+    let rows = experiment.rows("", "", &run(&experiment, 2)).unwrap();
+    assert!(rows[0].agrees, "{rows:?}");
+}
+
+#[test]
+fn points_at_which_one_system_is_above_another_are_counted() {
+    let count = |measure: &str, stated: u32| {
+        measured(&format!(
+            "measure = \"{measure}\"\nstated = {stated}\ntolerance = 0\nover = \"above-one\""
+        ))
+    };
+    let above_half = "lru.capacity_blocks / 512";
+    assert_eq!(count(above_half, 2), (Some(2.0), true));
+    assert_eq!(count(above_half, 3), (Some(2.0), false));
+    assert_eq!(
+        count("lru.capacity_blocks / 1024", 0),
+        (Some(0.0), true),
+        "one is not above one"
+    );
+}
+
+#[test]
+fn what_a_number_rests_on_is_counted_apart() {
+    let row = |basis: &str, stated: u32| {
+        format!(
+            "[[stated]]\nmetric = \"m\"\nunit = \"1\"\nstated = {stated}\n{basis}\n\
+             measure = \"lru[capacity=1MiB].capacity_blocks\"\n"
+        )
+    };
+    let rows = [
+        row("", 256),
+        row("", 1),
+        row("basis = \"own\"", 256),
+        row("basis = \"construction\"", 256),
+    ];
+    let experiment = parse(&format!("{SWEPT}\n{}", rows.concat()));
+    let rows = experiment.rows("", "", &run(&experiment, 2)).unwrap();
+    let tallies = Row::tallies(&rows).into_iter();
+    let tallies: Vec<_> = tallies.map(|t| (t.basis, t.rows, t.agree)).collect();
+    assert_eq!(
+        tallies,
+        [
+            (Basis::Published, 2, 1),
+            (Basis::Construction, 1, 1),
+            (Basis::Own, 1, 1)
+        ]
+    );
+}
+
+#[test]
+fn bounds_that_the_paper_does_not_state_are_said_to_be_ours() {
+    for figure in figures(None, None).unwrap() {
+        for stated in figure.experiment().unwrap().stated {
+            let is_required = stated.metric.ends_with("required");
+            assert_eq!(is_required, stated.basis == Basis::Own, "{}", stated.metric);
+        }
+    }
+    let of = |name: &str| {
+        let figure = figures(Some("pore"), Some(name)).unwrap().remove(0);
+        figure.experiment().unwrap().stated.remove(0).basis
+    };
+    assert_eq!(of("table1"), Basis::Construction);
+    assert_eq!(of("fig6"), Basis::Calibrated);
+    assert_eq!(of("fig16"), Basis::Published);
+}
+
+#[test]
+fn a_log_may_be_a_share_of_the_written_bands_alone() {
+    let logs: Vec<(u64, u64, Option<u64>)> = ["touched", "written"]
+        .into_iter()
+        .map(|bands| {
+            let text = SWEPT
+                .replace(
+                    "uniform-random-write\"\nscale = 500",
+                    "web-like\"\nscale = 64",
+                )
+                .replace(
+                    "[set]",
+                    &format!(
+                        "[set]\n\"translation.persistent_cache\" = \"1/256 of {bands} bands\""
+                    ),
+                )
+                .replace("[\"2MiB\", \"20MiB\"]", "[\"2MiB\"]");
+            let outcome = run(&parse(&text), 2);
+            let Found::Runs(report) = &outcome.workloads[0].found else {
+                panic!("stacks were run");
+            };
+            let run = &report.runs[1];
+            let log = run.persistent_cache_bytes.expect("a log");
+            let footprint = run.footprint_bytes.expect("a share");
+            (log, footprint, run.written_footprint_bytes)
+        })
+        .collect();
+    let [
+        (of_touched, touched, None),
+        (of_written, still_touched, Some(written)),
+    ] = logs[..]
+    else {
+        panic!("the written bands are told only where they count: {logs:?}");
+    };
+    assert_eq!(still_touched, touched);
+    assert!(written < touched, "{written} of {touched} bytes");
+    assert_eq!(of_touched, touched / 256 / 4096 * 4096);
+    assert_eq!(of_written, written / 256 / 4096 * 4096);
+}
+
+#[test]
 fn an_undefined_number_is_measured_as_none_and_does_not_agree() {
     let stated = "stated = 1\nmeasure = \"cmr-only.write_amplification.host\"";
     assert_eq!(measured(stated), (None, false));
@@ -262,6 +379,11 @@ fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
         (
             with_stated("stated = { uniform-random-wriet = 1 }\nmeasure = \"lru.x\""),
             "no workload is named `uniform-random-wriet`; did you mean `uniform-random-write`?",
+        ),
+        (
+            with_stated("stated = 1\nmeasure = \"1\"\ntolerance = 1.0"),
+            "test.toml: [[stated]] `m`: tolerance = 1; accepted: a share of the stated number, 0 or more \
+             and, unless it is a bound, below 1",
         ),
         (
             with_stated("stated = 1\nmeasure = \"1\"\nover = \"least-at\""),

@@ -18,6 +18,7 @@ mod harness;
 mod host_managed;
 mod idle_cleaning;
 mod latency_shapes;
+mod no_cleaning;
 mod report;
 mod simulate;
 mod traces;

@@ -93,11 +93,11 @@ pub fn back_to_back(depth: u32) -> ReplayOptions {
 pub fn simulate(config: &StackConfig, workload: &Workload, depth: u32) -> Simulated {
     let plan = Plan::new(config, &BuildOptions::simulate(1)).expect("a plan");
     let bands = plan.bands().expect("a translation");
-    let touched_bytes = workload
-        .touched_bytes(bands, plan.blocks(), Fit::Refuse, plan.is_write_only())
+    let footprint = workload
+        .footprint(bands, plan.blocks(), Fit::Refuse, plan.is_write_only())
         .expect("a trace");
     let built = plan
-        .build(Some(touched_bytes), None, ContentKind::Counted)
+        .build(Some(footprint), None, ContentKind::Counted)
         .unwrap_or_else(|error| panic!("{error}"));
     let mut engine = Engine {
         stack: built.stack,

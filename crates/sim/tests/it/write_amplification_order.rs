@@ -24,6 +24,7 @@ fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
             ..back_to_back(1)
         },
         drive_scale: 1,
+        drive_scale_option: None,
     });
     let batch = Batch {
         workload: workload.clone(),

@@ -3,9 +3,12 @@
 use crate::Failure;
 use crate::args::FioArgs;
 use crate::commands::{check_nodes, emit, settings};
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
-use imbrex_sim::fio::{JobFile, Session, Setting, document, log_files, summary};
+use imbrex_sim::experiment::{BuildOptions, PastRun, Plan, StackConfig};
+use imbrex_sim::fio::{
+    Direction, Job, JobFile, Json, Session, Setting, document, log_files, summary,
+};
 use imbrex_sim::quantity::parse_size;
+use imbrex_sim::report::NoCleaning;
 use imbrex_sim::toml_error::read_text;
 
 /// Runs a job file on a drive. Logs go to the current folder, as fio's do.
@@ -36,6 +39,7 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
     for (name, content) in log_files(&jobs, &outcome) {
         std::fs::write(&name, content).map_err(|error| format!("{name}: {error}"))?;
     }
+    let no_cleaning = no_cleaning(&config, &options, &jobs, &session);
     let setting = Setting {
         system: config.name,
         device_bytes,
@@ -43,13 +47,58 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
         scale: args.scale,
     };
     if args.json {
-        let text = serde_json::to_string_pretty(&document(&jobs, &outcome, &setting))?;
-        emit(&format!("{text}\n"));
+        let mut document = document(&jobs, &outcome, &setting);
+        if let Some(no_cleaning) = &no_cleaning {
+            add(&mut document, no_cleaning);
+        }
+        emit(&format!("{}\n", serde_json::to_string_pretty(&document)?));
     } else {
-        emit(&summary(&jobs, &outcome, &setting));
+        let system = &setting.system;
+        let notice = no_cleaning.map(|it| format!("{system}: {}.\n", it.sentence()));
+        let notice = notice.unwrap_or_default();
+        emit(&format!("{}{notice}", summary(&jobs, &outcome, &setting)));
     }
     match outcome.error() {
         None => Ok(()),
         Some((job, error)) => Err(format!("{file}: job `{}`: {error}", job.name).into()),
     }
+}
+
+/// What must be said when jobs wrote to a stack with bands and none was cleaned.
+fn no_cleaning(
+    config: &StackConfig,
+    options: &BuildOptions,
+    jobs: &JobFile,
+    session: &Session,
+) -> Option<NoCleaning> {
+    let device_bytes = session.device_bytes();
+    let end_of = |job: &Job| {
+        let regions = (0..job.numjobs).filter_map(|clone| job.region(clone, device_bytes));
+        regions.map(|(start, length)| start + length).max()
+    };
+    let past = PastRun {
+        config,
+        options,
+        footprint: session.footprint,
+        host_wrote: jobs.jobs.iter().any(|job| job.mix.has(Direction::Write)),
+        end_bytes: jobs.jobs.iter().filter_map(end_of).max().unwrap_or(0),
+        scale_option: Some("--scale"),
+    };
+    past.no_cleaning(&session.describe, &session.engine.stack)
+}
+
+/// Adds that to what the document says of the run beside fio's own keys.
+fn add(document: &mut Json, no_cleaning: &NoCleaning) {
+    let Json::Object(entries) = document else {
+        unreachable!("the document is an object");
+    };
+    let own = entries.iter_mut().find(|(key, _)| key == "imbrex");
+    let Some((_, Json::Object(own))) = own else {
+        unreachable!("the document says on what the jobs ran");
+    };
+    let mut said = vec![("log_fill".to_string(), Json::Number(no_cleaning.log_fill))];
+    if let Some(option) = &no_cleaning.would_show {
+        said.push(("would_show".to_string(), Json::Text(option.clone())));
+    }
+    own.push(("no_cleaning".to_string(), Json::Object(said)));
 }

@@ -2,6 +2,7 @@
 
 use super::{Plan, blocks, conventional_blocks_needed};
 use crate::disk::{DiskOptions, Drive, MediaModel, SimulatedDisk};
+use crate::experiment::areas::Footprint;
 use crate::experiment::config::{ConfigError, DiskConfig, NodeConfig, Policy, StackConfig};
 use crate::quantity::SizeOrShare;
 use imbrex_core::buffer::ContentKind;
@@ -38,7 +39,7 @@ impl Plan {
         &self,
         config: &DiskConfig,
         log_blocks: BlockCount,
-        touched_bytes: Option<u64>,
+        footprint: Option<Footprint>,
         contents: ContentKind,
     ) -> Result<SimulatedDisk, ConfigError> {
         let drive = &self.drives[&config.name];
@@ -62,7 +63,7 @@ impl Plan {
         };
         let cache_bytes = self.config.cache().and_then(|cache| match cache.capacity {
             SizeOrShare::Size(size) => Some(size.bytes()),
-            share => touched_bytes.map(|bytes| share.bytes_of(bytes)),
+            share => footprint.map(|footprint| footprint.bytes_of(share)),
         });
         let options = DiskOptions {
             capacity: self.medium_blocks(is_flash, drive, conventional_blocks, cache_bytes),

@@ -20,13 +20,16 @@ pub(super) fn header(report: &Report, body: &mut String) {
     let _ = writeln!(
         body,
         "<header>\n<p class=\"eyebrow\">Imbrex report</p>\n<h1>{}</h1>\n<p class=\"workload\">\
-         <span class=\"kind {class}\">{class}</span><code>{}</code><span>{} requests, {}</span></p>\n\
-         </header>",
+         <span class=\"kind {class}\">{class}</span><code>{}</code><span>{} requests, {}</span></p>",
         escape(&report.headline()),
         escape(&workload.path),
         count(workload.requests),
         workload.kind.describe(),
     );
+    for line in report.no_cleaning_lines() {
+        let _ = writeln!(body, "<p class=\"notice\">{}</p>", escape(&line));
+    }
+    body.push_str("</header>\n");
 }
 
 /// Four numbers that matter, each with what it is compared with.
@@ -229,7 +232,9 @@ pub(super) fn heat_map(report: &Report, body: &mut String) {
             .position(|other| std::ptr::eq(run, other))
     };
     let shown = match contest(report) {
-        Some(Contest { reference, best }) => vec![position(reference), position(best)],
+        Some(Contest {
+            reference, best, ..
+        }) => vec![position(reference), position(best)],
         None => vec![mapped.first().copied()],
     };
     let shown: Vec<usize> = shown
