@@ -205,6 +205,48 @@ fn a_model_is_told_what_it_means_and_how_long_a_rebuild_takes() {
 }
 
 #[test]
+fn the_nearest_drive_model_is_named_with_the_reason_and_no_emulator_is() {
+    let root = sysfs(&[]);
+    let rows = [
+        ("ST8000AS0002-1NA17Z", "st8000as0002", "this very disk"),
+        ("ST4000DM004", "st8000dm004", "Seagate BarraCuda 3.5-inch"),
+        ("ST5000LM000", "st5000as0011", "the same maker (Seagate)"),
+        ("ST2000LM015", "st5000as0011", "nearest in size (5.0 TB)"),
+        ("ST6000AS0002", "st8000as0002", "Seagate Archive HDD"),
+        ("WDC WD60EFAX-68S", "wd40efax", "WD Red"),
+        ("WD10SPZX", "wd40efax", "the same maker (Western Digital)"),
+        (
+            "TOSHIBA HDWD240",
+            "wd40efax",
+            "the library has none of Toshiba",
+        ),
+        ("WSH722020ALN604", "hc620-15tb", "the same maker"),
+        ("WD80EFAX", "wd-4tb-7200", "the same maker"),
+    ];
+    for (model, drive, why) in rows {
+        let output = doctor(root.path(), &[model, "--no-rebuild"]);
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let line = text.lines().find(|line| line.contains("nearest model: "));
+        let line = line.unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains(&format!("`{drive}`")), "{model}: {line}");
+        assert!(line.contains(why), "{model}: {line}");
+        assert!(!text.contains("smr-only"), "{text}");
+        assert!(text.contains("  a workload on it: `imbrex "), "{text}");
+        let output = doctor(root.path(), &[model, "--no-rebuild", "--json"]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let disk = &document["disks"][0]["disk"];
+        assert_eq!(disk["nearest_drive"], drive);
+        assert!(
+            disk["nearest_drive_why"]
+                .as_str()
+                .expect("words")
+                .contains(why)
+        );
+    }
+}
+
+#[test]
 fn a_disk_that_nothing_is_known_of_is_unknown_for_every_use() {
     let root = sysfs(&[FakeDisk {
         name: "sda",
@@ -225,6 +267,7 @@ fn a_disk_that_nothing_is_known_of_is_unknown_for_every_use() {
         );
         assert!(text.contains("to find out: `DISK=/dev/sdX fio experiments/fit/small-writes.fio`"));
         assert!(!text.contains("simulated on"), "{text}");
+        assert!(!text.contains("nearest model"), "{text}");
         let message = String::from_utf8(output.stderr).expect("text");
         if status == 1 {
             let start = format!("imbrex: {asked}: not in the table of known models; accepted: ");

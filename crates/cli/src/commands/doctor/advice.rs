@@ -101,8 +101,8 @@ pub fn of(kind: Kind) -> [Advice; 4] {
                 DATABASE,
                 Avoid,
                 "random writes stall for a second or more once the persistent cache is full. A \
-                 write-back cache in front that knows bands helps: `imbrex compare --systems \
-                 smr-only,pore --trace YOURS` says how much",
+                 write-back cache in front that knows bands helps: docs/stacks.md puts one over the \
+                 nearest model",
             ),
         ],
         Kind::HostAware => [

@@ -50,8 +50,10 @@ pub struct Identity {
     pub confidence: Confidence,
     /// Why.
     pub evidence: Vec<Evidence>,
-    /// The nearest drive of the library.
+    /// The nearest drive of the library, once it has been looked for.
     pub nearest_drive: Option<String>,
+    /// Why it is that one.
+    pub nearest_drive_why: Option<String>,
 }
 
 /// A disk's folder in sysfs.
@@ -206,6 +208,7 @@ pub fn of_model(model: Option<&str>) -> Identity {
             None => Confidence::Guess,
         },
         evidence: vec![evidence],
-        nearest_drive: known.and_then(|known| known.family.drive.clone()),
+        nearest_drive: None,
+        nearest_drive_why: None,
     }
 }

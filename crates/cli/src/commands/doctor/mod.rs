@@ -3,6 +3,7 @@
 mod advice;
 mod identify;
 mod models;
+mod nearest;
 
 use super::emit;
 use crate::Failure;
@@ -14,17 +15,17 @@ use models::Kind;
 use serde_json::json;
 use std::path::Path;
 
-/// Stand-ins for disks that the library does not have.
-const STAND_IN_SHINGLED: &str = "st8000dm004";
-const STAND_IN_CONVENTIONAL: &str = "wd-4tb-7200";
-
 /// Says what a disk is, what that means, and how long a rebuild onto it would take. Fails after that
 /// when a model was named that is not in the table.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let identities = match &args.disk {
+    let mut identities = match &args.disk {
         Some(disk) => vec![identity_of(&args.sysfs, disk)?],
         None => all(&args.sysfs)?,
     };
+    for identity in &mut identities {
+        let nearest = nearest::nearest(identity)?;
+        (identity.nearest_drive, identity.nearest_drive_why) = nearest.unzip();
+    }
     let mut documents = Vec::new();
     let mut text = String::new();
     for identity in &identities {
@@ -46,6 +47,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         }
         text.push_str(&describe(identity));
         if args.disk.is_some() {
+            text.push_str(&describe_nearest(identity));
             for advice in advice {
                 text.push_str(&format!(
                     "  {:<30} {:<12} {}\n",
@@ -160,14 +162,27 @@ fn describe(identity: &Identity) -> String {
     text
 }
 
-/// Rebuilds onto the disk, or onto a drive of the library that stands in for it.
-fn rebuild_of(identity: &Identity) -> Result<Option<Rebuild>, Failure> {
-    let stand_in = match identity.kind {
-        Kind::DriveManaged | Kind::HostAware => STAND_IN_SHINGLED,
-        Kind::Conventional => STAND_IN_CONVENTIONAL,
-        Kind::HostManaged | Kind::SolidState | Kind::Unknown => return Ok(None),
+/// The nearest drive model, why it is that one, and how to try a workload on it.
+fn describe_nearest(identity: &Identity) -> String {
+    let nearest = identity.nearest_drive.as_ref();
+    let Some((drive, why)) = nearest.zip(identity.nearest_drive_why.as_ref()) else {
+        return String::new();
     };
-    let drive = identity.nearest_drive.as_deref().unwrap_or(stand_in);
+    let how = nearest::how_to_try(identity.kind, drive);
+    let how = how.map_or(String::new(), |how| format!("  a workload on it: {how}\n"));
+    format!("  nearest model: `{drive}`, {why}\n{how}")
+}
+
+/// Rebuilds onto the drive of the library that is nearest to the disk.
+fn rebuild_of(identity: &Identity) -> Result<Option<Rebuild>, Failure> {
+    let takes_writes_anywhere = matches!(
+        identity.kind,
+        Kind::DriveManaged | Kind::HostAware | Kind::Conventional
+    );
+    let nearest = identity.nearest_drive.as_ref();
+    let Some(drive) = nearest.filter(|_| takes_writes_anywhere) else {
+        return Ok(None);
+    };
     let subject = Subject {
         drive: drive.to_string(),
         settings: Vec::new(),
@@ -179,12 +194,8 @@ fn rebuild_of(identity: &Identity) -> Result<Option<Rebuild>, Failure> {
 }
 
 fn describe_rebuild(identity: &Identity, rebuild: &Rebuild) -> String {
-    let stand_in = match identity.nearest_drive {
-        Some(_) => "",
-        None => ", which stands in,",
-    };
     let mut text = format!(
-        "  simulated on `{}`{stand_in} for {:.1} TB: a rebuild in sequence takes {:.1} h, one of {} KiB \
+        "  simulated on `{}` for {:.1} TB: a rebuild in sequence takes {:.1} h, one of {} KiB \
          records in runs (a resilver) {:.1} h, {:.1} times as long\n",
         rebuild.drive,
         rebuild.capacity_bytes as f64 / 1e12,
@@ -193,6 +204,9 @@ fn describe_rebuild(identity: &Identity, rebuild: &Rebuild) -> String {
         rebuild.resilver_hours,
         rebuild.resilver_over_sequential,
     );
+    if rebuild.resilver_bands_rewritten == Some(0) {
+        text.push_str("  no band was cleaned in these simulations: their hours exclude cleaning\n");
+    }
     if let Some(published) = &rebuild.published {
         text.push_str(&format!(
             "  published of the `{}`: {} times as long as a conventional disk, {} [{}]; the model says {:.1} \
