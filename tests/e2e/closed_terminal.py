@@ -5,6 +5,7 @@ the device is closed, and the report is in its file."""
 import json
 import os
 import pty
+import signal
 
 from _serving import IMBREX, SCRATCH, create
 
@@ -12,6 +13,8 @@ data, report = create("lru", "16MiB"), SCRATCH / "report.json"
 command = [IMBREX, "serve", "lru", "--data", str(data), "--socket", str(SCRATCH / "s"), "--report", str(report)]
 pid, terminal = pty.fork()
 if pid == 0:
+    # Under nohup this test would hand down that a hangup is ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.execv(IMBREX, command)
 said = b""
 while b"imbrex: serving" not in said:

@@ -69,11 +69,23 @@ fn figures_are_told_and_a_hangup_ends(server: Served) {
     assert_eq!(missing, ["configuration", "figures"]);
 }
 
+/// `imbrex` with these arguments, whatever runs the tests: under `nohup` it would inherit that a
+/// hangup is ignored.
+fn heeding_hangups(arguments: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP");
+    command.arg(imbrex().get_program()).args(arguments);
+    command
+}
+
 #[test]
 fn figures_are_told_while_an_image_is_served_and_a_hangup_ends_it_in_order() {
     let place = Place::new();
     place.create("lru", "64MiB", &[]);
-    figures_are_told_and_a_hangup_ends(place.serve("lru"));
+    let (data, socket) = (place.data(), place.socket());
+    let arguments = ["serve", "lru", "--data", &data, "--socket", &socket];
+    let server = Served::start(&mut heeding_hangups(&arguments), Path::new(&socket));
+    figures_are_told_and_a_hangup_ends(server);
     let server = place.serve("lru");
     let said = server.said();
     assert!(!said.contains("not closed in order"), "{said}");
@@ -93,7 +105,7 @@ fn figures_are_told_while_a_drive_is_emulated_and_a_hangup_ends_it_in_order() {
         "--socket",
         &socket,
     ];
-    let server = Served::start(imbrex().args(arguments), Path::new(&socket));
+    let server = Served::start(&mut heeding_hangups(&arguments), Path::new(&socket));
     figures_are_told_and_a_hangup_ends(server);
 }
 
