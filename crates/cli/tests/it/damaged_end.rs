@@ -97,19 +97,13 @@ fn what_a_flush_covered_before_an_idle_time_is_vouched_for() {
     let place = killed(IDLE);
     let journal = journal(&place);
     let records = journal["every_record"].as_array().expect("records");
-    let newest = records.last().expect("a record")["lsn"].as_u64();
+    // Records without data may follow, of blocks that were written back meanwhile.
+    let mut with_data = records.iter().filter(|record| !record["data"].is_null());
+    let newest = with_data.next_back().expect("a record")["lsn"].as_u64();
     let newest = newest.expect("a number");
-    assert_eq!(
-        journal["next"],
-        newest + 2,
-        "a block without records follows"
-    );
-    assert_eq!(journal["mark"], newest + 1);
+    assert!(journal["mark"].as_u64() > Some(newest), "{journal}");
     damage(&place, &journal, newest);
-    let expected = format!(
-        "block {newest} is missing, and block {} says it was durable",
-        newest + 1
-    );
+    let expected = format!("block {newest} is missing, and block ");
     let output = run(&["check", &place.data()]);
     assert_eq!(output.status.code(), Some(4));
     assert!(said(&output).contains(&expected), "{}", said(&output));
