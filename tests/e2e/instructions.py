@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""The instructions of five fixed inputs, counted by callgrind, are those of tests/baseline/instructions.json within 2 %.
+
+Counts depend on the compiler and on what the processor can do: with another compiler, valgrind or processor than
+those of the record the counts are printed and not judged. IMBREX_RECORD=1 writes the record anew."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from _serving import IMBREX, SCRATCH, need
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RECORD = ROOT / "tests" / "baseline" / "instructions.json"
+MARGIN = 0.02
+# Beside cargo, which need not be on the path.
+RUSTC = str(pathlib.Path(os.environ.get("CARGO") or "cargo").with_name("rustc"))
+# What libraries choose their code by.
+FEATURES = ("sse4_2", "pclmulqdq", "avx", "avx2", "bmi1", "bmi2", "avx512f", "avx512bw", "sha_ni")
+INPUTS = {
+    "pore, pgbench": ("compare", "--trace", "workloads/pgbench.imbrex.xz", "--systems", "pore", "--limit", "6000",
+                      "--jobs", "1"),
+    "lru-band, file churn": ("compare", "--trace", "workloads/file-churn.imbrex.xz", "--systems", "lru-band", "--limit",
+                             "6000", "--jobs", "1"),
+    "pore, durable, sysbench": ("compare", "--trace", "workloads/sysbench.imbrex.xz", "--systems", "pore", "--limit", "6000",
+                                "--set", "cache.durable=true", "--set", "translation.durable=true", "--jobs", "1"),
+    "st8000as0002, compile": ("compare", "--trace", "workloads/compile.imbrex.xz", "--systems", "st8000as0002", "--limit",
+                              "10000", "--drive-scale", "64", "--jobs", "1"),
+    "crash search, pore": ("crashtest", "--stack", "pore", "--seeds", "0..1", "--points", "20", "--jobs", "1"),
+}
+
+
+def conditions():
+    compiler = subprocess.run([RUSTC, "--version"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    valgrind = subprocess.run(["valgrind", "--version"], capture_output=True, text=True, check=True).stdout
+    info = pathlib.Path("/proc/cpuinfo").read_text()
+    flags = set(re.search(r"^(?:flags|Features)\s*:\s*(.*)$", info, re.MULTILINE)[1].split())
+    return {"compiler": compiler.split(" (")[0].strip(), "valgrind": valgrind.strip(),
+            "features": [feature for feature in FEATURES if feature in flags]}
+
+
+def instructions(arguments):
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={SCRATCH}/callgrind", IMBREX, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(arguments)}: {done.stderr}")
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+
+need("valgrind", RUSTC)
+here = conditions()
+counts = {name: instructions(arguments) for name, arguments in INPUTS.items()}
+if os.environ.get("IMBREX_RECORD") == "1":
+    RECORD.write_text(json.dumps({**here, "instructions": counts}, indent=2) + "\n")
+    sys.exit(f"recorded: {counts}")
+record = json.loads(RECORD.read_text())
+is_judged = all(record[key] == value for key, value in here.items())
+slower = []
+for name, count in counts.items():
+    ratio = count / record["instructions"][name]
+    print(f"{name}: {count:,} instructions, {ratio:.4f} of the record")
+    if abs(ratio - 1) > MARGIN:
+        slower.append(name)
+if not is_judged:
+    print(f"not judged: recorded with {record['compiler']}, {record['valgrind']}, {record['features']}; here {here}")
+elif slower:
+    sys.exit(f"more than {MARGIN:.0%} from the record: {', '.join(slower)}; IMBREX_RECORD=1 records them if that is meant")
