@@ -5,7 +5,7 @@ mod commands;
 
 use args::{Cli, Command, DriveCommand, TraceCommand};
 use clap::Parser;
-use imbrex_sim::disk::Drive;
+use imbrex_drives::Drive;
 use std::process::ExitCode;
 
 /// Why a command failed, in words for the user.

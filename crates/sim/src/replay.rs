@@ -1,7 +1,6 @@
 //! The frontend of a simulation: a trace becomes arrivals in virtual time.
 
 use crate::report::{Recorder, ReplayMode};
-use crate::trace::{TraceError, TraceOperation, TraceRecord};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
@@ -9,6 +8,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use imbrex_traces::{TraceError, TraceOperation, TraceRecord};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;

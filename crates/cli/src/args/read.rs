@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use clap::Args;
-use imbrex_sim::quantity::parse_size;
-use imbrex_sim::trace::{ReadOptions, TimeUnit};
+use imbrex_drives::quantity::parse_size;
+use imbrex_traces::{ReadOptions, TimeUnit};
 use std::ops::RangeInclusive;
 
 /// How to read a trace.

@@ -3,10 +3,10 @@
 use super::{batch_jobs, settings, workload, write_results};
 use crate::Failure;
 use crate::args::CompareArgs;
+use imbrex_drives::quantity::{Size, parse_size};
+use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_sim::experiment::config::CacheMode;
 use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
-use imbrex_sim::quantity::{Size, parse_size};
-use imbrex_sim::toml_error::{listed, nearest};
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.

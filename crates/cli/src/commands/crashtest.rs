@@ -4,6 +4,7 @@ use super::emit;
 use crate::Failure;
 use crate::args::CrashtestArgs;
 use imbrex_core::planted::PlantedBug;
+use imbrex_drives::toml_error::nearest;
 use imbrex_serve::fsck::{self, Checks, Member, Shape};
 use imbrex_sim::crashtest::campaign::{
     Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
@@ -16,7 +17,6 @@ use imbrex_sim::crashtest::stacks;
 use imbrex_sim::crashtest::subject::Subject;
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
 use imbrex_sim::crashtest::trial::can_plant;
-use imbrex_sim::toml_error::nearest;
 use std::fmt::Write;
 use std::ops::Range;
 use std::process::ExitCode;

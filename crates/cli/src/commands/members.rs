@@ -8,9 +8,9 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::lifecycle::OpenError;
 use imbrex_core::stack::NodeId;
+use imbrex_drives::MeasuredDisk;
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
-use imbrex_sim::disk::MeasuredDisk;
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{
     BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig,

@@ -17,11 +17,11 @@ pub mod trace;
 
 use crate::Failure;
 use crate::args::{FitArg, OutputArgs, WorkloadArgs};
+use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{Setting, StackConfig, Workload};
 use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use imbrex_sim::report::{ReplayMode, Report, TableStyle};
-use imbrex_sim::toml_error::{listed, nearest};
 use std::io::{IsTerminal, Write};
 
 /// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program

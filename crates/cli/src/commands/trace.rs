@@ -3,13 +3,13 @@
 use super::emit;
 use crate::Failure;
 use crate::args::{ConvertArgs, InfoArgs, SynthArgs};
-use imbrex_sim::trace::synthetic::Recipe;
-use imbrex_sim::trace::{self, BlockRule, TraceReader, WriteFormat, WriteOptions};
+use imbrex_traces::synthetic::Recipe;
+use imbrex_traces::{BlockRule, TraceReader, WriteFormat, WriteOptions};
 
 /// Says what a trace holds.
 pub fn info(args: &InfoArgs) -> Result<(), Failure> {
-    let reader = trace::open(&args.path, &args.read.options()?)?;
-    let info = trace::characterise(reader, BlockRule::default())?;
+    let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
+    let info = imbrex_traces::characterise(reader, BlockRule::default())?;
     // The assumed parameters are part of every result made from the recipe.
     let recipe = Recipe::of_path(&args.path)?;
     if args.json {
@@ -29,7 +29,7 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
 
 /// Writes a trace, or a part of it, in another format.
 pub fn convert(args: &ConvertArgs) -> Result<(), Failure> {
-    let reader = trace::open(&args.input, &args.read.options()?)?;
+    let reader = imbrex_traces::open(&args.input, &args.read.options()?)?;
     let options = WriteOptions {
         skip: args.skip,
         limit: args.limit,
@@ -68,7 +68,7 @@ fn format_of(output: &str) -> Result<WriteFormat, Failure> {
 }
 
 fn write(reader: TraceReader, output: &str, options: &WriteOptions) -> Result<(), Failure> {
-    let summary = trace::write(reader, output, options)?;
+    let summary = imbrex_traces::write(reader, output, options)?;
     eprintln!("{output}: {} records", summary.records);
     if summary.skipped.total() > 0 {
         eprintln!(

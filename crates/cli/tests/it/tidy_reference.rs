@@ -7,18 +7,22 @@ use std::path::{Path, PathBuf};
 const REFERENCES: [(&str, &str, &[&str]); 8] = [
     (
         "docs/stacks.md",
-        "experiment/config.rs",
+        "sim/src/experiment/config.rs",
         &["StackConfig", "DiskConfig", "CacheConfig", "CacheBelow"],
     ),
     (
         "docs/stacks.md",
-        "experiment/translation_config.rs",
+        "sim/src/experiment/translation_config.rs",
         &["PersistentCacheConfig"],
     ),
-    ("docs/stacks.md", "disk/zones.rs", &["HostManagedConfig"]),
+    (
+        "docs/stacks.md",
+        "drives/src/zones.rs",
+        &["HostManagedConfig"],
+    ),
     (
         "docs/drives.md",
-        "disk/model.rs",
+        "drives/src/model.rs",
         &[
             "DriveModel",
             "PlatterModel",
@@ -29,18 +33,18 @@ const REFERENCES: [(&str, &str, &[&str]); 8] = [
             "SolidStateModel",
         ],
     ),
-    ("docs/drives.md", "disk/seek.rs", &["SeekFormula"]),
+    ("docs/drives.md", "drives/src/seek.rs", &["SeekFormula"]),
     (
         "docs/drives.md",
-        "disk/segments.rs",
+        "drives/src/segments.rs",
         &["SegmentModel", "OverheadModel"],
     ),
     (
         "docs/drives.md",
-        "disk/translation.rs",
+        "drives/src/translation.rs",
         &["TranslationSettings"],
     ),
-    ("docs/drives.md", "disk/zones.rs", &["DriveZones"]),
+    ("docs/drives.md", "drives/src/zones.rs", &["DriveZones"]),
 ];
 
 #[test]
@@ -48,7 +52,7 @@ fn the_references_name_every_key() {
     let mut missing = Vec::new();
     for (page, source, structures) in REFERENCES {
         let text = read(&root().join(page));
-        let source = read(&root().join("crates/sim/src").join(source));
+        let source = read(&root().join("crates").join(source));
         for structure in structures {
             for key in fields(&source, structure) {
                 let is_named = [

@@ -14,7 +14,7 @@ use imbrex_sim::experiment::{
 use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
 use imbrex_sim::report::{Recorder, ReplayMode};
 use imbrex_sim::simulation::VirtualClock;
-use imbrex_sim::trace::{
+use imbrex_traces::{
     self, ReadOptions, TraceError, TraceReader, TraceRecord, WriteFormat, WriteOptions,
 };
 use std::cell::RefCell;
@@ -89,10 +89,10 @@ pub fn print(wanted: &dyn Fn(&str) -> bool) {
 fn one_block_trace(folder: &Path) -> String {
     let path = folder.join("one-block.imbrex").display().to_string();
     if !Path::new(&path).exists() {
-        let reader = trace::open("synthetic:one-block/2", &ReadOptions::default())
+        let reader = imbrex_traces::open("synthetic:one-block/2", &ReadOptions::default())
             .expect("a shipped recipe");
         let options = WriteOptions::from(WriteFormat::Recording);
-        trace::write(reader, &path, &options).expect("room for the synthetic trace");
+        imbrex_traces::write(reader, &path, &options).expect("room for the synthetic trace");
     }
     path
 }
@@ -140,7 +140,7 @@ fn looped(path: &str, blocks: u64) -> Looped {
 }
 
 fn open(path: &str) -> TraceReader {
-    trace::open(path, &ReadOptions::default()).expect("a trace that was found")
+    imbrex_traces::open(path, &ReadOptions::default()).expect("a trace that was found")
 }
 
 fn blocks_of(record: &TraceRecord) -> u64 {

@@ -1,12 +1,12 @@
 //! A disk that is kept busy with so many requests at a time.
 
-use crate::disk::{DiskOptions, DiskStatistics, Drive, DriveError, SimulatedDisk};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::Disk;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Operation, Tag};
 use imbrex_core::stack::{Arrival, DiskId, Stack, StackBuilder};
 use imbrex_core::units::{Duration, Instant};
+use imbrex_drives::{DiskOptions, DiskStatistics, Drive, DriveError, SimulatedDisk};
 use std::rc::Rc;
 
 /// What a run of requests took.

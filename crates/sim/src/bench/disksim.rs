@@ -6,10 +6,10 @@
 //! the real disk took is only compared in the end.
 
 use super::closed_loop::ClosedLoop;
-use crate::disk::{DiskOptions, Drive, DriveError};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::Duration;
+use imbrex_drives::{DiskOptions, Drive, DriveError};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! What the mechanics of a drive model come to, as numbers to set beside published ones.
 
 use super::closed_loop::{ClosedLoop, Run};
-use crate::disk::{DatasheetSeek, DiskOptions, Drive, DriveError, SeekCurve};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::{DatasheetSeek, DiskOptions, Drive, DriveError, SeekCurve};
 
 /// Critical value of the Kolmogorov-Smirnov distance times the root of the sample, at p = 0.01.
 pub const KOLMOGOROV_1_PERCENT: f64 = 1.628;

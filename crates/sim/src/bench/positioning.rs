@@ -8,8 +8,8 @@ use super::mechanics::{
 use super::row::{Accepted, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
 use crate::basis::Basis;
-use crate::disk::{DatasheetSeek, Drive, SeekCurve, SeekFormula};
 use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::{DatasheetSeek, Drive, SeekCurve, SeekFormula};
 
 type Values = Result<Vec<Option<f64>>, BenchError>;
 

@@ -4,7 +4,7 @@ use super::gates::MEASUREMENTS;
 use super::row::{Measurement, Row};
 use super::standard;
 use super::subject::{BenchError, Subject};
-use crate::disk::Drive;
+use imbrex_drives::Drive;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,11 +5,11 @@ use super::gates::MEASUREMENTS;
 use super::row::Row;
 use super::run::{BenchOptions, in_parallel};
 use super::subject::{BenchError, Subject};
-use crate::disk::Drive;
-use crate::quantity::{Rate, Size, Span};
 use crate::report::number;
-use crate::toml_error::nearest;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
+use imbrex_drives::Drive;
+use imbrex_drives::quantity::{Rate, Size, Span};
+use imbrex_drives::toml_error::nearest;
 use serde::Serialize;
 use std::path::Path;
 

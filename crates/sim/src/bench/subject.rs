@@ -1,8 +1,8 @@
 //! The drive that is measured.
 
-use crate::disk::DriveError;
 use crate::experiment::{BuildOptions, ConfigError, Setting, StackConfig};
 use crate::fio::{Job, JobError, JobOutcome, Outcome, Session, SessionError};
+use imbrex_drives::DriveError;
 use std::path::PathBuf;
 
 /// Why a measurement could not be made.

@@ -2,12 +2,11 @@
 //! is a share of.
 
 use super::config::ConfigError;
-use crate::disk::{Bands, SimulatedDisk};
-use crate::quantity::{SizeOrShare, Whole};
-use crate::report::HeatMapRecorder;
 use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::{SizeOrShare, Whole};
+use imbrex_drives::{Bands, HeatMapRecorder, SimulatedDisk};
 
 fn blocks(bytes: u64) -> BlockCount {
     BlockCount::from_bytes_floor(bytes)

@@ -12,8 +12,6 @@ use super::durability;
 use super::pore_settings::{at_least_a_block, pore_settings};
 use super::translation_settings::layer_settings;
 use super::zones::{ZonePlan, bands_of_zones};
-use crate::disk::{Bands, Drive, SimulatedDisk, TranslationSettings};
-use crate::quantity::{SizeOrShare, Whole};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::disk::Disk;
@@ -25,6 +23,8 @@ use imbrex_core::translation::{
     HostAware, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Lba};
+use imbrex_drives::quantity::{SizeOrShare, Whole};
+use imbrex_drives::{Bands, Drive, SimulatedDisk, TranslationSettings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

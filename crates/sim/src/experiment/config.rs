@@ -3,9 +3,9 @@
 use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
 pub use super::translation_config::PersistentCacheConfig;
-use crate::disk::HostManagedConfig;
-use crate::quantity::{Size, SizeOrShare};
-use crate::toml_error::{self, TomlError, listed, nearest, read_text};
+use imbrex_drives::HostManagedConfig;
+use imbrex_drives::quantity::{Size, SizeOrShare};
+use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
 use serde::{Deserialize, Serialize};
 
 /// Nodes of a stack at most: several times what a layer over every disk of a shelf takes.

@@ -1,13 +1,13 @@
 //! What a report needs to know of a stack beside what the stack itself has counted.
 
 use super::config::{DiskConfig, StackConfig};
-use crate::disk::{AreaUse, Direction, DiskStatistics, Drive, OperationKind, SimulatedDisk};
 use crate::replay::ReplayCounts;
 use crate::report::{ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Run, ZoneUse};
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::operation::Cause;
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
+use imbrex_drives::{AreaUse, Direction, DiskStatistics, Drive, OperationKind, SimulatedDisk};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,8 +1,8 @@
 //! The stack that a drive is by itself.
 
 use super::config::{ConfigError, Setting, StackConfig, ready_made};
-use crate::disk::{Drive, DriveModel, LIBRARY};
-use crate::toml_error::read_text;
+use imbrex_drives::toml_error::read_text;
+use imbrex_drives::{Drive, DriveModel, LIBRARY};
 
 /// The drives of the library, each a stack of its own name.
 pub fn library_drives() -> impl Iterator<Item = (&'static str, Drive)> {

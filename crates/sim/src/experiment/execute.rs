@@ -8,9 +8,9 @@ use super::workload::Workload;
 use crate::analysis::DirectWrite;
 use crate::replay::{Fit, place};
 use crate::report::{self, Report, Run, WorkloadKind};
-use crate::trace::{BlockRule, Characterise};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::BlockCount;
+use imbrex_traces::{BlockRule, Characterise};
 use std::collections::BTreeMap;
 
 /// What an experiment found.

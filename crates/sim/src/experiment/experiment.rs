@@ -3,13 +3,13 @@
 use super::config::{ConfigError, NodeConfig, Setting};
 use super::stated::Stated;
 use super::workload::Workload;
-use crate::disk::Bands;
-use crate::quantity::{Size, SizeOrShare};
 use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use crate::report::ReplayMode;
-use crate::toml_error::{self, read_text};
-use crate::trace::ReadOptions;
-use crate::trace::synthetic::PATH_PREFIX;
+use imbrex_drives::Bands;
+use imbrex_drives::quantity::{Size, SizeOrShare};
+use imbrex_drives::toml_error::{self, read_text};
+use imbrex_traces::ReadOptions;
+use imbrex_traces::synthetic::PATH_PREFIX;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;

@@ -4,12 +4,12 @@ use super::areas::Footprint;
 use super::build::{BuildOptions, Plan};
 use super::config::{NodeConfig, Setting, StackConfig};
 use super::describe::{Describe, LogUse};
-use crate::quantity::{Size, SizeOrShare};
 use crate::report::NoCleaning;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::Counter;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::quantity::{Size, SizeOrShare};
 
 /// By how much the live blocks must exceed the log, so that there is more than one clean to see.
 const OVERFILL: u64 = 2;

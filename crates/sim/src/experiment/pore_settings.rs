@@ -1,9 +1,9 @@
 //! From the configuration of a PORE cache to its settings in blocks.
 
 use super::config::{CacheConfig, ConfigError, OpenZones, PeriodCounter, PopularityWindow};
-use crate::quantity::Size;
 use imbrex_core::cache::{self, PoreSettings};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::Size;
 
 /// The settings of PORE in `config`, over a persistent cache of `log_blocks` (zero without one).
 ///

@@ -2,7 +2,7 @@
 
 use super::config::ConfigError;
 use super::experiment::Experiment;
-use crate::toml_error::nearest;
+use imbrex_drives::toml_error::nearest;
 use std::path::Path;
 
 /// A figure or table of a paper.

@@ -7,7 +7,7 @@ use super::expression::{Expression, Quantity};
 use super::sweep::{Point, points, text_of};
 use crate::basis::Basis;
 use crate::report::{Run, WorkloadKind};
-use crate::toml_error::{listed, nearest};
+use imbrex_drives::toml_error::{listed, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

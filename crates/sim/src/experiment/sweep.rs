@@ -2,7 +2,7 @@
 
 use super::config::{ConfigError, Setting, StackConfig};
 use super::experiment::Experiment;
-use crate::toml_error::nearest;
+use imbrex_drives::toml_error::nearest;
 use std::collections::BTreeMap;
 
 /// A value for each swept key.

@@ -1,10 +1,10 @@
 //! A drive-managed translation as a stack states it.
 
-use crate::disk::{
+use imbrex_drives::quantity::{Size, SizeOrShare, Span};
+use imbrex_drives::{
     Bands, Bypass, EntryLimit, IdleAfter, IdleOnArrival, IdleResume, IdleVictim, MergeBuffer,
     Rewrite, RewriteExtent, TranslationSettings, Update,
 };
-use crate::quantity::{Size, SizeOrShare, Span};
 use serde::{Deserialize, Serialize};
 
 /// A drive-managed translation. What is absent is taken from the `[translation]` table of the

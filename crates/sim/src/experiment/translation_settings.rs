@@ -1,11 +1,11 @@
 //! From the settings of a translation as a stack states them to those of the layer.
 
-use crate::disk::{self, Bypass, EntryLimit, MergeBuffer, TranslationSettings};
-use crate::quantity::{Size, Span};
 use imbrex_core::translation::{
     MapJournalSettings, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
+use imbrex_drives::quantity::{Size, Span};
+use imbrex_drives::{Bypass, EntryLimit, MergeBuffer, TranslationSettings};
 
 /// Settings of a layer with so many slots, on a drive that is shrunk `scale` times.
 pub(super) fn layer_settings(
@@ -19,20 +19,20 @@ pub(super) fn layer_settings(
         Some(EntryLimit::Unlimited) | None => None,
     };
     settings.update = match from.update {
-        Some(disk::Update::InPlace) => UpdateMethod::InPlace,
-        Some(disk::Update::Append) | None => UpdateMethod::Append,
+        Some(imbrex_drives::Update::InPlace) => UpdateMethod::InPlace,
+        Some(imbrex_drives::Update::Append) | None => UpdateMethod::Append,
     };
     settings.bypass = from.bypass == Some(Bypass::On);
     settings.rewrite = match from.rewrite {
-        Some(disk::Rewrite::InPlace) => RewriteMethod::InPlace,
-        Some(disk::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
+        Some(imbrex_drives::Rewrite::InPlace) => RewriteMethod::InPlace,
+        Some(imbrex_drives::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
     };
     settings.rewrite_extent = match from.rewrite_extent {
-        Some(disk::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
-        Some(disk::RewriteExtent::FromFirstDirtyToWritten) => {
+        Some(imbrex_drives::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
+        Some(imbrex_drives::RewriteExtent::FromFirstDirtyToWritten) => {
             RewriteExtent::FromFirstDirtyToWritten
         }
-        Some(disk::RewriteExtent::Band) | None => RewriteExtent::Band,
+        Some(imbrex_drives::RewriteExtent::Band) | None => RewriteExtent::Band,
     };
     settings.merge_buffer_blocks = match from.merge_buffer {
         Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),

@@ -2,10 +2,10 @@
 
 use super::areas::Footprint;
 use crate::replay::{Fit, place};
-use crate::trace::{self, ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
+use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use sha2::{Digest, Sha256};
 
 /// A workload that can be replayed any number of times, unless it is standard input.
@@ -25,7 +25,7 @@ impl Workload {
     /// # Errors
     /// When the trace cannot be opened.
     pub fn records(&self) -> Result<TraceReader, TraceError> {
-        trace::open(&self.path, &self.options)
+        imbrex_traces::open(&self.path, &self.options)
     }
 
     /// True when it can be read only once.

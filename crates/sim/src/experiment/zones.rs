@@ -1,13 +1,13 @@
 //! The zones of a stack.
 
 use super::config::{ConfigError, StackConfig};
-use crate::disk::{Bands, Drive, DriveModel, HostManagedConfig, conventional_blocks};
-use crate::quantity::Size;
 use imbrex_core::disk::Geometry;
 use imbrex_core::translation::HostAware;
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::ZoneGeometry;
 use imbrex_core::zoned::HostManaged;
+use imbrex_drives::quantity::Size;
+use imbrex_drives::{Bands, Drive, DriveModel, HostManagedConfig, conventional_blocks};
 use std::collections::BTreeMap;
 
 /// What the zones of a node follow from.

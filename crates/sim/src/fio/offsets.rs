@@ -1,8 +1,8 @@
 //! Where and how long the requests of a job are.
 
 use super::job::{Access, BlockSizes, Direction, Distribution, Job, Mix, Sequencer, Stride};
-use crate::trace::synthetic::{exp, ln};
 use imbrex_core::rng::Rng;
+use imbrex_traces::synthetic::{exp, ln};
 
 /// A request as the job describes it, in bytes of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

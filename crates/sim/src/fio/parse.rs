@@ -3,7 +3,7 @@
 use super::job::{Job, JobError};
 use super::known_options::known_options;
 use super::options::Draft;
-use crate::toml_error::nearest;
+use imbrex_drives::toml_error::nearest;
 
 /// What is wrong with a job file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -21,13 +21,13 @@ pub use format::bytes as human_bytes;
 pub(crate) use format::number;
 pub use histogram::LatencyHistogram;
 pub(crate) use html::{escape, page_style};
+pub use imbrex_drives::HeatMap;
 pub use no_cleaning::NoCleaning;
 pub use recorder::Recorder;
 pub use report::{
-    ByCause, DiskAreaUse, DiskUse, Figures, HeatMap, IoTime, LatencyCdf, ReplayMode, Report,
-    ResponseTimes, Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification,
-    ratio,
+    ByCause, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report, ResponseTimes,
+    Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
 };
-pub use series::{GaugeSeries, HeatMapRecorder, SumSeries};
+pub use series::{GaugeSeries, SumSeries};
 pub use table::TableStyle;
 pub use zone_use::ZoneUse;

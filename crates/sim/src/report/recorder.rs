@@ -1,8 +1,9 @@
 //! What a run must remember while it lasts, in constant memory.
 
 use super::histogram::LatencyHistogram;
-use super::report::{Figures, HeatMap, Run};
+use super::report::{Figures, Run};
 use super::series::{GaugeSeries, SumSeries};
+use imbrex_drives::HeatMap;
 
 /// Buckets of a time series at most.
 const SERIES_BUCKETS: usize = 512;

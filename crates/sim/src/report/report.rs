@@ -9,6 +9,7 @@ use std::ops::{Index, IndexMut};
 use super::no_cleaning::NoCleaning;
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
+use imbrex_drives::HeatMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -391,23 +392,6 @@ pub struct LatencyCdf {
     pub ms: Vec<f64>,
     /// Share of requests that took longer; the last is 0.
     pub tail: Vec<f64>,
-}
-
-/// Blocks written to home bands, by address and time; the rows span the addresses written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HeatMap {
-    /// Number of address bins (rows).
-    pub lba_bins: u32,
-    /// Number of time bins (columns).
-    pub time_bins: u32,
-    /// First block of the lowest address bin.
-    pub lba_first_block: u64,
-    /// Blocks of 4 KiB an address bin spans.
-    pub lba_bin_blocks: u64,
-    /// Seconds a time bin spans.
-    pub time_bin_s: f64,
-    /// Blocks written, row by row, lowest address first; a full counter stays at 4294967295.
-    pub blocks: Vec<u32>,
 }
 
 impl Report {

@@ -2,7 +2,7 @@
 //! fitted to their latencies has to be what the drive file says.
 
 use imbrex_core::rng::Rng;
-use imbrex_sim::disk::{DatasheetSeek, SeekCurve};
+use imbrex_drives::{DatasheetSeek, SeekCurve};
 use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{Direction, Job, Session};
 use imbrex_sim::fit::{Fitted, Log, LogEntry, fit};
@@ -42,7 +42,7 @@ impl Unseen {
             ("full_stroke", format!("\"{full} ms\"")),
             ("rpm", format!("{}", self.rpm)),
         ];
-        let text = imbrex_sim::disk::Drive::text_of_library("st5000as0011").expect("the drive");
+        let text = imbrex_drives::Drive::text_of_library("st5000as0011").expect("the drive");
         let lines = text.lines().map(|line| {
             let key = line.split('=').next().unwrap_or_default().trim();
             match values.iter().find(|(name, _)| *name == key) {

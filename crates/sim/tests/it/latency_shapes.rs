@@ -4,8 +4,8 @@
 
 use imbrex_core::counters::Gauge;
 use imbrex_core::units::Duration;
+use imbrex_drives::{Drive, LIBRARY};
 use imbrex_sim::bench::mechanics::queued_random_reads;
-use imbrex_sim::disk::{Drive, LIBRARY};
 use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{Direction, Job, Session};
 

@@ -20,7 +20,8 @@ mod idle_cleaning;
 mod latency_shapes;
 mod no_cleaning;
 mod report;
+#[path = "../../../traces/tests/it/sample_traces.rs"]
+mod sample_traces;
 mod simulate;
-mod traces;
 mod untimed;
 mod write_amplification_order;

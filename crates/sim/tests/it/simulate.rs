@@ -8,7 +8,7 @@ use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, Workload}
 use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
 use imbrex_sim::report::{Recorder, ReplayMode};
 use imbrex_sim::simulation::VirtualClock;
-use imbrex_sim::trace::{ReadOptions, TraceRecord};
+use imbrex_traces::{ReadOptions, TraceRecord};
 use std::cell::RefCell;
 use std::rc::Rc;
 

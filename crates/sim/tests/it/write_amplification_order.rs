@@ -1,8 +1,8 @@
 //! PORE rewrites less than LRU-band, and LRU-band less than LRU, on every real workload at hand
 //! that makes LRU rewrite bands at all.
 
+use crate::sample_traces::samples;
 use crate::simulate::{back_to_back, stack, workload};
-use crate::traces::samples;
 use imbrex_sim::experiment::{Batch, Case, Workload};
 use imbrex_sim::report::Run;
 use std::collections::BTreeMap;

@@ -263,7 +263,7 @@ mod tests {
     fn the_library_has_the_drives_that_the_table_names() {
         for family in FAMILIES.iter() {
             let Some(drive) = &family.drive else { continue };
-            let drive = imbrex_sim::disk::Drive::open(drive).expect("a drive of the library");
+            let drive = imbrex_drives::Drive::open(drive).expect("a drive of the library");
             let shingled = matches!(
                 family.kind,
                 Kind::DriveManaged | Kind::HostAware | Kind::HostManaged

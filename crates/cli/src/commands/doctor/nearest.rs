@@ -3,7 +3,7 @@
 use super::identify::Identity;
 use super::models::{Kind, lookup};
 use crate::Failure;
-use imbrex_sim::disk::Drive;
+use imbrex_drives::Drive;
 
 /// A drive of the library and its maker.
 struct Candidate {

@@ -3,13 +3,13 @@
 use crate::Failure;
 use crate::args::FioArgs;
 use crate::commands::{check_nodes, emit, settings};
+use imbrex_drives::quantity::parse_size;
+use imbrex_drives::toml_error::read_text;
 use imbrex_sim::experiment::{BuildOptions, PastRun, Plan, StackConfig};
 use imbrex_sim::fio::{
     Direction, Job, JobFile, Json, Session, Setting, document, log_files, summary,
 };
-use imbrex_sim::quantity::parse_size;
 use imbrex_sim::report::NoCleaning;
-use imbrex_sim::toml_error::read_text;
 
 /// Runs a job file on a drive. Logs go to the current folder, as fio's do.
 pub fn run(args: &FioArgs) -> Result<(), Failure> {

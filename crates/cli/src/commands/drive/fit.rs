@@ -3,8 +3,8 @@
 use crate::Failure;
 use crate::args::FitArgs;
 use crate::commands::emit;
+use imbrex_drives::quantity::Size;
 use imbrex_sim::fit::{Fitted, Log, fit};
-use imbrex_sim::quantity::Size;
 
 /// Prints the parameters of a drive that its logs tell.
 pub fn run(args: &FitArgs) -> Result<(), Failure> {

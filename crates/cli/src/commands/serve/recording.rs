@@ -3,9 +3,7 @@
 use crate::Failure;
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_serve::connections::RequestRecord;
-use imbrex_sim::trace::{
-    RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord,
-};
+use imbrex_traces::{RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};

@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::args::ServeArgs;
 use crate::commands::settings;
+use imbrex_drives::toml_error::listed;
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::{StackConfig, ready_made};
-use imbrex_sim::toml_error::listed;
 use std::path::Path;
 use toml::{Table, Value};
 

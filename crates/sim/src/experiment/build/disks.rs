@@ -1,12 +1,12 @@
 //! The disks of a stack: which drives may stand where, and how large a part of them is used.
 
 use super::{Plan, blocks, conventional_blocks_needed};
-use crate::disk::{DiskOptions, Drive, MediaModel, SimulatedDisk};
 use crate::experiment::areas::Footprint;
 use crate::experiment::config::{ConfigError, DiskConfig, NodeConfig, Policy, StackConfig};
-use crate::quantity::SizeOrShare;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::units::BlockCount;
+use imbrex_drives::quantity::SizeOrShare;
+use imbrex_drives::{DiskOptions, Drive, MediaModel, SimulatedDisk};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! What the script of the page needs, as JSON inside the page.
 
+use imbrex_drives::HeatMap;
 use serde::Serialize;
 
-use super::super::report::{HeatMap, LatencyCdf, Report, Series};
+use super::super::report::{LatencyCdf, Report, Series};
 use super::CHART_RUNS_MAX;
 use super::lines::total_mib_per_s;
 

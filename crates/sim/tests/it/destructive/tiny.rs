@@ -3,9 +3,9 @@
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{BuildOptions, Built, Plan, Setting, StackConfig};
-use imbrex_sim::quantity::{Size, SizeOrShare};
 
 /// Caches hold from one block to this many.
 const CACHE_BLOCKS_MAX: u64 = 32;

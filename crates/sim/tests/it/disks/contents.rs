@@ -7,7 +7,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::units::{BlockCount, Lba};
-use imbrex_sim::disk::{DiskOptions, Drive, LIBRARY};
+use imbrex_drives::{DiskOptions, Drive, LIBRARY};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

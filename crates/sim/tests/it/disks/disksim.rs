@@ -1,7 +1,7 @@
 //! Validation row V52: the four disks that DiskSim was validated with, against their measurements.
 
+use imbrex_drives::Drive;
 use imbrex_sim::bench::disksim::{Agreement, read_trace, validate};
-use imbrex_sim::disk::Drive;
 use std::path::PathBuf;
 
 /// Where the reference traces are, or `None` after saying so.

@@ -6,7 +6,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::rng::Rng;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
-use imbrex_sim::disk::{Direction, DiskOptions, Drive, LIBRARY, OperationKind};
+use imbrex_drives::{Direction, DiskOptions, Drive, LIBRARY, OperationKind};
 
 const CMR: &str = "cmr-500gb-7200";
 const SMR: &str = "st5000as0011";

@@ -1,12 +1,12 @@
 //! Measurements of real drives that others published.
 
 use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::{DatasheetSeek, Drive, LIBRARY};
 use imbrex_sim::bench::closed_loop::Run;
 use imbrex_sim::bench::mechanics::{
     KOLMOGOROV_1_PERCENT, queued_random_reads, random_reads, sequential_rates, solved_average_ms,
     solver_error,
 };
-use imbrex_sim::disk::{DatasheetSeek, Drive, LIBRARY};
 
 const CONVENTIONAL_BYTES: u64 = 140_660_000_000;
 

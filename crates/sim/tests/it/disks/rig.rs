@@ -7,7 +7,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Operation, Tag};
 use imbrex_core::stack::{Arrival, DiskId, Stack, StackBuilder};
 use imbrex_core::units::{Instant, Lba};
-use imbrex_sim::disk::{DiskOptions, DiskStatistics, Drive, SimulatedDisk};
+use imbrex_drives::{DiskOptions, DiskStatistics, Drive, SimulatedDisk};
 use std::rc::Rc;
 
 /// What a closed loop measured.

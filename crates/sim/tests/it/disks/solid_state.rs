@@ -5,7 +5,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::BLOCK_BYTES;
-use imbrex_sim::disk::DiskOptions;
+use imbrex_drives::DiskOptions;
 
 fn random_iops(drive: &str, depth: usize, operation: Operation) -> f64 {
     let mut rig = Rig::new(drive, DiskOptions::default());

@@ -2,7 +2,7 @@
 
 use imbrex_core::counters::Counter;
 use imbrex_core::units::Duration;
-use imbrex_sim::disk::OperationKind;
+use imbrex_drives::OperationKind;
 use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{
     Direction, Job, JobOutcome, Mix, Outcome, RateLimit, Session, SessionError, Think,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use imbrex_drives::HeatMapRecorder;
 use imbrex_sim::report::{
-    ByCause, DiskAreaUse, DiskUse, HeatMapRecorder, Recorder, ReplayMode, Report, Run,
-    SimulationCost, Workload, WorkloadKind,
+    ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Report, Run, SimulationCost, Workload,
+    WorkloadKind,
 };
 use serde_json::json;
 

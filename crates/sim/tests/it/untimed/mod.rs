@@ -3,10 +3,10 @@
 
 mod reference;
 
+use crate::sample_traces::samples;
 use crate::simulate::{Simulated, Totals, records, simulate, stack, workload};
-use crate::traces::samples;
 use imbrex_sim::experiment::Workload;
-use imbrex_sim::trace::{TraceOperation, TraceRecord};
+use imbrex_traces::{TraceOperation, TraceRecord};
 use reference::{Reference, Replacement};
 use std::collections::{BTreeMap, HashMap};
 

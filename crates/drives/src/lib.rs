@@ -7,10 +7,12 @@ mod arm;
 mod cleaning;
 mod contents;
 mod due;
+mod heat_map;
 mod library;
 mod measured;
 mod model;
 mod platters;
+pub mod quantity;
 mod read_ahead;
 mod rotating;
 mod seek;
@@ -18,12 +20,15 @@ mod segments;
 mod simulated;
 mod solid_state;
 mod statistics;
+pub mod time_buckets;
+pub mod toml_error;
 mod translation;
 mod write_cache;
 mod zones;
 
 pub use arm::Direction;
 pub use cleaning::{IdleAfter, IdleOnArrival, IdleResume, IdleVictim};
+pub use heat_map::{HeatMap, HeatMapRecorder};
 pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
 pub use model::{

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sampling::Random;
-use crate::trace::{TraceOperation, TraceRecord};
+use crate::{TraceOperation, TraceRecord};
 
 /// Requests of one size at uniformly random aligned places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{BLOCK_BYTES, Layout, Run, percent};
 use super::sampling::{Random, Zipf};
-use crate::trace::{TraceOperation, TraceRecord};
+use crate::{TraceOperation, TraceRecord};
 
 const GIB: f64 = (1u64 << 30) as f64;
 

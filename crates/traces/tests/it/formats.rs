@@ -1,11 +1,11 @@
 //! Each format against a fixture written by hand.
 
-use imbrex_sim::trace::TraceOperation::{Read, Trim, Write};
-use imbrex_sim::trace::{
+use imbrex_traces::TraceOperation::{Read, Trim, Write};
+use imbrex_traces::{
     Format, ReadOptions, SkipReason, SourceKind, TimeUnit, TraceReader, WriteFormat, write_to,
 };
 
-use super::{fixture, read_bytes, read_fixture, record};
+use crate::{fixture, read_bytes, read_fixture, record};
 
 #[test]
 fn msr_cambridge() {
@@ -83,7 +83,7 @@ fn spc_devices_are_selected_and_placed() {
         device_stride_bytes: Some(1 << 20),
         ..ReadOptions::default()
     };
-    let error = imbrex_sim::trace::open(&fixture("spc.spc"), &small)
+    let error = imbrex_traces::open(&fixture("spc.spc"), &small)
         .unwrap()
         .find_map(Result::err)
         .unwrap();
@@ -265,7 +265,7 @@ fn lines_longer_than_the_buffer_step_and_batches_are_joined() {
 fn written_traces_read_back() {
     for (format, name) in [(WriteFormat::Msr, "msr"), (WriteFormat::Spc, "spc")] {
         let (before, _) = read_fixture("spc.spc", &ReadOptions::default());
-        let reader = imbrex_sim::trace::open(&fixture("spc.spc"), &ReadOptions::default()).unwrap();
+        let reader = imbrex_traces::open(&fixture("spc.spc"), &ReadOptions::default()).unwrap();
         let (bytes, summary) = write_to(reader, Vec::new(), "out", &format.into()).unwrap();
         assert_eq!((summary.records, summary.skipped.total()), (4, 0));
         let after = read_bytes(&bytes, &ReadOptions::default()).unwrap();
@@ -282,8 +282,7 @@ fn written_traces_read_back() {
 
 #[test]
 fn a_synthetic_trace_stays_synthetic_as_msr_csv() {
-    let reader =
-        imbrex_sim::trace::open("synthetic:wdev-like/4096", &ReadOptions::default()).unwrap();
+    let reader = imbrex_traces::open("synthetic:wdev-like/4096", &ReadOptions::default()).unwrap();
     let (bytes, _) = write_to(reader, Vec::new(), "out", &WriteFormat::Msr.into()).unwrap();
     let reader =
         TraceReader::from_read("t", std::io::Cursor::new(bytes), &ReadOptions::default()).unwrap();
@@ -299,7 +298,7 @@ fn fio_iolog_version_3() {
         delimiter: Some(b';'),
         ..ReadOptions::default()
     };
-    let reader = imbrex_sim::trace::open(&fixture("named.csv"), &options).unwrap();
+    let reader = imbrex_traces::open(&fixture("named.csv"), &options).unwrap();
     let (bytes, summary) = write_to(reader, Vec::new(), "out", &WriteFormat::Fio.into()).unwrap();
     assert_eq!(
         String::from_utf8(bytes).unwrap(),

@@ -1,7 +1,7 @@
 //! The shipped recipes meet the counts they quote.
 
-use imbrex_sim::trace::synthetic::{Model, Recipe};
-use imbrex_sim::trace::{BlockRule, TraceOperation, TraceReader, characterise};
+use imbrex_traces::synthetic::{Model, Recipe};
+use imbrex_traces::{BlockRule, TraceOperation, TraceReader, characterise};
 
 use proptest::prelude::*;
 
@@ -244,7 +244,7 @@ proptest! {
              open_files = 3\nskew = 2.5\nsequential_percent = {}\nreads_of_written_percent = {}\n",
             file_blocks * 4, percents[0], percents[1]
         );
-        let volume = include_str!("../../../../../workloads/synthetic/wdev-like.toml")
+        let volume = include_str!("../../../../workloads/synthetic/wdev-like.toml")
             .replace("2654824", &requests.to_string())
             .replace("72.7", &write_percent.to_string())
             .replace("written_gib = 4.71", &format!("written_gib = {}", unique_gb * 10.0))

@@ -1,13 +1,13 @@
 //! Imbrex's own recording format: bytes, round trip, damage.
 
-use imbrex_sim::trace::TraceOperation::{Flush, Read, Trim, Write, WriteZeroes};
-use imbrex_sim::trace::{
+use imbrex_traces::TraceOperation::{Flush, Read, Trim, Write, WriteZeroes};
+use imbrex_traces::{
     ReadOptions, RecordingHeader, RecordingWriter, SkipReason, SourceKind, TraceOperation,
     TraceReader, TraceRecord,
 };
 use proptest::prelude::*;
 
-use super::read_bytes;
+use crate::read_bytes;
 
 fn header() -> RecordingHeader {
     RecordingHeader {

@@ -1,7 +1,7 @@
 //! What a simulated disk did, by who wanted it, how and where.
 
 use super::arm::{AccessTime, Direction};
-use crate::report::HeatMapRecorder;
+use crate::HeatMapRecorder;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::units::{Duration, Instant};

@@ -94,7 +94,7 @@ pub enum IdleOnArrival {
 impl TranslationSettings {
     /// How bands are cleaned in idle time on a drive whose innermost track passes a block in
     /// `block_ns`; none when they are not.
-    pub(crate) fn idle_cleaning(&self, block_ns: u64) -> Option<IdleCleaning> {
+    pub fn idle_cleaning(&self, block_ns: u64) -> Option<IdleCleaning> {
         let IdleAfter::After(after) = self.idle_after? else {
             return None;
         };
@@ -121,7 +121,7 @@ impl TranslationSettings {
     }
 
     /// How bands are cleaned for want of room.
-    pub(crate) fn blocking_cleaning(&self) -> BlockingCleaning {
+    pub fn blocking_cleaning(&self) -> BlockingCleaning {
         let low = self.blocking_low.unwrap_or(1.0);
         BlockingCleaning {
             low_permille: (low * 1000.0).round() as u32,
@@ -131,7 +131,7 @@ impl TranslationSettings {
 
     /// Refuses a share that is none, and a key about idle cleaning where nothing says whether there
     /// is any.
-    pub(crate) fn check_cleaning(&self) -> Result<(), String> {
+    pub fn check_cleaning(&self) -> Result<(), String> {
         if let Some(low) = self.blocking_low
             && !(0.0..=1.0).contains(&low)
         {

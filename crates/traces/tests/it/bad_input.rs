@@ -1,9 +1,9 @@
 //! The exact message for each kind of bad input, and no panic on any bytes.
 
-use imbrex_sim::trace::{Format, ReadOptions, SkipReason, TraceReader, open};
+use imbrex_traces::{Format, ReadOptions, SkipReason, TraceReader, open};
 use proptest::prelude::*;
 
-use super::{fixture, read_bytes};
+use crate::{fixture, read_bytes};
 
 const MSR: &str = "128166386787582087,mds,1,Read,1211904,4608,1331\n128166386816018591,mds,1,Write,3216997888,16384,2326\n";
 

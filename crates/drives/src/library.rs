@@ -10,7 +10,7 @@ macro_rules! drive {
     ($name:literal) => {
         (
             $name,
-            include_str!(concat!("../../../../drives/", $name, ".toml")),
+            include_str!(concat!("../../../drives/", $name, ".toml")),
         )
     };
 }

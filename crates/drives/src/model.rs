@@ -198,7 +198,7 @@ impl DriveModel {
     }
 
     /// What a block takes on the innermost track; zero where the drive does not state its length.
-    pub(crate) fn slowest_block_ns(&self) -> u64 {
+    pub fn slowest_block_ns(&self) -> u64 {
         let platters = self.platters.as_ref();
         let track = platters.and_then(|platters| Some((platters.rpm, platters.inner_track?)));
         track.map_or(0, |(rpm, track)| {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{BLOCK_BYTES, percent};
 use super::sampling::Random;
-use crate::trace::{TraceOperation, TraceRecord};
+use crate::{TraceOperation, TraceRecord};
 
 const SECTOR_BYTES: u64 = 512;
 

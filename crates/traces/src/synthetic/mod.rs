@@ -12,21 +12,21 @@ mod volume;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use sampling::{exp, ln};
+pub use sampling::{exp, ln};
 
 pub use plain::{OneBlock, PlainLoad, Sequential, UniformRandom};
 pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
 
 use super::{TraceError, TraceRecord};
-use crate::toml_error::read_text;
+use imbrex_drives::toml_error::read_text;
 use plain::PlainRecords;
 use updates::UpdateRecords;
 use volume::VolumeRecords;
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../../../workloads/synthetic/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../../../../workloads/synthetic/", $name, ".toml")))),*]
     };
 }
 

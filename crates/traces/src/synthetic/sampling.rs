@@ -80,7 +80,7 @@ pub(super) fn zipf_weight(rank: usize, exponent: f64) -> f64 {
 }
 
 /// Natural logarithm of a positive normal number, within a few units of the last place.
-pub(crate) fn ln(x: f64) -> f64 {
+pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = ((bits >> 52) & 0x7ff) as i64 - 1023;
     let mut mantissa = f64::from_bits((bits & 0x000f_ffff_ffff_ffff) | 0x3ff0_0000_0000_0000);
@@ -99,7 +99,7 @@ pub(crate) fn ln(x: f64) -> f64 {
 }
 
 /// Exponential of a number in about -700..700.
-pub(crate) fn exp(x: f64) -> f64 {
+pub fn exp(x: f64) -> f64 {
     let scaled = x / std::f64::consts::LN_2;
     let power = (scaled + if scaled < 0.0 { -0.5 } else { 0.5 }) as i64;
     let rest = x - power as f64 * std::f64::consts::LN_2;

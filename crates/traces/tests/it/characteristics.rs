@@ -1,6 +1,6 @@
 //! `trace info` on small traces counted by hand.
 
-use imbrex_sim::trace::{BlockRule, ReadOptions, TraceReader, characterise};
+use imbrex_traces::{BlockRule, ReadOptions, TraceReader, characterise};
 
 fn reader(text: &str) -> TraceReader {
     TraceReader::from_read(
@@ -82,7 +82,7 @@ fn blocks_by_size() {
 /// Table I of PORE through the reader, at a sixty-fourth.
 #[test]
 fn synthetic_volumes_are_characterised_and_labelled() {
-    let reader = imbrex_sim::trace::open("synthetic:hm-like/64", &ReadOptions::default()).unwrap();
+    let reader = imbrex_traces::open("synthetic:hm-like/64", &ReadOptions::default()).unwrap();
     let info = characterise(reader, BlockRule::Touched).unwrap();
     assert_eq!(info.requests, 140_398);
     assert!((info.write_percent - 67.3).abs() < 0.001);

@@ -1,8 +1,8 @@
 //! The sample traces beside the repository: the figures of their table.
 
-use imbrex_sim::trace::{BlockRule, Format, ReadOptions, TimeUnit, TraceInfo, characterise, open};
+use imbrex_traces::{BlockRule, Format, ReadOptions, TimeUnit, TraceInfo, characterise, open};
 
-use super::samples;
+use crate::samples;
 
 fn info(name: &str, options: &ReadOptions, rule: BlockRule) -> Option<TraceInfo> {
     let path = samples()?.join(name);

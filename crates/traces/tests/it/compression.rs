@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use imbrex_sim::trace::{ReadOptions, TraceReader};
+use imbrex_traces::{ReadOptions, TraceReader};
 use sha2::{Digest, Sha256};
 
-use super::{fixture, read_bytes, read_fixture};
+use crate::{fixture, read_bytes, read_fixture};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

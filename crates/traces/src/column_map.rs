@@ -6,7 +6,7 @@
 //! are accepted as keys.
 
 use super::TraceError;
-use crate::toml_error::listed;
+use imbrex_drives::toml_error::listed;
 
 const KEYS: &str = "time, op, off, len, dev, resp";
 
