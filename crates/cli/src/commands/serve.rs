@@ -13,6 +13,7 @@ use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
+use imbrex_core::durability::DamagedEnd;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::stack::Stack;
@@ -23,7 +24,9 @@ use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
-use imbrex_sim::experiment::{BuildOptions, Built, Describe, FillObserver, Plan, StackConfig};
+use imbrex_sim::experiment::{
+    BuildOptions, Built, Describe, FillObserver, Footprint, Plan, StackConfig,
+};
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
 use private_socket::PrivateSocket;
@@ -277,10 +280,7 @@ fn warn_of_damaged_ends(
     for node in stack.bottom_up() {
         let blocks = stack.counts(node).gauge(Gauge::RolledBackBlocksMax);
         if blocks > 0 {
-            let words = format!(
-                "the newest journal block is damaged or torn: up to {blocks} blocks may have been \
-                 rolled back"
-            );
+            let words = DamagedEnd::words(blocks);
             let warning = layer_error(config, describe, members, node, &words);
             eprintln!("imbrex: warning: {warning}");
         }
@@ -329,7 +329,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     if let Some(folder) = &args.data {
         make_contents_dir(folder)?;
     }
-    let footprint = imbrex_sim::experiment::Footprint::whole_device(plan.blocks().bytes());
+    let footprint = Footprint::whole_device(plan.blocks().bytes());
     let built = plan.build(Some(footprint), None, ContentKind::Bytes)?;
     let Built {
         stack,

@@ -3,6 +3,8 @@
 use super::block::BlockError;
 use super::journal::Lsn;
 use super::record::{self, DATA_BLOCKS_PER_JOURNAL_BLOCK_MAX};
+use alloc::format;
+use alloc::string::String;
 
 /// A damaged or torn journal block at the end of a replay. A power cut leaves one when it tears a
 /// write that no flush has covered. When the block was durable, what it said is rolled back.
@@ -12,6 +14,16 @@ pub struct DamagedEnd {
     pub lsn: u64,
     /// Most blocks of data that it and the blocks behind it may have spoken of.
     pub data_blocks_max: u64,
+}
+
+impl DamagedEnd {
+    /// What to tell a person of a damaged end that may have spoken of `data_blocks_max` blocks.
+    pub fn words(data_blocks_max: u64) -> String {
+        format!(
+            "the newest journal block is damaged or torn: up to {data_blocks_max} blocks may have \
+             been rolled back"
+        )
+    }
 }
 
 /// What lies in the ring from the end of a replay on.

@@ -131,12 +131,7 @@ impl JournalState {
             into.damage(member.name(), "journal", problem);
         }
         if let Some(damaged) = state.damaged_end {
-            let blocks = damaged.data_blocks_max;
-            let words = format!(
-                "the newest journal block is damaged or torn: up to {blocks} blocks may have been \
-                 rolled back"
-            );
-            into.note(member.name(), words);
+            into.note(member.name(), DamagedEnd::words(damaged.data_blocks_max));
         }
         state.look_for_data(member, into);
         Some(state)

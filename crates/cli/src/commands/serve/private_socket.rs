@@ -28,7 +28,7 @@ impl PrivateSocket {
                 Err(error) => return Err(wrong(&folder, &error)),
             }
         }
-        let taken = "this and 99 more such names are taken";
+        let taken = format!("this and {} more such names are taken", NAMES_TRIED_MAX - 1);
         let folder = parent.join(format!("imbrex-{process}-0"));
         Err(wrong(&folder, &taken))
     }
