@@ -24,6 +24,12 @@ pub struct BufferSlice {
     pub blocks: u32,
 }
 
+impl Default for BufferSlice {
+    fn default() -> BufferSlice {
+        BufferSlice::EMPTY
+    }
+}
+
 impl BufferSlice {
     /// No data, for operations that move none.
     pub const EMPTY: BufferSlice = BufferSlice {

@@ -47,6 +47,31 @@ pub trait Layer {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Port(pub u8);
 
+/// A run of blocks behind a port: where a layer keeps one of its things.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Area {
+    /// Where it goes.
+    pub port: Port,
+    /// The blocks, in the addresses of the node there.
+    pub extent: Extent,
+}
+
+impl Area {
+    /// No blocks.
+    pub const EMPTY: Area = Area {
+        port: Port(0),
+        extent: Extent::EMPTY,
+    };
+
+    /// `blocks` blocks from an offset in the area.
+    pub fn part(self, offset: u64, blocks: u64) -> Area {
+        Area {
+            extent: Extent::new(self.extent.start.0 + offset, blocks),
+            ..self
+        }
+    }
+}
+
 /// An operation a layer wants done below.
 #[derive(Clone, Copy, Debug)]
 pub struct Issue {
@@ -122,12 +147,6 @@ impl Context<'_> {
     #[inline]
     pub fn in_flight(&self, port: Port) -> u32 {
         self.router.node(self.node).ports[usize::from(port.0)].in_flight
-    }
-
-    /// Since when no host request has been in flight at the top of the stack; `None` while one is.
-    #[inline]
-    pub fn host_idle_since(&self) -> Option<Instant> {
-        self.router.host_idle_since()
     }
 
     /// True when the host will send no further request: what is done for its sake alone should

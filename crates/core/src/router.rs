@@ -79,7 +79,6 @@ pub(crate) struct Router {
     pub host_is_done: bool,
     /// The stack admits reads and flushes alone.
     pub is_read_only: bool,
-    idle_since: Instant,
     requests_active: u32,
     /// What the layer that is coming up has said.
     pub opened: Option<Result<(), OpenError>>,
@@ -106,7 +105,6 @@ impl Router {
             host_in_flight: 0,
             host_is_done: false,
             is_read_only: false,
-            idle_since: Instant::ZERO,
             requests_active: 0,
             opened: None,
             closed: None,
@@ -160,19 +158,12 @@ impl Router {
         &self.nodes
     }
 
-    pub fn host_idle_since(&self) -> Option<Instant> {
-        (self.host_in_flight == 0).then_some(self.idle_since)
-    }
-
     pub fn host_arrived(&mut self) {
         self.host_in_flight += 1;
     }
 
-    pub fn host_answered(&mut self, now: Instant) {
+    pub fn host_answered(&mut self) {
         self.host_in_flight -= 1;
-        if self.host_in_flight == 0 {
-            self.idle_since = now;
-        }
     }
 
     /// True when no request is anywhere in the stack.

@@ -320,7 +320,7 @@ impl Stack {
                     buffer,
                 } => {
                     buffers.give_back(buffer);
-                    self.router.host_answered(now);
+                    self.router.host_answered();
                     self.replies.push_back(completion);
                     self.unlock(request);
                 }

@@ -337,7 +337,7 @@ fn a_flipped_bit_of_data_or_of_a_table_is_an_error_and_never_wrong_data() {
         let areas = layer.areas();
         let durability = settings.durability.as_ref().expect("durable");
         let tables = DurableAreas::new(&settings, durability, &bands(seed)).tables;
-        for block in (tables.start.0..areas.bands.end().0).step_by(3) {
+        for block in (tables.start.0..areas.bands.extent.end().0).step_by(3) {
             let mut damaged = medium.clone();
             damaged.flip(block);
             let disk = CrashDisk::new(&damaged, seed, u64::MAX);

@@ -61,7 +61,7 @@ fn up(medium: &Medium, start: Start) -> (Engine, Rc<RefCell<Shared>>, u64) {
     let mut builder = StackBuilder::new(5);
     let below = builder.disk(geometry.clone());
     let (layer, above) = PersistentCache::new(settings(), bands(), &geometry).expect("a layout");
-    let log = layer.areas().persistent_cache.start.0;
+    let log = layer.areas().persistent_cache.extent.start.0;
     let node = builder.layer(Box::new(layer), above, &[below]);
     let mut engine = Engine {
         stack: builder.build(node),

@@ -93,11 +93,14 @@ pub(super) fn count_areas(disk: &SimulatedDisk, translation: &PersistentCache) {
     let areas = translation.areas();
     let statistics = disk.statistics();
     statistics.set_areas([
-        ("metadata".to_string(), areas.metadata),
-        ("persistent_cache".to_string(), areas.persistent_cache),
-        ("scratch".to_string(), areas.scratch),
-        ("bands".to_string(), areas.bands),
+        ("metadata".to_string(), areas.metadata.extent),
+        (
+            "persistent_cache".to_string(),
+            areas.persistent_cache.extent,
+        ),
+        ("scratch".to_string(), areas.scratch.extent),
+        ("bands".to_string(), areas.bands.extent),
     ]);
     let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
-    statistics.record_writes(areas.bands, map);
+    statistics.record_writes(areas.bands.extent, map);
 }

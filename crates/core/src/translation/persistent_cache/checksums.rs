@@ -1,0 +1,346 @@
+//! What each block must be when it is read.
+//!
+//! Blocks in the log have their checksums in memory, bands have theirs in tables on the disk, and
+//! bands that the bypass is filling have theirs in memory until they are full. A translation that
+//! keeps nothing over a power cut has none, and then whatever is read is right.
+
+use super::areas::{DurableAreas, SUMS_PER_PAGE, pages_of};
+use super::open_bands::OpenBands;
+use super::page_cache::{Known, PageCache};
+use super::shape::Shape;
+use super::table::{Table, TablePlace};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::{Area, Context};
+use crate::lifecycle::Uuid;
+use crate::map::BandId;
+use crate::planted::PlantedBug;
+use crate::units::BLOCK_BYTES;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Where blocks that were read come from, and so what they must be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    /// What was written to the log at this position and after.
+    Log(u64),
+    /// What is at home in a band from this offset on.
+    Home(BandId, u64),
+}
+
+/// Blocks that were read at home and are to be verified.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HomeRead {
+    pub job: u32,
+    pub band: BandId,
+    pub offset: u64,
+    pub buffer: BufferSlice,
+}
+
+/// A page of a table that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageRead {
+    band: BandId,
+    table: Table,
+    index: u64,
+    pub buffer: BufferSlice,
+}
+
+/// What became of blocks that were read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    /// They are what they must be, or nobody can tell.
+    Right,
+    Wrong,
+    /// A page of checksums must be read first: this one of the band, where nobody waits for it yet.
+    Waits(Option<(BandId, u64)>),
+}
+
+/// The checksums of all blocks.
+#[derive(Debug)]
+pub(super) struct Checksums {
+    /// Where the tables lie; none where there are no checksums.
+    areas: Option<DurableAreas>,
+    /// Whose tables they are.
+    pub member: Uuid,
+    /// The checksum of the block in each slot of the log.
+    slots: Vec<u32>,
+    /// The table of each band.
+    tables: Vec<Table>,
+    /// The newest generation of a table.
+    pub generation: u64,
+    pub open: OpenBands,
+    pages: PageCache,
+    /// Reads of home blocks that wait for pages.
+    waiting: Vec<HomeRead>,
+    /// Scratch space.
+    sums: Vec<u32>,
+}
+
+impl Checksums {
+    /// None yet, or none ever without areas.
+    pub fn new(areas: Option<DurableAreas>, slots: u64, bands: u32) -> Checksums {
+        let is_kept = areas.is_some();
+        let of = |count: usize| if is_kept { count } else { 0 };
+        Checksums {
+            areas,
+            member: Uuid::default(),
+            slots: vec![0; of(slots as usize)],
+            tables: vec![Table::NONE; of(bands as usize)],
+            generation: 0,
+            open: OpenBands::default(),
+            pages: PageCache::default(),
+            waiting: Vec::new(),
+            sums: Vec::new(),
+        }
+    }
+
+    /// True when there are checksums.
+    pub fn are_kept(&self) -> bool {
+        self.areas.is_some()
+    }
+
+    fn areas(&self) -> &DurableAreas {
+        self.areas.as_ref().expect("checksums that are kept")
+    }
+
+    /// Blocks of memory that a table needs.
+    pub fn table_blocks(&self) -> u64 {
+        self.areas().table_blocks
+    }
+
+    /// The checksums of the blocks in slots of the log.
+    pub fn slots(&self, slot: u64, blocks: u64) -> &[u32] {
+        &self.slots[slot as usize..(slot + blocks) as usize]
+    }
+
+    /// Sets the checksums of the blocks in slots of the log.
+    pub fn set_slots(&mut self, slot: u64, sums: &[u32]) {
+        if !self.are_kept() {
+            return;
+        }
+        self.slots[slot as usize..][..sums.len()].copy_from_slice(sums);
+    }
+
+    /// Compares blocks that were read from the log.
+    pub fn verify_slots(&mut self, slot: u64, buffer: BufferSlice, ctx: &Context<'_>) -> Verdict {
+        if !self.are_kept() || ctx.is_planted(PlantedBug::ReadCrcSkipped) {
+            return Verdict::Right;
+        }
+        self.sums.clear();
+        ctx.checksum(buffer, &mut self.sums);
+        let slot = slot as usize;
+        match self.slots[slot..slot + self.sums.len()] == self.sums {
+            true => Verdict::Right,
+            false => Verdict::Wrong,
+        }
+    }
+
+    /// Compares as many blocks as there are pages in memory; the rest waits for the next page.
+    pub fn verify_home(&mut self, mut read: HomeRead, ctx: &Context<'_>) -> Verdict {
+        if !self.are_kept() || ctx.is_planted(PlantedBug::ReadCrcSkipped) {
+            return Verdict::Right;
+        }
+        let mut sums = core::mem::take(&mut self.sums);
+        sums.clear();
+        ctx.checksum(read.buffer, &mut sums);
+        let mut verdict = Verdict::Right;
+        for (at, sum) in (0..).zip(&sums) {
+            match self.home_sum(read.band, read.offset + at) {
+                Some(known) if known == Known::Sum(*sum) || known == Known::Nothing => {}
+                Some(_) => {
+                    verdict = Verdict::Wrong;
+                    break;
+                }
+                None => {
+                    read.buffer = read.buffer.part(at, u64::from(read.buffer.blocks) - at);
+                    read.offset += at;
+                    verdict = self.wait_for_page(read);
+                    break;
+                }
+            }
+        }
+        self.sums = sums;
+        verdict
+    }
+
+    fn wait_for_page(&mut self, read: HomeRead) -> Verdict {
+        let page_of = |read: &HomeRead| (read.band, read.offset / SUMS_PER_PAGE as u64);
+        let page = page_of(&read);
+        let is_first = self.waiting.iter().all(|other| page_of(other) != page);
+        self.waiting.push(read);
+        Verdict::Waits(is_first.then_some(page))
+    }
+
+    /// The checksum of a block at home; `None` when its page must be read first.
+    fn home_sum(&mut self, band: BandId, offset: u64) -> Option<Known> {
+        if let Some(open) = self.open.get(band) {
+            let sum = open.sums.get(offset as usize);
+            return Some(sum.map_or(Known::Wrong, |sum| Known::Sum(*sum)));
+        }
+        let table = self.tables[band.0 as usize];
+        let index = offset / SUMS_PER_PAGE as u64;
+        let there = self.pages.touch(band, table, index);
+        there.then(|| self.pages.sum(band, table, offset))
+    }
+
+    /// Where a page of the table of a band is read from, and what to tell when it was.
+    pub fn read_page(&self, band: BandId, index: u64, buffer: BufferSlice) -> (Area, PageRead) {
+        let table = self.tables[band.0 as usize];
+        let start = self.areas().table_start(band, table.place()) + index;
+        let read = PageRead {
+            band,
+            table,
+            index,
+            buffer,
+        };
+        (self.areas().area(Extent::new(start, 1)), read)
+    }
+
+    /// Takes in a page that was read; false when it is not what it must be.
+    pub fn take_page(&mut self, page: &PageRead, shape: &Shape, ctx: &Context<'_>) -> bool {
+        let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
+        let place = TablePlace {
+            areas: self.areas.as_ref().expect("checksums that are kept"),
+            member: self.member,
+            band: page.band,
+            table: page.table,
+            blocks: shape.bands.extent_of(page.band).blocks.0,
+            ignore_address,
+        };
+        self.pages
+            .insert(page.band, page.table, page.index, |sums| {
+                match ctx.metadata(page.buffer) {
+                    Some(bytes) => place.unseal_page(page.index, bytes, sums),
+                    None => true,
+                }
+            })
+    }
+
+    /// The next read that waited for a page.
+    pub fn next_waiting(&mut self, page: &PageRead) -> Option<HomeRead> {
+        let waits = |read: &HomeRead| {
+            read.band == page.band && read.offset / SUMS_PER_PAGE as u64 == page.index
+        };
+        let at = self.waiting.iter().position(waits)?;
+        Some(self.waiting.swap_remove(at))
+    }
+
+    /// The table of a band.
+    pub fn table(&self, band: BandId) -> Table {
+        let table = self.tables.get(band.0 as usize);
+        table.copied().unwrap_or(Table::NONE)
+    }
+
+    /// Every table, by band.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// Sets the table of a band, as a checkpoint has it.
+    pub fn set_table(&mut self, band: BandId, table: Table) {
+        self.tables[band.0 as usize] = table;
+    }
+
+    /// A new table for a band, to be written to the other place.
+    pub fn next_table(&mut self, band: BandId) -> Table {
+        self.generation += 1;
+        self.table(band).successor(self.generation)
+    }
+
+    /// The checksums of a band are in a table now.
+    pub fn apply_table(&mut self, band: BandId, table: Table) {
+        self.generation = self.generation.max(table.generation());
+        self.set_table(band, table);
+        self.open.remove(band);
+    }
+
+    /// Where the table of a band lies on the disk.
+    pub fn table_area(&self, band: BandId, table: Table, sums: u64) -> Area {
+        let start = self.areas().table_start(band, table.place());
+        self.areas().area(Extent::new(start, pages_of(sums)))
+    }
+
+    /// Takes the checksums of the first blocks of a band out of the pages of its table, which were
+    /// read at once; nothing is appended when the buffers hold no bytes.
+    ///
+    /// # Errors
+    /// When a page is not what it must be.
+    pub fn take_table(
+        &self,
+        band: BandId,
+        pages: BufferSlice,
+        shape: &Shape,
+        sums: &mut Vec<u32>,
+        ctx: &Context<'_>,
+    ) -> Result<(), IoError> {
+        let place = TablePlace {
+            areas: self.areas(),
+            member: self.member,
+            band,
+            table: self.table(band),
+            blocks: shape.bands.extent_of(band).blocks.0,
+            ignore_address: ctx.is_planted(PlantedBug::CrcWithoutAddress),
+        };
+        let Some(bytes) = ctx.metadata(pages) else {
+            return Ok(());
+        };
+        for (index, page) in (0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
+            if !place.unseal_page(index, page, sums) {
+                return Err(IoError::Medium);
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals the checksums of a whole band into `pages`; returns where they are written to, and the
+    /// pages that are.
+    pub fn seal_table(
+        &self,
+        (band, table): (BandId, Table),
+        sums: &[u32],
+        pages: BufferSlice,
+        ctx: &mut Context<'_>,
+    ) -> (Area, BufferSlice) {
+        let place = TablePlace {
+            areas: self.areas(),
+            member: self.member,
+            band,
+            table,
+            blocks: sums.len() as u64,
+            ignore_address: false,
+        };
+        let mut block = vec![0; BLOCK_BYTES as usize];
+        let area = self.table_area(band, table, sums.len() as u64);
+        for page in 0..area.extent.blocks.0 {
+            place.seal_page(page, sums, &mut block);
+            ctx.fill_metadata(pages.part(page, 1), &block);
+        }
+        (area, pages.part(0, area.extent.blocks.0))
+    }
+
+    /// The bypass is about to write to a band.
+    pub fn open_for(&mut self, band: BandId) {
+        if self.are_kept() && self.open.get(band).is_none() {
+            self.open.insert(band, Vec::new());
+        }
+    }
+
+    /// Keeps the checksums of blocks that the bypass has written home.
+    pub fn append_home(&mut self, band: BandId, offset: u64, sums: &[u32]) {
+        if self.are_kept() {
+            self.open.append(band, offset, sums);
+        }
+    }
+
+    /// True when there is memory for the checksums of more blocks at the write pointer of a band.
+    /// Asks for memory when that is missing. A planted bug writes below what was written.
+    pub fn takes_more(&mut self, band: BandId, is_begun: bool, writes_below: bool) -> bool {
+        if !self.are_kept() {
+            return true;
+        }
+        let is_planted = is_begun && writes_below && self.open.get(band).is_none();
+        is_planted || self.open.takes_more(band, is_begun)
+    }
+}

@@ -1,0 +1,192 @@
+//! Cleaning: whether a band rewrite may begin or go on, and which requests are served meanwhile.
+//!
+//! **In idle time**, when no request has been served for long enough, bands are rewritten one at a
+//! time until the log holds nothing any more. A request that arrives stops the rewrite at its next
+//! chunk, and the next idle period goes on there (Idler, IEEE TC 2020): the merged data waits in the
+//! memory of the drive, and what is written to the band meanwhile is a log entry newer than the
+//! gather. Where a request turns out to wait for the rewrite itself, it goes on like one that makes
+//! room.
+//!
+//! **For want of room** cleaning goes on once it has begun until the policy is content. Without a
+//! slice a request is served as soon as it can be. With one the drive alternates: it cleans for at
+//! most a slice between two requests that can be served, one at a time, and those that arrive
+//! meanwhile wait (Idler, IEEE TC 2020: up to 2 s per request, writes longer than reads). A write
+//! without room is overtaken by requests that need none.
+
+use super::cleaning_policy::CleaningPolicy;
+use super::rewrite::Rewrite;
+use crate::units::{Duration, Instant};
+use alloc::collections::VecDeque;
+
+/// When cleaning may go on.
+#[derive(Debug)]
+pub(super) struct Cleaner {
+    pub policy: CleaningPolicy,
+    idle: IdleClock,
+    blocking: Blocking,
+}
+
+/// How long nothing has been asked of the translation.
+#[derive(Clone, Copy, Default, Debug)]
+struct IdleClock {
+    /// Requests that are being served.
+    active: u32,
+    /// Since when there has been none.
+    since: Instant,
+    /// There has been none for long enough.
+    is_idle: bool,
+    /// A rewrite has failed since the last request: the next one is not tried before another.
+    has_failed: bool,
+}
+
+/// A clean for want of room that is going on.
+#[derive(Debug, Default)]
+struct Blocking {
+    is_on: bool,
+    /// Requests that wait for the end of a slice, in the order of arrival.
+    held: VecDeque<u32>,
+    /// The request that is being served between two slices.
+    serving: Option<u32>,
+    /// Since when nothing but cleaning has been done.
+    since: Instant,
+}
+
+impl Cleaner {
+    /// Nothing is being cleaned.
+    pub fn new(policy: CleaningPolicy) -> Cleaner {
+        Cleaner {
+            policy,
+            idle: IdleClock::default(),
+            blocking: Blocking::default(),
+        }
+    }
+
+    /// A request has arrived; true when that ends idle time.
+    pub fn request_arrived(&mut self) -> bool {
+        if self.policy.idle_after().is_none() {
+            return false;
+        }
+        self.idle.active += 1;
+        self.idle.has_failed = false;
+        core::mem::replace(&mut self.idle.is_idle, false)
+    }
+
+    /// A request has been answered; returns when idle time would begin if none came until then.
+    pub fn request_answered(&mut self, now: Instant) -> Option<Instant> {
+        let after = self.policy.idle_after()?;
+        self.idle.active -= 1;
+        if self.idle.active > 0 {
+            return None;
+        }
+        self.idle.since = now;
+        Some(now + after)
+    }
+
+    /// Takes note of idle time that has begun, if it has.
+    pub fn look_at_clock(&mut self, now: Instant) {
+        if let Some(after) = self.policy.idle_after()
+            && self.idle.active == 0
+            && self.idle.since + after <= now
+        {
+            self.idle.is_idle = true;
+        }
+    }
+
+    /// True when another band may be cleaned because nothing has been asked for.
+    pub fn is_idle_time(&self) -> bool {
+        self.idle.is_idle && !self.idle.has_failed
+    }
+
+    /// A rewrite has failed.
+    pub fn rewrite_failed(&mut self) {
+        self.idle.has_failed = true;
+    }
+
+    /// True when a rewrite may do its next step.
+    pub fn may_go_on(&self, rewrite: Option<&Rewrite>, host_is_done: bool) -> bool {
+        rewrite.is_none_or(|rewrite| match rewrite.pace.is_idle {
+            true => rewrite.pace.is_finishing || (self.idle.is_idle && !host_is_done),
+            false => !self.is_serving(),
+        })
+    }
+
+    /// A write has no room.
+    pub fn begin_blocking(&mut self, now: Instant) {
+        if !self.blocking.is_on {
+            self.blocking.is_on = true;
+            self.blocking.since = now;
+        }
+    }
+
+    /// True while cleaning for want of room goes on.
+    pub fn is_blocking(&self) -> bool {
+        self.blocking.is_on
+    }
+
+    /// Cleaning for want of room has come to its end; returns the requests that waited for their
+    /// turn.
+    pub fn end_blocking(&mut self) -> &mut VecDeque<u32> {
+        self.blocking.is_on = false;
+        self.blocking.serving = None;
+        &mut self.blocking.held
+    }
+
+    /// The longest cleaning between two requests, while there is such a limit.
+    fn slice(&self) -> Option<Duration> {
+        self.policy.slice().filter(|_| self.blocking.is_on)
+    }
+
+    /// True when a request that could be served must wait for its turn.
+    pub fn holds_requests(&self) -> bool {
+        self.slice().is_some()
+    }
+
+    /// Puts a request behind those that wait for their turn.
+    pub fn hold_request(&mut self, job: u32) {
+        self.blocking.held.push_back(job);
+    }
+
+    /// True while a request is being served and cleaning stands still.
+    fn is_serving(&self) -> bool {
+        self.blocking.serving.is_some()
+    }
+
+    /// True when a request may be served now.
+    pub fn is_turn(&self, now: Instant) -> bool {
+        let is_over = |slice| self.blocking.since + slice <= now;
+        self.slice()
+            .is_none_or(|slice| !self.is_serving() && is_over(slice))
+    }
+
+    /// A request that waited for its turn has been sent off.
+    pub fn take_turn(&mut self, job: u32) {
+        if self.slice().is_some() {
+            self.blocking.serving = Some(job);
+        }
+    }
+
+    /// The request has been answered, or waits for the rewrite itself.
+    pub fn end_turn(&mut self, job: u32, now: Instant) {
+        if self.blocking.serving == Some(job) {
+            self.blocking.serving = None;
+            self.blocking.since = now;
+        }
+    }
+
+    /// The request that waits for its turn at this place of the queue.
+    pub fn held(&self, at: usize) -> Option<u32> {
+        self.blocking.held.get(at).copied()
+    }
+
+    /// Takes the request at this place out of the queue.
+    pub fn remove_held(&mut self, at: usize) {
+        self.blocking.held.remove(at);
+    }
+
+    /// When the present slice ends, if somebody waits for that.
+    pub fn end_of_slice(&self, somebody_waits: bool, now: Instant) -> Option<Instant> {
+        let waits = !self.blocking.held.is_empty() || somebody_waits;
+        let end = self.blocking.since + self.slice()?;
+        (waits && !self.is_serving() && end > now).then_some(end)
+    }
+}

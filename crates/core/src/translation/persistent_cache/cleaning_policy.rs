@@ -1,0 +1,148 @@
+//! What decides when bands are cleaned, which of them, and how much: the part of cleaning that
+//! another policy would replace.
+
+use super::log::{Holds, Log};
+use super::settings::{BlockingCleaning, IdleCleaning, OnArrival, PersistentCacheSettings, Victim};
+use super::shape::Shape;
+use crate::map::BandId;
+use crate::units::Duration;
+
+/// What becomes of a rewrite in idle time when a request arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrival {
+    /// It stops at the next chunk.
+    Stops,
+    /// It stops at once: chunks in flight are done anew.
+    StopsAtOnce,
+    /// It finishes its band.
+    Finishes,
+}
+
+/// How much of the log is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LogUse {
+    pub used_blocks: u64,
+    pub blocks: u64,
+    pub entries: u64,
+    pub entries_max: Option<u64>,
+}
+
+impl LogUse {
+    /// How much of a log is in use.
+    pub fn of(log: &Log, settings: &PersistentCacheSettings) -> LogUse {
+        LogUse {
+            used_blocks: log.used(),
+            blocks: settings.log_blocks.0,
+            entries: log.map().entries(),
+            entries_max: settings.entries_max,
+        }
+    }
+}
+
+/// Cleaning as the settings of a drive describe it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CleaningPolicy {
+    idle: Option<IdleCleaning>,
+    blocking: BlockingCleaning,
+}
+
+impl CleaningPolicy {
+    /// The policy that the settings describe.
+    pub fn new(settings: &PersistentCacheSettings) -> CleaningPolicy {
+        CleaningPolicy {
+            idle: settings.idle,
+            blocking: settings.blocking,
+        }
+    }
+
+    /// How long no request must have been served before cleaning begins; `None` cleans for want of
+    /// room only.
+    pub fn idle_after(&self) -> Option<Duration> {
+        self.idle.map(|idle| idle.after)
+    }
+
+    /// What becomes of a rewrite in idle time when a request arrives; `rest` estimates how long it
+    /// would still take.
+    pub fn on_arrival(&self, rest: impl FnOnce(&IdleCleaning) -> Duration) -> Arrival {
+        let Some(idle) = &self.idle else {
+            return Arrival::Stops;
+        };
+        match idle.on_arrival {
+            OnArrival::FinishChunk => Arrival::Stops,
+            OnArrival::FinishBand => Arrival::Finishes,
+            OnArrival::FinishIfShort if rest(idle) <= idle.finish_within => Arrival::Finishes,
+            OnArrival::FinishIfShort => Arrival::Stops,
+            OnArrival::Abort => Arrival::StopsAtOnce,
+        }
+    }
+
+    /// Whether the next idle period goes on where a request has stopped a rewrite.
+    pub fn resumes(&self) -> bool {
+        self.idle.is_none_or(|idle| idle.resumes)
+    }
+
+    /// The band to be cleaned next in idle time; none when the log holds nothing.
+    pub fn idle_victim(&self, log: &mut Log, holds: Holds, shape: &Shape) -> Option<BandId> {
+        match self.idle?.victim {
+            Victim::Fifo => {
+                log.free_superseded(holds);
+                self.oldest_band(log, shape)
+            }
+            Victim::Lba => {
+                let lowest = log.map().pieces(shape.whole()).next();
+                lowest.map(|piece| shape.bands.band_of(piece.extent.start))
+            }
+            Victim::MostDirty => most_dirty_band(log, shape),
+        }
+    }
+
+    /// The band to be cleaned next for want of room; none when enough of the log is free.
+    pub fn victim_for_room(&self, log: &mut Log, shape: &Shape) -> Option<BandId> {
+        match self.wants_more_room(LogUse::of(log, &shape.settings)) {
+            true => self.oldest_band(log, shape),
+            false => None,
+        }
+    }
+
+    fn oldest_band(&self, log: &mut Log, shape: &Shape) -> Option<BandId> {
+        log.oldest_live().map(|lba| shape.bands.band_of(lba))
+    }
+
+    /// True when cleaning for want of room goes on behind the band that a write needs.
+    pub fn cleans_beyond_need(&self) -> bool {
+        self.blocking.low_permille < 1000
+    }
+
+    /// True when more of the slots or of the entries are in use than cleaning for want of room
+    /// leaves.
+    fn wants_more_room(&self, log: LogUse) -> bool {
+        let low = u128::from(self.blocking.low_permille);
+        let is_above = |used: u64, of: u64| u128::from(used) * 1000 > u128::from(of) * low;
+        is_above(log.used_blocks, log.blocks)
+            || log
+                .entries_max
+                .is_some_and(|max| is_above(log.entries, max))
+    }
+
+    /// The longest cleaning for want of room between two requests that can be served; with `None`
+    /// they are served at once.
+    pub fn slice(&self) -> Option<Duration> {
+        self.blocking.slice
+    }
+}
+
+/// The band with the most live blocks in the log; of several the lowest.
+fn most_dirty_band(log: &Log, shape: &Shape) -> Option<BandId> {
+    let (mut most, mut of_band) = (None, (BandId(0), 0));
+    for piece in log.map().pieces(shape.whole()) {
+        let band = shape.bands.band_of(piece.extent.start);
+        if of_band.0 != band {
+            of_band = (band, 0);
+        }
+        of_band.1 += piece.extent.blocks.0;
+        if most.is_none_or(|(_, blocks)| blocks < of_band.1) {
+            most = Some(of_band);
+        }
+    }
+    most.map(|(band, _)| band)
+}

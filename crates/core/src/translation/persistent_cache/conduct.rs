@@ -1,0 +1,97 @@
+//! What a persistent cache does in another way when it keeps its map over a power cut: each a
+//! choice of its own, so that a part asks for the choice and not for the reason.
+
+use super::areas::{DATA_BLOCKS_MAX, LOST_BLOCKS_MAX};
+use super::settings::{PersistentCacheSettings, RewriteExtent};
+use crate::operation::Operation;
+
+/// When a flush is served while writes wait for room in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FlushOrder {
+    /// Behind them, as a disk does that flushes when its queue is empty: so a flush takes as long as
+    /// the clean that they need (bcachefs-tools issue 813: 1.0 to 1.9 s with a full media cache).
+    BehindWrites,
+    /// At once: what waits was not answered, so the flush promises nothing of it.
+    AtOnce,
+}
+
+/// When a zero is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ZeroOrder {
+    /// At once: the map is all that changes.
+    AtOnce,
+    /// In its turn between the writes, because the journal must have room for its record.
+    BehindWrites,
+}
+
+/// How a band rewrite says how far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    /// It writes a note to the metadata track.
+    Notes,
+    /// It appends a record to the journal of the map and waits until a flush has made it durable.
+    Records,
+}
+
+/// The choices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Conduct {
+    pub flush_order: FlushOrder,
+    pub zero_order: ZeroOrder,
+    pub progress: Progress,
+    /// What lies above the write pointer of a band reads as zeroes; otherwise the set of zeroed
+    /// blocks says what does.
+    pub pointers_bound_reads: bool,
+    /// Something asks for the write pointers.
+    pub keeps_pointers: bool,
+    /// Longest run of blocks that is written home past the log at a time.
+    pub bypass_run_max: u64,
+    /// How many blocks may be lost: those of writes that have failed, and of writes that may.
+    pub lost_blocks_max: u64,
+}
+
+impl Conduct {
+    /// The choices of such settings.
+    pub fn of(settings: &PersistentCacheSettings) -> Conduct {
+        let keeps_pointers =
+            settings.bypass || settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten;
+        match settings.durability {
+            None => Conduct {
+                flush_order: FlushOrder::BehindWrites,
+                zero_order: ZeroOrder::AtOnce,
+                progress: Progress::Notes,
+                pointers_bound_reads: settings.host_aware.is_some(),
+                keeps_pointers,
+                bypass_run_max: u64::MAX,
+                lost_blocks_max: u64::MAX,
+            },
+            Some(_) => Conduct {
+                flush_order: FlushOrder::AtOnce,
+                zero_order: ZeroOrder::BehindWrites,
+                progress: Progress::Records,
+                pointers_bound_reads: true,
+                keeps_pointers,
+                bypass_run_max: DATA_BLOCKS_MAX,
+                // One more write may fail then.
+                lost_blocks_max: LOST_BLOCKS_MAX - DATA_BLOCKS_MAX,
+            },
+        }
+    }
+
+    /// What is written below for a write of the host. Where there is a journal, its flush makes the
+    /// data of a forced write durable together with the record.
+    pub fn data_operation(&self, requested: Operation) -> Operation {
+        match self.progress {
+            Progress::Notes => requested,
+            Progress::Records => Operation::WRITE,
+        }
+    }
+
+    /// How a band rewrite writes its copies: forced, or with a flush behind them.
+    pub fn copy_operation(&self) -> Operation {
+        match self.progress {
+            Progress::Notes => Operation::WRITE_DURABLE,
+            Progress::Records => Operation::WRITE,
+        }
+    }
+}

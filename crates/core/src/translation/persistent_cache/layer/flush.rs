@@ -1,0 +1,132 @@
+//! Flushes of the host.
+
+use super::{PersistentCache, Timer};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::layer::{Area, Context};
+use crate::ledger::When;
+use crate::operation::{Cause, Operation};
+use crate::translation::persistent_cache::areas::DISK;
+use crate::translation::persistent_cache::conduct::{FlushOrder, Progress};
+use crate::translation::persistent_cache::firmware::FlushNeeds;
+use crate::translation::persistent_cache::requests::Part;
+use crate::units::BlockCount;
+
+impl PersistentCache {
+    /// Serves a flush, behind the writes that wait for room where the drive does so.
+    pub(super) fn flush_in_turn(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let waits = self.shape.conduct.flush_order == FlushOrder::BehindWrites
+            && !self.writes.queue.is_empty();
+        match waits {
+            true => self.writes.queue.push_back(job),
+            false => self.flush(job, ctx),
+        }
+    }
+
+    /// Serves a flush. What is written behind it goes on no stream where the firmware says so.
+    pub(super) fn flush(&mut self, job: u32, ctx: &mut Context<'_>) {
+        if self.firmware.flush_ends_streams() {
+            self.writes.streams.forget();
+        }
+        match (self.firmware.begin_flush(), self.shape.conduct.progress) {
+            (FlushNeeds::Nothing, _) => self.flush_now(job, false, ctx),
+            (FlushNeeds::Record, Progress::Notes) => self.flush_now(job, true, ctx),
+            // Its journal writes the record.
+            (FlushNeeds::Record, Progress::Records) => self.make_up_record(job, ctx),
+        }
+    }
+
+    /// Has the ledger flush; where it has nothing to flush, the disk does.
+    fn flush_now(&mut self, job: u32, is_recorded: bool, ctx: &mut Context<'_>) {
+        if let Some(error) = self.ledger.failure() {
+            return self.fail(job, error, ctx);
+        }
+        if self.answer_when_flushed(job, ctx) == When::Later {
+            return;
+        }
+        let cause = self.requests.get(job).request.cause;
+        let part = Part::Flush { job, is_recorded };
+        let whole_disk = Area {
+            port: DISK,
+            ..Area::EMPTY
+        };
+        let nothing = (whole_disk, BufferSlice::EMPTY);
+        self.issue(part, Operation::Flush, nothing, cause, ctx);
+        self.all_issued(job, ctx);
+    }
+
+    /// A flush below has finished. Its part of the job ends when its record has been issued.
+    pub(super) fn flushed_below(
+        &mut self,
+        job: u32,
+        is_recorded: bool,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        match (is_recorded, result) {
+            (true, Ok(())) => return self.make_up_record(job, ctx),
+            (true, Err(_)) => self.firmware.end_of_record(),
+            (false, _) => {}
+        }
+        self.part_done(job, result, ctx);
+    }
+
+    /// Gives the firmware its time for a record.
+    fn make_up_record(&mut self, job: u32, ctx: &mut Context<'_>) {
+        match self.firmware.make_up_record(job, ctx.now()) {
+            None => self.record_is_made_up(job, ctx),
+            Some(at) if self.firmware.makes_up_one() => self.set_timer(Timer::Record, at, ctx),
+            Some(_) => {}
+        }
+    }
+
+    /// The firmware has taken its time for the oldest record, and for others of the same age.
+    pub(super) fn end_of_flush_overhead(&mut self, ctx: &mut Context<'_>) {
+        while let Some(job) = self.firmware.next_made_up(ctx.now()) {
+            self.record_is_made_up(job, ctx);
+        }
+        if let Some(at) = self.firmware.made_up_at() {
+            self.set_timer(Timer::Record, at, ctx);
+        }
+    }
+
+    fn record_is_made_up(&mut self, job: u32, ctx: &mut Context<'_>) {
+        match self.shape.conduct.progress {
+            Progress::Records => {
+                self.firmware.end_of_record();
+                self.flush_now(job, false, ctx);
+            }
+            Progress::Notes => {
+                self.write_record(job, ctx);
+                self.part_done(job, Ok(()), ctx);
+            }
+        }
+    }
+
+    /// Writes the page of the map that the newest address belongs to. Pages of addresses far apart
+    /// lie at any angle of their track.
+    fn write_record(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let track = self.shape.layout.areas().metadata;
+        let newest = self.firmware.newest().0;
+        let pages = u128::from(track.extent.blocks.0);
+        let page = u128::from(newest) * pages / u128::from(self.shape.bands.blocks().0);
+        let buffer = ctx.allocate(BlockCount(1));
+        ctx.fill_metadata(buffer, &newest.to_le_bytes());
+        let part = Part::Record { job, buffer };
+        let place = (track.part(page as u64, 1), buffer);
+        self.issue(part, Operation::WRITE_DURABLE, place, Cause::Metadata, ctx);
+    }
+
+    /// A record is written.
+    pub(super) fn record_written(
+        &mut self,
+        job: u32,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        ctx.release(buffer);
+        self.firmware.end_of_record();
+        self.part_done(job, result, ctx);
+    }
+}

@@ -1,0 +1,316 @@
+//! The layer: takes a request, asks the parts, issues what they decide, and answers.
+//!
+//! It alone issues operations. Its parts stand one folder above, own their state and know nothing of
+//! the layer. Its chapters stand beside this file.
+
+mod bypass;
+mod clean;
+mod copy;
+mod flush;
+mod ledger;
+mod read;
+mod rewrite;
+mod serve;
+mod tables;
+mod write;
+mod zero;
+mod zone_commands;
+
+use super::areas::{DATA_BLOCKS_MAX, DISK, DurableAreas};
+use super::block_map::BlockMap;
+use super::checksums::{Checksums, HomeRead, Origin};
+use super::cleaner::Cleaner;
+use super::cleaning_policy::CleaningPolicy;
+use super::conduct::Conduct;
+use super::copy_check::CopyCheck;
+use super::firmware::Firmware;
+use super::layout::{Areas, Layout};
+use super::layout_error::LayoutError;
+use super::log::Log;
+use super::reads::Reads;
+use super::requests::{Part, Requests};
+use super::rewriter::Rewriter;
+use super::settings::PersistentCacheSettings;
+use super::shape::Shape;
+use super::undo::Undo;
+use super::writes::Writes;
+use super::zones::{Zones, check_zones};
+use crate::buffer::BufferSlice;
+use crate::disk::Geometry;
+use crate::durability::LayerKind;
+use crate::error::IoError;
+use crate::layer::{Area, Context, Issue, Layer, Port};
+use crate::ledger::Ledger;
+use crate::lifecycle::Start;
+use crate::map::BandTable;
+use crate::operation::{Cause, Completion, Operation, Request, Tag};
+use crate::timers::Timers;
+use crate::units::{BlockCount, Instant};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Timer {
+    /// The end of the firmware's share of a band rewrite.
+    Overhead,
+    /// The beginning of idle time.
+    Idle,
+    /// The end of a slice of cleaning.
+    Slice,
+    /// The end of a stall of the map's journal.
+    Stall,
+    /// The end of the firmware's share of the record of a flush.
+    Record,
+    /// The end of a zone command.
+    Zones,
+    /// The mark of the last flush.
+    Mark,
+}
+
+/// How many timers there are.
+const TIMERS: usize = Timer::Mark as usize + 1;
+
+/// A log-structured cache of writes on the non-overlapped tracks of a shingled disk, in front of
+/// bands that can only be rewritten as a whole.
+///
+/// The blocks of a write are appended in ascending order. A write without room waits, and with it
+/// every later one, until the band of the oldest block in the log has been rewritten with all its
+/// blocks in the log. Reads are put together from the log, the bands and zeroed ranges. Requests
+/// that share a block are served in the order of arrival.
+///
+/// Its state in parts:
+///
+/// * `shape` says what never changes, `blocks` where each block is, `zones` what the host sees.
+/// * `requests`, `writes` and `reads` say what is being served.
+/// * `rewriter` and `copy_check` rewrite a band; `cleaner` says when; `firmware` takes its time.
+/// * `ledger` keeps the map over a crash, or keeps nothing; `undo` says what a crash may undo;
+///   `checksums` say what a block must be.
+#[derive(Debug)]
+pub struct PersistentCache {
+    shape: Shape,
+    blocks: BlockMap,
+    zones: Option<Box<Zones>>,
+    requests: Requests,
+    writes: Writes,
+    reads: Reads,
+    rewriter: Rewriter,
+    copy_check: CopyCheck,
+    cleaner: Cleaner,
+    firmware: Firmware,
+    timers: Timers<TIMERS>,
+    ledger: Ledger<u32>,
+    undo: Undo,
+    checksums: Checksums,
+}
+
+impl PersistentCache {
+    /// The shingled disk.
+    pub const DISK: Port = DISK;
+
+    /// A translation with the given bands over a disk, and what it tells the node above: as many
+    /// blocks as the bands hold, and the bands.
+    ///
+    /// # Errors
+    /// When a setting is out of range or the disk is too small.
+    pub fn new(
+        settings: PersistentCacheSettings,
+        bands: Arc<BandTable>,
+        below: &Geometry,
+    ) -> Result<(PersistentCache, Geometry), LayoutError> {
+        settings.check()?;
+        if let Some(host_aware) = &settings.host_aware {
+            check_zones(&host_aware.zones, &bands)?;
+        }
+        let layout = Layout::new(&settings, &bands, below)?;
+        let geometry = Geometry {
+            blocks: bands.blocks(),
+            media: below.media,
+            tracks: None,
+            bands: Some(Arc::clone(&bands)),
+            zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
+        };
+        let (slots, entries_max) = (settings.log_blocks, settings.entries_max);
+        let packet_max = settings.packet_blocks_max;
+        let (ledger, areas, log) = match settings.durability {
+            None => (
+                Ledger::volatile(),
+                None,
+                Log::new(slots, packet_max, entries_max),
+            ),
+            Some(durability) => {
+                let areas = DurableAreas::new(&settings, &durability, &bands);
+                let longest = packet_max.min(BlockCount(DATA_BLOCKS_MAX));
+                (
+                    Ledger::journaled(areas.journal_settings(below.blocks), durability, &[]),
+                    Some(areas),
+                    Log::new_durable(slots, longest, entries_max),
+                )
+            }
+        };
+        let checksums = Checksums::new(areas, slots.0, bands.bands());
+        let conduct = Conduct::of(&settings);
+        let zones = settings
+            .host_aware
+            .clone()
+            .map(|it| Box::new(Zones::new(it)));
+        let shape = Shape::new(settings, conduct, bands, layout);
+        let mut blocks = BlockMap::new(&shape, log);
+        if let Some(host_aware) = &shape.settings.host_aware {
+            blocks.fill_conventional(&shape, host_aware.zones.conventional_zones);
+        }
+        let cache = PersistentCache {
+            blocks,
+            zones,
+            requests: Requests::default(),
+            writes: Writes::default(),
+            reads: Reads::default(),
+            rewriter: Rewriter::default(),
+            copy_check: CopyCheck::default(),
+            cleaner: Cleaner::new(CleaningPolicy::new(&shape.settings)),
+            firmware: Firmware::new(shape.settings.map_journal),
+            timers: Timers::default(),
+            ledger,
+            undo: Undo::default(),
+            checksums,
+            shape,
+        };
+        Ok((cache, geometry))
+    }
+
+    /// The parts of the disk.
+    pub fn areas(&self) -> Areas {
+        self.shape.layout.areas()
+    }
+
+    /// Issues an operation below.
+    fn issue(
+        &mut self,
+        part: Part,
+        operation: Operation,
+        (area, buffer): (Area, BufferSlice),
+        cause: Cause,
+        ctx: &mut Context<'_>,
+    ) {
+        let index = self.requests.issue(part);
+        ctx.issue(Issue {
+            port: area.port,
+            operation,
+            extent: area.extent,
+            buffer,
+            cause,
+            tag: Tag(u64::from(index)),
+        });
+    }
+
+    fn set_timer(&mut self, timer: Timer, at: Instant, ctx: &mut Context<'_>) {
+        self.timers.set(timer as usize, at, ctx);
+    }
+
+    fn has_ended(&mut self, timer: Timer, ctx: &Context<'_>) -> bool {
+        self.timers.has_ended(timer as usize, ctx)
+    }
+
+    /// An operation for a part of a job, or of the layer's own, has finished.
+    fn part_finished(&mut self, part: Part, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        match part {
+            Part::Read {
+                job,
+                origin: Origin::Log(position),
+                buffer,
+            } => self.read_from_log(job, (position, buffer), result, ctx),
+            Part::Read {
+                job,
+                origin: Origin::Home(band, offset),
+                buffer,
+            } => {
+                let read = HomeRead {
+                    job,
+                    band,
+                    offset,
+                    buffer,
+                };
+                self.read_from_home(&read, result, ctx);
+            }
+            Part::Log { write, position } => self.written_to_log(&write, position, result, ctx),
+            Part::Bypass(write) => self.written_home(&write, result, ctx),
+            Part::Conventional { job, extent } => {
+                if result.is_err() {
+                    self.blocks.lose(extent);
+                }
+                self.part_done(job, result, ctx);
+            }
+            Part::Page(page) => self.page_read(page, result, ctx),
+            Part::Table => self.table_written(result, ctx),
+            Part::Flush { job, is_recorded } => self.flushed_below(job, is_recorded, result, ctx),
+            Part::Record { job, buffer } => self.record_written(job, buffer, result, ctx),
+            Part::Rewrite { end } => self.rewrite_part_done(end, result, ctx),
+            Part::Unused => unreachable!("a completion of nothing"),
+        }
+    }
+}
+
+impl Layer for PersistentCache {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if request.operation.is_zone_command() && self.zones.is_none() {
+            return ctx.finish(request.id, Err(IoError::NotPermitted));
+        }
+        let job = self.take_in(request);
+        if request.operation == Operation::Flush {
+            // Every write that completed before has been handed to the disk.
+            match self.cleaner.holds_requests() {
+                true => self.cleaner.hold_request(job),
+                false => self.flush_in_turn(job, ctx),
+            }
+            return self.advance(ctx);
+        }
+        if self.requests.lock(job, self.extent_to_lock(&request)) {
+            self.advance(ctx);
+        }
+    }
+
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        if !self.ledger.complete(completion, ctx) {
+            let part = self.requests.finished(completion.tag.0 as u32);
+            self.part_finished(part, completion.result, ctx);
+        }
+        self.advance(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Context<'_>) {
+        if self.has_ended(Timer::Overhead, ctx) {
+            self.rewriter.end_of_overhead();
+        }
+        if self.has_ended(Timer::Idle, ctx) {
+            self.cleaner.look_at_clock(ctx.now());
+        }
+        // Its end is looked for whenever something has happened.
+        self.has_ended(Timer::Slice, ctx);
+        if self.has_ended(Timer::Stall, ctx) {
+            self.firmware.end_of_stall();
+        }
+        if self.has_ended(Timer::Record, ctx) {
+            self.end_of_flush_overhead(ctx);
+        }
+        if self.has_ended(Timer::Zones, ctx) {
+            self.answer_commands(ctx);
+        }
+        if self.has_ended(Timer::Mark, ctx) {
+            self.mark_last_flush(ctx);
+        }
+        self.timers.arm(ctx);
+        self.advance(ctx);
+    }
+
+    fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        self.ledger
+            .open(start, LayerKind::PersistentCache as u16, ctx);
+        self.hear_ledger(ctx);
+    }
+
+    fn close(&mut self, ctx: &mut Context<'_>) {
+        self.ledger.begin_close();
+        self.hear_ledger(ctx);
+    }
+}

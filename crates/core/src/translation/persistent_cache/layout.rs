@@ -1,0 +1,347 @@
+//! Where a persistent cache keeps what on its disk.
+
+use super::areas::{DISK, conventional_blocks_needed, conventional_zone_blocks};
+use super::layout_error::LayoutError;
+use super::settings::PersistentCacheSettings;
+use crate::disk::{Geometry, TrackRun, TrackTable};
+use crate::extent::Extent;
+use crate::layer::Area;
+use crate::map::{BandId, BandTable};
+use crate::units::{BlockCount, Lba};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The parts of the disk under a persistent cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Areas {
+    /// Records of the translation.
+    pub metadata: Area,
+    /// The log.
+    pub persistent_cache: Area,
+    /// The scratch band.
+    pub scratch: Area,
+    /// Every band with its guards.
+    pub bands: Area,
+}
+
+/// The places of log, scratch band and bands:
+///
+/// ```text
+/// | metadata | log | conventional zones | scratch band, guard | band, guard | ...
+/// |------- tracks that do not overlap -| tracks that overlap ------------------
+/// ```
+///
+/// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one
+/// track, or what the journal and the tables of checksums need.
+///
+/// With a `merge_buffer` that does not hold the longest band the scratch band has two places, each
+/// with its guard: one is written while the other holds the only copy of some tracks.
+///
+/// The scratch band and every band start on a track of their own and are followed by as many
+/// unused guard tracks as a write destroys, so that a write inside one never reaches the next.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    areas: Areas,
+    /// First block of each band on the disk.
+    band_starts: Vec<u64>,
+    tracks: Arc<TrackTable>,
+    /// Longest stretch of a band that is written home at a time.
+    stretch_max: u64,
+    /// Blocks of the longest stretch with the tracks that are carried on to the next.
+    rewrite_blocks: u64,
+    /// First block of each of the two places for a stretch in the scratch band.
+    scratch_starts: [u64; 2],
+}
+
+/// A stretch of a band: what a rewrite holds in memory at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    /// Blocks that are written home.
+    pub home_blocks: u64,
+    /// These, and the tracks behind them that the writing destroys.
+    pub blocks: u64,
+}
+
+impl Layout {
+    /// Places everything on a disk.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn new(
+        settings: &PersistentCacheSettings,
+        bands: &BandTable,
+        below: &Geometry,
+    ) -> Result<Layout, LayoutError> {
+        let tracks = match &below.tracks {
+            Some(tracks) => Arc::clone(tracks),
+            None => {
+                let no_track = LayoutError::DiskTooSmall {
+                    bands_that_fit: 0,
+                    bands: 0,
+                    disk: below.blocks,
+                };
+                Arc::new(TrackTable::unknown(below.blocks).ok_or(no_track)?)
+            }
+        };
+        if bands.bands() == 0 {
+            return Err(LayoutError::NoBands);
+        }
+        if bands.blocks().0 > super::log::LBA_MAX {
+            return Err(LayoutError::TooLarge(bands.blocks()));
+        }
+        let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
+        let zones = conventional_zone_blocks(settings);
+        let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
+        let log = Extent {
+            start: metadata.end(),
+            blocks: settings.log_blocks,
+        };
+        if needed > tracks.conventional_blocks {
+            return Err(LayoutError::LogPastConventional {
+                needed,
+                conventional: tracks.conventional_blocks,
+            });
+        }
+        let too_small = |bands_that_fit| LayoutError::DiskTooSmall {
+            bands_that_fit,
+            bands: bands.bands(),
+            disk: below.blocks,
+        };
+        let place = |start: u64, blocks: BlockCount| {
+            let end = start + blocks.0;
+            let fits = end <= tracks.blocks() && end <= below.blocks.0;
+            fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
+        };
+        let zones = settings.host_aware.as_ref().map(|it| &it.zones);
+        let conventional_bands = zones.map_or(0, |zones| zones.conventional_zones);
+        let mut band_starts = Vec::with_capacity(bands.bands() as usize);
+        let mut conventional_end = log.end().0;
+        for band in 0..conventional_bands {
+            band_starts.push(conventional_end);
+            conventional_end += bands.extent_of(BandId(band)).blocks.0;
+        }
+        let largest = bands.largest().0;
+        let stretch_max = settings.merge_buffer_blocks.map_or(largest, |it| it.0);
+        let needed = (tracks.overlap_tracks + 1) * longest_track(&tracks);
+        if stretch_max < needed.min(largest) {
+            return Err(LayoutError::MergeBufferTooSmall {
+                buffer: BlockCount(stretch_max),
+                needed: BlockCount(needed),
+            });
+        }
+        let carried_max = tracks.overlap_tracks * longest_track(&tracks);
+        let rewrite_blocks = largest.min(stretch_max.saturating_add(carried_max));
+        let scratch_start = tracks.start_after(conventional_end, 0);
+        let mut scratch_end = scratch_start + rewrite_blocks;
+        let mut next = place(scratch_start, BlockCount(rewrite_blocks)).ok_or(too_small(0))?;
+        let mut scratch_starts = [scratch_start; 2];
+        if stretch_max < largest {
+            scratch_starts[1] = next;
+            scratch_end = next + rewrite_blocks;
+            next = place(next, BlockCount(rewrite_blocks)).ok_or(too_small(0))?;
+        }
+        let bands_start = next;
+        for band in conventional_bands..bands.bands() {
+            band_starts.push(next);
+            next = place(next, bands.extent_of(BandId(band)).blocks).ok_or(too_small(band))?;
+        }
+        let areas = Areas {
+            metadata: on_disk(metadata),
+            persistent_cache: on_disk(log),
+            scratch: on_disk(Extent::between(Lba(scratch_start), Lba(scratch_end))),
+            bands: on_disk(Extent::between(Lba(bands_start), Lba(next))),
+        };
+        Ok(Layout {
+            areas,
+            band_starts,
+            tracks,
+            stretch_max,
+            rewrite_blocks,
+            scratch_starts,
+        })
+    }
+
+    /// Blocks that a rewrite needs memory for.
+    pub fn rewrite_blocks(&self) -> BlockCount {
+        BlockCount(self.rewrite_blocks)
+    }
+
+    /// True when there are bands that are rewritten in more than one stretch.
+    pub(super) fn has_stretches(&self) -> bool {
+        self.scratch_starts[0] != self.scratch_starts[1]
+    }
+
+    /// The place of the scratch band that begins at a block of the disk.
+    pub(super) fn scratch_place(&self, start: u64) -> Option<usize> {
+        self.scratch_starts.iter().position(|it| *it == start)
+    }
+
+    /// The first block of a place of the scratch band, as it is written down: not where a band
+    /// always goes there whole.
+    pub(super) fn recorded_place(&self, place: usize) -> Option<u64> {
+        self.has_stretches().then(|| self.scratch_starts[place])
+    }
+
+    /// Where the first of `blocks` blocks of a stretch lie in a place of the scratch band.
+    pub(super) fn scratch(&self, place: usize, offset: u64, blocks: u64) -> Area {
+        on_disk(Extent::new(self.scratch_starts[place] + offset, blocks))
+    }
+
+    /// The stretch at `from`, the start of a track, of a band that is rewritten up to `end`: whole
+    /// tracks, unless all the rest fits.
+    pub(super) fn stretch(&self, band: BandId, from: u64, end: u64) -> Stretch {
+        let rest = Stretch {
+            home_blocks: end - from,
+            blocks: end - from,
+        };
+        if rest.blocks <= self.stretch_max {
+            return rest;
+        }
+        let home = self.band_starts[band.0 as usize];
+        let stop = self.track_start(band, from + self.stretch_max);
+        let tracks = &self.tracks;
+        let destroyed = tracks.start_after(home + stop, tracks.overlap_tracks) - home;
+        match destroyed < end {
+            true => Stretch {
+                home_blocks: stop - from,
+                blocks: destroyed - from,
+            },
+            false => rest,
+        }
+    }
+
+    /// Of a stretch that ends before its rewrite does, at `end`, the offset at which the tracks
+    /// begin that are carried on to the next.
+    pub(super) fn carried_from(&self, band: BandId, end: u64) -> u64 {
+        let home = self.band_starts[band.0 as usize];
+        let track = self.tracks.track_of(home + end) - self.tracks.overlap_tracks;
+        self.tracks.extent_of(track).start.0 - home
+    }
+
+    /// The parts of the disk.
+    pub fn areas(&self) -> Areas {
+        self.areas
+    }
+
+    /// Blocks of the shortest track.
+    pub fn shortest_track(&self) -> u64 {
+        let lengths = self.tracks.runs().iter().map(|run| run.blocks_per_track);
+        lengths.min().unwrap_or(1)
+    }
+
+    /// Where `blocks` blocks of a band from `offset` lie on the disk.
+    #[inline]
+    pub fn home(&self, band: BandId, offset: u64, blocks: u64) -> Area {
+        on_disk(Extent::new(
+            self.band_starts[band.0 as usize] + offset,
+            blocks,
+        ))
+    }
+
+    /// The offset in a band at which the track of the block at `offset` begins.
+    pub fn track_start(&self, band: BandId, offset: u64) -> u64 {
+        let home = self.band_starts[band.0 as usize];
+        let track = self.tracks.extent_of(self.tracks.track_of(home + offset));
+        track.start.0.saturating_sub(home)
+    }
+
+    /// The offset in a band at which the track after that of the block at `offset` begins.
+    pub fn track_end(&self, band: BandId, offset: u64) -> u64 {
+        let home = self.band_starts[band.0 as usize];
+        let track = self.tracks.extent_of(self.tracks.track_of(home + offset));
+        track.end().0 - home
+    }
+}
+
+fn on_disk(extent: Extent) -> Area {
+    Area { port: DISK, extent }
+}
+
+/// Blocks of the longest track that overlaps the next; of any track where none does.
+fn longest_track(tracks: &TrackTable) -> u64 {
+    let runs = tracks.runs().iter();
+    let overlaps = |run: &&TrackRun| {
+        run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_blocks.0
+    };
+    let lengths = runs
+        .clone()
+        .filter(overlaps)
+        .map(|run| run.blocks_per_track);
+    let all = runs.map(|run| run.blocks_per_track);
+    lengths.max().or(all.max()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Media;
+
+    fn geometry(conventional: u64) -> Geometry {
+        // Tracks of 8 blocks, then of 6; a write destroys the 2 tracks after its own.
+        let tracks = TrackTable::new([(10, 8), (20, 6)], BlockCount(conventional), 2);
+        Geometry {
+            tracks: Some(Arc::new(tracks)),
+            ..Geometry::plain(BlockCount(200), Media::Shingled)
+        }
+    }
+
+    #[test]
+    fn everything_starts_on_a_track_behind_its_guard() {
+        let settings = PersistentCacheSettings::new(BlockCount(20));
+        let bands = BandTable::new([7, 9, 13].map(BlockCount));
+        let layout = Layout::new(&settings, &bands, &geometry(32)).unwrap();
+        let areas = layout.areas();
+        assert_eq!(areas.metadata.extent, Extent::new(0, 8));
+        assert_eq!(areas.persistent_cache.extent, Extent::new(8, 20));
+        // Track 4 is the first behind the log; 13 blocks take 2 tracks, then 2 of guard.
+        assert_eq!(areas.scratch.extent, Extent::new(32, 13));
+        assert_eq!(layout.home(BandId(0), 0, 7).extent, Extent::new(64, 7));
+        // One track and 2 of guard later the tracks are shorter.
+        assert_eq!(
+            layout.home(BandId(1), 1, 8).extent,
+            Extent::new(80 + 6 + 1, 8)
+        );
+        assert_eq!(layout.home(BandId(2), 0, 1).extent.start, Lba(80 + 5 * 6));
+        assert_eq!(layout.track_start(BandId(2), 7), 6);
+        assert_eq!(layout.track_end(BandId(2), 7), 12);
+        assert_eq!(areas.bands.extent.end(), Lba(80 + 10 * 6));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let settings = PersistentCacheSettings::new(BlockCount(20));
+        let bands = BandTable::new([40; 4].map(BlockCount));
+        let error = Layout::new(&settings, &bands, &geometry(32)).unwrap_err();
+        assert_eq!(
+            error,
+            LayoutError::DiskTooSmall {
+                bands_that_fit: 2,
+                bands: 4,
+                disk: BlockCount(200)
+            }
+        );
+        let error = Layout::new(&settings, &bands, &geometry(24)).unwrap_err();
+        assert_eq!(
+            error,
+            LayoutError::LogPastConventional {
+                needed: BlockCount(28),
+                conventional: BlockCount(24)
+            }
+        );
+        let needed = conventional_blocks_needed(&settings, &bands, BlockCount(8));
+        assert_eq!(needed, BlockCount(28), "up to the end of the log");
+    }
+
+    #[test]
+    fn a_disk_without_tracks_has_no_guards() {
+        let settings = PersistentCacheSettings::new(BlockCount(20));
+        let bands = BandTable::new([300, 300].map(BlockCount));
+        let plain = Geometry::plain(BlockCount(4096), Media::SolidState);
+        let layout = Layout::new(&settings, &bands, &plain).unwrap();
+        assert_eq!(layout.areas().scratch.extent, Extent::new(512, 300));
+        assert_eq!(
+            layout.home(BandId(1), 0, 300).extent,
+            Extent::new(1536, 300)
+        );
+    }
+}

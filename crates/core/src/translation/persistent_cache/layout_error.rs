@@ -1,0 +1,152 @@
+//! Why a persistent cache cannot be built as its settings say.
+
+use super::log::PACKET_BLOCKS_MAX;
+use crate::units::BlockCount;
+use core::fmt;
+
+/// Smallest ring of a journal: a band rewrite and a few writes fit in the half that is filled
+/// before a checkpoint.
+pub(super) const RING_BLOCKS_MIN: u64 = 12;
+
+/// Why a persistent cache cannot be built.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LayoutError {
+    /// The log has no slot.
+    NoLog,
+    /// The map may hold no entry.
+    NoEntries,
+    /// A packet is empty or too long for an entry.
+    PacketLength(BlockCount),
+    /// A clean that can be interrupted is made of empty chunks.
+    NoChunk,
+    /// The record of one flush fills the log.
+    LogPerFlush(BlockCount),
+    /// Zones are kept in memory, so they cannot outlive a crash.
+    ZonesNotDurable,
+    /// Zones go with certain settings only.
+    ZonesNeed,
+    /// The zones are no bands of the translation.
+    ZonesAreNotBands,
+    /// There is no band.
+    NoBands,
+    /// Blocks are updated in place, and a power cut in such a write would lose what was durable.
+    UpdateNotDurable,
+    /// Bands are rewritten in place, and a power cut in a rewrite would lose what was durable.
+    RewriteNotDurable,
+    /// A recovery takes a rewritten band to be whole.
+    ExtentNotDurable,
+    /// A zone is read from the memory it is merged in.
+    MergeBufferWithZones,
+    /// What is merged at a time is shorter than what it takes to go on from there.
+    MergeBufferTooSmall {
+        /// The buffer.
+        buffer: BlockCount,
+        /// The smallest that is accepted.
+        needed: BlockCount,
+    },
+    /// The ring of journal blocks is too small.
+    RingTooSmall(u64),
+    /// The addresses are too large for the log's records.
+    TooLarge(BlockCount),
+    /// The log ends beyond the tracks that do not overlap.
+    LogPastConventional {
+        /// First block after the log.
+        needed: BlockCount,
+        /// Blocks on tracks that do not overlap.
+        conventional: BlockCount,
+    },
+    /// The bands end beyond the disk.
+    DiskTooSmall {
+        /// Bands that fit, from the first.
+        bands_that_fit: u32,
+        /// Bands asked for.
+        bands: u32,
+        /// Blocks of the disk.
+        disk: BlockCount,
+    },
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::NoLog => f.write_str("the persistent cache needs at least one block"),
+            LayoutError::NoEntries => {
+                f.write_str("the persistent cache needs room for at least one entry")
+            }
+            LayoutError::PacketLength(blocks) => write!(
+                f,
+                "a packet of {blocks:?} is not between 1 and {} blocks",
+                PACKET_BLOCKS_MAX
+            ),
+            LayoutError::NoChunk => {
+                f.write_str("a clean needs chunks of at least one block to be interrupted between")
+            }
+            LayoutError::LogPerFlush(blocks) => write!(
+                f,
+                "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \
+                 less than the persistent cache"
+            ),
+            LayoutError::UpdateNotDurable => f.write_str(
+                "a persistent cache that updates blocks in place cannot outlive a power cut; \
+                 accepted with durability: update = append",
+            ),
+            LayoutError::RewriteNotDurable => f.write_str(
+                "a persistent cache that rewrites bands in place, without a scratch copy, cannot \
+                 outlive a power cut; accepted with durability: rewrite = copy-then-home",
+            ),
+            LayoutError::ExtentNotDurable => f.write_str(
+                "a persistent cache that outlives a power cut rewrites a band to its end; accepted \
+                 with durability: rewrite_extent = \"band\" or \"from-first-dirty\"",
+            ),
+            LayoutError::MergeBufferWithZones => f.write_str(
+                "a host-aware disk reads a zone that is rewritten from the memory that holds all \
+                 of it; accepted: no merge_buffer",
+            ),
+            LayoutError::MergeBufferTooSmall { buffer, needed } => write!(
+                f,
+                "merge_buffer = {} KiB is too small; accepted: {} KiB or more, one track beside \
+                 those that the writing of one destroys",
+                buffer.bytes() / 1024,
+                needed.bytes() / 1024
+            ),
+            LayoutError::RingTooSmall(blocks) => write!(
+                f,
+                "a journal ring of {blocks} blocks is too small; accepted: {RING_BLOCKS_MIN} or more"
+            ),
+            LayoutError::ZonesNotDurable => f.write_str(
+                "a host-aware disk keeps the states of its zones in memory, so it can be simulated \
+                 and emulated, but not created and served",
+            ),
+            LayoutError::ZonesNeed => f.write_str(
+                "a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \
+                 \"in-place\" and rewrite_extent = \"from-first-dirty\"",
+            ),
+            LayoutError::ZonesAreNotBands => {
+                f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
+            }
+            LayoutError::NoBands => f.write_str("the disk needs at least one band"),
+            LayoutError::TooLarge(blocks) => {
+                write!(f, "{blocks:?} are more than a persistent cache can address")
+            }
+            LayoutError::LogPastConventional {
+                needed,
+                conventional,
+            } => write!(
+                f,
+                "the persistent cache needs {needed:?} on tracks that do not overlap, \
+                 the disk has {conventional:?}"
+            ),
+            LayoutError::DiskTooSmall {
+                bands_that_fit,
+                bands,
+                disk,
+            } => write!(
+                f,
+                "{bands_that_fit} of {bands} bands fit on the disk of {disk:?} \
+                 beside the persistent cache, the scratch band and the guard tracks"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for LayoutError {}

@@ -1,0 +1,232 @@
+//! The requests that are being served, and the operations below that are in flight for them.
+
+use super::checksums::{Origin, PageRead};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::map::ExtentLocks;
+use crate::operation::Request;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A request from above that is being served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub request: Request,
+    /// Operations below that are in flight for it.
+    pub outstanding: u32,
+    /// No further operation will be issued for it.
+    pub issued: bool,
+    pub result: Result<(), IoError>,
+    /// Blocks of a write that have been issued.
+    pub progress: u64,
+    /// Blocks by which a sequential stream had come before it.
+    pub stream_blocks: u64,
+    /// The log position it holds.
+    pub hold: Option<u64>,
+    /// The zeroes that a zero writes which is served like a write.
+    pub zeroes: BufferSlice,
+}
+
+impl Job {
+    /// A request of which nothing has been issued.
+    pub fn new(request: Request) -> Job {
+        Job {
+            request,
+            outstanding: 0,
+            issued: false,
+            result: Ok(()),
+            progress: 0,
+            stream_blocks: 0,
+            hold: None,
+            zeroes: BufferSlice::EMPTY,
+        }
+    }
+
+    /// True when all that was issued for it has finished, and nothing more will be.
+    fn is_done(&self) -> bool {
+        self.issued && self.outstanding == 0
+    }
+
+    /// The data of a part of the request.
+    pub fn data_of(&self, extent: Extent) -> BufferSlice {
+        let first = extent.start.offset_from(self.request.extent.start);
+        self.request.buffer.part(first, extent.blocks.0)
+    }
+}
+
+/// What an operation in flight is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Unused,
+    /// Part of a read.
+    Read {
+        job: u32,
+        origin: Origin,
+        buffer: BufferSlice,
+    },
+    /// Part of a write, to the log from this position on.
+    Log {
+        write: DataWrite,
+        position: u64,
+    },
+    /// Part of a write to a conventional zone.
+    Conventional {
+        job: u32,
+        extent: Extent,
+    },
+    /// Part of a write, straight home.
+    Bypass(DataWrite),
+    /// A page of a table of checksums, for reads that wait for it.
+    Page(PageRead),
+    /// The table of a band that the bypass has filled.
+    Table,
+    /// A flush, which may end with a record of the map.
+    Flush {
+        job: u32,
+        is_recorded: bool,
+    },
+    /// The record that ends a flush.
+    Record {
+        job: u32,
+        buffer: BufferSlice,
+    },
+    /// Part of the band rewrite: the step after it, where it is one of the present phase.
+    Rewrite {
+        end: Option<u64>,
+    },
+}
+
+/// Blocks of a job that are written to one place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataWrite {
+    pub job: u32,
+    pub extent: Extent,
+    pub buffer: BufferSlice,
+    /// The lowest position of the log that they supersede.
+    pub supersedes: u64,
+}
+
+impl Part {
+    /// The job that waits for the operation.
+    fn job(self) -> Option<u32> {
+        match self {
+            Part::Log { write, .. } | Part::Bypass(write) => Some(write.job),
+            Part::Read { job, .. }
+            | Part::Conventional { job, .. }
+            | Part::Flush { job, .. }
+            | Part::Record { job, .. } => Some(job),
+            Part::Rewrite { .. } | Part::Page(_) | Part::Table | Part::Unused => None,
+        }
+    }
+}
+
+/// The jobs, the parts of them that are in flight, and the order in which those that share a block
+/// are served.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    locks: ExtentLocks<u32>,
+    /// Jobs that were granted their lock and are not begun.
+    granted: VecDeque<u32>,
+    jobs: Vec<Job>,
+    free_jobs: Vec<u32>,
+    parts: Vec<Part>,
+    free_parts: Vec<u32>,
+}
+
+impl Requests {
+    /// Takes in a request; it has no lock yet.
+    pub fn add(&mut self, request: Request) -> u32 {
+        let job = Job::new(request);
+        match self.free_jobs.pop() {
+            Some(index) => {
+                self.jobs[index as usize] = job;
+                index
+            }
+            None => {
+                self.jobs.push(job);
+                (self.jobs.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Locks the blocks of a job, now or when those before it are done; true when now.
+    #[must_use]
+    pub fn lock(&mut self, job: u32, extent: Extent) -> bool {
+        let is_granted = self.locks.lock(job, extent);
+        if is_granted {
+            self.granted.push_back(job);
+        }
+        is_granted
+    }
+
+    /// The next job that has its lock and is to be begun.
+    pub fn next_granted(&mut self) -> Option<u32> {
+        self.granted.pop_front()
+    }
+
+    /// True when a job has its lock and is to be begun.
+    pub fn has_granted(&self) -> bool {
+        !self.granted.is_empty()
+    }
+
+    /// Jobs that have their lock are to be begun again.
+    pub fn grant_again(&mut self, jobs: &mut VecDeque<u32>) {
+        self.granted.append(jobs);
+    }
+
+    pub fn get(&self, job: u32) -> &Job {
+        &self.jobs[job as usize]
+    }
+
+    pub fn get_mut(&mut self, job: u32) -> &mut Job {
+        &mut self.jobs[job as usize]
+    }
+
+    /// Forgets a job that is to be answered, and lets those go on that waited for its lock.
+    pub fn remove(&mut self, job: u32) -> Job {
+        let granted = &mut self.granted;
+        self.locks.unlock(job, |job| granted.push_back(job));
+        self.free_jobs.push(job);
+        self.jobs[job as usize]
+    }
+
+    /// Keeps in mind what an operation about to be issued is for; returns its number.
+    pub fn issue(&mut self, part: Part) -> u32 {
+        let index = match self.free_parts.pop() {
+            Some(index) => index,
+            None => {
+                self.parts.push(Part::Unused);
+                (self.parts.len() - 1) as u32
+            }
+        };
+        self.parts[index as usize] = part;
+        if let Some(job) = part.job() {
+            self.jobs[job as usize].outstanding += 1;
+        }
+        index
+    }
+
+    /// What the operation with a number, which has finished, was for.
+    pub fn finished(&mut self, index: u32) -> Part {
+        self.free_parts.push(index);
+        core::mem::replace(&mut self.parts[index as usize], Part::Unused)
+    }
+
+    /// Nothing more will be issued for a job; true when nothing is in flight either.
+    #[must_use]
+    pub fn all_issued(&mut self, job: u32) -> bool {
+        let entry = &mut self.jobs[job as usize];
+        entry.issued = true;
+        entry.is_done()
+    }
+
+    /// An operation of a job has finished; true when it was the last.
+    #[must_use]
+    pub fn part_done(&mut self, job: u32, result: Result<(), IoError>) -> bool {
+        let entry = &mut self.jobs[job as usize];
+        entry.outstanding -= 1;
+        entry.result = entry.result.and(result);
+        entry.is_done()
+    }
+}

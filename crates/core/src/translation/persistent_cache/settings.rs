@@ -1,0 +1,262 @@
+//! What can be set on a persistent cache, and why a set of settings may not fit a disk.
+
+use super::layout_error::{LayoutError, RING_BLOCKS_MIN};
+use super::log::PACKET_BLOCKS_MAX;
+use crate::durability::DurabilitySettings;
+use crate::units::{BlockCount, Duration};
+use crate::zone::ZoneGeometry;
+use alloc::sync::Arc;
+
+/// What happens to a block that is written while it is in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UpdateMethod {
+    /// It is appended and its old slot is superseded, as in a log-structured drive.
+    Append,
+    /// It is overwritten in its slot, which keeps its place in the queue (the prototype of PORE).
+    InPlace,
+}
+
+/// How a band is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RewriteMethod {
+    /// The merged copy goes to the scratch band first, so that the old content lives until the
+    /// new is complete.
+    CopyThenHome,
+    /// The merged copy goes straight over the old content (the emulator of PORE): a rewrite that
+    /// fails in the middle loses what it had not written again.
+    InPlace,
+}
+
+/// Which part of a band is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RewriteExtent {
+    /// All of it.
+    Band,
+    /// From the start of the track of the lowest block to be merged to the end of the band, as if
+    /// every band were full.
+    FromFirstDirty,
+    /// From there to the end of what was ever written to the band.
+    FromFirstDirtyToWritten,
+}
+
+/// Which band is cleaned next in idle time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// That of the oldest live block in the log.
+    Fifo,
+    /// The one with the most live blocks in the log; of several the lowest.
+    MostDirty,
+    /// The lowest with a live block in the log.
+    Lba,
+}
+
+/// What idle cleaning does when a request arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnArrival {
+    /// It stops at the next chunk, unless what is left of the band is estimated to take no longer
+    /// than [`IdleCleaning::finish_within`].
+    FinishIfShort,
+    /// It stops at once: chunks in flight are done anew.
+    Abort,
+    /// It stops at the next chunk.
+    FinishChunk,
+    /// It finishes the band whose reading has begun.
+    FinishBand,
+}
+
+/// How bands are cleaned while no request is being served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdleCleaning {
+    /// Time since the last request was answered after which cleaning begins: 250 ms on the
+    /// ST8000AS0022 (Idler, IEEE TC 2020, table 1).
+    pub after: Duration,
+    /// Which band comes next.
+    pub victim: Victim,
+    /// What happens when a request arrives.
+    pub on_arrival: OnArrival,
+    /// Longest estimated rest of a band that is finished though a request has arrived.
+    pub finish_within: Duration,
+    /// Whether the next idle period goes on where the last one was interrupted; otherwise it
+    /// begins anew (an ablation).
+    pub resumes: bool,
+    /// Longest operation of a clean, so that a request never waits long for one. Two are under
+    /// way at a time. At most a quarter of the shortest track is used, so that none of the two
+    /// can destroy the other.
+    pub chunk_blocks: BlockCount,
+    /// What a chunk takes on the medium, for estimates.
+    pub chunk_time: Duration,
+}
+
+impl IdleCleaning {
+    /// Fifo, finishing what is left within 100 ms, going on where it was interrupted.
+    pub fn new(after: Duration, chunk_blocks: BlockCount, chunk_time: Duration) -> IdleCleaning {
+        IdleCleaning {
+            after,
+            victim: Victim::Fifo,
+            on_arrival: OnArrival::FinishIfShort,
+            finish_within: Duration::from_ms(100),
+            resumes: true,
+            chunk_blocks,
+            chunk_time,
+        }
+    }
+}
+
+/// How bands are cleaned when a write has no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockingCleaning {
+    /// Once begun, it goes on until no more of the slots, and no more of the entries, are in use
+    /// than this share in thousandths; 1000 makes only as much room as a write needs.
+    pub low_permille: u32,
+    /// Longest cleaning between two requests that can be served, which wait for it; with `None`
+    /// they are served at once.
+    pub slice: Option<Duration>,
+}
+
+/// What can be set on the map's journal; the default is none.
+///
+/// A *record* is a flush that follows a write to the log, with all that was written since the last
+/// one, or, where nothing flushes, a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MapJournalSettings {
+    /// How many records there are from one stall to the next; 0 is no stall.
+    pub every_records: u64,
+    /// How long the writes wait in a stall at least ...
+    pub stall: Duration,
+    /// ... and how much longer for each MiB of log that records took since the last stall.
+    pub stall_per_mib: Duration,
+    /// Slots that a record of a flush takes; 0 is a flush that writes no record.
+    pub log_per_flush: BlockCount,
+    /// Time the firmware takes for a flush with a record beside its disk operations: a calibrated
+    /// parameter of a drive.
+    pub flush_overhead: Duration,
+}
+
+/// What makes a persistent cache host-aware. Its bands are the zones.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostAware {
+    /// The zones.
+    pub zones: Arc<ZoneGeometry>,
+    /// Time of a zone command.
+    pub command: Duration,
+    /// Time of a report of zones, once everything before it has finished.
+    pub report: Duration,
+}
+
+/// What can be set on a [`PersistentCache`](super::PersistentCache).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PersistentCacheSettings {
+    /// Slots of the log, one block each.
+    pub log_blocks: BlockCount,
+    /// How many map entries the drive has memory for; `None` for no limit.
+    pub entries_max: Option<u64>,
+    /// What happens to a block that is written while it is in the log.
+    pub update: UpdateMethod,
+    /// Whether sequential streams go around the log.
+    pub bypass: bool,
+    /// How long a stream must have been sequential before it may go around the log.
+    pub bypass_after_blocks: BlockCount,
+    /// How a band is rewritten.
+    pub rewrite: RewriteMethod,
+    /// Which part of a band is rewritten.
+    pub rewrite_extent: RewriteExtent,
+    /// How much of a band the drive has memory to merge at a time; `None` for the longest band.
+    pub merge_buffer_blocks: Option<BlockCount>,
+    /// Longest run of blocks that is one log entry and one write; published drives take 512 KiB.
+    pub packet_blocks_max: BlockCount,
+    /// Time the firmware takes for each band rewrite beside its disk operations: a calibrated
+    /// parameter of a drive.
+    pub rewrite_overhead: Duration,
+    /// How bands are cleaned for want of room.
+    pub blocking: BlockingCleaning,
+    /// How bands are cleaned in idle time; `None` cleans only for want of room.
+    pub idle: Option<IdleCleaning>,
+    /// What the drive does to keep its map over a power cut.
+    pub map_journal: MapJournalSettings,
+    /// What the host sees of the bands as zones; `None` shows none.
+    pub host_aware: Option<HostAware>,
+    /// How the map outlives a crash; `None` keeps it until the translation is dropped.
+    pub durability: Option<DurabilitySettings>,
+}
+
+impl PersistentCacheSettings {
+    /// Append and invalidate, whole bands, copy then home, packets of 512 KiB, no limit on
+    /// entries, no bypass.
+    pub fn new(log_blocks: BlockCount) -> PersistentCacheSettings {
+        PersistentCacheSettings {
+            log_blocks,
+            entries_max: None,
+            update: UpdateMethod::Append,
+            bypass: false,
+            bypass_after_blocks: BlockCount(256),
+            rewrite: RewriteMethod::CopyThenHome,
+            rewrite_extent: RewriteExtent::Band,
+            merge_buffer_blocks: None,
+            packet_blocks_max: BlockCount(128),
+            rewrite_overhead: Duration::ZERO,
+            blocking: BlockingCleaning {
+                low_permille: 1000,
+                slice: None,
+            },
+            idle: None,
+            map_journal: MapJournalSettings::default(),
+            host_aware: None,
+            durability: None,
+        }
+    }
+
+    /// Checks each setting by itself.
+    ///
+    /// # Errors
+    /// When a value is out of its range.
+    pub fn check(&self) -> Result<(), LayoutError> {
+        let blocks_max = PACKET_BLOCKS_MAX;
+        if self.log_blocks.0 == 0 {
+            return Err(LayoutError::NoLog);
+        }
+        if self.entries_max == Some(0) {
+            return Err(LayoutError::NoEntries);
+        }
+        if !(1..=blocks_max).contains(&self.packet_blocks_max.0) {
+            return Err(LayoutError::PacketLength(self.packet_blocks_max));
+        }
+        if self.idle.is_some_and(|idle| idle.chunk_blocks.0 == 0) {
+            return Err(LayoutError::NoChunk);
+        }
+        let log_per_flush = self.map_journal.log_per_flush;
+        if log_per_flush >= self.log_blocks {
+            return Err(LayoutError::LogPerFlush(log_per_flush));
+        }
+        if self.host_aware.is_some() {
+            if self.durability.is_some() {
+                return Err(LayoutError::ZonesNotDurable);
+            }
+            let takes_zones = !self.bypass
+                && self.update == UpdateMethod::Append
+                && self.rewrite == RewriteMethod::InPlace
+                && self.rewrite_extent == RewriteExtent::FromFirstDirty;
+            if !takes_zones {
+                return Err(LayoutError::ZonesNeed);
+            }
+            if self.merge_buffer_blocks.is_some() {
+                return Err(LayoutError::MergeBufferWithZones);
+            }
+        }
+        let Some(durability) = self.durability else {
+            return Ok(());
+        };
+        if self.update == UpdateMethod::InPlace {
+            return Err(LayoutError::UpdateNotDurable);
+        }
+        if self.rewrite == RewriteMethod::InPlace {
+            return Err(LayoutError::RewriteNotDurable);
+        }
+        if self.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten {
+            return Err(LayoutError::ExtentNotDurable);
+        }
+        if durability.ring_blocks < RING_BLOCKS_MIN {
+            return Err(LayoutError::RingTooSmall(durability.ring_blocks));
+        }
+        Ok(())
+    }
+}

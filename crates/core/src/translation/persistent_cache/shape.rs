@@ -1,0 +1,86 @@
+//! What never changes of a persistent cache: its settings, its bands and where everything lies.
+
+use super::conduct::Conduct;
+use super::layout::Layout;
+use super::settings::PersistentCacheSettings;
+use crate::extent::Extent;
+use crate::layer::Area;
+use crate::map::{BandId, BandTable};
+use crate::units::Lba;
+use alloc::sync::Arc;
+
+/// Chunks of a rewrite in idle time that a track has at least.
+const CHUNKS_PER_TRACK_MIN: u64 = 4;
+
+/// The settings, the bands and the places on the disk.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub settings: PersistentCacheSettings,
+    pub conduct: Conduct,
+    pub bands: Arc<BandTable>,
+    pub layout: Layout,
+    /// Longest operation of a rewrite in idle time.
+    pub chunk_blocks: u64,
+}
+
+impl Shape {
+    pub fn new(
+        settings: PersistentCacheSettings,
+        conduct: Conduct,
+        bands: Arc<BandTable>,
+        layout: Layout,
+    ) -> Shape {
+        let chunk_max = layout.shortest_track() / CHUNKS_PER_TRACK_MIN;
+        let chunk_blocks = settings.idle.map_or(chunk_max, |idle| idle.chunk_blocks.0);
+        Shape {
+            settings,
+            conduct,
+            bands,
+            layout,
+            chunk_blocks: chunk_blocks.min(chunk_max).max(1),
+        }
+    }
+
+    /// All blocks of the device.
+    pub fn whole(&self) -> Extent {
+        Extent::new(0, self.bands.blocks().0)
+    }
+
+    /// The band that holds a block, and the offset of the block in it.
+    pub fn band_and_offset(&self, lba: Lba) -> (BandId, u64) {
+        let band = self.bands.band_of(lba);
+        (band, lba.offset_from(self.bands.extent_of(band).start))
+    }
+
+    /// The bands that hold blocks of an extent that is not empty.
+    pub fn bands_of(&self, extent: Extent) -> impl Iterator<Item = BandId> + use<> {
+        let last = Lba(extent.end().0 - 1);
+        let (first, last) = (self.bands.band_of(extent.start), self.bands.band_of(last));
+        (first.0..=last.0).map(BandId)
+    }
+
+    /// Where a run of blocks of one band lies at home.
+    pub fn home_of(&self, extent: Extent) -> Area {
+        let (band, offset) = self.band_and_offset(extent.start);
+        self.layout.home(band, offset, extent.blocks.0)
+    }
+
+    /// The slot of a position in the log.
+    #[inline]
+    pub fn slot(&self, position: u64) -> u64 {
+        position % self.settings.log_blocks.0
+    }
+
+    /// Where the slots of adjoining positions in the log lie on the disk.
+    pub fn log_area(&self, position: u64, blocks: u64) -> Area {
+        let log = self.layout.areas().persistent_cache;
+        log.part(self.slot(position), blocks)
+    }
+
+    /// Where the slots from `position` to `end` lie on the disk, as far as the ring does not begin
+    /// anew.
+    pub fn log_area_to(&self, position: u64, end: u64) -> Area {
+        let to_wrap = self.settings.log_blocks.0 - self.slot(position);
+        self.log_area(position, to_wrap.min(end - position))
+    }
+}

@@ -1,0 +1,94 @@
+//! What a power cut may still undo: changes of the map whose records are not durable yet. Until they
+//! are, the slots of the log that they freed, the scratch copy of a band and the blocks that a failed
+//! write has lost still count.
+
+use crate::durability::{FlushTicket, Lsn};
+use alloc::collections::VecDeque;
+
+/// Records that are not durable yet, and what waits until they are.
+#[derive(Debug, Default)]
+pub(super) struct Undo {
+    /// Flushes in flight, and the log position before which slots are free when they are done.
+    releases: VecDeque<(FlushTicket, u64)>,
+    /// The same for the checkpoint in flight.
+    checkpoint_release: u64,
+    /// Blocks that are lost by the newest checkpoint or by any record since: a power cut may undo
+    /// the writes that have taken their place.
+    lost_since: u64,
+    /// How much less that is when the checkpoint in flight is done.
+    checkpoint_forgets: u64,
+    /// The newest zero.
+    pub zeroed_at: Option<Lsn>,
+    /// The end of the last band rewrite.
+    pub home_at: Option<Lsn>,
+    /// The flush that a band rewrite waits for.
+    rewrite_waits: Option<FlushTicket>,
+}
+
+impl Undo {
+    /// When a flush is done, the slots before a position are free.
+    pub fn release_after(&mut self, ticket: FlushTicket, position: u64) {
+        match self.releases.back_mut() {
+            Some((last, release)) if *last == ticket => *release = position.max(*release),
+            _ => self.releases.push_back((ticket, position)),
+        }
+    }
+
+    /// The next position before which slots are free because a flush is done.
+    pub fn next_release(&mut self, is_done: impl Fn(FlushTicket) -> bool) -> Option<u64> {
+        self.releases
+            .front()
+            .filter(|(ticket, _)| is_done(*ticket))?;
+        self.releases.pop_front().map(|(_, position)| position)
+    }
+
+    /// Nothing becomes durable any more.
+    pub fn forget_releases(&mut self) {
+        self.releases.clear();
+    }
+
+    /// A checkpoint begins: when it is done, the slots before a position are free, and of all
+    /// blocks that were lost only `lost` blocks are.
+    pub fn checkpoint_begins(&mut self, position: u64, lost: u64) {
+        self.checkpoint_release = position;
+        self.checkpoint_forgets = self.lost_since - lost;
+    }
+
+    /// The checkpoint is durable; returns the position before which slots are free.
+    pub fn checkpoint_done(&mut self) -> u64 {
+        self.lost_since -= self.checkpoint_forgets;
+        self.checkpoint_release
+    }
+
+    /// The layer has come up with so many lost blocks.
+    pub fn opened(&mut self, lost: u64) {
+        self.lost_since = lost;
+    }
+
+    /// A write of so many blocks has failed.
+    pub fn lose(&mut self, blocks: u64) {
+        self.lost_since += blocks;
+    }
+
+    /// Blocks that are lost now or may be after a power cut.
+    pub fn lost_since(&self) -> u64 {
+        self.lost_since
+    }
+
+    /// A band rewrite waits for a flush.
+    pub fn rewrite_awaits(&mut self, ticket: FlushTicket) {
+        self.rewrite_waits = Some(ticket);
+    }
+
+    /// True when the flush that a band rewrite has waited for is done; nothing waits for it then.
+    pub fn rewrite_goes_on(&mut self, is_done: impl Fn(FlushTicket) -> bool) -> bool {
+        self.rewrite_waits
+            .take_if(|ticket| is_done(*ticket))
+            .is_some()
+    }
+
+    /// Whatever a band rewrite has waited for, it does no longer; true when it did.
+    pub fn end_of_waiting(&mut self) -> bool {
+        self.rewrite_waits.take().is_some()
+    }
+}
