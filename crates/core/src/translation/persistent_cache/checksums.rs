@@ -79,15 +79,23 @@ pub(super) struct Checksums {
 }
 
 impl Checksums {
-    /// None yet, or none ever without areas.
-    pub fn new(areas: Option<DurableAreas>, slots: u64, bands: u32) -> Checksums {
-        let is_kept = areas.is_some();
-        let of = |count: usize| if is_kept { count } else { 0 };
+    /// None yet; the tables lie in `areas`.
+    pub fn new(areas: DurableAreas, slots: u64, bands: u32) -> Checksums {
         Checksums {
-            areas,
+            areas: Some(areas),
+            slots: vec![0; slots as usize],
+            tables: vec![Table::NONE; bands as usize],
+            ..Checksums::none()
+        }
+    }
+
+    /// None ever.
+    pub fn none() -> Checksums {
+        Checksums {
+            areas: None,
             member: Uuid::default(),
-            slots: vec![0; of(slots as usize)],
-            tables: vec![Table::NONE; of(bands as usize)],
+            slots: Vec::new(),
+            tables: Vec::new(),
             generation: 0,
             open: OpenBands::default(),
             pages: PageCache::default(),
@@ -96,9 +104,9 @@ impl Checksums {
         }
     }
 
-    /// True when there are checksums.
-    pub fn are_kept(&self) -> bool {
-        self.areas.is_some()
+    /// True when nothing can be found wrong: there are no checksums, or a planted bug skips them.
+    fn trusts_all(&self, ctx: &Context<'_>) -> bool {
+        self.areas.is_none() || ctx.is_planted(PlantedBug::ReadCrcSkipped)
     }
 
     fn areas(&self) -> &DurableAreas {
@@ -117,15 +125,14 @@ impl Checksums {
 
     /// Sets the checksums of the blocks in slots of the log.
     pub fn set_slots(&mut self, slot: u64, sums: &[u32]) {
-        if !self.are_kept() {
-            return;
+        for (kept, sum) in self.slots.iter_mut().skip(slot as usize).zip(sums) {
+            *kept = *sum;
         }
-        self.slots[slot as usize..][..sums.len()].copy_from_slice(sums);
     }
 
     /// Compares blocks that were read from the log.
     pub fn verify_slots(&mut self, slot: u64, buffer: BufferSlice, ctx: &Context<'_>) -> Verdict {
-        if !self.are_kept() || ctx.is_planted(PlantedBug::ReadCrcSkipped) {
+        if self.trusts_all(ctx) {
             return Verdict::Right;
         }
         self.sums.clear();
@@ -139,7 +146,7 @@ impl Checksums {
 
     /// Compares as many blocks as there are pages in memory; the rest waits for the next page.
     pub fn verify_home(&mut self, mut read: HomeRead, ctx: &Context<'_>) -> Verdict {
-        if !self.are_kept() || ctx.is_planted(PlantedBug::ReadCrcSkipped) {
+        if self.trusts_all(ctx) {
             return Verdict::Right;
         }
         let mut sums = core::mem::take(&mut self.sums);
@@ -320,27 +327,25 @@ impl Checksums {
         (area, pages.part(0, area.extent.blocks.0))
     }
 
-    /// The bypass is about to write to a band.
-    pub fn open_for(&mut self, band: BandId) {
-        if self.are_kept() && self.open.get(band).is_none() {
-            self.open.insert(band, Vec::new());
-        }
-    }
-
     /// Keeps the checksums of blocks that the bypass has written home.
     pub fn append_home(&mut self, band: BandId, offset: u64, sums: &[u32]) {
-        if self.are_kept() {
+        if !sums.is_empty() {
             self.open.append(band, offset, sums);
         }
     }
 
-    /// True when there is memory for the checksums of more blocks at the write pointer of a band.
-    /// Asks for memory when that is missing. A planted bug writes below what was written.
-    pub fn takes_more(&mut self, band: BandId, is_begun: bool, writes_below: bool) -> bool {
-        if !self.are_kept() {
+    /// Makes room for the checksums of more blocks at the write pointer of a band; false when there
+    /// is no memory yet, which is asked for. A planted bug writes below what was written.
+    pub fn open_band(&mut self, band: BandId, is_begun: bool, writes_below: bool) -> bool {
+        if self.areas.is_none() {
             return true;
         }
-        let is_planted = is_begun && writes_below && self.open.get(band).is_none();
-        is_planted || self.open.takes_more(band, is_begun)
+        let is_open = self.open.get(band).is_some();
+        let takes_more =
+            (is_begun && writes_below && !is_open) || self.open.takes_more(band, is_begun);
+        if takes_more && !is_open {
+            self.open.insert(band, Vec::new());
+        }
+        takes_more
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct Conduct {
     pub flush_order: FlushOrder,
     pub zero_order: ZeroOrder,
     pub progress: Progress,
+    /// A band rewrite verifies what it has merged, and writes a table of its checksums.
+    pub verifies: bool,
     /// What lies above the write pointer of a band reads as zeroes; otherwise the set of zeroed
     /// blocks says what does.
     pub pointers_bound_reads: bool,
@@ -51,30 +53,33 @@ pub(super) struct Conduct {
 }
 
 impl Conduct {
-    /// The choices of such settings.
-    pub fn of(settings: &PersistentCacheSettings) -> Conduct {
-        let keeps_pointers =
-            settings.bypass || settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten;
-        match settings.durability {
-            None => Conduct {
-                flush_order: FlushOrder::BehindWrites,
-                zero_order: ZeroOrder::AtOnce,
-                progress: Progress::Notes,
-                pointers_bound_reads: settings.host_aware.is_some(),
-                keeps_pointers,
-                bypass_run_max: u64::MAX,
-                lost_blocks_max: u64::MAX,
-            },
-            Some(_) => Conduct {
-                flush_order: FlushOrder::AtOnce,
-                zero_order: ZeroOrder::BehindWrites,
-                progress: Progress::Records,
-                pointers_bound_reads: true,
-                keeps_pointers,
-                bypass_run_max: DATA_BLOCKS_MAX,
-                // One more write may fail then.
-                lost_blocks_max: LOST_BLOCKS_MAX - DATA_BLOCKS_MAX,
-            },
+    /// The choices of a drive that keeps nothing over a power cut beside what its firmware does.
+    pub fn of_a_drive(settings: &PersistentCacheSettings) -> Conduct {
+        Conduct {
+            flush_order: FlushOrder::BehindWrites,
+            zero_order: ZeroOrder::AtOnce,
+            progress: Progress::Notes,
+            verifies: false,
+            pointers_bound_reads: settings.host_aware.is_some(),
+            keeps_pointers: settings.bypass
+                || settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten,
+            bypass_run_max: u64::MAX,
+            lost_blocks_max: u64::MAX,
+        }
+    }
+
+    /// The choices of a translation that keeps its map in a journal.
+    pub fn with_a_journal() -> Conduct {
+        Conduct {
+            flush_order: FlushOrder::AtOnce,
+            zero_order: ZeroOrder::BehindWrites,
+            progress: Progress::Records,
+            verifies: true,
+            pointers_bound_reads: true,
+            keeps_pointers: true,
+            bypass_run_max: DATA_BLOCKS_MAX,
+            // One more write may fail then.
+            lost_blocks_max: LOST_BLOCKS_MAX - DATA_BLOCKS_MAX,
         }
     }
 

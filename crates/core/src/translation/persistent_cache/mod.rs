@@ -6,7 +6,7 @@
 //!
 //! | Part | Says |
 //! |---|---|
-//! | `shape`, `conduct`, `layout`, `areas` | what never changes: settings, choices, where everything lies |
+//! | `shape`, `conduct`, `keeping`, `layout`, `areas` | what never changes: settings, choices, where everything lies |
 //! | `block_map`, `log`, `salvage` | where each block is |
 //! | `requests`, `writes`, `reads`, `streams` | what is being served |
 //! | `rewriter`, `rewrite`, `stretch`, `copy_check` | how a band is rewritten, and what its copy must be |
@@ -44,6 +44,7 @@ pub mod codec;
 mod conduct;
 mod copy_check;
 mod firmware;
+mod keeping;
 mod layer;
 pub mod layout;
 mod layout_error;

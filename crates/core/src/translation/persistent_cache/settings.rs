@@ -227,10 +227,10 @@ impl PersistentCacheSettings {
         if log_per_flush >= self.log_blocks {
             return Err(LayoutError::LogPerFlush(log_per_flush));
         }
+        if let Some(durability) = &self.durability {
+            self.check_durability(durability)?;
+        }
         if self.host_aware.is_some() {
-            if self.durability.is_some() {
-                return Err(LayoutError::ZonesNotDurable);
-            }
             let takes_zones = !self.bypass
                 && self.update == UpdateMethod::Append
                 && self.rewrite == RewriteMethod::InPlace
@@ -242,9 +242,13 @@ impl PersistentCacheSettings {
                 return Err(LayoutError::MergeBufferWithZones);
             }
         }
-        let Some(durability) = self.durability else {
-            return Ok(());
-        };
+        Ok(())
+    }
+
+    fn check_durability(&self, durability: &DurabilitySettings) -> Result<(), LayoutError> {
+        if self.host_aware.is_some() {
+            return Err(LayoutError::ZonesNotDurable);
+        }
         if self.update == UpdateMethod::InPlace {
             return Err(LayoutError::UpdateNotDurable);
         }

@@ -112,7 +112,6 @@ impl PersistentCache {
         self.writes.begin(extent.blocks, supersedes);
         ctx.count(Counter::BypassedBlocks, extent.blocks.0);
         ctx.count(Counter::BandBlocksWritten, extent.blocks.0);
-        self.checksums.open_for(band);
         let entry = self.requests.get(job);
         let (request, buffer) = (entry.request, entry.data_of(extent));
         let write = DataWrite {
@@ -137,7 +136,7 @@ impl PersistentCache {
         }
         let is_begun = self.blocks.pointer(band).is_some_and(|pointer| pointer > 0);
         let writes_below = ctx.is_planted(PlantedBug::BypassOverLiveData);
-        self.checksums.takes_more(band, is_begun, writes_below)
+        self.checksums.open_band(band, is_begun, writes_below)
     }
 
     /// A write of the bypass has finished.
@@ -168,7 +167,7 @@ impl PersistentCache {
             }
             Err(_) => {
                 self.blocks.lose(write.extent);
-                if self.checksums.are_kept() {
+                if self.shape.conduct.verifies {
                     // Nothing of it can be verified, so the pointer goes back.
                     self.blocks.lower_pointer(band, offset);
                     self.checksums.open.truncate(band, offset);

@@ -16,17 +16,16 @@ mod write;
 mod zero;
 mod zone_commands;
 
-use super::areas::{DATA_BLOCKS_MAX, DISK, DurableAreas};
+use super::areas::DISK;
 use super::block_map::BlockMap;
 use super::checksums::{Checksums, HomeRead, Origin};
 use super::cleaner::Cleaner;
 use super::cleaning_policy::CleaningPolicy;
-use super::conduct::Conduct;
 use super::copy_check::CopyCheck;
 use super::firmware::Firmware;
+use super::keeping::Keeping;
 use super::layout::{Areas, Layout};
 use super::layout_error::LayoutError;
-use super::log::Log;
 use super::reads::Reads;
 use super::requests::{Part, Requests};
 use super::rewriter::Rewriter;
@@ -45,7 +44,7 @@ use crate::lifecycle::Start;
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use crate::timers::Timers;
-use crate::units::{BlockCount, Instant};
+use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
@@ -131,26 +130,12 @@ impl PersistentCache {
             bands: Some(Arc::clone(&bands)),
             zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
         };
-        let (slots, entries_max) = (settings.log_blocks, settings.entries_max);
-        let packet_max = settings.packet_blocks_max;
-        let (ledger, areas, log) = match settings.durability {
-            None => (
-                Ledger::volatile(),
-                None,
-                Log::new(slots, packet_max, entries_max),
-            ),
-            Some(durability) => {
-                let areas = DurableAreas::new(&settings, &durability, &bands);
-                let longest = packet_max.min(BlockCount(DATA_BLOCKS_MAX));
-                (
-                    Ledger::journaled(areas.journal_settings(below.blocks), durability, &[]),
-                    Some(areas),
-                    Log::new_durable(slots, longest, entries_max),
-                )
-            }
-        };
-        let checksums = Checksums::new(areas, slots.0, bands.bands());
-        let conduct = Conduct::of(&settings);
+        let Keeping {
+            ledger,
+            log,
+            checksums,
+            conduct,
+        } = Keeping::new(&settings, &bands, below.blocks);
         let zones = settings
             .host_aware
             .clone()

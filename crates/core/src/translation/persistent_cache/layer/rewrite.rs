@@ -78,7 +78,7 @@ impl PersistentCache {
             let forgets = ctx.is_planted(PlantedBug::RemapIgnoresOverwrite);
             self.rewriter.list_what_is_gathered(&self.shape, forgets);
         }
-        if self.checksums.are_kept() {
+        if self.shape.conduct.verifies {
             return self.read_with_checksums(ctx);
         }
         let held = self.rewriter.get().stretch;
@@ -196,7 +196,7 @@ impl PersistentCache {
         if !is_in_scratch {
             ctx.count(Counter::BandBlocksRead, rewrite.steps.end);
         }
-        if self.checksums.are_kept()
+        if self.shape.conduct.verifies
             && let Err(error) = self.take_old_checksums(rewrite, ctx)
         {
             return self.fail_rewrite(error, ctx);
@@ -240,7 +240,7 @@ impl PersistentCache {
         if !copies {
             return self.write_home(ctx);
         }
-        match self.checksums.are_kept() {
+        match self.shape.conduct.verifies {
             true => self.write_scratch_and_table(ctx),
             false => {
                 self.rewriter

@@ -1,0 +1,50 @@
+//! What a persistent cache is made of that depends on whether it keeps its map over a power cut.
+
+use super::areas::{DATA_BLOCKS_MAX, DurableAreas};
+use super::checksums::Checksums;
+use super::conduct::Conduct;
+use super::log::Log;
+use super::settings::PersistentCacheSettings;
+use crate::ledger::Ledger;
+use crate::map::BandTable;
+use crate::units::BlockCount;
+
+/// The parts, and the choices, that go together.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    pub ledger: Ledger<u32>,
+    pub log: Log,
+    pub checksums: Checksums,
+    pub conduct: Conduct,
+}
+
+impl Keeping {
+    /// Those for such settings and bands, on a disk of `disk_blocks`.
+    pub fn new(
+        settings: &PersistentCacheSettings,
+        bands: &BandTable,
+        disk_blocks: BlockCount,
+    ) -> Keeping {
+        let (slots, entries_max) = (settings.log_blocks, settings.entries_max);
+        let packet_max = settings.packet_blocks_max;
+        match settings.durability {
+            None => Keeping {
+                ledger: Ledger::volatile(),
+                log: Log::new(slots, packet_max, entries_max),
+                checksums: Checksums::none(),
+                conduct: Conduct::of_a_drive(settings),
+            },
+            Some(durability) => {
+                let areas = DurableAreas::new(settings, &durability, bands);
+                let journal = areas.journal_settings(disk_blocks);
+                let longest = packet_max.min(BlockCount(DATA_BLOCKS_MAX));
+                Keeping {
+                    ledger: Ledger::journaled(journal, durability, &[]),
+                    log: Log::new_durable(slots, longest, entries_max),
+                    checksums: Checksums::new(areas, slots.0, bands.bands()),
+                    conduct: Conduct::with_a_journal(),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""The structure of the house, as far as it can be counted: circles of files in core, fields of its structs, places that
+ask whether a layer is durable, long functions. A number may fall and not rise."""
+
+import pathlib
+import re
+import sys
+
+from _rust_source import Crate, circles, functions, source, structs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CORE = ROOT / "crates" / "core" / "src"
+
+CIRCLE_FILES_MAX = 3
+STRUCT_FIELDS_MAX = 15
+DURABLE_BRANCHES_MAX = 10
+FUNCTION_LINES_MAX = 70
+LONG_FUNCTIONS_MAX = 10
+
+# Whoever asks whether a layer keeps anything over a crash.
+ASKS = re.compile(
+    r"\b(durable|durability|journaled)\b(\(\))?(\s*\.as_(ref|mut|deref|deref_mut)\(\))?\s*\.(is_some|is_none|is_some_and|is_none_or|map|and_then)\b"
+    r"|\bis_(volatile|journaled|durable_layer)\(|\bare_kept\(\)"
+    r"|\b(match|let Some\([^)]*\) =) [^{=\n]*\b(durable|durability|journaled)\b\s*(\.as_\w+\(\)\s*)?(\{|else|$)")
+# The ledger and the journal below it answer that question for everybody; `settings` checks what may go together.
+LEDGER = ("ledger", "durability")
+
+found = []
+
+
+def complain(rule, findings):
+    if findings:
+        found.append(f"{rule}:\n  " + "\n  ".join(findings))
+
+
+def name_of(module):
+    return "/".join(module) or "lib"
+
+
+def check_circles():
+    large = [group for group in circles(Crate(CORE).uses()) if len(group) > CIRCLE_FILES_MAX]
+    complain(f"circles of more than {CIRCLE_FILES_MAX} files in core",
+             [f"{len(group)} files: " + ", ".join(map(name_of, group)) for group in large])
+
+
+def check_structs():
+    wide = []
+    for path in sorted(CORE.rglob("*.rs")):
+        for name, fields in structs(source(path)):
+            if fields > STRUCT_FIELDS_MAX and not name.endswith("Settings"):
+                wide.append(f"{path.relative_to(ROOT)}: {name} has {fields} fields")
+    complain(f"structs of more than {STRUCT_FIELDS_MAX} fields in core", wide)
+
+
+def check_branches():
+    branches = []
+    for path in sorted(CORE.rglob("*.rs")):
+        if path.relative_to(CORE).parts[0] in LEDGER:
+            continue
+        for number, line in enumerate(source(path).splitlines(), 1):
+            if ASKS.search(line) and not re.match(r"\s*pub fn ", line):
+                branches.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    if "--list" in sys.argv or len(branches) > DURABLE_BRANCHES_MAX:
+        complain(f"{len(branches)} places in core ask whether a layer is durable; accepted: {DURABLE_BRANCHES_MAX}",
+                 branches)
+
+
+def check_functions():
+    long = []
+    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+        for name, first, lines in functions(source(path)):
+            if lines > FUNCTION_LINES_MAX:
+                long.append(f"{path.relative_to(ROOT)}:{first}: {name} has {lines} lines")
+    if "--list" in sys.argv or len(long) > LONG_FUNCTIONS_MAX:
+        complain(f"{len(long)} functions of more than {FUNCTION_LINES_MAX} lines; accepted: {LONG_FUNCTIONS_MAX}", long)
+
+
+check_circles()
+check_structs()
+check_branches()
+check_functions()
+sys.exit("\n".join(found) if found else 0)
