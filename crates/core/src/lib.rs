@@ -18,6 +18,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod layer;
+pub mod ledger;
 pub mod lifecycle;
 pub mod map;
 pub mod operation;
