@@ -1,9 +1,11 @@
 //! From a host request to jobs: look-ups, insertions and evictions, block by block.
 
+use super::Cache;
 use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
+use super::policy::{AccessKind, PolicyEvents};
+use super::settings::CacheMode;
 use super::slots::SlotWaiter;
-use super::{AccessKind, Cache, CacheMode, PolicyEvents};
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -60,8 +62,11 @@ impl Cache {
             match found {
                 Some(entry) => {
                     if allocating {
-                        self.policy
-                            .on_access(entry, AccessKind::Read, &mut admission.events);
+                        self.replacement.policy.on_access(
+                            entry,
+                            AccessKind::Read,
+                            &mut admission.events,
+                        );
                     }
                     self.add_hit_read(&mut admission, index, entry, ctx);
                 }
@@ -137,8 +142,11 @@ impl Cache {
             let entry = match found {
                 Some(entry) => {
                     admission.hits += 1;
-                    self.policy
-                        .on_access(entry, AccessKind::Write, &mut admission.events);
+                    self.replacement.policy.on_access(
+                        entry,
+                        AccessKind::Write,
+                        &mut admission.events,
+                    );
                     entry
                 }
                 None => self.insert(&mut admission, index, AccessKind::Write, ctx),
@@ -162,7 +170,7 @@ impl Cache {
         );
         self.jobs.get_mut(job).extent = request.extent;
         self.jobs.get_mut(job).buffer = request.buffer;
-        let mut newest = core::mem::take(&mut self.victims);
+        let mut newest = core::mem::take(&mut self.replacement.victims);
         self.entries.newest_within(request.extent, &mut newest);
         for entry in newest.drain(..) {
             if self.entries.get(entry).is(Flag::Cached) {
@@ -171,8 +179,8 @@ impl Cache {
                 self.block_on(job, entry, Event::Gone);
             }
         }
-        self.victims = newest;
-        self.enqueue(job);
+        self.replacement.victims = newest;
+        self.destages.add(job);
         self.unblock(job, ctx);
     }
 
@@ -249,8 +257,10 @@ impl Cache {
                 self.slots.wait(SlotWaiter::Entry(id));
             }
         }
-        self.cached_blocks += 1;
-        self.policy.on_insert(id, lba, kind, &mut admission.events);
+        self.replacement.cached_blocks += 1;
+        self.replacement
+            .policy
+            .on_insert(id, lba, kind, &mut admission.events);
         id
     }
 
@@ -282,20 +292,21 @@ impl Cache {
         hit: bool,
         ctx: &mut Context<'_>,
     ) {
-        let durable = self.durable.is_some();
-        let unavailable = durable && hit && !self.slots.has_free();
+        let kind = self.host_writes.kind;
+        let takes_slot = kind == JobKind::FreshWrite;
+        let unavailable = takes_slot && hit && !self.slots.has_free();
         let entry = self.entries.get_mut(id);
         let (busy, slotless) = (entry.writes > 0, entry.is(Flag::AwaitsSlot));
         entry.pins += 1;
         entry.writes += 1;
         if !entry.is(Flag::Dirty) {
             entry.set(Flag::Dirty);
-            self.dirty_blocks += 1;
+            self.replacement.dirty_blocks += 1;
         }
         let slot = entry.slot;
         let alone = busy || slotless || unavailable;
-        let job = self.join_run(admission, JobKind::FlashWrite, index, slot, alone, ctx);
-        if durable {
+        let job = self.join_run(admission, kind, index, slot, alone, ctx);
+        if takes_slot {
             self.take_write_slot(job, id, hit);
         }
         self.jobs.get_mut(job).entries.push(id);
@@ -353,9 +364,7 @@ impl Cache {
         if let Some(run) = &mut admission.run
             && run.kind == kind
             && !alone
-            && (run.next_slot == slot
-                || kind == JobKind::MissRead
-                || (kind == JobKind::FlashWrite && self.durable.is_some()))
+            && (run.next_slot == slot || matches!(kind, JobKind::MissRead | JobKind::FreshWrite))
         {
             run.next_slot = slot.wrapping_add(1);
             let job = self.jobs.get_mut(run.job);
