@@ -79,7 +79,7 @@ impl Cache {
         }
         ctx.count(Counter::ReadLookups, request.extent.blocks.0);
         ctx.count(Counter::ReadHits, admission.hits);
-        self.admitted(admission, ctx);
+        self.end_admission(admission, ctx);
     }
 
     /// A read larger than the cache: cached blocks come from flash, the others from below, and
@@ -93,7 +93,7 @@ impl Cache {
     pub(super) fn read_unchanged(&mut self, request: Request, ctx: &mut Context<'_>) {
         let mut admission = self.admit(request);
         self.add_unchanged(&mut admission, ctx);
-        self.admitted(admission, ctx);
+        self.end_admission(admission, ctx);
     }
 
     fn add_unchanged(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
@@ -130,8 +130,8 @@ impl Cache {
         self.jobs.close(id, own);
         let mut admission = Admission::new(request, host);
         self.add_unchanged(&mut admission, ctx);
-        // This ends the job's part of the request, as `admitted` ends that of whoever admits one.
-        self.admitted(admission, ctx);
+        // This ends the job's part of the request, as `end_admission` ends that of whoever admits one.
+        self.end_admission(admission, ctx);
     }
 
     /// A write that fits the cache.
@@ -155,7 +155,7 @@ impl Cache {
         }
         ctx.count(Counter::WriteLookups, request.extent.blocks.0);
         ctx.count(Counter::WriteHits, admission.hits);
-        self.admitted(admission, ctx);
+        self.end_admission(admission, ctx);
     }
 
     /// A zeroing, or a write larger than the cache: cached copies are dropped, then it goes below
@@ -213,7 +213,7 @@ impl Cache {
         Admission::new(request, self.hosts.open(request.id))
     }
 
-    fn admitted(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
+    fn end_admission(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
         self.close_destage(&mut admission.destage, ctx);
         self.end_run(&mut admission, ctx);
         Cache::count_events(admission.events, ctx);

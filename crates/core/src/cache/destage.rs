@@ -124,7 +124,7 @@ impl Cache {
     /// A destage, or a write around the cache, waits for nothing any more.
     pub(super) fn unblocked_in_queue(&mut self, job: u32, ctx: &mut Context<'_>) {
         self.destages.unblocked(job);
-        self.pump_destages(ctx);
+        self.advance_destages(ctx);
     }
 
     /// A destage without blocks yet, to be put in the queue.
@@ -143,7 +143,7 @@ impl Cache {
     }
 
     /// Starts reading what may be read, and issues the writes whose turn has come.
-    pub(super) fn pump_destages(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn advance_destages(&mut self, ctx: &mut Context<'_>) {
         loop {
             while let Some(id) = self.destages.next_to_start() {
                 let job = self.jobs.get_mut(id);
@@ -247,7 +247,7 @@ impl Cache {
         } else if job.error.is_none() && self.count_changed(id, false, ctx) > 0 {
             self.jobs.get_mut(id).error = Some(IoError::Medium);
         }
-        self.pump_destages(ctx);
+        self.advance_destages(ctx);
     }
 
     /// A destage is durable below, or has failed.
@@ -384,14 +384,14 @@ impl Cache {
     /// After a failed destage: when nothing is under way that could free a slot, those who wait
     /// for one get none, one after another until something moves again: reads do without, and
     /// writes fail.
-    pub(super) fn fail_starved(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn deny_slots_when_stuck(&mut self, ctx: &mut Context<'_>) {
         let Some(error) = self.destages.failure else {
             return;
         };
         while self.jobs.operations_in_flight == 0
             && let Some(waiter) = self.slots.pop_waiting()
         {
-            self.starve(waiter, error, ctx);
+            self.deny_slot(waiter, error, ctx);
         }
         if !self.slots.is_awaited() {
             self.destages.failure = None;

@@ -192,7 +192,7 @@ impl Layer for Cache {
             self.operation_done(completion, ctx);
         }
         if self.ledger.is_volatile() {
-            return self.fail_starved(ctx);
+            return self.deny_slots_when_stuck(ctx);
         }
         self.advance(ctx);
     }

@@ -203,7 +203,7 @@ impl Cache {
                 self.flash_write_done(id, ctx);
             }
             JobKind::Destage => self.destage_step_done(id, ctx),
-            JobKind::BackingWrite => self.around_done(id, ctx),
+            JobKind::BackingWrite => self.write_around_done(id, ctx),
             JobKind::Flush => self.below_done(id, ctx),
         }
     }
@@ -371,7 +371,7 @@ impl Cache {
 
     /// Gives a free slot to whoever has waited longest.
     #[inline]
-    pub(super) fn hand_out(&mut self, slot: u32, ctx: &mut Context<'_>) {
+    pub(super) fn give_out_slot(&mut self, slot: u32, ctx: &mut Context<'_>) {
         match self.slots.free(slot) {
             None => {}
             Some(SlotWaiter::Entry(newcomer)) => {

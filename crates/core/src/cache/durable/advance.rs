@@ -77,11 +77,11 @@ impl Cache {
     pub(in crate::cache) fn advance(&mut self, ctx: &mut Context<'_>) {
         // Nothing of a volatile cache waits for the end of an event.
         if !self.ledger.is_volatile() {
-            self.advance_all(ctx);
+            self.advance_until_still(ctx);
         }
     }
 
-    fn advance_all(&mut self, ctx: &mut Context<'_>) {
+    fn advance_until_still(&mut self, ctx: &mut Context<'_>) {
         loop {
             let mut moved = self.take_ledger_events(ctx);
             let is_slot_awaited = self.slots.is_awaited();
@@ -107,7 +107,7 @@ impl Cache {
         }
         self.ledger.begin_flushes(ctx);
         if self.is_still() {
-            self.fail_starved(ctx);
+            self.deny_slots_when_stuck(ctx);
         }
         if let Some(at) = self.ledger.new_mark_alarm(ctx) {
             ctx.wake_at(at);
@@ -214,7 +214,7 @@ impl Cache {
         match self.jobs.get(id).kind {
             JobKind::FreshWrite => self.end_write(id, ctx),
             JobKind::BackingWrite => self.below_done(id, ctx),
-            JobKind::Destage => self.copy_durable(id, ctx),
+            JobKind::Destage => self.flash_copy_durable(id, ctx),
             _ => self.flush_part_done(id, ctx),
         }
     }

@@ -35,7 +35,7 @@ impl Cache {
             moved = true;
         }
         while let Some(waiter) = self.slots.pop_waiting() {
-            self.starve(waiter, error, ctx);
+            self.deny_slot(waiter, error, ctx);
             moved = true;
         }
         while let Some(id) = self.next_waiting() {
@@ -43,7 +43,7 @@ impl Cache {
             match self.jobs.get(id).kind {
                 JobKind::FreshWrite => self.end_write(id, ctx),
                 JobKind::Destage if self.jobs.get(id).outstanding > 0 => {
-                    self.copy_durable(id, ctx);
+                    self.flash_copy_durable(id, ctx);
                 }
                 JobKind::Destage => self.destage_done(id, ctx),
                 JobKind::Flush => self.flush_part_done(id, ctx),
@@ -52,7 +52,7 @@ impl Cache {
             moved = true;
         }
         if moved {
-            self.pump_destages(ctx);
+            self.advance_destages(ctx);
             self.set_gauges(ctx);
         }
         moved
@@ -65,7 +65,7 @@ impl Cache {
     }
 
     /// Tells who waits for a slot that none will come: a read does without, a write fails.
-    pub(in crate::cache) fn starve(
+    pub(in crate::cache) fn deny_slot(
         &mut self,
         waiter: SlotWaiter,
         error: IoError,

@@ -36,7 +36,7 @@ impl Cache {
     }
 
     /// The copies in flash of a destage are durable, or never will be.
-    pub(super) fn copy_durable(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn flash_copy_durable(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get_mut(id);
         job.outstanding -= 1;
         if job.outstanding == 0 {
@@ -90,7 +90,7 @@ impl Cache {
     }
 
     /// A zeroing or a write around the cache is done below.
-    pub(in crate::cache) fn around_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(in crate::cache) fn write_around_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let replaces = job.entries.iter().any(|entry| self.is_mapped(*entry));
         let failure = self.ledger.failure();
@@ -125,7 +125,7 @@ impl Cache {
             moved = true;
             if self.jobs.get(id).kind == JobKind::Destage {
                 self.destage_done(id, ctx);
-                self.pump_destages(ctx);
+                self.advance_destages(ctx);
             } else if self.ledger.answer_when_written(id) == When::Now {
                 self.below_done(id, ctx);
             }
