@@ -1,9 +1,11 @@
 //! From a host request to jobs: look-ups, insertions and evictions, block by block.
 
+use super::Cache;
 use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
+use super::policy::{AccessKind, PolicyEvents};
+use super::settings::CacheMode;
 use super::slots::SlotWaiter;
-use super::{AccessKind, Cache, CacheMode, PolicyEvents};
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -60,8 +62,11 @@ impl Cache {
             match found {
                 Some(entry) => {
                     if allocating {
-                        self.policy
-                            .on_access(entry, AccessKind::Read, &mut admission.events);
+                        self.replacement.policy.on_access(
+                            entry,
+                            AccessKind::Read,
+                            &mut admission.events,
+                        );
                     }
                     self.add_hit_read(&mut admission, index, entry, ctx);
                 }
@@ -74,7 +79,7 @@ impl Cache {
         }
         ctx.count(Counter::ReadLookups, request.extent.blocks.0);
         ctx.count(Counter::ReadHits, admission.hits);
-        self.admitted(admission, ctx);
+        self.end_admission(admission, ctx);
     }
 
     /// A read larger than the cache: cached blocks come from flash, the others from below, and
@@ -88,7 +93,7 @@ impl Cache {
     pub(super) fn read_unchanged(&mut self, request: Request, ctx: &mut Context<'_>) {
         let mut admission = self.admit(request);
         self.add_unchanged(&mut admission, ctx);
-        self.admitted(admission, ctx);
+        self.end_admission(admission, ctx);
     }
 
     fn add_unchanged(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
@@ -125,8 +130,8 @@ impl Cache {
         self.jobs.close(id, own);
         let mut admission = Admission::new(request, host);
         self.add_unchanged(&mut admission, ctx);
-        // This ends the job's part of the request, as `admitted` ends that of whoever admits one.
-        self.admitted(admission, ctx);
+        // This ends the job's part of the request, as `end_admission` ends that of whoever admits one.
+        self.end_admission(admission, ctx);
     }
 
     /// A write that fits the cache.
@@ -137,8 +142,11 @@ impl Cache {
             let entry = match found {
                 Some(entry) => {
                     admission.hits += 1;
-                    self.policy
-                        .on_access(entry, AccessKind::Write, &mut admission.events);
+                    self.replacement.policy.on_access(
+                        entry,
+                        AccessKind::Write,
+                        &mut admission.events,
+                    );
                     entry
                 }
                 None => self.insert(&mut admission, index, AccessKind::Write, ctx),
@@ -147,7 +155,7 @@ impl Cache {
         }
         ctx.count(Counter::WriteLookups, request.extent.blocks.0);
         ctx.count(Counter::WriteHits, admission.hits);
-        self.admitted(admission, ctx);
+        self.end_admission(admission, ctx);
     }
 
     /// A zeroing, or a write larger than the cache: cached copies are dropped, then it goes below
@@ -162,7 +170,7 @@ impl Cache {
         );
         self.jobs.get_mut(job).extent = request.extent;
         self.jobs.get_mut(job).buffer = request.buffer;
-        let mut newest = core::mem::take(&mut self.victims);
+        let mut newest = core::mem::take(&mut self.replacement.victims);
         self.entries.newest_within(request.extent, &mut newest);
         for entry in newest.drain(..) {
             if self.entries.get(entry).is(Flag::Cached) {
@@ -171,8 +179,8 @@ impl Cache {
                 self.block_on(job, entry, Event::Gone);
             }
         }
-        self.victims = newest;
-        self.enqueue(job);
+        self.replacement.victims = newest;
+        self.destages.add(job);
         self.unblock(job, ctx);
     }
 
@@ -205,7 +213,7 @@ impl Cache {
         Admission::new(request, self.hosts.open(request.id))
     }
 
-    fn admitted(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
+    fn end_admission(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
         self.close_destage(&mut admission.destage, ctx);
         self.end_run(&mut admission, ctx);
         Cache::count_events(admission.events, ctx);
@@ -249,8 +257,10 @@ impl Cache {
                 self.slots.wait(SlotWaiter::Entry(id));
             }
         }
-        self.cached_blocks += 1;
-        self.policy.on_insert(id, lba, kind, &mut admission.events);
+        self.replacement.cached_blocks += 1;
+        self.replacement
+            .policy
+            .on_insert(id, lba, kind, &mut admission.events);
         id
     }
 
@@ -282,20 +292,21 @@ impl Cache {
         hit: bool,
         ctx: &mut Context<'_>,
     ) {
-        let durable = self.durable.is_some();
-        let unavailable = durable && hit && !self.slots.has_free();
+        let kind = self.host_writes.kind;
+        let takes_slot = kind == JobKind::FreshWrite;
+        let unavailable = takes_slot && hit && !self.slots.has_free();
         let entry = self.entries.get_mut(id);
         let (busy, slotless) = (entry.writes > 0, entry.is(Flag::AwaitsSlot));
         entry.pins += 1;
         entry.writes += 1;
         if !entry.is(Flag::Dirty) {
             entry.set(Flag::Dirty);
-            self.dirty_blocks += 1;
+            self.replacement.dirty_blocks += 1;
         }
         let slot = entry.slot;
         let alone = busy || slotless || unavailable;
-        let job = self.join_run(admission, JobKind::FlashWrite, index, slot, alone, ctx);
-        if durable {
+        let job = self.join_run(admission, kind, index, slot, alone, ctx);
+        if takes_slot {
             self.take_write_slot(job, id, hit);
         }
         self.jobs.get_mut(job).entries.push(id);
@@ -353,9 +364,7 @@ impl Cache {
         if let Some(run) = &mut admission.run
             && run.kind == kind
             && !alone
-            && (run.next_slot == slot
-                || kind == JobKind::MissRead
-                || (kind == JobKind::FlashWrite && self.durable.is_some()))
+            && (run.next_slot == slot || matches!(kind, JobKind::MissRead | JobKind::FreshWrite))
         {
             run.next_slot = slot.wrapping_add(1);
             let job = self.jobs.get_mut(run.job);

@@ -1,60 +1,22 @@
 //! Eviction, and how dirty data gets below: read from flash in any order, written in the order of
 //! the decisions.
 
+use super::Cache;
 use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
-use super::{AccessKind, Cache, PolicyEvents};
+use super::policy::{AccessKind, PolicyEvents};
 use crate::counters::Counter;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::ledger::When;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::units::Lba;
-use alloc::collections::VecDeque;
 use core::mem;
 
-/// Destages that hold a buffer at once.
-const DESTAGES_IN_FLIGHT_MAX: u32 = 64;
 /// Blocks written below in one operation (4 MiB), which bounds the buffer.
 const DESTAGE_RUN_BLOCKS_MAX: u64 = 1024;
-
-/// Jobs whose writes below have not been issued, in the order in which they must be.
-#[derive(Debug, Default)]
-pub(super) struct DestageQueue {
-    jobs: VecDeque<u32>,
-    /// The first of them that are being read, or need not be.
-    started: usize,
-    /// Jobs of a durable cache that still wait for something and join the queue after it: a job
-    /// before them may wait for a slot, which one behind them may bring.
-    blocked: u32,
-    /// Destages being read or written.
-    in_flight: u32,
-    /// Why a destage failed, as long as newcomers wait for a slot that may never come.
-    failure: Option<IoError>,
-}
-
-impl DestageQueue {
-    /// True when no destage is waiting, read or written.
-    pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.in_flight == 0 && self.blocked == 0
-    }
-
-    /// True when no other destage may begin before one has ended.
-    pub fn is_full(&self) -> bool {
-        self.in_flight >= DESTAGES_IN_FLIGHT_MAX
-    }
-
-    /// Adds a job behind all others.
-    pub fn push(&mut self, job: u32) {
-        self.jobs.push_back(job);
-    }
-
-    /// Adds a job before all that have not been started.
-    fn push_next(&mut self, job: u32) {
-        self.jobs.insert(self.started, job);
-    }
-}
 
 impl Cache {
     /// Evicts until there is room for one block. `open` is the destage that blocks evicted for the
@@ -76,22 +38,22 @@ impl Cache {
         events: &mut PolicyEvents,
         ctx: &mut Context<'_>,
     ) {
-        while self.cached_blocks > blocks {
-            let mut victims = mem::take(&mut self.victims);
-            self.policy.victims(&mut victims, events);
+        while self.replacement.cached_blocks > blocks {
+            let mut victims = mem::take(&mut self.replacement.victims);
+            self.replacement.policy.victims(&mut victims, events);
             assert!(!victims.is_empty(), "a full cache without a victim");
             self.evict(&victims, open, ctx);
             victims.clear();
-            self.victims = victims;
+            self.replacement.victims = victims;
         }
     }
 
-    /// A recovery or failed destages have left more blocks in a durable cache than it may hold:
-    /// some leave. True when there were.
+    /// A recovery or failed destages have left more blocks in the cache than it may hold: some
+    /// leave. True when there were.
     pub(super) fn evict_excess(&mut self, ctx: &mut Context<'_>) -> bool {
         let capacity = self.settings.capacity_blocks;
         let needed = self.destages.failure.is_none() && !ctx.is_read_only();
-        if !needed || self.cached_blocks <= capacity {
+        if !needed || self.replacement.cached_blocks <= capacity {
             return false;
         }
         let (mut open, mut events) = (None, PolicyEvents::default());
@@ -135,14 +97,14 @@ impl Cache {
             let job = adjoins.unwrap_or_else(|| {
                 self.close_destage(open, ctx);
                 let job = self.open_destage(lba);
-                self.enqueue(job);
+                self.destages.add(job);
                 job
             });
             *open = Some(job);
             self.add_to_destage(job, id);
             if unsettled {
                 self.block_on(job, id, Event::Settled);
-                if self.durable.is_some() {
+                if self.destages.is_joined_when_unblocked() {
                     // What joined it would wait with it, and somebody may need its slot.
                     self.close_destage(open, ctx);
                 }
@@ -159,32 +121,15 @@ impl Cache {
         }
     }
 
-    /// Puts a job that is still blocked in the queue.
-    pub(super) fn enqueue(&mut self, job: u32) {
-        match self.durable {
-            Some(_) => self.destages.blocked += 1,
-            None => self.destages.push(job),
-        }
-    }
-
     /// A destage, or a write around the cache, waits for nothing any more.
     pub(super) fn unblocked_in_queue(&mut self, job: u32, ctx: &mut Context<'_>) {
-        if self.durable.is_some() {
-            self.destages.blocked -= 1;
-            self.destages.push(job);
-        }
-        self.pump_destages(ctx);
+        self.destages.unblocked(job);
+        self.advance_destages(ctx);
     }
 
     /// A destage without blocks yet, to be put in the queue.
     fn open_destage(&mut self, first: Lba) -> u32 {
-        let operation = match self.durable {
-            // A flush of the backing comes after it.
-            Some(_) => Operation::WRITE,
-            None => Operation::Write {
-                durability: self.settings.destage,
-            },
-        };
+        let operation = self.destages.operation;
         let job = self
             .jobs
             .open(JobKind::Destage, NONE, operation, Cause::Destage);
@@ -198,46 +143,44 @@ impl Cache {
     }
 
     /// Starts reading what may be read, and issues the writes whose turn has come.
-    pub(super) fn pump_destages(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn advance_destages(&mut self, ctx: &mut Context<'_>) {
         loop {
-            while let Some(&id) = self.destages.jobs.get(self.destages.started) {
+            while let Some(id) = self.destages.next_to_start() {
                 let job = self.jobs.get_mut(id);
                 if job.blocked > 0 {
                     break;
                 }
                 if job.kind == JobKind::BackingWrite {
                     job.ready = true;
-                } else if self.destages.in_flight < DESTAGES_IN_FLIGHT_MAX {
+                } else if !self.destages.is_full() {
                     self.read_evicted(id, ctx);
                 } else {
                     break;
                 }
-                self.destages.started += 1;
+                self.destages.start_next();
             }
-            let in_turn = match self.destages.jobs.front() {
-                Some(&id) if self.destages.started > 0 => id,
-                _ => return,
+            let Some(id) = self.destages.in_turn() else {
+                return;
             };
-            if !self.jobs.get(in_turn).ready {
+            if !self.jobs.get(id).ready {
                 return;
             }
-            self.destages.jobs.pop_front();
-            self.destages.started -= 1;
-            self.write_in_turn(in_turn, ctx);
+            self.destages.take_turn();
+            self.write_in_turn(id, ctx);
         }
     }
 
     fn read_evicted(&mut self, id: u32, ctx: &mut Context<'_>) {
-        self.destages.in_flight += 1;
+        self.destages.begin();
         let blocks = self.jobs.get(id).extent.blocks;
         self.jobs.get_mut(id).buffer = ctx.allocate(blocks);
         let issued = self.issue_flash_runs(id, Operation::Read, Flag::HoldsData, ctx);
-        let awaited = self.durable.is_some() && self.await_durable_copy(id, ctx);
+        let awaited = self.await_durable_copy(id, ctx);
         let job = self.jobs.get_mut(id);
         job.outstanding = issued + u32::from(awaited);
         job.ready = job.outstanding == 0;
-        let early = ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush);
-        if early && self.durable.is_none() {
+        let is_freed_early = ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush);
+        if is_freed_early && self.ledger.is_volatile() {
             self.free_slots_early(id, ctx);
         }
     }
@@ -292,29 +235,24 @@ impl Cache {
 
     /// The reads or the writes of a destage have finished.
     pub(super) fn destage_step_done(&mut self, id: u32, ctx: &mut Context<'_>) {
-        let failure = self.durable_failure();
+        let failure = self.ledger.failure();
         let job = self.jobs.get_mut(id);
-        let written = job.ready;
+        let is_written = job.ready;
         job.ready = true;
-        if written {
+        if is_written {
             job.error = job.error.or(failure);
-            if job.error.is_none() && self.durable.is_some() {
-                self.destage_written(id, ctx);
-            } else {
+            if job.error.is_some() || self.destage_written(id, ctx) == When::Now {
                 self.destage_done(id, ctx);
             }
-        } else if self.durable.is_some()
-            && job.error.is_none()
-            && self.count_changed(id, false, ctx) > 0
-        {
+        } else if job.error.is_none() && self.count_changed(id, false, ctx) > 0 {
             self.jobs.get_mut(id).error = Some(IoError::Medium);
         }
-        self.pump_destages(ctx);
+        self.advance_destages(ctx);
     }
 
     /// A destage is durable below, or has failed.
     pub(super) fn destage_done(&mut self, id: u32, ctx: &mut Context<'_>) {
-        self.destages.in_flight -= 1;
+        self.destages.end();
         let job = self.jobs.get(id);
         let (error, buffer) = (job.error, job.buffer);
         ctx.release(buffer);
@@ -381,10 +319,7 @@ impl Cache {
         // Until its write has succeeded, the old data is tried again, before anything that may
         // wait for the old entry to go.
         let job = self.open_destage(self.entries.get(old).lba);
-        match self.durable {
-            Some(_) => self.destages.blocked += 1,
-            None => self.destages.push_next(job),
-        }
+        self.destages.add_next(job);
         self.add_to_destage(job, old);
         self.block_on(job, newer, Event::Written);
         self.unblock(job, ctx);
@@ -403,9 +338,11 @@ impl Cache {
         entry.set(Flag::HoldsData);
         if entry.is(Flag::Cached) {
             entry.set(Flag::Dirty);
-            self.dirty_blocks += 1;
+            self.replacement.dirty_blocks += 1;
             let mut events = PolicyEvents::default();
-            self.policy.on_access(newer, AccessKind::Write, &mut events);
+            self.replacement
+                .policy
+                .on_access(newer, AccessKind::Write, &mut events);
             Cache::count_events(events, ctx);
         } else if !entry.is(Flag::Destaging) {
             self.keep_after_failure(newer, error, ctx);
@@ -435,10 +372,11 @@ impl Cache {
         entry.clear(Flag::Leaving);
         entry.set(Flag::Cached);
         entry.set(Flag::Dirty);
-        self.cached_blocks += 1;
-        self.dirty_blocks += 1;
+        self.replacement.cached_blocks += 1;
+        self.replacement.dirty_blocks += 1;
         let (lba, mut events) = (entry.lba, PolicyEvents::default());
-        self.policy
+        self.replacement
+            .policy
             .on_insert(id, lba, AccessKind::Write, &mut events);
         Cache::count_events(events, ctx);
     }
@@ -446,14 +384,14 @@ impl Cache {
     /// After a failed destage: when nothing is under way that could free a slot, those who wait
     /// for one get none, one after another until something moves again: reads do without, and
     /// writes fail.
-    pub(super) fn fail_starved(&mut self, ctx: &mut Context<'_>) {
+    pub(super) fn deny_slots_when_stuck(&mut self, ctx: &mut Context<'_>) {
         let Some(error) = self.destages.failure else {
             return;
         };
-        while self.operations_in_flight == 0
+        while self.jobs.operations_in_flight == 0
             && let Some(waiter) = self.slots.pop_waiting()
         {
-            self.starve(waiter, error, ctx);
+            self.deny_slot(waiter, error, ctx);
         }
         if !self.slots.is_awaited() {
             self.destages.failure = None;

@@ -14,6 +14,8 @@ pub(super) enum JobKind {
     FlashRead,
     /// Writes blocks of a host request into their slots.
     FlashWrite,
+    /// Writes blocks of a host request into fresh slots, which a record gives to them.
+    FreshWrite,
     /// Reads missing blocks below for a host request.
     MissRead,
     /// Writes blocks that were read below into their slots.
@@ -55,6 +57,8 @@ pub(super) struct Job {
 pub(super) struct Jobs {
     jobs: Vec<Job>,
     free: Vec<u32>,
+    /// Operations of all jobs, on either port.
+    pub operations_in_flight: u64,
 }
 
 impl Jobs {
@@ -211,6 +215,8 @@ pub(super) enum Waiter {
 pub(super) struct Waits {
     nodes: Vec<Wait>,
     free: Vec<u32>,
+    /// Used within one call only; kept for its memory.
+    pub woken: Vec<Waiter>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 
 use super::entries::NONE;
 use super::lru_list::LruList;
-use super::persist::{restore_order, save_order};
-use super::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::policy_state::{restore_order, save_order};
 use crate::map::BandTable;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;

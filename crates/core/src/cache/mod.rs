@@ -14,22 +14,29 @@
 
 mod admission;
 mod destage;
+mod destage_queue;
 mod durable;
 mod entries;
+mod host_writes;
 mod jobs;
 mod lru;
 mod lru_band;
 mod lru_list;
 mod opt;
 mod persist;
+mod policies;
+mod policy;
+mod policy_state;
 mod pore;
 mod progress;
+mod replacement;
 mod settings;
 mod slots;
 mod unlimited;
 
 pub use durable::codec;
 pub use opt::next_uses;
+pub use policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 pub use settings::{
     CacheMode, CacheSettings, CacheSettingsError, OpenZones, PeriodCounter, PolicySettings,
     PopularityWindow, PoreSettings,
@@ -39,102 +46,38 @@ use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
 use crate::error::IoError;
 use crate::layer::{Context, Layer, Port};
+use crate::ledger::Ledger;
 use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
-use crate::state::{StateError, StateReader, StateWriter};
-use crate::units::Lba;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use destage::DestageQueue;
-use durable::Durable;
+use destage_queue::{Batch, DestageQueue, Joins};
+use durable::intent::WriteIntent;
+use durable::life::{Checkpointing, Life};
+use durable::table::SlotTable;
 use entries::Entries;
-use jobs::{Hosts, Jobs, Waiter, Waits};
+use host_writes::HostWrites;
+use jobs::{Hosts, Jobs, Waits};
+use replacement::Replacement;
 use slots::Slots;
-
-/// How a block was used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AccessKind {
-    /// Its data was wanted.
-    Read,
-    /// It was given new data, and is dirty from then on.
-    Write,
-}
-
-/// What a policy did beyond choosing victims, for the counters of the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PolicyEvents {
-    /// Times it chose a new region.
-    pub region_divisions: u64,
-    /// Times it needed a victim when the region in force held none, and chose a new region for it.
-    pub forced_evictions: u64,
-}
-
-/// Chooses which blocks leave a full cache.
-///
-/// The cache names its blocks by small dense numbers, which it uses again after a removal. A
-/// policy keeps its state in arrays over them, and knows the blocks between
-/// [`on_insert`](Self::on_insert) and [`on_remove`](Self::on_remove).
-pub trait EvictionPolicy {
-    /// A block came in; a block that was written is dirty.
-    fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, events: &mut PolicyEvents);
-
-    /// A block was found in the cache; a block that was written is dirty from now on.
-    fn on_access(&mut self, entry: u32, kind: AccessKind, events: &mut PolicyEvents);
-
-    /// Appends the blocks that are to leave now, at least one, in the order of leaving. The cache
-    /// removes each of them.
-    fn victims(&mut self, victims: &mut Vec<u32>, events: &mut PolicyEvents);
-
-    /// A block leaves.
-    fn on_remove(&mut self, entry: u32);
-
-    /// Writes down what the policy must know again. `numbers` says, by entry, by which number to
-    /// call a block there: they are dense, whatever entries are in use.
-    fn save(&self, numbers: &[u32], state: &mut StateWriter);
-
-    /// Takes back what [`save`](Self::save) wrote. The saved numbers are the entries from now on;
-    /// `cached` holds the blocks by them.
-    ///
-    /// # Errors
-    /// When the state is damaged.
-    fn restore(
-        &mut self,
-        cached: &[CachedBlock],
-        state: &mut StateReader<'_>,
-    ) -> Result<(), StateError>;
-}
-
-/// A block of a saved cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CachedBlock {
-    /// Its address.
-    pub lba: Lba,
-    /// True when it is newer than the copy below.
-    pub dirty: bool,
-}
 
 /// The write-back cache.
 pub struct Cache {
     settings: CacheSettings,
     backing_blocks: u64,
-    policy: Box<dyn EvictionPolicy>,
+    replacement: Replacement,
     entries: Entries,
     slots: Slots,
     jobs: Jobs,
     hosts: Hosts,
     waits: Waits,
+    host_writes: HostWrites,
     destages: DestageQueue,
-    cached_blocks: u64,
-    dirty_blocks: u64,
-    /// What makes it outlive a crash, where that is wanted.
-    durable: Option<Box<Durable>>,
-    /// The block of the flash where the slots begin.
-    slot_base: u64,
-    /// Operations of its own on either port.
-    operations_in_flight: u64,
-    /// Used within one call only; kept for its memory.
-    victims: Vec<u32>,
-    woken: Vec<Waiter>,
+    /// What the cache promises to keep, and the jobs that wait for it, by number.
+    ledger: Ledger<u32>,
+    /// What the ledger's records say.
+    table: SlotTable,
+    intent: WriteIntent,
+    life: Life,
+    checkpointing: Checkpointing,
 }
 
 impl Cache {
@@ -157,25 +100,47 @@ impl Cache {
         let slots = settings.check(flash, backing)?;
         let mut geometry = backing.clone();
         geometry.blocks = settings.served_blocks(backing.blocks);
-        let (durable, slot_base) = settings.build_durable(flash, geometry.blocks, slots);
+        let journal = settings.journal_settings(flash, Cache::FLASH);
         let policy = settings.build_policy(backing)?;
-        let cache = Cache {
-            settings,
+        let in_place = Cache {
             backing_blocks: geometry.blocks.0,
-            policy,
+            replacement: Replacement::new(policy),
             entries: Entries::new(),
-            slots: Slots::new(slots),
+            slots: Slots::new(slots, journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),
             waits: Waits::default(),
-            destages: DestageQueue::default(),
-            cached_blocks: 0,
-            dirty_blocks: 0,
-            durable,
-            slot_base,
-            operations_in_flight: 0,
-            victims: Vec::new(),
-            woken: Vec::new(),
+            host_writes: HostWrites::in_place(),
+            destages: DestageQueue::new(
+                Operation::Write {
+                    durability: settings.destage,
+                },
+                Joins::WhenDecided,
+                Batch::new(0),
+            ),
+            ledger: Ledger::volatile(),
+            table: SlotTable::new(0),
+            intent: WriteIntent::new(0),
+            life: Life::Plain,
+            checkpointing: Checkpointing::No,
+            settings,
+        };
+        let cache = match in_place.settings.durability {
+            None => in_place,
+            Some(durability) => Cache {
+                host_writes: HostWrites::to_fresh_slots(journal.ring().blocks.0),
+                // A flush of the backing comes after the destages of a batch, which may hold half
+                // of the slots that are not for cached blocks.
+                destages: DestageQueue::new(
+                    Operation::WRITE,
+                    Joins::WhenUnblocked,
+                    Batch::new((u64::from(slots) - in_place.settings.capacity_blocks) / 2),
+                ),
+                ledger: Ledger::journaled(journal, durability, &[Cache::BACKING]),
+                table: SlotTable::new(slots),
+                intent: WriteIntent::new(geometry.blocks.0),
+                ..in_place
+            },
         };
         Ok((cache, geometry))
     }
@@ -188,16 +153,16 @@ impl Cache {
     }
 
     fn set_gauges(&self, ctx: &mut Context<'_>) {
-        ctx.gauge(Gauge::CachedBlocks, self.cached_blocks);
-        ctx.gauge(Gauge::DirtyBlocks, self.dirty_blocks);
+        ctx.gauge(Gauge::CachedBlocks, self.replacement.cached_blocks);
+        ctx.gauge(Gauge::DirtyBlocks, self.replacement.dirty_blocks);
     }
 }
 
 impl Layer for Cache {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
-        if self.durable.is_some() && !self.durable_serves() {
+        if !self.ledger.is_running() {
             self.submit_failed(request, ctx);
-            return self.durable_turn(ctx);
+            return self.advance(ctx);
         }
         let fits = request.extent.blocks.0 <= self.settings.capacity_blocks;
         match request.operation {
@@ -219,39 +184,29 @@ impl Layer for Cache {
             }
         }
         self.set_gauges(ctx);
-        if self.durable.is_some() {
-            self.durable_turn(ctx);
-        }
+        self.advance(ctx);
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        if self.durable.is_none() {
-            return self.operation_done(completion, ctx);
-        }
-        if !self.service_done(completion, ctx) {
+        if !self.ledger.complete(completion, ctx) && !self.intent_operation_done(completion, ctx) {
             self.operation_done(completion, ctx);
         }
-        self.durable_turn(ctx);
+        if self.ledger.is_volatile() {
+            return self.deny_slots_when_stuck(ctx);
+        }
+        self.advance(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
-        if self.durable.is_some() {
-            self.mark_last_flush(ctx);
-            self.durable_turn(ctx);
-        }
+        self.mark_last_flush(ctx);
+        self.advance(ctx);
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
-        match self.durable {
-            Some(_) => self.open_durable(start, ctx),
-            None => ctx.opened(Ok(())),
-        }
+        self.begin_opening(start, ctx);
     }
 
     fn close(&mut self, ctx: &mut Context<'_>) {
-        match self.durable {
-            Some(_) => self.close_durable(ctx),
-            None => ctx.closed(Ok(())),
-        }
+        self.begin_closing(ctx);
     }
 }

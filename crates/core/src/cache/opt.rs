@@ -1,7 +1,7 @@
 //! The clairvoyant bound: the block that is used again last leaves (Belady, IBM Systems Journal
 //! 1966). No policy that must take in every missing block has more hits.
 
-use super::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::sync::Arc;

@@ -1,75 +1,29 @@
 //! What a cache writes down at a clean shutdown: its settings, the cached blocks with their slots
 //! and what the policy knows of them.
 
+use super::Cache;
 use super::entries::Flag;
-use super::lru_list::LruList;
-use super::{
-    Cache, CacheMode, CachedBlock, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-};
+use super::policy::CachedBlock;
+use super::settings::{CacheMode, OpenZones, PeriodCounter, PolicySettings, PopularityWindow};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Writes the blocks of a list down, the oldest first.
-pub(super) fn save_order(list: &LruList, numbers: &[u32], state: &mut StateWriter) {
-    for entry in list.oldest_first() {
-        state.put_u64(u64::from(numbers[entry as usize]));
-    }
-}
-
-/// Takes back what [`save_order`] wrote, calling `add` for each block in that order.
-pub(super) fn restore_order(
-    cached: &[CachedBlock],
-    state: &mut StateReader<'_>,
-    mut add: impl FnMut(u32, CachedBlock),
-) -> Result<(), StateError> {
-    restore_each(cached, state, |entry, block, _| {
-        add(entry, block);
-        Ok(())
-    })
-}
-
-/// Reads a number for every cached block, in any order but each once, and lets `add` read what
-/// follows it.
-pub(super) fn restore_each(
-    cached: &[CachedBlock],
-    state: &mut StateReader<'_>,
-    mut add: impl FnMut(u32, CachedBlock, &mut StateReader<'_>) -> Result<(), StateError>,
-) -> Result<(), StateError> {
-    let mut seen = vec![false; cached.len()];
-    for _ in 0..cached.len() {
-        let number = state.take_u64()?;
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        match (cached.get(index), seen.get(index)) {
-            (Some(block), Some(false)) => {
-                seen[index] = true;
-                add(index as u32, *block, state)?;
-            }
-            _ => {
-                return Err(StateError::new(format!(
-                    "the order of the cache names block number {number} twice or out of range"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Cache {
     pub(super) fn save_state(&self, state: &mut StateWriter) {
         for (_, value) in self.identity() {
             state.put_u64(value);
         }
-        state.put_u64(self.cached_blocks);
+        state.put_u64(self.replacement.cached_blocks);
         let mut numbers = vec![0; self.entries.high_water() as usize];
         for (number, (id, entry)) in (0..).zip(self.entries.cached()) {
             numbers[id as usize] = number;
             state.put_u64(entry.lba.0 << 1 | u64::from(entry.is(Flag::Dirty)));
             state.put_u64(u64::from(entry.slot));
         }
-        self.policy.save(&numbers, state);
+        self.replacement.policy.save(&numbers, state);
     }
 
     /// Takes back into an empty cache what [`save_state`](Self::save_state) wrote behind the
@@ -107,13 +61,13 @@ impl Cache {
             entry.set(Flag::HoldsData);
             if dirty {
                 entry.set(Flag::Dirty);
-                self.dirty_blocks += 1;
+                self.replacement.dirty_blocks += 1;
             }
             cached.push(CachedBlock { lba, dirty });
         }
-        self.cached_blocks = count;
+        self.replacement.cached_blocks = count;
         self.slots.restore(|slot| slot_used[slot as usize]);
-        self.policy.restore(&cached, state)
+        self.replacement.policy.restore(&cached, state)
     }
 
     /// Reads the settings: the first one that the saved state does not share with the cache: its name, what was
@@ -219,8 +173,11 @@ mod tests {
             if kind == AccessKind::Write {
                 entry.set(Flag::Dirty);
             }
-            cache.policy.on_insert(id, lba, kind, &mut events);
-            cache.cached_blocks += 1;
+            cache
+                .replacement
+                .policy
+                .on_insert(id, lba, kind, &mut events);
+            cache.replacement.cached_blocks += 1;
         }
         let mut state = StateWriter::default();
         cache.save_state(&mut state);

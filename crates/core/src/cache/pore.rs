@@ -4,9 +4,9 @@
 //! leave. Among the blocks that may, the least recently used one does.
 
 use super::lru_list::LruList;
-use super::persist::restore_each;
-use super::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
-use super::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
+use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::policy_state::restore_each;
+use super::settings::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BlockCount, Lba};
 use alloc::format;

@@ -42,7 +42,7 @@ impl Cache {
         if self.entries.get(entry).waits == NONE {
             return;
         }
-        let mut woken = core::mem::take(&mut self.woken);
+        let mut woken = core::mem::take(&mut self.waits.woken);
         self.waits
             .take(self.entries.get_mut(entry), event, &mut woken);
         for waiter in woken.drain(..) {
@@ -60,7 +60,7 @@ impl Cache {
                 }
             }
         }
-        self.woken = woken;
+        self.waits.woken = woken;
     }
 
     /// Everything a job waited for has happened.
@@ -68,14 +68,8 @@ impl Cache {
         let job = self.jobs.get(id);
         match job.kind {
             JobKind::Destage | JobKind::BackingWrite => return self.unblocked_in_queue(id, ctx),
-            JobKind::Flush if self.durable.is_some() => return self.start_durable_flush(id, ctx),
-            JobKind::Flush => {
-                self.jobs.get_mut(id).outstanding = 2;
-                let nothing = (Extent::EMPTY, BufferSlice::EMPTY);
-                self.issue(id, Cache::FLASH, Operation::Flush, nothing, ctx);
-                self.issue(id, Cache::BACKING, Operation::Flush, nothing, ctx);
-                return;
-            }
+            JobKind::Flush => return self.flush_ports(id, ctx),
+            JobKind::FreshWrite => return self.start_fresh_write(id, ctx),
             _ => {}
         }
         let lacks_data = job.kind == JobKind::FlashRead
@@ -83,32 +77,33 @@ impl Cache {
                 .entries
                 .iter()
                 .any(|entry| !self.entries.get(*entry).is(Flag::HoldsData));
-        let failure = match job.kind {
-            JobKind::FlashWrite => self.durable_failure(),
-            _ => None,
-        };
-        if job.error.is_some() || lacks_data || failure.is_some() {
-            if job.kind != JobKind::FlashWrite {
-                return self.read_where_it_is(id, ctx);
-            }
-            let job = self.jobs.get_mut(id);
-            job.error = job.error.or(failure);
-            return self.job_done(id, ctx);
-        }
-        if job.kind == JobKind::FlashWrite && self.durable.is_some() {
-            return self.queue_write(id);
+        if job.error.is_some() || lacks_data {
+            return match job.kind {
+                JobKind::FlashWrite => self.job_done(id, ctx),
+                _ => self.read_where_it_is(id, ctx),
+            };
         }
         let (operation, blocks, buffer) = (job.operation, job.extent.blocks, job.buffer);
-        let (port, start) = match job.kind {
-            JobKind::MissRead => (Cache::BACKING, job.extent.start.0),
-            _ => (
-                Cache::FLASH,
-                self.slot_base + u64::from(self.entries.get(job.entries[0]).slot),
-            ),
+        let (port, place) = match job.kind {
+            JobKind::MissRead => (Cache::BACKING, job.extent),
+            _ => {
+                let first = self.entries.get(job.entries[0]).slot;
+                (Cache::FLASH, self.slots.place(first, blocks.0))
+            }
         };
         self.jobs.get_mut(id).outstanding = 1;
-        let place = (Extent::new(start, blocks.0), buffer);
-        self.issue(id, port, operation, place, ctx);
+        self.issue(id, port, operation, (place, buffer), ctx);
+    }
+
+    /// Nothing holds a write to fresh slots up, unless something went wrong meanwhile.
+    fn start_fresh_write(&mut self, id: u32, ctx: &mut Context<'_>) {
+        let failure = self.ledger.failure();
+        let job = self.jobs.get_mut(id);
+        job.error = job.error.or(failure);
+        match job.error {
+            Some(_) => self.job_done(id, ctx),
+            None => self.queue_write(id),
+        }
     }
 
     /// Issues an operation of a job; the caller counts it as outstanding.
@@ -120,7 +115,7 @@ impl Cache {
         place: (Extent, BufferSlice),
         ctx: &mut Context<'_>,
     ) {
-        self.operations_in_flight += 1;
+        self.jobs.operations_in_flight += 1;
         ctx.issue(Issue {
             port,
             operation,
@@ -152,7 +147,7 @@ impl Cache {
             }
             let slot = self.entries.get(entries[first]).slot;
             let part = buffer.part(first as u64, length as u64);
-            let extent = Extent::new(self.slot_base + u64::from(slot), length as u64);
+            let extent = self.slots.place(slot, length as u64);
             self.issue(id, Cache::FLASH, operation, (extent, part), ctx);
             issued += 1;
             first += length;
@@ -183,7 +178,7 @@ impl Cache {
 
     /// An operation has finished; its tag is the job.
     pub(super) fn operation_done(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        self.operations_in_flight -= 1;
+        self.jobs.operations_in_flight -= 1;
         let id = completion.tag.0 as u32;
         let job = self.jobs.get_mut(id);
         job.error = job.error.or(completion.result.err());
@@ -191,27 +186,25 @@ impl Cache {
         if job.outstanding == 0 {
             self.job_done(id, ctx);
         }
-        if self.durable.is_none() {
-            self.fail_starved(ctx);
-        }
     }
 
     /// The last outstanding operation of a job has finished, or it cannot start.
     pub(super) fn job_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         match self.jobs.get(id).kind {
-            JobKind::FlashRead if self.durable.is_some() => self.check_flash_read(id, ctx),
-            JobKind::FlashRead => self.flash_read_done(id, ctx),
-            JobKind::FlashWrite if self.durable.is_some() => self.portion_done(id, ctx),
+            JobKind::FlashRead => self.check_flash_read(id, ctx),
+            JobKind::FreshWrite => self.portion_done(id, ctx),
             JobKind::FlashWrite => self.flash_write_done(id, ctx),
             JobKind::MissRead => self.miss_read_done(id, ctx),
             JobKind::Fill => {
-                let buffer = self.jobs.get(id).buffer;
-                ctx.release(buffer);
+                if self.jobs.get(id).error.is_none() {
+                    self.note_checksums(id, ctx);
+                }
+                ctx.release(self.jobs.get(id).buffer);
                 self.flash_write_done(id, ctx);
             }
             JobKind::Destage => self.destage_step_done(id, ctx),
-            JobKind::BackingWrite if self.durable.is_some() => self.around_done(id, ctx),
-            JobKind::BackingWrite | JobKind::Flush => self.below_done(id, ctx),
+            JobKind::BackingWrite => self.write_around_done(id, ctx),
+            JobKind::Flush => self.below_done(id, ctx),
         }
     }
 
@@ -318,9 +311,6 @@ impl Cache {
             job.host = NONE;
             job.buffer = own;
             job.entries = entries;
-            if self.durable.is_some() {
-                self.note_checksums(id, ctx);
-            }
             let issued = self.issue_flash_runs(id, Operation::WRITE, Flag::Cached, ctx);
             self.jobs.get_mut(id).outstanding = issued;
         }
@@ -345,14 +335,14 @@ impl Cache {
 
     /// Takes a cached entry out of the map; it is leaving, and its data is not wanted any more.
     pub(super) fn remove_from_map(&mut self, id: u32) {
-        self.policy.on_remove(id);
+        self.replacement.policy.on_remove(id);
         let entry = self.entries.get_mut(id);
         entry.clear(Flag::Cached);
         entry.set(Flag::Leaving);
-        self.cached_blocks -= 1;
+        self.replacement.cached_blocks -= 1;
         if entry.is(Flag::Dirty) {
             entry.clear(Flag::Dirty);
-            self.dirty_blocks -= 1;
+            self.replacement.dirty_blocks -= 1;
         }
     }
 
@@ -376,15 +366,12 @@ impl Cache {
         if slot == NONE {
             return;
         }
-        if self.durable.is_some() {
-            return self.give_back_slot(slot, ctx);
-        }
-        self.hand_out(slot, ctx);
+        self.give_back_slot(slot, ctx);
     }
 
     /// Gives a free slot to whoever has waited longest.
     #[inline]
-    pub(super) fn hand_out(&mut self, slot: u32, ctx: &mut Context<'_>) {
+    pub(super) fn give_out_slot(&mut self, slot: u32, ctx: &mut Context<'_>) {
         match self.slots.free(slot) {
             None => {}
             Some(SlotWaiter::Entry(newcomer)) => {

@@ -1,20 +1,14 @@
 //! What a cache can be told, and whether it makes sense.
 
+use super::durable::codec::checkpoint_blocks;
 use super::durable::intent::INTENT_PAGES;
-use super::durable::{self, Durable};
-use super::lru::Lru;
-use super::lru_band::LruBand;
-use super::opt::Opt;
-use super::pore::Pore;
-use super::unlimited::Unlimited;
-use super::{Cache, EvictionPolicy};
 use crate::disk::Geometry;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
+use crate::layer::Port;
 use crate::map::BandTable;
 use crate::operation::Durability;
 use crate::units::BlockCount;
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -142,7 +136,7 @@ impl fmt::Display for CacheSettingsError {
     }
 }
 
-fn error<T>(message: String) -> Result<T, CacheSettingsError> {
+pub(super) fn error<T>(message: String) -> Result<T, CacheSettingsError> {
     Err(CacheSettingsError { message })
 }
 
@@ -174,7 +168,7 @@ impl CacheSettings {
     fn journal_blocks(&self) -> u64 {
         self.durability.map_or(0, |durability| {
             let slots = self.slots().min(SLOTS_MAX);
-            let checkpoint = durable::checkpoint_blocks(slots);
+            let checkpoint = checkpoint_blocks(slots);
             JournalSettings::area_blocks_for(checkpoint, durability.ring_blocks)
         })
     }
@@ -184,29 +178,17 @@ impl CacheSettings {
         BlockCount(backing.0 - CacheSettings::reserved_blocks(self.durability))
     }
 
-    /// The durable parts, and the block of the flash where the slots begin.
-    pub(super) fn build_durable(
-        &self,
-        flash: &Geometry,
-        served: BlockCount,
-        slots: u32,
-    ) -> (Option<Box<Durable>>, u64) {
-        let Some(durability) = self.durability else {
-            return (None, 0);
-        };
-        let area = self.journal_blocks();
-        let journal = JournalSettings {
+    /// The area of the journal at the start of `flash`, a device of which `port` is the port; empty
+    /// where nothing outlives a crash.
+    pub(super) fn journal_settings(&self, flash: &Geometry, port: Port) -> JournalSettings {
+        JournalSettings {
             layer: LayerKind::Cache,
-            port: Cache::FLASH,
+            port,
             member_blocks: flash.blocks,
-            area: Extent::new(0, area),
-            checkpoint_blocks: durable::checkpoint_blocks(u64::from(slots)),
+            area: Extent::new(0, self.journal_blocks()),
+            checkpoint_blocks: checkpoint_blocks(self.slots().min(SLOTS_MAX)),
             required_features: 0,
-        };
-        // Destages may hold half of the slots that are not for cached blocks.
-        let batch = (u64::from(slots) - self.capacity_blocks) / 2;
-        let durable = Durable::new(durability, journal, slots, served.0, batch.max(1));
-        (Some(Box::new(durable)), area)
+        }
     }
 
     /// Checks what only a durable cache asks for.
@@ -295,43 +277,11 @@ impl CacheSettings {
         }
         Ok(slots as u32)
     }
-
-    /// The policy, empty.
-    pub(super) fn build_policy(
-        &self,
-        backing: &Geometry,
-    ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
-        Ok(match &self.policy {
-            PolicySettings::Lru => Box::new(Lru::new()),
-            PolicySettings::LruBand { bands } => {
-                let Some(bands) = bands.as_ref().or(backing.bands.as_ref()) else {
-                    return error(
-                        "the policy lru-band needs bands, and the device below has none: give a \
-                         band table"
-                            .into(),
-                    );
-                };
-                if bands.blocks() < backing.blocks {
-                    return error(format!(
-                        "the bands of the policy lru-band cover {} blocks, the device below has {}",
-                        bands.blocks().0,
-                        backing.blocks.0
-                    ));
-                }
-                Box::new(LruBand::new(Arc::clone(bands)))
-            }
-            PolicySettings::Pore(settings) => {
-                settings.check(backing)?;
-                Box::new(Pore::new(*settings, self.capacity_blocks, backing.blocks))
-            }
-            PolicySettings::Unlimited => Box::new(Unlimited),
-            PolicySettings::Opt { next_uses } => Box::new(Opt::new(Arc::clone(next_uses))),
-        })
-    }
 }
 
 impl PoreSettings {
-    fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
+    /// Checks the sizes over `backing`.
+    pub(super) fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
         /// Zone numbers share a word with two flags.
         const ZONES_MAX: u64 = 1 << 30;
         if self.zone_blocks == 0 {

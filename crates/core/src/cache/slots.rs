@@ -1,5 +1,6 @@
 //! Which flash slots are free, and who waits for one.
 
+use crate::extent::Extent;
 use alloc::collections::VecDeque;
 
 /// The slots of a cache. Slots never used come first and in order, then freed ones in the order
@@ -7,6 +8,8 @@ use alloc::collections::VecDeque;
 /// together and move in one operation.
 #[derive(Debug)]
 pub(super) struct Slots {
+    /// The block of the flash where the slots begin.
+    base: u64,
     /// First slot that was never used.
     fresh: u32,
     total: u32,
@@ -19,14 +22,15 @@ pub(super) struct Slots {
 pub(super) enum SlotWaiter {
     /// A newcomer.
     Entry(u32),
-    /// A host write of a durable cache, which overwrites nothing.
+    /// A host write to fresh slots.
     Job(u32),
 }
 
 impl Slots {
-    /// `total` free slots.
-    pub fn new(total: u32) -> Slots {
+    /// `total` free slots from block `base` of the flash on.
+    pub fn new(total: u32, base: u64) -> Slots {
         Slots {
+            base,
             fresh: 0,
             total,
             freed: VecDeque::new(),
@@ -37,6 +41,17 @@ impl Slots {
     /// How many slots there are.
     pub fn total(&self) -> u32 {
         self.total
+    }
+
+    /// The block of the flash where the slots begin.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Where a run of slots lies in flash.
+    #[inline]
+    pub fn place(&self, first: u32, slots: u64) -> Extent {
+        Extent::new(self.base + u64::from(first), slots)
     }
 
     /// A free slot. `None` when there is none, or when somebody else waits already.

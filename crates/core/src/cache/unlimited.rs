@@ -1,6 +1,6 @@
 //! No block ever leaves: what a cache could do at best if its size were no matter.
 
-use super::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

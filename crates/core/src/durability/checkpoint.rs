@@ -11,8 +11,12 @@
 //! copies are made to name what was found, and are flushed, before the first page.
 
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
+use super::checkpoint_steps::{Checkpoint, Occasion, Step};
 use super::events::JournalEvent;
-use super::journal::{Journal, Lsn, Phase, Purpose};
+use super::ids::Lsn;
+use super::journal::Journal;
+use super::opening::Phase;
+use super::operations::Purpose;
 use super::superblock::{COPIES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
@@ -25,41 +29,6 @@ use core::mem;
 
 /// Pages in flight at once.
 const PAGES_IN_FLIGHT_MAX: u32 = 32;
-
-/// Why a checkpoint is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Occasion {
-    /// The journal takes records when it is done.
-    Begin,
-    /// To make room in the ring.
-    Running,
-    /// The last thing that is written.
-    Close,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    Strays,
-    StraysFlush,
-    Pages,
-    PagesFlush,
-    FirstCopies,
-    FirstFlush,
-    SecondCopies,
-    SecondFlush,
-}
-
-/// A checkpoint on its way.
-#[derive(Debug)]
-pub(super) struct Checkpoint {
-    /// What the superblock will say.
-    superblock: Superblock,
-    occasion: Occasion,
-    bytes: Vec<u8>,
-    next_page: u64,
-    step: Step,
-    outstanding: u32,
-}
 
 impl Journal {
     /// Writes an empty device over whatever the member holds: `checkpoint` is the state of the
@@ -137,7 +106,7 @@ impl Journal {
             1 - old.checkpoint_place
         };
         if ctx.is_planted(PlantedBug::JournalFreedEarly) {
-            self.tail = self.next;
+            self.ring.tail = self.ring.next;
         }
         self.checkpoint = Some(Checkpoint {
             superblock: Superblock {
@@ -147,7 +116,7 @@ impl Journal {
                 clean: occasion == Occasion::Close,
                 checkpoint_checksum: crc32c::crc32c(&bytes),
                 checkpoint_bytes: bytes.len() as u64,
-                replay_from: self.next.0,
+                replay_from: self.ring.next.0,
                 ..old
             },
             occasion,
@@ -264,7 +233,7 @@ impl Journal {
         }
         if opens {
             self.superblock = superblock;
-            self.tail = Lsn(superblock.replay_from);
+            self.ring.tail = Lsn(superblock.replay_from);
             self.phase = Phase::Running;
             self.events.push_back(JournalEvent::Opened);
         }
@@ -302,8 +271,8 @@ impl Journal {
         let checkpoint = self.checkpoint.take().expect("a checkpoint on its way");
         self.superblock = checkpoint.superblock;
         let replay_from = Lsn(checkpoint.superblock.replay_from);
-        self.tail = replay_from;
-        self.durable = self.durable.max(replay_from);
+        self.ring.tail = replay_from;
+        self.ring.durable = self.ring.durable.max(replay_from);
         self.idle_mark.checkpointed(replay_from);
         let event = match checkpoint.occasion {
             Occasion::Begin if self.is_running() => return,
@@ -312,7 +281,7 @@ impl Journal {
                 JournalEvent::Opened
             }
             Occasion::Running => JournalEvent::Checkpointed {
-                durable_before: self.durable,
+                durable_before: self.ring.durable,
             },
             Occasion::Close => {
                 self.phase = Phase::Shut;

@@ -1,6 +1,6 @@
 //! What a journal tells its layer.
 
-use super::journal::{FlushTicket, Lsn};
+use super::ids::{FlushTicket, Lsn};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::lifecycle::OpenError;

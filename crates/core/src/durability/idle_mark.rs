@@ -6,9 +6,7 @@
 //! of its own, for it is lost only together with the power, and then nothing is worse than without
 //! it.
 
-use super::journal::{Journal, Lsn};
-use crate::layer::Context;
-use crate::planted::PlantedBug;
+use super::ids::Lsn;
 use crate::units::{Duration, Instant};
 
 /// Time without a journal block and without the end of a flush after which a mark is written. It
@@ -56,53 +54,30 @@ impl IdleMark {
         self.busy_at = now;
     }
 
-    /// True when records are durable and nothing on the member says so.
-    fn is_wanted(&self, durable: Lsn) -> bool {
+    /// True when records before `durable` are there, which are durable, and nothing on the member
+    /// says so.
+    pub fn is_wanted(&self, durable: Lsn) -> bool {
         durable.min(self.records_end) > self.vouched
     }
-}
 
-impl Journal {
-    /// When the layer must call [`mark_if_idle`](Self::mark_if_idle), if it does not know yet.
-    pub fn new_mark_alarm(&mut self, ctx: &Context<'_>) -> Option<Instant> {
-        if self.idle_mark.has_alarm || !self.wants_mark(ctx) {
+    /// When the layer is to be woken for the mark, if it does not know yet.
+    pub fn new_alarm(&mut self, now: Instant) -> Option<Instant> {
+        if core::mem::replace(&mut self.has_alarm, true) {
             return None;
         }
-        self.idle_mark.has_alarm = true;
         // A mark that was due and not allowed waits as long again.
-        let due = self.idle_mark.busy_at + MARK_AFTER;
-        Some(if due > ctx.now() {
-            due
-        } else {
-            ctx.now() + MARK_AFTER
-        })
+        let due = self.busy_at + MARK_AFTER;
+        Some(if due > now { due } else { now + MARK_AFTER })
     }
 
-    /// The alarm has gone off: writes the mark, unless the journal was busy meanwhile. The layer
-    /// allows it when nothing under way may need the room in the ring. It asks for a
-    /// [new alarm](Self::new_mark_alarm) afterwards.
-    pub fn mark_if_idle(&mut self, is_allowed: bool, ctx: &mut Context<'_>) {
-        self.idle_mark.has_alarm = false;
-        let is_idle = self.idle_mark.busy_at + MARK_AFTER <= ctx.now();
-        let is_free = !self.is_writing() && !self.is_checkpointing();
-        if is_idle && is_free && is_allowed && self.wants_mark(ctx) {
-            let mark = self.vouchable(ctx);
-            self.send_block(mark, ctx);
-        }
+    /// The alarm has gone off. True when the journal was idle for long enough.
+    pub fn end_alarm(&mut self, now: Instant) -> bool {
+        self.has_alarm = false;
+        self.busy_at + MARK_AFTER <= now
     }
 
-    fn wants_mark(&self, ctx: &Context<'_>) -> bool {
-        self.is_running()
-            && !ctx.is_read_only()
-            && self.failure().is_none()
-            && self.idle_mark.is_wanted(self.vouchable(ctx))
-    }
-
-    /// Every block before it is durable.
-    fn vouchable(&self, ctx: &Context<'_>) -> Lsn {
-        match ctx.is_planted(PlantedBug::IdleMarkAhead) {
-            true => self.next,
-            false => self.durable,
-        }
+    /// True when the layer will be woken for the mark.
+    pub fn has_alarm(&self) -> bool {
+        self.has_alarm
     }
 }

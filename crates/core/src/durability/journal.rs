@@ -1,11 +1,15 @@
 //! The journal of a layer while it runs: records, flushes and when there is room.
 
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
-use super::checkpoint::Checkpoint;
+use super::checkpoint_steps::Checkpoint;
 use super::events::JournalEvent;
+use super::flushes::Flushes;
 use super::idle_mark::IdleMark;
-use super::open::Opening;
+use super::ids::{FlushTicket, Lsn};
+use super::opening::Phase;
+use super::operations::{Operations, Purpose};
 use super::record::{self, DataRef, RECORD_BYTES_MAX};
+use super::ring::Ring;
 use super::settings::{JournalSettings, LayerKind};
 use super::superblock::{COPIES, Superblock};
 use crate::buffer::BufferSlice;
@@ -16,76 +20,15 @@ use crate::lifecycle::Uuid;
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, BlockCount};
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Tags with this bit belong to the journal; a layer's own must not have it.
-const TAG_BIT: u64 = 1 << 63;
 /// Smallest ring.
 const RING_BLOCKS_MIN: u64 = 8;
 /// Blocks of the ring that are filled before they are written: one for records that still come,
 /// and one with which a checkpoint begins.
 const LAST_BLOCKS: u64 = 2;
-
-/// A place in the journal: the number of a journal block since the member was formatted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Lsn(pub u64);
-
-/// Names a flush that was asked for; later ones are greater.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct FlushTicket(pub u64);
-
-/// What an operation in flight is for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
-    Unused,
-    JournalBlock(Lsn),
-    Flush,
-    Page,
-    SuperblockCopy,
-    /// The zeroing of the ring.
-    RingZero,
-    /// Part of recovery, which knows its own operations by number.
-    Recovery(u64),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    purpose: Purpose,
-    buffer: BufferSlice,
-}
-
-/// How far the life of a journal has come.
-#[derive(Debug)]
-pub(super) enum Phase {
-    /// Not opened yet, refused or closed.
-    Shut,
-    /// The ring is being zeroed; then comes the checkpoint of these bytes.
-    Formatting(Vec<u8>),
-    Opening(Box<Opening>),
-    Running,
-}
-
-/// A flush that is waiting for the journal blocks it must cover.
-#[derive(Clone, Copy, Debug)]
-struct Collecting {
-    ticket: FlushTicket,
-    /// Every block before it must have been written.
-    target: Lsn,
-}
-
-/// The flush that is in flight.
-#[derive(Clone, Copy, Debug)]
-struct Flushing {
-    /// Every ticket up to and with this one is done with it.
-    ticket: FlushTicket,
-    /// Every block before it was written when it was begun.
-    covers: Lsn,
-    /// The checkpoint waits for it.
-    is_for_checkpoint: bool,
-}
 
 /// The durable memory of one layer.
 ///
@@ -105,33 +48,12 @@ pub struct Journal {
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) events: VecDeque<JournalEvent>,
     failed: Option<IoError>,
-
-    /// The payload of the block that is being filled, and a block's worth of memory.
-    open: Vec<u8>,
+    pub(super) ring: Ring,
+    /// A block's worth of memory.
     scratch: Vec<u8>,
-    /// The number of the block that is being filled.
-    pub(super) next: Lsn,
-    /// The oldest block that must not be overwritten.
-    pub(super) tail: Lsn,
-    /// Blocks being written, oldest first, and whether each is done.
-    writing: VecDeque<(Lsn, bool)>,
-    /// Every block before it has been written.
-    written: Lsn,
-    /// Every block before it is durable, and so is the data its records speak of.
-    pub(super) durable: Lsn,
     pub(super) idle_mark: IdleMark,
-
-    tickets: u64,
-    /// Flushes that are not begun, oldest first; their targets rise.
-    collecting: VecDeque<Collecting>,
-    /// The checkpoint waits for a flush after every block before this has been written.
-    checkpoint_target: Option<Lsn>,
-    flushing: Option<Flushing>,
-    /// Every flush up to and with this one is done.
-    flushed: FlushTicket,
-
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
+    flushes: Flushes,
+    operations: Operations,
 }
 
 impl Journal {
@@ -170,21 +92,11 @@ impl Journal {
             checkpoint: None,
             events: VecDeque::new(),
             failed: None,
-            open: Vec::with_capacity(PAYLOAD_BYTES),
+            ring: Ring::new(settings.ring().blocks.0),
             scratch: vec![0; BLOCK_BYTES as usize],
-            next: Lsn(0),
-            tail: Lsn(0),
-            writing: VecDeque::new(),
-            written: Lsn(0),
-            durable: Lsn(0),
             idle_mark: IdleMark::default(),
-            tickets: 0,
-            collecting: VecDeque::new(),
-            checkpoint_target: None,
-            flushing: None,
-            flushed: FlushTicket(0),
-            in_flight: Vec::new(),
-            free: Vec::new(),
+            flushes: Flushes::default(),
+            operations: Operations::default(),
         }
     }
 
@@ -227,56 +139,50 @@ impl Journal {
     /// True when the journal issued the operation with this tag.
     #[inline]
     pub fn owns(&self, tag: Tag) -> bool {
-        tag.0 & TAG_BIT != 0
+        Operations::owns(tag)
     }
 
     /// True when a host request may append records. The rest of the ring is kept for what must
     /// come to an end in any case: a band rewrite, destages, the records of a checkpoint.
     pub fn has_room(&self) -> bool {
-        self.used() + self.reserve() <= self.settings.ring().blocks.0
+        self.ring.used() + self.reserve() <= self.ring.blocks()
     }
 
     /// True when records that open at most `blocks` journal blocks may be appended, so that `kept`
     /// blocks are still left, whatever happens to the block that is being filled.
     pub fn has_room_for(&self, blocks: u64, kept: u64) -> bool {
-        let open = u64::from(!self.open.is_empty());
-        self.used() + open + blocks + kept <= self.settings.ring().blocks.0
+        self.ring.used_and_open() + blocks + kept <= self.ring.blocks()
     }
 
     /// Blocks of the ring that host requests must leave alone: see [`has_room`](Self::has_room).
     pub fn reserve(&self) -> u64 {
-        (self.settings.ring().blocks.0 / 4).max(2)
+        (self.ring.blocks() / 4).max(2)
     }
 
     /// True when no operation of the journal is in flight.
     pub fn is_idle(&self) -> bool {
-        self.free.len() == self.in_flight.len()
+        self.operations.is_empty()
     }
 
     /// Blocks of the ring that are still to be filled, those apart that are kept for the beginning
     /// of a checkpoint. One record takes at most one of them.
     pub fn room(&self) -> u64 {
-        let filling = u64::from(!self.open.is_empty());
-        let taken = self.used() + filling + LAST_BLOCKS;
-        self.settings.ring().blocks.0.saturating_sub(taken)
+        let taken = self.ring.used_and_open() + LAST_BLOCKS;
+        self.ring.blocks().saturating_sub(taken)
     }
 
     /// True when the layer should begin a checkpoint, so that room does not run out.
     pub fn wants_checkpoint(&self) -> bool {
-        let half = self.settings.ring().blocks.0 / 2;
+        let half = self.ring.blocks() / 2;
         self.is_running()
             && self.failed.is_none()
             && self.checkpoint.is_none()
-            && self.used() >= half
+            && self.ring.used() >= half
     }
 
     /// Every record before this place is durable.
     pub fn durable_before(&self) -> Lsn {
-        self.durable
-    }
-
-    fn used(&self) -> u64 {
-        self.next.0 - self.tail.0
+        self.ring.durable
     }
 
     /// Appends a record and returns its place. It goes to the disk with the next
@@ -294,11 +200,11 @@ impl Journal {
         assert!(self.is_running(), "a record before the journal is open");
         let bytes = record::bytes_of(payload, data);
         assert!(bytes <= RECORD_BYTES_MAX, "a record of {bytes} bytes");
-        if self.open.len() + bytes > PAYLOAD_BYTES {
+        if self.ring.open.len() + bytes > PAYLOAD_BYTES {
             self.seal(ctx);
         }
-        record::put(&mut self.open, kind, payload, data);
-        self.next
+        self.ring.put(kind, payload, data);
+        self.ring.next
     }
 
     /// Sends what was appended to the disk, or lets it wait for the block that is on its way, so
@@ -306,8 +212,8 @@ impl Journal {
     /// blocks are written until a checkpoint has made room: the layer must begin one.
     pub fn commit(&mut self, ctx: &mut Context<'_>) {
         self.repeat_failure();
-        let is_all_but_full = self.used() + LAST_BLOCKS >= self.settings.ring().blocks.0;
-        if self.writing.is_empty() && !is_all_but_full {
+        let is_all_but_full = self.ring.used() + LAST_BLOCKS >= self.ring.blocks();
+        if !self.ring.has_block_in_flight() && !is_all_but_full {
             self.seal(ctx);
         }
     }
@@ -316,24 +222,16 @@ impl Journal {
     /// [`JournalEvent::Flushed`] says when.
     pub fn flush(&mut self, ctx: &mut Context<'_>) -> FlushTicket {
         self.commit(ctx);
-        let is_open = !self.open.is_empty();
-        let target = Lsn(self.next.0 + u64::from(is_open));
-        let ticket = match self.collecting.back() {
-            Some(last) if last.target == target => last.ticket,
-            _ => {
-                self.tickets += 1;
-                let ticket = FlushTicket(self.tickets);
-                self.collecting.push_back(Collecting { ticket, target });
-                ticket
-            }
-        };
+        let is_open = !self.ring.open.is_empty();
+        let target = Lsn(self.ring.next.0 + u64::from(is_open));
+        let ticket = self.flushes.ask(target);
         self.advance_flush(ctx);
         ticket
     }
 
     /// A flush without a ticket, after all blocks before `target` are written.
     pub(super) fn flush_for_checkpoint(&mut self, target: Lsn, ctx: &mut Context<'_>) {
-        self.checkpoint_target = Some(target);
+        self.flushes.ask_for_checkpoint(target);
         self.advance_flush(ctx);
     }
 
@@ -344,10 +242,7 @@ impl Journal {
 
     /// Takes the completion of an operation that the journal [owns](Self::owns).
     pub fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        let index = (completion.tag.0 & !TAG_BIT) as usize;
-        let InFlight { purpose, buffer } = self.in_flight[index];
-        self.in_flight[index].purpose = Purpose::Unused;
-        self.free.push(index as u32);
+        let (purpose, buffer) = self.operations.end(completion.tag);
         match (purpose, completion.result) {
             (Purpose::Recovery(number), result) => {
                 self.recovery_read(number, buffer, result, ctx);
@@ -376,20 +271,17 @@ impl Journal {
 
     /// Seals the block that is being filled, if it holds a record, and writes it.
     pub(super) fn seal(&mut self, ctx: &mut Context<'_>) {
-        if self.open.is_empty() || self.failed.is_some() {
-            self.open.clear();
+        if self.ring.open.is_empty() || self.failed.is_some() {
+            self.ring.open.clear();
             return;
         }
-        self.send_block(self.durable, ctx);
+        self.send_block(self.ring.durable, ctx);
     }
 
     /// Writes the next journal block, with the records collected for it and what it says of the
     /// blocks before it.
     pub(super) fn send_block(&mut self, mark: Lsn, ctx: &mut Context<'_>) {
-        let ring = self.settings.ring().blocks.0;
-        assert!(self.used() < ring, "the journal has no room left");
-        let lsn = self.next;
-        self.next = Lsn(lsn.0 + 1);
+        let lsn = self.ring.begin_block();
         let header = Header {
             kind: BlockKind::Journal,
             member: self.superblock.member,
@@ -398,19 +290,13 @@ impl Journal {
             sequence: lsn.0,
             mark: mark.0,
         };
-        let has_records = !self.open.is_empty();
+        let has_records = !self.ring.open.is_empty();
         self.idle_mark
-            .block_sent(mark, self.next, has_records, ctx.now());
-        block::seal_into(&header, &self.open, &mut self.scratch);
-        self.open.clear();
-        self.writing.push_back((lsn, false));
+            .block_sent(mark, self.ring.next, has_records, ctx.now());
+        block::seal_into(&header, &self.ring.open, &mut self.scratch);
+        self.ring.open.clear();
         let place = Extent::new(header.address, 1);
         self.write_scratch(Purpose::JournalBlock(lsn), place, ctx);
-    }
-
-    /// True when records wait for their block or a block is on its way.
-    pub(super) fn is_writing(&self) -> bool {
-        !self.open.is_empty() || !self.writing.is_empty()
     }
 
     /// Writes the block in `scratch`.
@@ -432,71 +318,35 @@ impl Journal {
         buffer: BufferSlice,
         ctx: &mut Context<'_>,
     ) {
-        let entry = InFlight { purpose, buffer };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.in_flight[index as usize] = entry;
-                index
-            }
-            None => {
-                self.in_flight.push(entry);
-                (self.in_flight.len() - 1) as u32
-            }
-        };
+        let tag = self.operations.begin(purpose, buffer);
         ctx.issue(Issue {
             port: self.settings.port,
             operation,
             extent,
             buffer,
             cause: Cause::Metadata,
-            tag: Tag(TAG_BIT | u64::from(index)),
+            tag,
         });
     }
 
     fn block_written(&mut self, lsn: Lsn, ctx: &mut Context<'_>) {
-        let entry = self.writing.iter_mut().find(|(place, _)| *place == lsn);
-        entry.expect("a block that was being written").1 = true;
-        let before = self.written;
-        while let Some((lsn, true)) = self.writing.front() {
-            self.written = Lsn(lsn.0 + 1);
-            self.writing.pop_front();
-        }
+        let last = self.ring.block_written(lsn);
         if self.failed.is_some() {
             return;
         }
-        if self.written > before {
-            let last = Lsn(self.written.0 - 1);
-            self.events.push_back(JournalEvent::Written(last));
-        }
+        self.events.extend(last.map(JournalEvent::Written));
         self.commit(ctx);
         self.advance_flush(ctx);
     }
 
     /// Begins one flush for all that can be covered now.
     fn advance_flush(&mut self, ctx: &mut Context<'_>) {
-        if self.flushing.is_some() || self.failed.is_some() {
+        if self.failed.is_some() {
             return;
         }
-        let covers = self.written;
-        let is_for_checkpoint = self.checkpoint_target.is_some_and(|lsn| lsn <= covers);
-        let mut ready = is_for_checkpoint.then_some(self.flushed);
-        while let Some(collecting) = self.collecting.front()
-            && collecting.target <= covers
-        {
-            ready = Some(collecting.ticket);
-            self.collecting.pop_front();
-        }
-        let Some(ticket) = ready else {
+        let Some(ticket) = self.flushes.begin(self.ring.written) else {
             return;
         };
-        if is_for_checkpoint {
-            self.checkpoint_target = None;
-        }
-        self.flushing = Some(Flushing {
-            ticket,
-            covers,
-            is_for_checkpoint,
-        });
         let skipped = match self.settings.layer {
             LayerKind::Cache => PlantedBug::SsdFlushSkipped,
             LayerKind::PersistentCache => PlantedBug::SmrFlushSkipped,
@@ -507,7 +357,7 @@ impl Journal {
         if ctx.is_planted(PlantedBug::AckBeforeJournalFlush) {
             self.events.push_back(JournalEvent::Flushed {
                 ticket,
-                durable_before: self.written,
+                durable_before: self.ring.written,
             });
         }
         let nothing = BufferSlice::EMPTY;
@@ -521,17 +371,17 @@ impl Journal {
     }
 
     fn flush_done(&mut self, ctx: &mut Context<'_>) {
-        let flushing = self.flushing.take().expect("a flush in flight");
+        let flushing = self.flushes.complete();
         if self.failed.is_some() {
             return;
         }
-        self.flushed = flushing.ticket;
-        self.durable = self.durable.max(flushing.covers);
+        self.flushes.note_done(flushing.ticket);
+        self.ring.durable = self.ring.durable.max(flushing.covers);
         self.idle_mark.flushed(ctx.now());
         if self.is_running() {
             self.events.push_back(JournalEvent::Flushed {
                 ticket: flushing.ticket,
-                durable_before: self.durable,
+                durable_before: self.ring.durable,
             });
         }
         if flushing.is_for_checkpoint {
@@ -547,9 +397,8 @@ impl Journal {
         }
         self.failed = Some(error);
         self.checkpoint = None;
-        self.collecting.clear();
-        self.checkpoint_target = None;
-        self.open.clear();
+        self.flushes.give_up();
+        self.ring.open.clear();
         self.events.push_back(JournalEvent::Failed(error));
     }
 
@@ -565,9 +414,7 @@ impl Journal {
 
     /// Sets the places of a journal that was just opened.
     pub(super) fn start_at(&mut self, next: Lsn) {
-        self.next = next;
-        self.written = next;
-        self.durable = next;
+        self.ring.start_at(next);
         self.idle_mark.start_at(next);
     }
 }

@@ -24,17 +24,25 @@
 
 pub mod block;
 mod checkpoint;
+mod checkpoint_steps;
 mod events;
+mod flushes;
 mod idle_mark;
+mod ids;
 mod journal;
+mod mark;
 mod open;
+mod opening;
+mod operations;
 mod record;
 mod replay_end;
+mod ring;
 mod settings;
 pub mod superblock;
 
 pub use events::{Intact, JournalEvent, LsnQueue, Recovery, Replayed};
-pub use journal::{FlushTicket, Journal, Lsn};
+pub use ids::{FlushTicket, Lsn};
+pub use journal::Journal;
 pub use record::{DataRef, FIELDS as RECORD_FIELDS, RECORD_BYTES_MAX, Record, records};
 pub use replay_end::{DamagedEnd, ReplayEnd};
 pub use settings::{JournalSettings, LayerKind};

@@ -6,12 +6,14 @@
 //! ```
 
 use super::block::BlockError;
-use super::block::{self, BlockKind, Expected, FORMAT_VERSION, PAYLOAD_BYTES};
-use super::events::{Intact, JournalEvent, Recovery, Replayed};
-use super::journal::{Journal, Lsn, Phase, Purpose};
-use super::record;
+use super::block::{self, BlockKind, Expected, PAYLOAD_BYTES};
+use super::events::{Intact, JournalEvent, Recovery};
+use super::ids::Lsn;
+use super::journal::Journal;
+use super::opening::{Opening, Phase, Step, no_superblock, take_records};
+use super::operations::Purpose;
 use super::replay_end::ReplayEnd;
-use super::superblock::{COPIES, FEATURES, Superblock};
+use super::superblock::{FEATURES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::counters::Gauge;
 use crate::error::IoError;
@@ -20,11 +22,9 @@ use crate::layer::Context;
 use crate::lifecycle::{OpenError, Uuid};
 use crate::operation::Operation;
 use crate::planted::PlantedBug;
-use crate::units::{BLOCK_BYTES, BlockCount};
+use crate::units::BLOCK_BYTES;
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Blocks of a checkpoint or of the ring that are read at once.
@@ -35,63 +35,11 @@ const COUNT_MAX: u64 = u64::MAX / 2;
 /// Reads of data in flight at once.
 const DATA_READS_MAX: u32 = 32;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    Superblocks,
-    Checkpoint,
-    Ring,
-    Data,
-}
-
-/// A recovery on its way.
-#[derive(Debug)]
-pub(super) struct Opening {
-    /// The set that the member must belong to, and its name in it.
-    expected: Option<(Uuid, Uuid)>,
-    step: Step,
-    outstanding: u32,
-    copies: [Option<Result<Superblock, BlockError>>; COPIES],
-    /// Lone superblocks newer than the chosen one, the newest last.
-    newer: Vec<Superblock>,
-    read_error: Option<IoError>,
-
-    checkpoint: Vec<u8>,
-    /// The next page, or the next block of the ring counted from the first that is replayed.
-    next: u64,
-
-    /// The next journal block that may be replayed.
-    lsn: Lsn,
-    /// Replay has ended there; what follows is only looked at.
-    stopped: bool,
-    /// What lies behind the last block that is replayed.
-    end: ReplayEnd,
-    /// Every block before it was durable.
-    mark: Lsn,
-    records: Vec<(Lsn, Replayed)>,
-    /// The next record whose data may have to be read.
-    next_record: usize,
-}
-
 impl Journal {
     /// Begins a recovery. [`JournalEvent::Recovered`] or [`JournalEvent::Refused`] ends it.
     /// `expected` is the set that the member must belong to, and its name in it.
     pub fn open(&mut self, expected: Option<(Uuid, Uuid)>, ctx: &mut Context<'_>) {
-        self.phase = Phase::Opening(Box::new(Opening {
-            expected,
-            step: Step::Superblocks,
-            outstanding: COPIES as u32,
-            copies: [const { None }; COPIES],
-            newer: Vec::new(),
-            read_error: None,
-            checkpoint: Vec::new(),
-            next: 0,
-            lsn: Lsn(0),
-            stopped: false,
-            end: ReplayEnd::default(),
-            mark: Lsn(0),
-            records: Vec::new(),
-            next_record: 0,
-        }));
+        self.phase = Phase::Opening(Box::new(Opening::new(expected)));
         for (copy, address) in (0..).zip(self.settings.superblock_addresses()) {
             self.read(copy, Extent::new(address, 1), ctx);
         }
@@ -149,7 +97,7 @@ impl Journal {
                     generation: self.superblock.generation,
                 };
                 self.report_end(&opening.end, ctx);
-                self.tail = Lsn(self.superblock.replay_from);
+                self.ring.tail = Lsn(self.superblock.replay_from);
                 self.start_at(opening.lsn);
                 self.events
                     .push_back(JournalEvent::Recovered(Box::new(recovery)));
@@ -522,67 +470,4 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-/// Adds the records of a journal block to those that are replayed.
-fn take_records(
-    opening: &mut Opening,
-    lsn: Lsn,
-    payload: &[u8],
-    member_blocks: BlockCount,
-) -> Result<(), OpenError> {
-    for record in record::records(payload) {
-        let record = record.map_err(|_| {
-            let detail = format!("the records of block {} cannot be taken apart", lsn.0);
-            OpenError::damaged("journal", detail)
-        })?;
-        if record
-            .data
-            .is_some_and(|data| data.end().0 > member_blocks.0)
-        {
-            let detail = format!("block {} names data past the end of the member", lsn.0);
-            return Err(OpenError::damaged("journal", detail));
-        }
-        let checksums = (0..record.checksums.len() / 4)
-            .map(|at| record.checksum(at))
-            .collect();
-        let replayed = Replayed {
-            kind: record.kind,
-            payload: record.payload.to_vec(),
-            data: record.data,
-            checksums,
-            intact: Intact::All,
-        };
-        opening.records.push((lsn, replayed));
-    }
-    Ok(())
-}
-
-/// Why no copy of the superblock will do.
-fn no_superblock(opening: &Opening) -> OpenError {
-    if let Some(error) = opening.read_error {
-        return OpenError::Io(error);
-    }
-    let mut details: Vec<String> = vec![];
-    for (copy, found) in (0..).zip(&opening.copies) {
-        match found {
-            Some(Err(BlockError::Version(found))) => {
-                return OpenError::Version {
-                    found: u32::from(*found),
-                    supported: u32::from(FORMAT_VERSION),
-                };
-            }
-            Some(Err(error)) if *error != BlockError::Zero => {
-                details.push(format!("copy {copy}: {}", error.message()));
-            }
-            _ => {}
-        }
-    }
-    let foreign = |copy: &Option<Result<Superblock, BlockError>>| {
-        matches!(copy, Some(Err(BlockError::Zero | BlockError::Magic(_))))
-    };
-    if opening.copies.iter().all(foreign) {
-        return OpenError::NotFormatted;
-    }
-    OpenError::damaged("superblock", details.join("; "))
 }

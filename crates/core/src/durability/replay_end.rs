@@ -1,7 +1,7 @@
 //! Where a replay ends, and whether the block there may have held something.
 
 use super::block::BlockError;
-use super::journal::Lsn;
+use super::ids::Lsn;
 use super::record::{self, DATA_BLOCKS_PER_JOURNAL_BLOCK_MAX};
 use alloc::format;
 use alloc::string::String;

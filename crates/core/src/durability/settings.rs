@@ -1,7 +1,7 @@
 //! Where a journal lies on its member, and whose it is.
 
 use super::block::PAYLOAD_BYTES;
-use super::journal::Lsn;
+use super::ids::Lsn;
 use super::superblock::COPIES;
 use crate::extent::Extent;
 use crate::layer::Port;

@@ -82,9 +82,14 @@ impl<T> PortFlushes<T> {
         self.begun == self.done && !self.is_wanted
     }
 
+    /// Riders of a flush that has not begun.
+    pub fn riders_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// True when nobody rides.
     pub fn has_no_riders(&self) -> bool {
-        self.waiting.is_empty() && self.riding.is_empty()
+        self.waiting.is_empty() && self.riding.is_empty() && self.arrived.is_empty()
     }
 
     /// True when a flush is to be issued now; it has begun then.

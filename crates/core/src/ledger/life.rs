@@ -51,17 +51,15 @@ impl<T> Ledger<T> {
     /// has under way. [`Closed`](LedgerEvent::Closed) comes at once when there is nothing to
     /// write: from a volatile ledger, or from one that is not running or has failed.
     pub fn begin_close(&mut self) {
-        let event = match (self.stage, self.failure()) {
-            (Stage::Running, None) if !self.is_volatile() => {
-                self.stage = Stage::Closing;
-                LedgerEvent::Drain
+        let (stage, event) = match (self.stage, self.failure()) {
+            (Stage::Running, None) if self.is_volatile() => {
+                (Stage::Running, LedgerEvent::Closed(Ok(())))
             }
-            (Stage::Running, Some(error)) => LedgerEvent::Closed(Err(error)),
-            _ => LedgerEvent::Closed(Ok(())),
+            (Stage::Running, None) => (Stage::Closing, LedgerEvent::Drain),
+            (Stage::Running, Some(error)) => (Stage::Shut, LedgerEvent::Closed(Err(error))),
+            _ => (Stage::Shut, LedgerEvent::Closed(Ok(()))),
         };
-        if self.stage != Stage::Closing {
-            self.stage = Stage::Shut;
-        }
+        self.stage = stage;
         self.events.push_back(event);
     }
 

@@ -29,6 +29,8 @@ mod journal_idle_mark;
 mod journal_superblocks;
 mod journal_toy;
 mod journal_world;
+mod ledger;
+mod ledger_toy;
 mod map_journal;
 mod persistent_cache;
 mod persistent_cache_blocking;

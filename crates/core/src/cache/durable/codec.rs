@@ -4,6 +4,7 @@
 //! checkpoint: | head 32 | mapping 16 each | clean slot 8 each | state of a clean shutdown |
 //! ```
 
+use crate::durability::JournalSettings;
 use crate::durability::block::{Field, HEADER_BYTES, PAYLOAD_BYTES, field};
 use alloc::vec::Vec;
 
@@ -45,6 +46,12 @@ pub const MAPPING_FIELDS: [Field; 3] = [
 /// One slot with a clean block in the checkpoint of a clean shutdown.
 pub const CLEAN_FIELDS: [Field; 2] = [field("clean_slot", 0, 4), field("clean_checksum", 4, 4)];
 
+/// Words before the blocks in the state of a clean shutdown, and some to spare.
+const STATE_BYTES_MAX: u64 = 512;
+/// Bytes that a clean shutdown may need for a slot beyond the mapping: its address, its slot, and
+/// what the policy knows of it.
+const STATE_BYTES_PER_SLOT: u64 = 32;
+
 /// The fixed fields of a write-intent page, offsets from the start of the block. The bits of the
 /// regions follow, the lowest first.
 pub const INTENT_FIELDS: [Field; 4] = [
@@ -69,7 +76,7 @@ pub(super) const MAP_BLOCKS_MAX: usize = 480;
 
 /// A dirty block, where it lies and what its checksum is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mapping {
+pub(in crate::cache) struct Mapping {
     pub lba: u64,
     pub slot: u32,
     pub checksum: u32,
@@ -170,6 +177,13 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}
+
+/// Blocks of a place for any checkpoint of a cache with `slots` slots.
+pub(in crate::cache) fn checkpoint_blocks(slots: u64) -> u64 {
+    let per_slot = MAPPING_BYTES + STATE_BYTES_PER_SLOT;
+    let bytes = CHECKPOINT_HEAD_BYTES + STATE_BYTES_MAX + slots * per_slot;
+    JournalSettings::checkpoint_blocks_for(bytes)
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@
 //! Two pages are used in turn, and a page is overwritten only when the other one is durable.
 
 use super::codec::{INTENT_HEAD_BYTES, INTENT_REGIONS_MAX, u64_at};
-use super::flushes::{BackingFlushes, BackingTicket};
+use crate::buffer::BufferSlice;
+use crate::durability::FlushTicket;
 use crate::durability::block::{self, BlockError, BlockKind, Expected, Header, PAYLOAD_BYTES};
 use crate::extent::Extent;
+use crate::ledger::PortFlushes;
 use crate::lifecycle::Uuid;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,7 +23,7 @@ const REGION_BLOCKS_MIN: u64 = 16;
 
 /// What a write-intent page says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct IntentPage {
+pub(in crate::cache) struct IntentPage {
     /// Counts the pages.
     pub version: u64,
     /// The member it was written to.
@@ -100,15 +102,15 @@ impl IntentPage {
 enum Step {
     Idle,
     /// Waits until the newest page is durable, so that the other one may be overwritten.
-    Before(BackingTicket),
+    Before(FlushTicket),
     Writing,
     /// Waits until the page just written is durable.
-    After(BackingTicket),
+    After(FlushTicket),
 }
 
 /// The write-intent pages of a running cache.
 #[derive(Debug)]
-pub(super) struct WriteIntent {
+pub(in crate::cache) struct WriteIntent {
     /// The first of the two pages.
     start: u64,
     /// The newest page that was written or is being written.
@@ -119,7 +121,7 @@ pub(super) struct WriteIntent {
     users: Vec<u32>,
     step: Step,
     /// The newest page is durable when this flush is done; `None` when it is.
-    covered_by: Option<BackingTicket>,
+    covered_by: Option<FlushTicket>,
     /// The next page that is written says so.
     generation: u64,
     pending: u64,
@@ -131,6 +133,8 @@ pub(super) struct WriteIntent {
     flushes_after: bool,
     /// Bits of regions without users may go.
     clears: bool,
+    /// The page in flight.
+    pub page: BufferSlice,
 }
 
 impl WriteIntent {
@@ -161,6 +165,7 @@ impl WriteIntent {
             urgent: false,
             flushes_after: false,
             clears: false,
+            page: BufferSlice::EMPTY,
         }
     }
 
@@ -191,7 +196,7 @@ impl WriteIntent {
 
     /// Begins with the newest page that was found, or with none at a format. Nothing is taken to be
     /// durable.
-    pub fn begin(&mut self, member: Uuid, found: Option<&IntentPage>, flushes: &BackingFlushes) {
+    pub fn begin<T>(&mut self, member: Uuid, found: Option<&IntentPage>, flushes: &PortFlushes<T>) {
         if let Some(found) = found {
             self.newest = found.clone();
             self.generation = found.generation;
@@ -257,7 +262,7 @@ impl WriteIntent {
     }
 
     /// What happens next: true when the newest page is to be written now.
-    pub fn advance(&mut self, flushes: &mut BackingFlushes) -> bool {
+    pub fn advance<T>(&mut self, flushes: &mut PortFlushes<T>) -> bool {
         if self
             .covered_by
             .is_some_and(|ticket| flushes.is_done(ticket))
@@ -293,12 +298,12 @@ impl WriteIntent {
             }
         }
         // Until the page is durable either version may be the one that is found.
-        self.covered_by = Some(BackingTicket(u64::MAX));
+        self.covered_by = Some(FlushTicket(u64::MAX));
         true
     }
 
     /// The newest page has been written.
-    pub fn written(&mut self, flushes: &mut BackingFlushes) {
+    pub fn written<T>(&mut self, flushes: &mut PortFlushes<T>) {
         assert_eq!(self.step, Step::Writing, "a page that nobody wrote");
         self.covered_by = Some(flushes.next());
         self.step = Step::Idle;

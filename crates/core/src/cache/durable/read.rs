@@ -1,34 +1,30 @@
 //! What is read from flash is compared with its checksum before anybody gets it.
 
-use super::Cache;
+use crate::cache::Cache;
 use crate::cache::entries::{Flag, NONE};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::Operation;
 use crate::planted::PlantedBug;
-use core::mem;
 
 impl Cache {
-    /// Notes the checksums of what is about to be written to the slots of entries: `buffer` is
-    /// in their order.
+    /// Notes the checksums of what was written to the slots of a job's entries; its buffer is in
+    /// their order.
     pub(in crate::cache) fn note_checksums(&mut self, id: u32, ctx: &Context<'_>) {
-        let Some(durable) = self.durable.as_deref_mut() else {
-            return;
-        };
         let job = self.jobs.get(id);
-        durable.checksums.clear();
-        ctx.checksum(job.buffer, &mut durable.checksums);
-        for (entry, checksum) in job.entries.iter().zip(&durable.checksums) {
+        let checksums = self.ledger.checksums_of(job.buffer, ctx);
+        for (entry, checksum) in job.entries.iter().zip(checksums) {
             let slot = self.entries.get(*entry).slot;
             if slot != NONE {
-                durable.table.set_checksum(slot, *checksum);
+                self.table.set_checksum(slot, *checksum);
             }
         }
     }
 
     /// A read of cached blocks for the host has finished. Clean blocks that could not be read or
-    /// have changed are dropped and read below; dirty ones fail.
+    /// have changed are dropped and read below; dirty ones fail. Without checksums nobody knows
+    /// better than the flash.
     pub(in crate::cache) fn check_flash_read(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let error = job.error;
@@ -38,7 +34,7 @@ impl Cache {
         if sound {
             return self.flash_read_done(id, ctx);
         }
-        if repeated {
+        if repeated || !self.table.keeps_checksums() {
             let job = self.jobs.get_mut(id);
             job.error = job.error.or(Some(IoError::Medium));
             return self.flash_read_done(id, ctx);
@@ -57,24 +53,16 @@ impl Cache {
         if ctx.is_planted(PlantedBug::ReadCrcSkipped) {
             return 0;
         }
-        let Some(durable) = self.durable.as_deref_mut() else {
-            return 0;
-        };
         let job = self.jobs.get(id);
-        durable.checksums.clear();
-        ctx.checksum(job.buffer, &mut durable.checksums);
+        let checksums = self.ledger.checksums_of(job.buffer, ctx);
         let changed = |(entry, found): &(&u32, &u32)| {
             let entry = self.entries.get(**entry);
-            let dirty = durable.table.owner(entry.slot) == Some(entry.lba);
+            let dirty = self.table.owner(entry.slot) == Some(entry.lba);
             entry.is(Flag::HoldsData)
                 && (dirty || !dirty_only)
-                && durable.table.checksum(entry.slot) != **found
+                && self.table.checksum(entry.slot) != **found
         };
-        job.entries
-            .iter()
-            .zip(&durable.checksums)
-            .filter(changed)
-            .count()
+        job.entries.iter().zip(checksums).filter(changed).count()
     }
 
     /// Reads what a job could not read as it should, block by block: clean blocks below, dirty ones
@@ -84,19 +72,18 @@ impl Cache {
         self.jobs.get_mut(id).ready = true;
         let stale = ctx.is_planted(PlantedBug::DeadSsdServedStale);
         let buffer = self.jobs.get(id).buffer;
-        let found = mem::take(&mut self.durable().checksums);
         let entries = self.jobs.take_entries(id);
         let mut issued = 0;
         for (at, entry) in entries.iter().enumerate() {
             let slot = self.entries.get(*entry).slot;
             let lba = self.entries.get(*entry).lba;
-            let wanted = self.durable().table.checksum(slot);
-            if failed.is_none() && found.get(at) == Some(&wanted) {
+            let wanted = self.table.checksum(slot);
+            let part = buffer.part(at as u64, 1);
+            if failed.is_none() && self.ledger.checksums_of(part, ctx) == [wanted] {
                 continue;
             }
-            let part = buffer.part(at as u64, 1);
             if self.is_mapped(*entry) && !stale {
-                let place = Extent::new(self.slot_base + u64::from(slot), 1);
+                let place = self.slots.place(slot, 1);
                 self.issue(id, Cache::FLASH, Operation::Read, (place, part), ctx);
             } else {
                 if self.entries.get(*entry).is(Flag::Cached) && !self.is_mapped(*entry) {
@@ -107,7 +94,6 @@ impl Cache {
             }
             issued += 1;
         }
-        self.durable().checksums = found;
         let job = self.jobs.get_mut(id);
         job.entries = entries;
         job.outstanding = issued;

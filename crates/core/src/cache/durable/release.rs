@@ -1,89 +1,42 @@
-//! How dirty blocks leave a durable cache: durable below first, then a record that frees them.
+//! How dirty blocks leave the cache: durable below first, then a record that frees them.
 
-use super::{BackingTicket, Cache, codec};
+use super::codec;
 use crate::buffer::BufferSlice;
+use crate::cache::Cache;
 use crate::cache::entries::Flag;
 use crate::cache::jobs::{Event, JobKind};
 use crate::durability::Lsn;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::ledger::When;
+use crate::operation::Operation;
 use crate::planted::PlantedBug;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// Journal blocks that are left for the checkpoint that makes room.
-const KEPT_BLOCKS: u64 = 2;
-/// Destages that wait together for a flush of the backing.
-const BATCH_JOBS_MAX: usize = 32;
-
-/// Work that has been written below and is on its way to be freed.
-#[derive(Debug)]
-pub(super) struct Batch {
-    /// Destages that no flush of the backing covers yet.
-    pub written: Vec<u32>,
-    /// Blocks of them.
-    blocks: u64,
-    blocks_max: u64,
-    /// Destages that the flush in flight covers.
-    pub riding: Vec<u32>,
-    /// Jobs whose blocks are durable below and need records.
-    pub freeing: VecDeque<u32>,
-    /// Somebody waits for a block to be gone, so no destage waits for company.
-    pub urgent: bool,
-}
-
-impl Batch {
-    pub fn new(blocks_max: u64) -> Batch {
-        Batch {
-            written: Vec::new(),
-            blocks: 0,
-            blocks_max,
-            riding: Vec::new(),
-            freeing: VecDeque::new(),
-            urgent: false,
-        }
-    }
-
-    /// True when nothing is on its way.
-    pub fn is_empty(&self) -> bool {
-        self.written.is_empty() && self.riding.is_empty() && self.freeing.is_empty()
-    }
-}
 
 impl Cache {
     /// Notes that somebody waits for an event of an entry.
     #[inline]
     pub(in crate::cache) fn note_wait(&mut self, event: Event) {
-        if let Some(durable) = &mut self.durable
-            && !matches!(event, Event::Slotted | Event::Written)
-        {
-            durable.batch.urgent = true;
-        }
+        self.destages.batch.is_urgent |= !matches!(event, Event::Slotted | Event::Written);
     }
 
-    /// A destage begins: true when it has to wait for a flush of the journal too, because a power
-    /// cut could still take the copies in flash away.
+    /// A destage begins: true when it has to wait for a flush of the flash too, because a power
+    /// cut could still take the copies there away.
     ///
     /// A write below that fails leaves its blocks old, new or unreadable. What was durable there is
     /// gone then, so what takes its place must be durable before.
     pub(in crate::cache) fn await_durable_copy(&mut self, id: u32, ctx: &mut Context<'_>) -> bool {
-        let durable = self.durable.as_deref().expect("a durable cache");
-        let durable_before = durable.journal.durable_before();
+        let durable_before = self.ledger.durable_before();
         let is_unsure = |entry: &u32| {
             let entry = self.entries.get(*entry);
-            entry.is(Flag::HoldsData) && !durable.table.is_durable(entry.slot, durable_before)
+            entry.is(Flag::HoldsData) && !self.table.is_durable(entry.slot, durable_before)
         };
-        let unsure = self.jobs.get(id).entries.iter().any(is_unsure);
-        if unsure {
-            let durable = self.durable();
-            let ticket = durable.flush_journal(ctx);
-            durable.after_flushed.push_back((ticket, id));
-        }
-        unsure
+        self.jobs.get(id).entries.iter().any(is_unsure)
+            && self.ledger.answer_when_flushed(Cache::FLASH, id, ctx) == When::Later
     }
 
     /// The copies in flash of a destage are durable, or never will be.
-    pub(super) fn copy_durable(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(super) fn flash_copy_durable(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get_mut(id);
         job.outstanding -= 1;
         if job.outstanding == 0 {
@@ -91,84 +44,72 @@ impl Cache {
         }
     }
 
-    /// A destage has been written below, where it is not durable yet.
-    pub(in crate::cache) fn destage_written(&mut self, id: u32, ctx: &mut Context<'_>) {
+    /// A destage has been written below. Says whether it is as durable there as it must be; when
+    /// not, it waits for a flush.
+    pub(in crate::cache) fn destage_written(&mut self, id: u32, ctx: &mut Context<'_>) -> When {
+        let is_freed_early = ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush);
         let job = self.jobs.get_mut(id);
         let buffer = core::mem::replace(&mut job.buffer, BufferSlice::EMPTY);
         let blocks = job.extent.blocks.0;
         ctx.release(buffer);
-        let batch = &mut self.durable().batch;
-        if ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush) {
-            batch.freeing.push_back(id);
-        } else {
-            batch.written.push(id);
-            batch.blocks += blocks;
+        if is_freed_early && !self.ledger.is_volatile() {
+            self.destages.batch.freeing.push_back(id);
+            return When::Later;
         }
+        let waiting = self.destages_awaiting_flush();
+        let answer = self.ledger.answer_with_next_flush(Cache::BACKING, id);
+        self.destages.batch.add(blocks, waiting);
+        answer
+    }
+
+    /// Destages that wait for a flush of the backing which has not begun.
+    fn destages_awaiting_flush(&mut self) -> usize {
+        let flushes = self.ledger.flushes_of(Cache::BACKING);
+        flushes.map_or(0, |flushes| flushes.riders_waiting())
+    }
+
+    /// True when no destage waits for a flush and no job for records that free its blocks.
+    pub(super) fn is_batch_empty(&mut self) -> bool {
+        let flushes = self.ledger.flushes_of(Cache::BACKING);
+        flushes.is_none_or(|flushes| flushes.has_no_riders())
+            && self.destages.batch.freeing.is_empty()
     }
 
     /// Asks for a flush of the backing when the destages that are written need one by now.
     pub(super) fn flush_batch_if_needed(&mut self) -> bool {
-        let many = self.destages.is_full();
-        let awaited = self.slots.is_awaited();
-        let durable = self.durable();
-        let batch = &durable.batch;
-        let needed = !batch.written.is_empty()
-            && (batch.urgent
-                || many
-                || awaited
-                || batch.blocks >= batch.blocks_max
-                || batch.written.len() >= BATCH_JOBS_MAX);
-        if needed && !durable.flushes.is_wanted() {
-            durable.flushes.ask();
+        let waiting = self.destages_awaiting_flush();
+        let is_awaited = self.destages.is_full() || self.slots.is_awaited();
+        if self.destages.batch.needs_flush(waiting, is_awaited)
+            && let Some(flushes) = self.ledger.flushes_of(Cache::BACKING)
+            && !flushes.is_wanted()
+        {
+            flushes.ask();
             return true;
         }
         false
     }
 
-    /// A flush of the backing begins: it covers every destage that is written.
-    pub(super) fn board_batch(&mut self) {
-        let batch = &mut self.durable().batch;
-        batch.riding.append(&mut batch.written);
-        batch.blocks = 0;
-    }
-
-    /// A flush of the backing is done.
-    pub(super) fn backing_flushed(&mut self, ctx: &mut Context<'_>) {
-        let durable = self.durable();
-        durable.flushes.complete();
-        let batch = &mut durable.batch;
-        batch.freeing.extend(batch.riding.drain(..));
-        while let Some((ticket, id)) = self.durable().after_backing.front().copied() {
-            if !self.durable().flushes.is_done(ticket) {
-                break;
-            }
-            self.durable().after_backing.pop_front();
-            match self.jobs.get(id).kind {
-                JobKind::BackingWrite => self.durable().batch.freeing.push_back(id),
-                _ => self.flush_part_done(id, ctx),
-            }
-        }
-    }
-
     /// A zeroing or a write around the cache is done below.
-    pub(in crate::cache) fn around_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+    pub(in crate::cache) fn write_around_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let replaces = job.entries.iter().any(|entry| self.is_mapped(*entry));
-        let failure = self.durable_failure();
+        let failure = self.ledger.failure();
         let job = self.jobs.get_mut(id);
         job.error = job.error.or(failure);
         if job.error.is_some() {
             return self.below_done(id, ctx);
         }
-        let durable = self.durable();
-        if !replaces {
+        let answer = if !replaces {
             // Records that freed these blocks earlier must not be lost either.
-            durable.after_written.push(durable.appended, id);
+            self.ledger.answer_when_written(id)
         } else if ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush) {
-            durable.batch.freeing.push_back(id);
+            self.destages.batch.freeing.push_back(id);
+            When::Later
         } else {
-            let ticket = durable.flushes.ask();
-            durable.after_backing.push_back((ticket, id));
+            self.ledger.answer_when_flushed(Cache::BACKING, id, ctx)
+        };
+        if answer == When::Now {
+            self.below_done(id, ctx);
         }
     }
 
@@ -176,23 +117,21 @@ impl Cache {
     /// when a job has ended or went on.
     pub(super) fn free_below(&mut self, ctx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while let Some(&id) = self.durable().batch.freeing.front() {
+        while let Some(&id) = self.destages.batch.freeing.front() {
             if !self.append_frees(id, ctx) {
                 break;
             }
-            self.durable().batch.freeing.pop_front();
+            self.destages.batch.freeing.pop_front();
             moved = true;
             if self.jobs.get(id).kind == JobKind::Destage {
                 self.destage_done(id, ctx);
-                self.pump_destages(ctx);
-            } else {
-                let durable = self.durable();
-                durable.after_written.push(durable.appended, id);
+                self.advance_destages(ctx);
+            } else if self.ledger.answer_when_written(id) == When::Now {
+                self.below_done(id, ctx);
             }
         }
-        let destages = self.destages.is_empty();
-        let batch = &mut self.durable().batch;
-        batch.urgent &= !(destages && batch.is_empty());
+        let is_idle = self.destages.is_empty() && self.is_batch_empty();
+        self.destages.batch.is_urgent &= !is_idle;
         moved
     }
 
@@ -218,18 +157,13 @@ impl Cache {
             if slots.is_empty() {
                 return true;
             }
-            let durable = self.durable();
-            if !durable
-                .journal
-                .has_room_for(durable.reserved + 1, KEPT_BLOCKS)
-            {
+            if !self.ledger.has_room_to_finish(1) {
                 return false;
             }
             slots
                 .iter()
                 .for_each(|slot| payload.extend_from_slice(&slot.to_le_bytes()));
-            let place = durable.journal.append(kind, &payload, None, ctx);
-            durable.appended = Lsn(place.0 + 1);
+            let place = self.ledger.record(kind, &payload, ctx);
             for slot in slots {
                 self.unmap_slot(slot, place, trims, ctx);
             }
@@ -237,29 +171,29 @@ impl Cache {
     }
 
     fn unmap_slot(&mut self, slot: u32, place: Lsn, trims: bool, ctx: &mut Context<'_>) {
-        let durable = self.durable();
-        let lba = durable.table.unmap(slot, place);
-        durable.intent.remove_users(Extent::new(lba.0, 1));
+        let lba = self.table.unmap(slot, place);
+        self.intent.remove_users(Extent::new(lba.0, 1));
         if trims && ctx.is_planted(PlantedBug::TrimReusedEarly) {
-            durable.table.forget_place(slot);
+            self.table.forget_place(slot);
         }
     }
 
     /// True when the entry's slot is the newest durable or soon durable place of its block.
     pub(super) fn is_mapped(&self, entry: u32) -> bool {
         let entry = self.entries.get(entry);
-        let durable = self.durable.as_deref().expect("a durable cache");
-        durable.table.owner(entry.slot) == Some(entry.lba)
+        self.table.owner(entry.slot) == Some(entry.lba)
     }
 
-    /// Flushes both members for the host.
-    pub(in crate::cache) fn start_durable_flush(&mut self, id: u32, ctx: &mut Context<'_>) {
+    /// Flushes both ports for the host. Where the ledger has nothing to flush, the flush is passed
+    /// on.
+    pub(in crate::cache) fn flush_ports(&mut self, id: u32, ctx: &mut Context<'_>) {
         self.jobs.get_mut(id).outstanding = 2;
-        let durable = self.durable();
-        let flash = durable.flush_journal(ctx);
-        durable.after_flushed.push_back((flash, id));
-        let backing: BackingTicket = durable.flushes.ask();
-        durable.after_backing.push_back((backing, id));
+        for port in [Cache::FLASH, Cache::BACKING] {
+            if self.ledger.answer_when_flushed(port, id, ctx) == When::Now {
+                let nothing = (Extent::EMPTY, BufferSlice::EMPTY);
+                self.issue(id, port, Operation::Flush, nothing, ctx);
+            }
+        }
     }
 
     /// One of the members is flushed.

@@ -1,7 +1,8 @@
 //! Which dirty blocks lie in which slots, and which slots may not be used again yet.
 
 use super::codec::Mapping;
-use crate::durability::{Lsn, LsnQueue};
+use crate::durability::Lsn;
+use crate::ledger::Quarantine;
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,8 +36,11 @@ impl Hasher for AddressHasher {
 
 /// The state that the records appended so far lead to: the *mapped* slots, each with the dirty
 /// block whose newest durable or soon durable copy it holds.
+///
+/// The table of a cache that keeps no records has no slots: none is mapped, none has a checksum, and
+/// each is free as soon as nobody uses it.
 #[derive(Debug)]
-pub(super) struct SlotTable {
+pub(in crate::cache) struct SlotTable {
     /// By slot: the block mapped to it, or [`NOBODY`].
     owners: Vec<u64>,
     /// By slot: the checksum of what it holds, dirty or clean.
@@ -47,8 +51,7 @@ pub(super) struct SlotTable {
     /// The slot of each mapped block.
     slots: HashMap<u64, u32, BuildHasherDefault<AddressHasher>>,
     /// Slots that are free once the record that freed them is durable.
-    quarantine: LsnQueue<u32>,
-    last_quarantined: Lsn,
+    quarantine: Quarantine<u32>,
 }
 
 impl SlotTable {
@@ -59,8 +62,7 @@ impl SlotTable {
             checksums: vec![0; slots as usize],
             settled_from: vec![Lsn(0); slots as usize],
             slots: HashMap::with_capacity_and_hasher(slots as usize, BuildHasherDefault::default()),
-            quarantine: LsnQueue::default(),
-            last_quarantined: Lsn(0),
+            quarantine: Quarantine::default(),
         }
     }
 
@@ -69,7 +71,13 @@ impl SlotTable {
         self.owners.len() as u64
     }
 
+    /// True when the table knows what each slot must hold.
+    pub fn keeps_checksums(&self) -> bool {
+        !self.checksums.is_empty()
+    }
+
     /// The block mapped to a slot.
+    #[inline]
     pub fn owner(&self, slot: u32) -> Option<Lba> {
         let owner = *self.owners.get(slot as usize)?;
         (owner != NOBODY).then_some(Lba(owner))
@@ -88,6 +96,13 @@ impl SlotTable {
     /// Notes the checksum of what was written to a slot.
     pub fn set_checksum(&mut self, slot: u32, checksum: u32) {
         self.checksums[slot as usize] = checksum;
+    }
+
+    /// The first place before which the record that last spoke of a slot is durable.
+    #[inline]
+    fn settled_from(&self, slot: u32) -> Lsn {
+        let known = self.settled_from.get(slot as usize);
+        known.copied().unwrap_or(Lsn(0))
     }
 
     /// Maps a block to a slot, by a record at `place`. Returns the slot that it was mapped to until
@@ -122,7 +137,7 @@ impl SlotTable {
 
     /// True when what a slot holds survives a power cut, or what has superseded it does.
     pub fn is_durable(&self, slot: u32, durable_before: Lsn) -> bool {
-        self.settled_from[slot as usize] <= durable_before
+        self.settled_from(slot) <= durable_before
     }
 
     /// What the slot's last record said is durable; or a planted bug has the slot used again too
@@ -135,23 +150,18 @@ impl SlotTable {
     /// before some place is durable.
     pub fn give_back(&mut self, slot: u32, durable_before: Lsn) -> bool {
         assert!(!self.is_mapped(slot), "the mapped slot {slot} was given up");
-        let place = self.settled_from[slot as usize];
-        if place <= durable_before {
-            return true;
-        }
-        self.last_quarantined = self.last_quarantined.max(place);
-        self.quarantine.push(self.last_quarantined, slot);
-        false
+        let until = self.settled_from(slot);
+        self.quarantine.hold(slot, until, durable_before).is_some()
     }
 
     /// The next slot of the quarantine that is free by now.
     pub fn next_free(&mut self, durable_before: Lsn) -> Option<u32> {
-        self.quarantine.pop_up_to(durable_before)
+        self.quarantine.next_free(durable_before)
     }
 
-    /// Slots in the quarantine.
-    pub fn quarantined(&self) -> usize {
-        self.quarantine.len()
+    /// True when slots are in the quarantine.
+    pub fn has_quarantined(&self) -> bool {
+        !self.quarantine.is_empty()
     }
 
     /// Every mapped block, by slot.

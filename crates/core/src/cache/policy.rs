@@ -1,0 +1,67 @@
+//! What chooses the blocks that leave a full cache.
+
+use crate::state::{StateError, StateReader, StateWriter};
+use crate::units::Lba;
+use alloc::vec::Vec;
+
+/// How a block was used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessKind {
+    /// Its data was wanted.
+    Read,
+    /// It was given new data, and is dirty from then on.
+    Write,
+}
+
+/// What a policy did beyond choosing victims, for the counters of the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PolicyEvents {
+    /// Times it chose a new region.
+    pub region_divisions: u64,
+    /// Times it needed a victim when the region in force held none, and chose a new region for it.
+    pub forced_evictions: u64,
+}
+
+/// Chooses which blocks leave a full cache.
+///
+/// The cache names its blocks by small dense numbers, which it uses again after a removal. A
+/// policy keeps its state in arrays over them, and knows the blocks between
+/// [`on_insert`](Self::on_insert) and [`on_remove`](Self::on_remove).
+pub trait EvictionPolicy {
+    /// A block came in; a block that was written is dirty.
+    fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, events: &mut PolicyEvents);
+
+    /// A block was found in the cache; a block that was written is dirty from now on.
+    fn on_access(&mut self, entry: u32, kind: AccessKind, events: &mut PolicyEvents);
+
+    /// Appends the blocks that are to leave now, at least one, in the order of leaving. The cache
+    /// removes each of them.
+    fn victims(&mut self, victims: &mut Vec<u32>, events: &mut PolicyEvents);
+
+    /// A block leaves.
+    fn on_remove(&mut self, entry: u32);
+
+    /// Writes down what the policy must know again. `numbers` says, by entry, by which number to
+    /// call a block there: they are dense, whatever entries are in use.
+    fn save(&self, numbers: &[u32], state: &mut StateWriter);
+
+    /// Takes back what [`save`](Self::save) wrote. The saved numbers are the entries from now on;
+    /// `cached` holds the blocks by them.
+    ///
+    /// # Errors
+    /// When the state is damaged.
+    fn restore(
+        &mut self,
+        cached: &[CachedBlock],
+        state: &mut StateReader<'_>,
+    ) -> Result<(), StateError>;
+}
+
+/// A block of a saved cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CachedBlock {
+    /// Its address.
+    pub lba: Lba,
+    /// True when it is newer than the copy below.
+    pub dirty: bool,
+}

@@ -1,0 +1,52 @@
+//! How policies write down the order of their blocks, and take it back.
+
+use super::lru_list::LruList;
+use super::policy::CachedBlock;
+use crate::state::{StateError, StateReader, StateWriter};
+use alloc::format;
+use alloc::vec;
+
+/// Writes the blocks of a list down, the oldest first.
+pub(super) fn save_order(list: &LruList, numbers: &[u32], state: &mut StateWriter) {
+    for entry in list.oldest_first() {
+        state.put_u64(u64::from(numbers[entry as usize]));
+    }
+}
+
+/// Takes back what [`save_order`] wrote, calling `add` for each block in that order.
+pub(super) fn restore_order(
+    cached: &[CachedBlock],
+    state: &mut StateReader<'_>,
+    mut add: impl FnMut(u32, CachedBlock),
+) -> Result<(), StateError> {
+    restore_each(cached, state, |entry, block, _| {
+        add(entry, block);
+        Ok(())
+    })
+}
+
+/// Reads a number for every cached block, in any order but each once, and lets `add` read what
+/// follows it.
+pub(super) fn restore_each(
+    cached: &[CachedBlock],
+    state: &mut StateReader<'_>,
+    mut add: impl FnMut(u32, CachedBlock, &mut StateReader<'_>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let mut seen = vec![false; cached.len()];
+    for _ in 0..cached.len() {
+        let number = state.take_u64()?;
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        match (cached.get(index), seen.get(index)) {
+            (Some(block), Some(false)) => {
+                seen[index] = true;
+                add(index as u32, *block, state)?;
+            }
+            _ => {
+                return Err(StateError::new(format!(
+                    "the order of the cache names block number {number} twice or out of range"
+                )));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Where a checkpoint stands.
+
+use super::superblock::Superblock;
+use alloc::vec::Vec;
+
+/// Why a checkpoint is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Occasion {
+    /// The journal takes records when it is done.
+    Begin,
+    /// To make room in the ring.
+    Running,
+    /// The last thing that is written.
+    Close,
+}
+
+/// What is on its way, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Strays,
+    StraysFlush,
+    Pages,
+    PagesFlush,
+    FirstCopies,
+    FirstFlush,
+    SecondCopies,
+    SecondFlush,
+}
+
+/// A checkpoint on its way.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    /// What the superblock will say.
+    pub superblock: Superblock,
+    pub occasion: Occasion,
+    pub bytes: Vec<u8>,
+    pub next_page: u64,
+    pub step: Step,
+    pub outstanding: u32,
+}

@@ -1,0 +1,151 @@
+//! Where a recovery stands, and what it has found.
+
+use super::block::{BlockError, FORMAT_VERSION};
+use super::events::{Intact, Replayed};
+use super::ids::Lsn;
+use super::record;
+use super::replay_end::ReplayEnd;
+use super::superblock::{COPIES, Superblock};
+use crate::error::IoError;
+use crate::lifecycle::{OpenError, Uuid};
+use crate::units::BlockCount;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How far the life of a journal has come.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Not opened yet, refused or closed.
+    Shut,
+    /// The ring is being zeroed; then comes the checkpoint of these bytes.
+    Formatting(Vec<u8>),
+    Opening(Box<Opening>),
+    Running,
+}
+
+/// What a recovery does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Superblocks,
+    Checkpoint,
+    Ring,
+    Data,
+}
+
+/// A recovery on its way.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// The set that the member must belong to, and its name in it.
+    pub expected: Option<(Uuid, Uuid)>,
+    pub step: Step,
+    pub outstanding: u32,
+    pub copies: [Option<Result<Superblock, BlockError>>; COPIES],
+    /// Lone superblocks newer than the chosen one, the newest last.
+    pub newer: Vec<Superblock>,
+    pub read_error: Option<IoError>,
+
+    pub checkpoint: Vec<u8>,
+    /// The next page, or the next block of the ring counted from the first that is replayed.
+    pub next: u64,
+
+    /// The next journal block that may be replayed.
+    pub lsn: Lsn,
+    /// Replay has ended there; what follows is only looked at.
+    pub stopped: bool,
+    /// What lies behind the last block that is replayed.
+    pub end: ReplayEnd,
+    /// Every block before it was durable.
+    pub mark: Lsn,
+    pub records: Vec<(Lsn, Replayed)>,
+    /// The next record whose data may have to be read.
+    pub next_record: usize,
+}
+
+impl Opening {
+    /// Nothing is read yet. `expected` is the set that the member must belong to, and its name in
+    /// it.
+    pub fn new(expected: Option<(Uuid, Uuid)>) -> Opening {
+        Opening {
+            expected,
+            step: Step::Superblocks,
+            outstanding: COPIES as u32,
+            copies: [const { None }; COPIES],
+            newer: Vec::new(),
+            read_error: None,
+            checkpoint: Vec::new(),
+            next: 0,
+            lsn: Lsn(0),
+            stopped: false,
+            end: ReplayEnd::default(),
+            mark: Lsn(0),
+            records: Vec::new(),
+            next_record: 0,
+        }
+    }
+}
+
+/// Adds the records of a journal block to those that are replayed.
+pub(super) fn take_records(
+    opening: &mut Opening,
+    lsn: Lsn,
+    payload: &[u8],
+    member_blocks: BlockCount,
+) -> Result<(), OpenError> {
+    for record in record::records(payload) {
+        let record = record.map_err(|_| {
+            let detail = format!("the records of block {} cannot be taken apart", lsn.0);
+            OpenError::damaged("journal", detail)
+        })?;
+        if record
+            .data
+            .is_some_and(|data| data.end().0 > member_blocks.0)
+        {
+            let detail = format!("block {} names data past the end of the member", lsn.0);
+            return Err(OpenError::damaged("journal", detail));
+        }
+        let checksums = (0..record.checksums.len() / 4)
+            .map(|at| record.checksum(at))
+            .collect();
+        let replayed = Replayed {
+            kind: record.kind,
+            payload: record.payload.to_vec(),
+            data: record.data,
+            checksums,
+            intact: Intact::All,
+        };
+        opening.records.push((lsn, replayed));
+    }
+    Ok(())
+}
+
+/// Why no copy of the superblock will do.
+pub(super) fn no_superblock(opening: &Opening) -> OpenError {
+    if let Some(error) = opening.read_error {
+        return OpenError::Io(error);
+    }
+    let mut details: Vec<String> = vec![];
+    for (copy, found) in (0..).zip(&opening.copies) {
+        match found {
+            Some(Err(BlockError::Version(found))) => {
+                return OpenError::Version {
+                    found: u32::from(*found),
+                    supported: u32::from(FORMAT_VERSION),
+                };
+            }
+            Some(Err(error)) if *error != BlockError::Zero => {
+                details.push(format!("copy {copy}: {}", error.message()));
+            }
+            _ => {}
+        }
+    }
+    let foreign = |copy: &Option<Result<Superblock, BlockError>>| {
+        matches!(copy, Some(Err(BlockError::Zero | BlockError::Magic(_))))
+    };
+    if opening.copies.iter().all(foreign) {
+        return OpenError::NotFormatted;
+    }
+    OpenError::damaged("superblock", details.join("; "))
+}
