@@ -13,6 +13,8 @@ CORE = ROOT / "crates" / "core" / "src"
 
 CIRCLE_FILES_MAX = 3
 STRUCT_FIELDS_MAX = 15
+# Field by field what a format page lists.
+FORMAT_MIRRORS = ("Superblock",)
 DURABLE_BRANCHES_MAX = 10
 FUNCTION_LINES_MAX = 70
 LONG_FUNCTIONS_MAX = 10
@@ -47,7 +49,7 @@ def check_structs():
     wide = []
     for path in sorted(CORE.rglob("*.rs")):
         for name, fields in structs(source(path)):
-            if fields > STRUCT_FIELDS_MAX and not name.endswith("Settings"):
+            if fields > STRUCT_FIELDS_MAX and not name.endswith("Settings") and name not in FORMAT_MIRRORS:
                 wide.append(f"{path.relative_to(ROOT)}: {name} has {fields} fields")
     complain(f"structs of more than {STRUCT_FIELDS_MAX} fields in core", wide)
 

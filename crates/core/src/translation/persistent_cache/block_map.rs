@@ -297,3 +297,113 @@ impl BlockMap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Geometry, Media};
+    use crate::map::BandTable;
+    use crate::translation::persistent_cache::conduct::Conduct;
+    use crate::translation::persistent_cache::layout::Layout;
+    use crate::translation::persistent_cache::settings::PersistentCacheSettings;
+    use alloc::sync::Arc;
+
+    /// Two bands of 64 blocks, a log of 16.
+    fn shape(conduct: Conduct) -> Shape {
+        let settings = PersistentCacheSettings::new(BlockCount(16));
+        let bands = Arc::new(BandTable::new([64; 2].map(BlockCount)));
+        let disk = Geometry::plain(BlockCount(8192), Media::SolidState);
+        let layout = Layout::new(&settings, &bands, &disk).expect("a layout");
+        Shape::new(settings, conduct, bands, layout)
+    }
+
+    fn map(shape: &Shape) -> BlockMap {
+        BlockMap::new(shape, Log::new(BlockCount(16), BlockCount(8), None))
+    }
+
+    fn look_up(map: &BlockMap, shape: &Shape, start: u64, blocks: u64) -> Vec<(u64, Source)> {
+        let mut plan = Vec::new();
+        map.look_up(shape, Extent::new(start, blocks), &mut plan);
+        let mut next = start;
+        for piece in &plan {
+            assert_eq!(piece.extent.start.0, next, "pieces adjoin");
+            next = piece.extent.end().0;
+        }
+        assert_eq!(next, start + blocks);
+        let of = |piece: &ReadPiece| (piece.extent.blocks.0, piece.source);
+        plan.iter().map(of).collect()
+    }
+
+    #[test]
+    fn the_log_comes_before_zeroes_and_zeroes_before_home() {
+        let shape = shape(Conduct::of_a_drive(&PersistentCacheSettings::new(
+            BlockCount(16),
+        )));
+        let mut map = map(&shape);
+        map.zero(Extent::new(4, 8));
+        map.append(Extent::new(6, 2));
+        let (first, home) = (BandId(0), Source::Home);
+        assert_eq!(
+            look_up(&map, &shape, 0, 16),
+            [
+                (4, home(first)),
+                (2, Source::Zeroes),
+                (2, Source::Log(0)),
+                (4, Source::Zeroes),
+                (4, home(first)),
+            ]
+        );
+        assert_eq!(
+            look_up(&map, &shape, 62, 4),
+            [(2, home(first)), (2, home(BandId(1)))],
+            "a piece for each band"
+        );
+        map.lose(Extent::new(6, 2));
+        assert_eq!(map.lost_blocks(), 2);
+        map.append(Extent::new(6, 1));
+        assert_eq!(map.lost_blocks(), 1, "what is written again is there");
+    }
+
+    #[test]
+    fn what_lies_above_a_pointer_that_bounds_reads_is_zeroes() {
+        let shape = shape(Conduct::with_a_journal());
+        let mut map = map(&shape);
+        map.raise_pointer(BandId(0), 10);
+        let home = Source::Home(BandId(0));
+        assert_eq!(
+            look_up(&map, &shape, 8, 4),
+            [(2, home), (2, Source::Zeroes)]
+        );
+        map.raise_pointer(BandId(0), 4);
+        assert_eq!(map.readable_blocks(BandId(0)), 10, "it only rises");
+        map.lower_pointer(BandId(0), 9);
+        assert_eq!(
+            look_up(&map, &shape, 8, 4),
+            [(1, home), (3, Source::Zeroes)]
+        );
+    }
+
+    #[test]
+    fn what_the_scratch_band_alone_holds_is_read_there() {
+        let shape = shape(Conduct::with_a_journal());
+        let mut map = map(&shape);
+        map.salvage = Some(Salvage {
+            band: BandId(1),
+            from: 8,
+            blocks: 56,
+            end_of_rewrite: 64,
+            place: 0,
+            at: 0,
+        });
+        let layout = &shape.layout;
+        let source = |offset, blocks| map.home_source(&shape, BandId(1), offset, blocks);
+        assert_eq!(
+            source(0, 64),
+            layout.home(BandId(1), 0, 8),
+            "as far as home is whole"
+        );
+        assert_eq!(source(8, 56), layout.scratch(0, 0, 56));
+        assert_eq!(source(20, 4), layout.scratch(0, 12, 4));
+        assert!(map.is_salvaged(BandId(1)) && !map.is_amid_stretches(BandId(1)));
+    }
+}

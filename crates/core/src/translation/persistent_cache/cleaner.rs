@@ -106,8 +106,14 @@ impl Cleaner {
     pub fn may_go_on(&self, rewrite: Option<&Rewrite>, host_is_done: bool) -> bool {
         rewrite.is_none_or(|rewrite| match rewrite.pace.is_idle {
             true => rewrite.pace.is_finishing || (self.idle.is_idle && !host_is_done),
-            false => !self.is_serving(),
+            false => self.may_go_on_for_room(),
         })
+    }
+
+    /// True when a rewrite for want of room may do its next step: no request is being served between
+    /// two slices.
+    fn may_go_on_for_room(&self) -> bool {
+        !self.is_serving()
     }
 
     /// A write has no room.
@@ -188,5 +194,90 @@ impl Cleaner {
         let waits = !self.blocking.held.is_empty() || somebody_waits;
         let end = self.blocking.since + self.slice()?;
         (waits && !self.is_serving() && end > now).then_some(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::translation::persistent_cache::settings::{
+        BlockingCleaning, IdleCleaning, PersistentCacheSettings,
+    };
+    use crate::units::BlockCount;
+    use alloc::vec::Vec;
+
+    const AFTER: Duration = Duration::from_ms(250);
+
+    fn cleaner(slice: Option<Duration>) -> Cleaner {
+        let settings = PersistentCacheSettings {
+            idle: Some(IdleCleaning::new(
+                AFTER,
+                BlockCount(8),
+                Duration::from_ms(1),
+            )),
+            blocking: BlockingCleaning {
+                low_permille: 500,
+                slice,
+            },
+            ..PersistentCacheSettings::new(BlockCount(100))
+        };
+        Cleaner::new(CleaningPolicy::new(&settings))
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(ms)
+    }
+
+    #[test]
+    fn idle_time_begins_long_enough_after_the_last_of_all_answers() {
+        let mut cleaner = cleaner(None);
+        cleaner.request_arrived();
+        cleaner.request_arrived();
+        assert_eq!(
+            cleaner.request_answered(at(10)),
+            None,
+            "one is being served"
+        );
+        assert_eq!(cleaner.request_answered(at(20)), Some(at(270)));
+        cleaner.look_at_clock(at(269));
+        assert!(!cleaner.is_idle_time());
+        cleaner.look_at_clock(at(270));
+        assert!(cleaner.is_idle_time());
+        assert!(cleaner.request_arrived(), "it ends idle time");
+        assert!(!cleaner.is_idle_time());
+    }
+
+    #[test]
+    fn after_a_failure_the_next_clean_waits_for_a_request() {
+        let mut cleaner = cleaner(None);
+        cleaner.look_at_clock(at(250));
+        cleaner.rewrite_failed();
+        assert!(!cleaner.is_idle_time());
+        cleaner.request_arrived();
+        cleaner.request_answered(at(300));
+        cleaner.look_at_clock(at(550));
+        assert!(cleaner.is_idle_time());
+    }
+
+    #[test]
+    fn with_a_slice_one_request_is_served_between_two() {
+        let mut cleaner = cleaner(Some(Duration::from_ms(100)));
+        assert!(!cleaner.holds_requests(), "nothing is being cleaned");
+        cleaner.begin_blocking(at(0));
+        cleaner.begin_blocking(at(90));
+        assert!(cleaner.holds_requests());
+        cleaner.hold_request(7);
+        assert!(!cleaner.is_turn(at(99)));
+        assert_eq!(cleaner.end_of_slice(false, at(99)), Some(at(100)));
+        assert!(cleaner.is_turn(at(100)));
+        cleaner.remove_held(0);
+        cleaner.take_turn(7);
+        assert!(!cleaner.is_turn(at(300)), "it is being served");
+        assert!(!cleaner.may_go_on_for_room(), "cleaning stands still");
+        cleaner.end_turn(7, at(400));
+        assert!(cleaner.may_go_on_for_room() && !cleaner.is_turn(at(499)));
+        cleaner.hold_request(8);
+        assert_eq!(cleaner.end_blocking().drain(..).collect::<Vec<_>>(), [8]);
+        assert!(!cleaner.is_blocking() && !cleaner.holds_requests());
     }
 }

@@ -146,3 +146,88 @@ fn most_dirty_band(log: &Log, shape: &Shape) -> Option<BandId> {
     }
     most.map(|(band, _)| band)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Geometry, Media};
+    use crate::extent::Extent;
+    use crate::map::BandTable;
+    use crate::translation::persistent_cache::conduct::Conduct;
+    use crate::translation::persistent_cache::layout::Layout;
+    use crate::units::BlockCount;
+    use alloc::sync::Arc;
+
+    /// Four bands of 64 blocks and a log of 32.
+    fn shape() -> Shape {
+        let settings = PersistentCacheSettings::new(BlockCount(32));
+        let bands = Arc::new(BandTable::new([64; 4].map(BlockCount)));
+        let disk = Geometry::plain(BlockCount(8192), Media::SolidState);
+        let layout = Layout::new(&settings, &bands, &disk).expect("a layout");
+        let conduct = Conduct::of_a_drive(&settings);
+        Shape::new(settings, conduct, bands, layout)
+    }
+
+    fn policy(victim: Victim, on_arrival: OnArrival) -> CleaningPolicy {
+        let ms = Duration::from_ms;
+        let mut settings = PersistentCacheSettings::new(BlockCount(32));
+        settings.idle = Some(IdleCleaning {
+            victim,
+            on_arrival,
+            ..IdleCleaning::new(ms(250), BlockCount(8), ms(1))
+        });
+        settings.blocking.low_permille = 500;
+        CleaningPolicy::new(&settings)
+    }
+
+    /// Band 2 has the oldest block and one, band 3 the most, band 1 the lowest.
+    fn log() -> Log {
+        let mut log = Log::new(BlockCount(32), BlockCount(8), None);
+        for extent in [
+            Extent::new(2 * 64, 2),
+            Extent::new(3 * 64, 6),
+            Extent::new(64, 4),
+            Extent::new(2 * 64 + 1, 1),
+        ] {
+            log.append(extent);
+        }
+        log
+    }
+
+    #[test]
+    fn each_victim_is_the_one_its_name_says() {
+        let shape = shape();
+        for (victim, band) in [(Victim::Fifo, 2), (Victim::MostDirty, 3), (Victim::Lba, 1)] {
+            let policy = policy(victim, OnArrival::Abort);
+            let chosen = policy.idle_victim(&mut log(), Holds::default(), &shape);
+            assert_eq!(chosen, Some(BandId(band)), "{victim:?}");
+            let mut empty = Log::new(BlockCount(32), BlockCount(8), None);
+            let none = policy.idle_victim(&mut empty, Holds::default(), &shape);
+            assert_eq!(none, None);
+        }
+    }
+
+    #[test]
+    fn cleaning_for_room_ends_at_its_share() {
+        let (shape, policy) = (shape(), policy(Victim::Fifo, OnArrival::Abort));
+        let mut log = log();
+        assert_eq!(log.used(), 13);
+        assert_eq!(policy.victim_for_room(&mut log, &shape), None);
+        log.append(Extent::new(0, 4));
+        assert_eq!(log.used(), 17, "more than half of 32");
+        assert_eq!(policy.victim_for_room(&mut log, &shape), Some(BandId(2)));
+    }
+
+    #[test]
+    fn a_request_stops_a_clean_unless_little_is_left() {
+        let arrival = |on_arrival, rest_ms| {
+            let rest = Duration::from_ms(rest_ms);
+            policy(Victim::Fifo, on_arrival).on_arrival(|_| rest)
+        };
+        assert_eq!(arrival(OnArrival::FinishIfShort, 100), Arrival::Finishes);
+        assert_eq!(arrival(OnArrival::FinishIfShort, 101), Arrival::Stops);
+        assert_eq!(arrival(OnArrival::FinishChunk, 1), Arrival::Stops);
+        assert_eq!(arrival(OnArrival::FinishBand, 9999), Arrival::Finishes);
+        assert_eq!(arrival(OnArrival::Abort, 1), Arrival::StopsAtOnce);
+    }
+}

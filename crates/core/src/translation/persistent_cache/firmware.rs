@@ -201,3 +201,64 @@ impl Firmware {
         record
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn firmware() -> Firmware {
+        Firmware::new(MapJournalSettings {
+            every_records: 2,
+            stall: Duration::from_ms(5),
+            stall_per_mib: Duration::from_ms(256),
+            log_per_flush: BlockCount(4),
+            flush_overhead: Duration::from_ms(1),
+        })
+    }
+
+    #[test]
+    fn a_flush_needs_a_record_when_it_brings_news_or_another_one_does() {
+        let mut firmware = firmware();
+        assert_eq!(firmware.begin_flush(), FlushNeeds::Nothing);
+        firmware.count_packet(Lba(7));
+        assert_eq!(firmware.begin_flush(), FlushNeeds::Record);
+        assert_eq!(
+            firmware.begin_flush(),
+            FlushNeeds::Record,
+            "not safe before it"
+        );
+        assert_eq!(firmware.slots_to_skip(), 4, "one record in the log");
+        firmware.end_of_record();
+        firmware.end_of_record();
+        assert_eq!(firmware.begin_flush(), FlushNeeds::Nothing);
+        assert_eq!(firmware.newest(), Lba(7));
+    }
+
+    #[test]
+    fn a_stall_comes_after_so_many_records_and_grows_with_the_log_they_took() {
+        let mut firmware = firmware();
+        for _ in 0..2 {
+            assert_eq!(firmware.begin_stall(), None);
+            firmware.count_packet(Lba(0));
+            firmware.begin_flush();
+        }
+        // Two records of 16 KiB are 1/32 MiB.
+        assert_eq!(firmware.begin_stall(), Some(Duration::from_ms(5 + 8)));
+        assert!(firmware.is_stalled());
+        assert_eq!(firmware.begin_stall(), None, "one at a time");
+        firmware.end_of_stall();
+        assert!(!firmware.is_stalled());
+    }
+
+    #[test]
+    fn records_are_made_up_in_order() {
+        let mut firmware = firmware();
+        let at = |ms| Instant::ZERO + Duration::from_ms(ms);
+        assert_eq!(firmware.make_up_record(3, at(0)), Some(at(1)));
+        assert!(firmware.makes_up_one());
+        assert_eq!(firmware.make_up_record(4, at(5)), Some(at(6)));
+        assert_eq!(firmware.next_made_up(at(1)), Some(3));
+        assert_eq!(firmware.next_made_up(at(1)), None);
+        assert_eq!(firmware.made_up_at(), Some(at(6)));
+    }
+}

@@ -92,3 +92,34 @@ impl Undo {
         self.rewrite_waits.take().is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_free_when_their_flush_is_done() {
+        let mut undo = Undo::default();
+        undo.release_after(FlushTicket(1), 10);
+        undo.release_after(FlushTicket(2), 30);
+        undo.release_after(FlushTicket(2), 20);
+        let done = |last: u64| move |ticket: FlushTicket| ticket.0 <= last;
+        assert_eq!(undo.next_release(done(0)), None);
+        assert_eq!(undo.next_release(done(1)), Some(10));
+        assert_eq!(undo.next_release(done(1)), None);
+        assert_eq!(undo.next_release(done(2)), Some(30), "the later of both");
+        assert_eq!(undo.next_release(done(9)), None);
+    }
+
+    #[test]
+    fn a_checkpoint_forgets_what_was_lost_and_is_there_again() {
+        let mut undo = Undo::default();
+        undo.opened(5);
+        undo.lose(7);
+        undo.checkpoint_begins(100, 4);
+        undo.lose(1);
+        assert_eq!(undo.lost_since(), 13, "the checkpoint is not durable yet");
+        assert_eq!(undo.checkpoint_done(), 100);
+        assert_eq!(undo.lost_since(), 5);
+    }
+}
