@@ -17,6 +17,7 @@ mod read_ahead;
 mod rotating;
 mod seek;
 mod segments;
+mod shingles;
 mod simulated;
 mod solid_state;
 mod statistics;
@@ -33,11 +34,12 @@ pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
 pub use model::{
     CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, Scheduler, SeekModel,
-    ShingleModel, SolidStateModel,
+    SolidStateModel,
 };
 pub use platters::Layout;
 pub use seek::{DatasheetSeek, SeekCurve, SeekFormula};
 pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
+pub use shingles::{ConventionalRun, DirectionRun, ShingleDirection, ShingleModel, Shingles};
 pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use translation::{

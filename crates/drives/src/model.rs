@@ -3,6 +3,7 @@
 use super::platters::Layout;
 use super::seek::SeekFormula;
 use super::segments::{OverheadModel, SegmentModel};
+use super::shingles::ShingleModel;
 use super::translation::TranslationSettings;
 use super::zones::{DriveZones, Zoning};
 use crate::quantity::{Rate, Size, Span};
@@ -151,17 +152,6 @@ pub struct CacheModel {
     pub read_ahead: Size,
 }
 
-/// The overlap of tracks.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShingleModel {
-    /// How many following tracks the writing of a track destroys (kappa).
-    pub overlap_tracks: u64,
-    /// Room beyond the user's capacity, as a share of it, for guard tracks and for rounding bands
-    /// up to whole tracks.
-    pub spare: f64,
-}
-
 /// A disk without moving parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,7 +198,8 @@ impl DriveModel {
     }
 
     /// Blocks the medium needs for `user` blocks of user capacity beside `conventional` blocks that
-    /// do not overlap. On shingled media that includes the spare share and two scratch bands.
+    /// do not overlap. On shingled media that includes the spare share and two scratch bands. The
+    /// conventional parts that the drive has of its own add no room.
     pub fn physical_blocks(&self, user: BlockCount, conventional: BlockCount) -> BlockCount {
         let Some(shingles) = &self.shingles else {
             return user;
@@ -319,13 +310,8 @@ impl DriveModel {
             )?;
             positive("cache.write_buffer", cache.write_buffer.0)?;
         }
-        if let Some(shingles) = &self.shingles
-            && !(0.0..=10.0).contains(&shingles.spare)
-        {
-            return Err(format!(
-                "shingles.spare = {} is not a share of 0 to 10",
-                shingles.spare
-            ));
+        if let Some(shingles) = &self.shingles {
+            shingles.check(self.capacity)?;
         }
         self.solid_state
             .as_ref()
@@ -462,7 +448,7 @@ const HEADS_MAX: u64 = 1_024;
 const SEGMENTS_MAX: u64 = 1 << 16;
 const ZONE_TABLE_MAX: u64 = 1 << 24;
 
-fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
+pub(super) fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
     match (1..=most).contains(&value) {
         true => Ok(()),
         false => Err(format!("{field} = {value}; accepted: 1 to {most}")),

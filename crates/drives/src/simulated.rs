@@ -9,6 +9,7 @@ use super::platters::{PlatterShape, Platters, ZoneShape};
 use super::rotating::{Electronics, RotatingDrive};
 use super::seek::{DatasheetSeek, SeekCurve};
 use super::segments::{Overheads, Segments};
+use super::shingles::Shingles;
 use super::solid_state::SolidState;
 use super::statistics::{DiskStatistics, OperationKind};
 use super::write_cache::{RUN_BYTES_MAX, WriteCache};
@@ -33,8 +34,10 @@ pub struct DiskOptions {
     /// Divides the capacity of the model. Mechanics stay: tracks are as long as before and fewer,
     /// and the arm takes as long from the first to the last.
     pub scale: u64,
-    /// Blocks at the start of a shingled disk that do not overlap, rounded up to a whole track.
-    pub conventional_blocks: BlockCount,
+    /// Parts of a shingled disk whose tracks do not overlap, each rounded outward to whole tracks,
+    /// beside those that its drive file lists. The medium is as much longer as they are, unless
+    /// `capacity` says how long it is.
+    pub conventional: Vec<Extent>,
     /// What the medium holds: the same as the buffers of the engine.
     pub contents: ContentKind,
     /// A file to keep bytes in, instead of memory.
@@ -54,7 +57,7 @@ impl Default for DiskOptions {
         DiskOptions {
             capacity: None,
             scale: 1,
-            conventional_blocks: BlockCount::ZERO,
+            conventional: Vec::new(),
             contents: ContentKind::Counted,
             contents_file: None,
             write_cache: None,
@@ -94,7 +97,8 @@ impl SimulatedDisk {
         let model = &drive.model;
         let blocks = options.capacity.unwrap_or_else(|| {
             let user = model.user_blocks(options.scale);
-            model.physical_blocks(user, options.conventional_blocks)
+            let conventional = options.conventional.iter().map(|part| part.blocks.0);
+            model.physical_blocks(user, BlockCount(conventional.sum()))
         });
         let write_cache = options.write_cache.unwrap_or(model.write_cache);
         let sectors_per_block = match options.in_sectors {
@@ -343,12 +347,9 @@ fn rotating(
         };
         (listed, curve)
     } else {
-        let overlap_tracks = model.shingles.map_or(0, |shingles| shingles.overlap_tracks);
-        let build = |shape: &PlatterShape| {
-            let conventional = options.conventional_blocks;
-            let shape = shape.clone();
-            Platters::new(shape, blocks, conventional, overlap_tracks)
-        };
+        let conventional = &options.conventional;
+        let shingles = Shingles::of(model.shingles.as_ref(), options.scale, conventional);
+        let build = |shape: &PlatterShape| Platters::new(shape.clone(), blocks, &shingles);
         let curve = seek_curve(seek, build(&shape).cylinders())?;
         shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + write_settle_ns;
         (build(&shape), curve)

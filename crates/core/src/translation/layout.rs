@@ -64,7 +64,7 @@ impl Layout {
     /// Places everything on a disk.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// When it does not fit, or tracks overlap downwards.
     pub fn new(
         settings: &PersistentCacheSettings,
         bands: &BandTable,
@@ -87,6 +87,9 @@ impl Layout {
         if bands.blocks().0 > super::log::LBA_MAX {
             return Err(LayoutError::TooLarge(bands.blocks()));
         }
+        if let Some(from) = tracks.first_downwards() {
+            return Err(LayoutError::OverlapsDownwards(from));
+        }
         let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
         let zones = conventional_zone_blocks(settings);
         let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
@@ -94,10 +97,10 @@ impl Layout {
             start: metadata.end(),
             blocks: settings.log_blocks,
         };
-        if needed > tracks.conventional_blocks {
+        if needed > tracks.conventional_prefix() {
             return Err(LayoutError::LogPastConventional {
                 needed,
-                conventional: tracks.conventional_blocks,
+                conventional: tracks.conventional_prefix(),
             });
         }
         let too_small = |bands_that_fit| LayoutError::DiskTooSmall {
@@ -246,7 +249,7 @@ impl Layout {
 fn longest_track(tracks: &TrackTable) -> u64 {
     let runs = tracks.runs().iter();
     let overlaps = |run: &&TrackRun| {
-        run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_blocks.0
+        run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_prefix().0
     };
     let lengths = runs
         .clone()
@@ -259,7 +262,7 @@ fn longest_track(tracks: &TrackTable) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Media;
+    use crate::disk::{Media, Shingling};
 
     fn geometry(conventional: u64) -> Geometry {
         // Tracks of 8 blocks, then of 6; a write destroys the 2 tracks after its own.
@@ -312,6 +315,25 @@ mod tests {
         );
         let needed = conventional_blocks_needed(&settings, &bands, BlockCount(8));
         assert_eq!(needed, BlockCount(28), "up to the end of the log");
+    }
+
+    #[test]
+    fn tracks_that_overlap_downwards_are_refused() {
+        let settings = PersistentCacheSettings::new(BlockCount(20));
+        let bands = BandTable::new([7, 9, 13].map(BlockCount));
+        let shingles = [
+            (4, Shingling::Apart),
+            (21, Shingling::Upwards),
+            (5, Shingling::Downwards),
+        ];
+        let tracks = |overlap| TrackTable::with_shingles([(10, 8), (20, 6)], shingles, overlap);
+        let geometry = |overlap| Geometry {
+            tracks: Some(Arc::new(tracks(overlap))),
+            ..geometry(32)
+        };
+        let error = Layout::new(&settings, &bands, &geometry(2)).unwrap_err();
+        assert_eq!(error, LayoutError::OverlapsDownwards(Lba(80 + 15 * 6)));
+        assert!(Layout::new(&settings, &bands, &geometry(0)).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::map_journal::MapJournalSettings;
 use super::zones::HostAware;
 use crate::durability::DurabilitySettings;
-use crate::units::{BlockCount, Duration};
+use crate::units::{BlockCount, Duration, Lba};
 use core::fmt;
 
 /// Smallest ring of a journal: a band rewrite and a few writes fit in the half that is filled
@@ -274,6 +274,8 @@ pub enum LayoutError {
     RingTooSmall(u64),
     /// The addresses are too large for the log's records.
     TooLarge(BlockCount),
+    /// Tracks from this block on overlap towards lower addresses, and bands are written upwards.
+    OverlapsDownwards(Lba),
     /// The log ends beyond the tracks that do not overlap.
     LogPastConventional {
         /// First block after the log.
@@ -354,6 +356,12 @@ impl fmt::Display for LayoutError {
             LayoutError::TooLarge(blocks) => {
                 write!(f, "{blocks:?} are more than a persistent cache can address")
             }
+            LayoutError::OverlapsDownwards(from) => write!(
+                f,
+                "the tracks from block {} of the disk on overlap downwards, and bands are written \
+                 upwards; accepted: tracks that overlap upwards or not at all",
+                from.0
+            ),
             LayoutError::LogPastConventional {
                 needed,
                 conventional,
