@@ -15,6 +15,7 @@ mod platters;
 pub mod quantity;
 mod read_ahead;
 mod rotating;
+mod schedulers;
 mod seek;
 mod segments;
 mod shingles;
@@ -33,10 +34,10 @@ pub use heat_map::{HeatMap, HeatMapRecorder};
 pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
 pub use model::{
-    CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, Scheduler, SeekModel,
-    SolidStateModel,
+    CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, SeekModel, SolidStateModel,
 };
 pub use platters::Layout;
+pub use schedulers::Scheduler;
 pub use seek::{DatasheetSeek, SeekCurve, SeekFormula};
 pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
 pub use shingles::{ConventionalRun, DirectionRun, ShingleDirection, ShingleModel, Shingles};

@@ -1,6 +1,7 @@
 //! What a drive file says.
 
 use super::platters::Layout;
+use super::schedulers::Scheduler;
 use super::seek::SeekFormula;
 use super::segments::{OverheadModel, SegmentModel};
 use super::shingles::ShingleModel;
@@ -108,16 +109,6 @@ pub struct SeekModel {
     pub table: Option<Vec<(u64, f64)>>,
     /// Instead of either: a formula in two pieces.
     pub formula: Option<SeekFormula>,
-}
-
-/// In which order the arm serves operations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// Shortest positioning time first: seek plus rotational wait.
-    Sptf,
-    /// First come, first served.
-    Fcfs,
 }
 
 /// Commands and their order.

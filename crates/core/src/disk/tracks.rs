@@ -246,7 +246,8 @@ impl TrackTable {
     }
 
     /// The track that holds a block. Panics past the end.
-    #[inline]
+    // Bands are laid out with one or two of these for each; a call costs as much as the search.
+    #[inline(always)]
     pub fn track_of(&self, block: u64) -> u64 {
         let run = self.run_of_block(block);
         run.first_track + (block - run.first_block) / run.blocks_per_track
