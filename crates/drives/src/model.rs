@@ -229,6 +229,44 @@ impl DriveModel {
                 "sector = \"{sector}\" is not a power of two from 512 B to 4 KiB"
             ));
         }
+        self.check_tables()?;
+        if self.translation.is_some() && self.media != MediaModel::Shingled {
+            return Err("only a drive with media = \"shingled\" has a [translation]".to_string());
+        }
+        if let Some(platters) = &self.platters {
+            platters.check(sector)?;
+            if platters.zone_table.is_some() && self.media != MediaModel::Conventional {
+                return Err("platters.zone_table needs media = \"conventional\"".to_string());
+            }
+        }
+        if let Some(segments) = &self.segments {
+            positive("segments.count", u64::from(segments.count))?;
+            positive("segments.size", segments.size.0)?;
+            whole("segments.size", segments.size, sector)?;
+        }
+        self.check_zones()?;
+        self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
+        self.queue
+            .as_ref()
+            .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
+        if let Some(cache) = &self.cache {
+            within(
+                "cache.write_segments",
+                u64::from(cache.write_segments),
+                SEGMENTS_MAX,
+            )?;
+            positive("cache.write_buffer", cache.write_buffer.0)?;
+        }
+        if let Some(shingles) = &self.shingles {
+            shingles.check(self.capacity)?;
+        }
+        self.solid_state
+            .as_ref()
+            .map_or(Ok(()), SolidStateModel::check)
+    }
+
+    /// Checks that the tables are those of the media.
+    fn check_tables(&self) -> Result<(), String> {
         let rotating = self.media != MediaModel::SolidState;
         let tables = [
             ("platters", self.platters.is_some(), rotating),
@@ -261,52 +299,26 @@ impl DriveModel {
                 ));
             }
         }
-        if self.translation.is_some() && self.media != MediaModel::Shingled {
-            return Err("only a drive with media = \"shingled\" has a [translation]".to_string());
+        Ok(())
+    }
+
+    /// Checks that zones go with the media and the translation.
+    fn check_zones(&self) -> Result<(), String> {
+        let Some(zones) = &self.zones else {
+            return Ok(());
+        };
+        let is_aware = zones.model == Zoning::HostAware;
+        if self.media != MediaModel::Shingled {
+            return Err("only a drive with media = \"shingled\" has [zones]".to_string());
         }
-        if let Some(platters) = &self.platters {
-            platters.check(sector)?;
-            if platters.zone_table.is_some() && self.media != MediaModel::Conventional {
-                return Err("platters.zone_table needs media = \"conventional\"".to_string());
-            }
+        if self.translation.is_some() != is_aware {
+            return Err(
+                "a drive has a [translation] and [zones] with model = \"host-aware\", or no \
+                 [translation] and model = \"host-managed\""
+                    .to_string(),
+            );
         }
-        if let Some(segments) = &self.segments {
-            positive("segments.count", u64::from(segments.count))?;
-            positive("segments.size", segments.size.0)?;
-            whole("segments.size", segments.size, sector)?;
-        }
-        if let Some(zones) = &self.zones {
-            let is_aware = zones.model == Zoning::HostAware;
-            if self.media != MediaModel::Shingled {
-                return Err("only a drive with media = \"shingled\" has [zones]".to_string());
-            }
-            if self.translation.is_some() != is_aware {
-                return Err(
-                    "a drive has a [translation] and [zones] with model = \"host-aware\", or no \
-                     [translation] and model = \"host-managed\""
-                        .to_string(),
-                );
-            }
-            zones.check(self.capacity)?;
-        }
-        self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
-        self.queue
-            .as_ref()
-            .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
-        if let Some(cache) = &self.cache {
-            within(
-                "cache.write_segments",
-                u64::from(cache.write_segments),
-                SEGMENTS_MAX,
-            )?;
-            positive("cache.write_buffer", cache.write_buffer.0)?;
-        }
-        if let Some(shingles) = &self.shingles {
-            shingles.check(self.capacity)?;
-        }
-        self.solid_state
-            .as_ref()
-            .map_or(Ok(()), SolidStateModel::check)
+        zones.check(self.capacity)
     }
 }
 
