@@ -256,6 +256,7 @@ impl Arm {
 pub(super) mod tests {
     use super::super::platters::{Layout, PlatterShape};
     use super::super::seek::DatasheetSeek;
+    use super::super::shingles::Shingles;
     use super::*;
     use imbrex_core::units::BlockCount;
 
@@ -273,7 +274,7 @@ pub(super) mod tests {
             head_skew_ns: 1_500_000,
             track_skew_ns: 1_500_000,
         };
-        let platters = Platters::new(shape, BlockCount(4_000_000), BlockCount::ZERO, 0);
+        let platters = Platters::new(shape, BlockCount(4_000_000), &Shingles::default());
         let figures = DatasheetSeek {
             track_to_track_ms: 1.0,
             average_ms: 8.0,

@@ -82,8 +82,9 @@ impl Contents {
         Ok(())
     }
 
-    /// Stores the buffer in `extent`, track by track; where `tracks` overlap, each track destroys
-    /// the same angular range of the tracks that follow it.
+    /// Stores the buffer in `extent`, track by track in address order; where `tracks` overlap, each
+    /// track destroys the same angular range of the tracks that it overlaps, those of `extent` that
+    /// were stored before it among them.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -102,41 +103,24 @@ impl Contents {
         };
         let mut at = extent.start.0;
         while at < extent.end().0 {
-            let track = tracks.track_of(at);
-            let whole = tracks.extent_of(track);
-            let end = whole.end().0.min(extent.end().0);
+            let track = tracks.extent_of(tracks.track_of(at));
+            let end = track.end().0.min(extent.end().0);
             let part = buffer.part(at - extent.start.0, end - at);
             self.store(at, part, buffers)?;
-            if at >= tracks.conventional_blocks.0 {
-                let (from, to) = (at - whole.start.0, end - whole.start.0);
-                self.overwrite_followers(tracks, track, from, to)?;
+            for lost in tracks.destroyed_by(Extent::new(at, end - at)) {
+                self.destroy(lost)?;
             }
             at = end;
         }
         Ok(())
     }
 
-    /// Destroys what lies beside blocks `from..to` of `track`.
-    fn overwrite_followers(
-        &mut self,
-        tracks: &TrackTable,
-        track: u64,
-        from: u64,
-        to: u64,
-    ) -> Result<(), IoError> {
-        let length = tracks.extent_of(track).blocks.0;
-        let last = (track + tracks.overlap_tracks).min(tracks.tracks() - 1);
-        for follower in track + 1..=last {
-            let beside = tracks.extent_of(follower);
-            let scale = |block: u64| block * beside.blocks.0;
-            let (from, to) = (scale(from) / length, scale(to).div_ceil(length));
-            let extent = Extent::new(beside.start.0 + from, to - from);
-            match self {
-                Contents::Nothing => {}
-                Contents::Stamps(stamps) => stamps.fill(extent, Stamp::DESTROYED),
-                Contents::Memory(bytes) => bytes.fill(extent, DESTROYED_BYTE),
-                Contents::File(file) => fill_file(file, extent, DESTROYED_BYTE)?,
-            }
+    fn destroy(&mut self, extent: Extent) -> Result<(), IoError> {
+        match self {
+            Contents::Nothing => {}
+            Contents::Stamps(stamps) => stamps.fill(extent, Stamp::DESTROYED),
+            Contents::Memory(bytes) => bytes.fill(extent, DESTROYED_BYTE),
+            Contents::File(file) => fill_file(file, extent, DESTROYED_BYTE)?,
         }
         Ok(())
     }

@@ -15,8 +15,10 @@ mod platters;
 pub mod quantity;
 mod read_ahead;
 mod rotating;
+mod schedulers;
 mod seek;
 mod segments;
+mod shingles;
 mod simulated;
 mod solid_state;
 mod statistics;
@@ -32,12 +34,13 @@ pub use heat_map::{HeatMap, HeatMapRecorder};
 pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
 pub use model::{
-    CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, Scheduler, SeekModel,
-    ShingleModel, SolidStateModel,
+    CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, SeekModel, SolidStateModel,
 };
 pub use platters::Layout;
+pub use schedulers::Scheduler;
 pub use seek::{DatasheetSeek, SeekCurve, SeekFormula};
 pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
+pub use shingles::{ConventionalRun, DirectionRun, ShingleDirection, ShingleModel, Shingles};
 pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use translation::{

@@ -273,6 +273,42 @@ mod tests {
     }
 
     #[test]
+    fn shingles_are_checked() {
+        let error = |keys: &str| {
+            let text = Drive::text_of_library("st5000as0011").unwrap();
+            let text = text.replace("[shingles]", &format!("[shingles]\n{keys}"));
+            Drive::parse("my.toml", &text).unwrap_err().to_string()
+        };
+        let rows = [
+            (
+                "runs = [{ tracks = 0, direction = \"upwards\" }]",
+                "shingles.runs: tracks = 0; accepted: 1 to 4294967296",
+            ),
+            (
+                "runs = [{ tracks = 9, direction = \"inwards\" }]",
+                "unknown variant `inwards`, expected `upwards` or `downwards`",
+            ),
+            (
+                "conventional = [{ start = \"1 GiB\", size = \"0 B\" }]",
+                "shingles.conventional: { start = \"1 GiB\", size = \"0 B\" }; accepted: a size above 0 \
+                 that ends within the capacity and its spare share, 5751",
+            ),
+            (
+                "conventional = [{ start = \"5 TB\", size = \"1 TB\" }]",
+                "accepted: a size above 0",
+            ),
+            (
+                "conventional = [{ start = \"5 TB\", length = \"1 TB\" }]",
+                "unknown field `length`",
+            ),
+        ];
+        for (keys, expected) in rows {
+            let error = error(keys);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
     fn listed_zones_and_segments_are_checked() {
         let rows = [
             (

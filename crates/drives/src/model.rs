@@ -1,8 +1,10 @@
 //! What a drive file says.
 
 use super::platters::Layout;
+use super::schedulers::Scheduler;
 use super::seek::SeekFormula;
 use super::segments::{OverheadModel, SegmentModel};
+use super::shingles::ShingleModel;
 use super::translation::TranslationSettings;
 use super::zones::{DriveZones, Zoning};
 use crate::quantity::{Rate, Size, Span};
@@ -109,16 +111,6 @@ pub struct SeekModel {
     pub formula: Option<SeekFormula>,
 }
 
-/// In which order the arm serves operations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// Shortest positioning time first: seek plus rotational wait.
-    Sptf,
-    /// First come, first served.
-    Fcfs,
-}
-
 /// Commands and their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,17 +141,6 @@ pub struct CacheModel {
     pub destage_after: Span,
     /// How far the drive reads on after a read; 0 is not at all.
     pub read_ahead: Size,
-}
-
-/// The overlap of tracks.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShingleModel {
-    /// How many following tracks the writing of a track destroys (kappa).
-    pub overlap_tracks: u64,
-    /// Room beyond the user's capacity, as a share of it, for guard tracks and for rounding bands
-    /// up to whole tracks.
-    pub spare: f64,
 }
 
 /// A disk without moving parts.
@@ -208,7 +189,8 @@ impl DriveModel {
     }
 
     /// Blocks the medium needs for `user` blocks of user capacity beside `conventional` blocks that
-    /// do not overlap. On shingled media that includes the spare share and two scratch bands.
+    /// do not overlap. On shingled media that includes the spare share and two scratch bands. The
+    /// conventional parts that the drive has of its own add no room.
     pub fn physical_blocks(&self, user: BlockCount, conventional: BlockCount) -> BlockCount {
         let Some(shingles) = &self.shingles else {
             return user;
@@ -247,6 +229,44 @@ impl DriveModel {
                 "sector = \"{sector}\" is not a power of two from 512 B to 4 KiB"
             ));
         }
+        self.check_tables()?;
+        if self.translation.is_some() && self.media != MediaModel::Shingled {
+            return Err("only a drive with media = \"shingled\" has a [translation]".to_string());
+        }
+        if let Some(platters) = &self.platters {
+            platters.check(sector)?;
+            if platters.zone_table.is_some() && self.media != MediaModel::Conventional {
+                return Err("platters.zone_table needs media = \"conventional\"".to_string());
+            }
+        }
+        if let Some(segments) = &self.segments {
+            positive("segments.count", u64::from(segments.count))?;
+            positive("segments.size", segments.size.0)?;
+            whole("segments.size", segments.size, sector)?;
+        }
+        self.check_zones()?;
+        self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
+        self.queue
+            .as_ref()
+            .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
+        if let Some(cache) = &self.cache {
+            within(
+                "cache.write_segments",
+                u64::from(cache.write_segments),
+                SEGMENTS_MAX,
+            )?;
+            positive("cache.write_buffer", cache.write_buffer.0)?;
+        }
+        if let Some(shingles) = &self.shingles {
+            shingles.check(self.capacity)?;
+        }
+        self.solid_state
+            .as_ref()
+            .map_or(Ok(()), SolidStateModel::check)
+    }
+
+    /// Checks that the tables are those of the media.
+    fn check_tables(&self) -> Result<(), String> {
         let rotating = self.media != MediaModel::SolidState;
         let tables = [
             ("platters", self.platters.is_some(), rotating),
@@ -279,57 +299,26 @@ impl DriveModel {
                 ));
             }
         }
-        if self.translation.is_some() && self.media != MediaModel::Shingled {
-            return Err("only a drive with media = \"shingled\" has a [translation]".to_string());
+        Ok(())
+    }
+
+    /// Checks that zones go with the media and the translation.
+    fn check_zones(&self) -> Result<(), String> {
+        let Some(zones) = &self.zones else {
+            return Ok(());
+        };
+        let is_aware = zones.model == Zoning::HostAware;
+        if self.media != MediaModel::Shingled {
+            return Err("only a drive with media = \"shingled\" has [zones]".to_string());
         }
-        if let Some(platters) = &self.platters {
-            platters.check(sector)?;
-            if platters.zone_table.is_some() && self.media != MediaModel::Conventional {
-                return Err("platters.zone_table needs media = \"conventional\"".to_string());
-            }
+        if self.translation.is_some() != is_aware {
+            return Err(
+                "a drive has a [translation] and [zones] with model = \"host-aware\", or no \
+                 [translation] and model = \"host-managed\""
+                    .to_string(),
+            );
         }
-        if let Some(segments) = &self.segments {
-            positive("segments.count", u64::from(segments.count))?;
-            positive("segments.size", segments.size.0)?;
-            whole("segments.size", segments.size, sector)?;
-        }
-        if let Some(zones) = &self.zones {
-            let is_aware = zones.model == Zoning::HostAware;
-            if self.media != MediaModel::Shingled {
-                return Err("only a drive with media = \"shingled\" has [zones]".to_string());
-            }
-            if self.translation.is_some() != is_aware {
-                return Err(
-                    "a drive has a [translation] and [zones] with model = \"host-aware\", or no \
-                     [translation] and model = \"host-managed\""
-                        .to_string(),
-                );
-            }
-            zones.check(self.capacity)?;
-        }
-        self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
-        self.queue
-            .as_ref()
-            .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
-        if let Some(cache) = &self.cache {
-            within(
-                "cache.write_segments",
-                u64::from(cache.write_segments),
-                SEGMENTS_MAX,
-            )?;
-            positive("cache.write_buffer", cache.write_buffer.0)?;
-        }
-        if let Some(shingles) = &self.shingles
-            && !(0.0..=10.0).contains(&shingles.spare)
-        {
-            return Err(format!(
-                "shingles.spare = {} is not a share of 0 to 10",
-                shingles.spare
-            ));
-        }
-        self.solid_state
-            .as_ref()
-            .map_or(Ok(()), SolidStateModel::check)
+        zones.check(self.capacity)
     }
 }
 
@@ -462,7 +451,7 @@ const HEADS_MAX: u64 = 1_024;
 const SEGMENTS_MAX: u64 = 1 << 16;
 const ZONE_TABLE_MAX: u64 = 1 << 24;
 
-fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
+pub(super) fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
     match (1..=most).contains(&value) {
         true => Ok(()),
         false => Err(format!("{field} = {value}; accepted: 1 to {most}")),

@@ -1,6 +1,8 @@
 //! Where a block lies on the platters: cylinder, surface and angle.
 
+use super::shingles::Shingles;
 use imbrex_core::disk::TrackTable;
+use imbrex_core::extent::Extent;
 use imbrex_core::units::BlockCount;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -113,14 +115,8 @@ pub struct Platters {
 
 impl Platters {
     /// Platters that hold at least `blocks`: each zone gets as many tracks as that takes. The
-    /// length of tracks falls linearly from the outer to the inner zone. The first
-    /// `conventional_blocks`, rounded up to a whole track, do not overlap.
-    pub fn new(
-        shape: PlatterShape,
-        blocks: BlockCount,
-        conventional_blocks: BlockCount,
-        overlap_tracks: u64,
-    ) -> Platters {
+    /// length of tracks falls linearly from the outer to the inner zone.
+    pub fn new(shape: PlatterShape, blocks: BlockCount, shingles: &Shingles) -> Platters {
         let PlatterShape {
             heads,
             head_skew_ns,
@@ -167,22 +163,8 @@ impl Platters {
             });
             first_block += blocks_per_track * tracks;
         }
-        let runs = || {
-            zones
-                .iter()
-                .map(|zone| (zone.tracks, zone.blocks_per_track))
-        };
-        let bare = TrackTable::new(runs(), BlockCount::ZERO, 0);
-        let conventional = match conventional_blocks.0.min(bare.blocks()) {
-            0 => 0,
-            blocks => bare.extent_of(bare.track_of(blocks - 1)).end().0,
-        };
         Platters {
-            tracks: Arc::new(TrackTable::new(
-                runs(),
-                BlockCount(conventional),
-                overlap_tracks,
-            )),
+            tracks: Arc::new(track_table(&zones, shingles)),
             cylinders: shape.zones * cylinders_per_zone,
             shape,
             zones,
@@ -374,6 +356,23 @@ impl Platters {
     }
 }
 
+/// The tracks of zones in address order, and how they overlap.
+fn track_table(zones: &[Zone], shingles: &Shingles) -> TrackTable {
+    let lengths = || {
+        zones
+            .iter()
+            .map(|zone| (zone.tracks, zone.blocks_per_track))
+    };
+    let bare = TrackTable::new(lengths(), BlockCount::ZERO, 0);
+    let all = Extent::new(0, bare.blocks());
+    let parts = shingles.conventional.iter().filter_map(|part| {
+        let part = part.intersection(all)?;
+        Some(bare.track_of(part.start.0)..bare.track_of(part.end().0 - 1) + 1)
+    });
+    let runs = shingles.of_tracks(bare.tracks(), parts.collect());
+    TrackTable::with_shingles(lengths(), runs, shingles.overlap_tracks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,7 +394,7 @@ mod tests {
     #[test]
     fn tracks_shorten_linearly_and_hold_what_was_asked_for() {
         let shape = shape(Layout::CylinderByCylinder);
-        let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
+        let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
         let runs: Vec<_> = platters
             .tracks()
             .runs()
@@ -409,7 +408,7 @@ mod tests {
     #[test]
     fn cylinders_come_one_after_another() {
         let shape = shape(Layout::CylinderByCylinder);
-        let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
+        let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
         let seen: Vec<_> = (0..4)
             .map(|track| {
                 let place = platters.place(track * 40 + 10);
@@ -434,7 +433,7 @@ mod tests {
     #[test]
     fn surfaces_come_one_after_another_in_alternating_direction() {
         let shape = shape(Layout::SurfaceBySurface);
-        let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
+        let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
         let seen: Vec<_> = (0..7)
             .map(|track| platters.place(if track < 6 { track * 40 } else { 240 }))
             .map(|place| (place.cylinder, place.surface))
@@ -448,9 +447,9 @@ mod tests {
     #[test]
     fn heads_may_write_tracks_of_different_length() {
         let mut shape = shape(Layout::SurfaceBySurface);
-        let even = Platters::new(shape.clone(), BlockCount(500), BlockCount::ZERO, 0);
+        let even = Platters::new(shape.clone(), BlockCount(500), &Shingles::default());
         shape.head_rates = vec![1.1, 0.9];
-        let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
+        let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
         let runs: Vec<_> = platters
             .tracks()
             .runs()
@@ -476,7 +475,7 @@ mod tests {
         ] {
             let mut shape = shape(layout);
             shape.head_rates = rates;
-            let platters = Platters::new(shape, BlockCount(500), BlockCount::ZERO, 0);
+            let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
             for track in 0..17 {
                 let extent = platters.tracks().extent_of(track);
                 let place = platters.place(extent.start.0 + 3);
@@ -537,12 +536,14 @@ mod tests {
     fn the_conventional_part_is_rounded_up_to_a_track() {
         let shape = shape(Layout::SurfaceBySurface);
         for (wanted, got) in [(0, 0), (1, 40), (40, 40), (41, 80), (250, 270), (9999, 540)] {
-            let platters = Platters::new(shape.clone(), BlockCount(500), BlockCount(wanted), 2);
-            assert_eq!(
-                platters.tracks().conventional_blocks,
-                BlockCount(got),
-                "{wanted}"
-            );
+            let shingles = Shingles {
+                overlap_tracks: 2,
+                conventional: vec![Extent::new(0, wanted)],
+                ..Shingles::default()
+            };
+            let platters = Platters::new(shape.clone(), BlockCount(500), &shingles);
+            let prefix = platters.tracks().conventional_prefix();
+            assert_eq!(prefix, BlockCount(got), "{wanted}");
             assert_eq!(platters.tracks().overlap_tracks, 2);
         }
     }

@@ -2,8 +2,8 @@
 
 use super::arm::{Arm, Direction};
 use super::due::Due;
-use super::model::{QueueModel, Scheduler};
-use super::platters::Place;
+use super::model::QueueModel;
+use super::schedulers::{Choice, Command, Head, Queue, State};
 use super::segments::Overheads;
 use super::statistics::DiskStatistics;
 use super::write_cache::WriteCache;
@@ -13,22 +13,6 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{Duration, Instant};
 use std::collections::VecDeque;
-
-/// An operation that needs the arm.
-struct Queued {
-    op: DiskOp,
-    direction: Direction,
-    place: Place,
-    /// When its command has been decoded.
-    ready: Instant,
-    sequence: u64,
-}
-
-/// What the arm does next.
-enum Choice {
-    Queue(usize),
-    Cache(usize),
-}
 
 struct PendingFlush {
     op: DiskOp,
@@ -62,7 +46,7 @@ pub struct RotatingDrive {
     electronics: Electronics,
     scheduling: QueueModel,
     /// In order of arrival; the first `depth` are visible to the scheduler.
-    queue: VecDeque<Queued>,
+    queue: VecDeque<Command>,
     cache: Option<WriteCache>,
     flushes: Vec<PendingFlush>,
     busy: bool,
@@ -70,8 +54,8 @@ pub struct RotatingDrive {
     last_arrival: Instant,
     last_direction: Direction,
     sequence: u64,
-    /// How often the oldest operation was passed over.
-    oldest_passed: u32,
+    /// What the scheduler remembers of its choices.
+    choices: State,
 }
 
 impl RotatingDrive {
@@ -94,7 +78,7 @@ impl RotatingDrive {
             last_arrival: Instant::ZERO,
             last_direction: Direction::Read,
             sequence: 0,
-            oldest_passed: 0,
+            choices: State::new(scheduling.age_window),
         }
     }
 
@@ -160,7 +144,7 @@ impl RotatingDrive {
     }
 
     fn enqueue(&mut self, now: Instant, op: DiskOp, direction: Direction) {
-        self.queue.push_back(Queued {
+        self.queue.push_back(Command {
             place: self.arm.platters.place(op.extent.start.0),
             direction,
             ready: now
@@ -267,20 +251,15 @@ impl RotatingDrive {
 
     fn start(&mut self, at: Instant, due: &mut Due, statistics: &DiskStatistics) {
         let (access, start, direction, cause, extent) = match self.choose(at) {
-            Choice::Queue(index) => {
-                self.oldest_passed = if index == 0 {
-                    0
-                } else {
-                    self.oldest_passed + 1
-                };
-                let queued = self.queue.remove(index).expect("a chosen operation");
-                let Queued {
+            Choice::Command(index) => {
+                let command = self.queue.remove(index).expect("a chosen command");
+                let Command {
                     op,
                     direction,
                     place,
                     ready,
                     ..
-                } = queued;
+                } = command;
                 let start = at.max(ready);
                 let access = self.arm.access(start, op.extent, &place, direction);
                 // The last blocks still have to cross the interface when it is the slower side;
@@ -289,8 +268,7 @@ impl RotatingDrive {
                 due.push(access.end.max(response), op);
                 (access, start, direction, op.cause, op.extent)
             }
-            Choice::Cache(index) => {
-                self.oldest_passed += u32::from(!self.queue.is_empty());
+            Choice::Cached(index) => {
                 let cache = self.cache.as_mut().expect("a chosen segment");
                 let segment = cache.begin(index);
                 let access = self
@@ -306,62 +284,20 @@ impl RotatingDrive {
         self.arm_free = access.end;
     }
 
-    fn choose(&self, at: Instant) -> Choice {
-        let segments = match &self.cache {
+    fn choose(&mut self, at: Instant) -> Choice {
+        let cached = match &self.cache {
             Some(cache) if self.queue.is_empty() || self.must_destage() => cache.segments(),
             _ => &[],
         };
-        if segments.is_empty() && self.queue.len() == 1 {
-            return Choice::Queue(0);
-        }
-        match self.scheduling.scheduler {
-            Scheduler::Sptf => self.shortest_positioning(at, segments),
-            Scheduler::Fcfs => match (self.queue.front(), segments.first()) {
-                (Some(queued), Some(segment)) if segment.sequence < queued.sequence => {
-                    Choice::Cache(0)
-                }
-                (None, _) => Choice::Cache(0),
-                _ => Choice::Queue(0),
-            },
-        }
-    }
-
-    fn shortest_positioning(
-        &self,
-        at: Instant,
-        segments: &[super::write_cache::Segment],
-    ) -> Choice {
-        let limit = self.scheduling.age_window;
-        if limit > 0 && self.oldest_passed >= limit && !self.queue.is_empty() {
-            return Choice::Queue(0);
-        }
-        let guard_ns = self.scheduling.guard.0.0;
-        let mut best = (u64::MAX, Choice::Queue(0));
-        for (index, queued) in self
-            .queue
-            .iter()
-            .take(self.scheduling.depth as usize)
-            .enumerate()
-        {
-            let start = at.max(queued.ready);
-            let block = queued.op.extent.start.0;
-            let planned_ns =
-                self.arm
-                    .planned_ns(start, block, &queued.place, queued.direction, guard_ns);
-            if planned_ns < best.0 {
-                best = (planned_ns, Choice::Queue(index));
-            }
-        }
-        for (index, segment) in segments.iter().enumerate() {
-            let block = segment.extent.start.0;
-            let planned_ns =
-                self.arm
-                    .planned_ns(at, block, &segment.place, Direction::Write, guard_ns);
-            if planned_ns < best.0 {
-                best = (planned_ns, Choice::Cache(index));
-            }
-        }
-        best.1
+        let QueueModel {
+            depth,
+            scheduler,
+            guard,
+            ..
+        } = self.scheduling;
+        let queue = Queue::new(&self.queue, cached, depth as usize);
+        let head = Head::new(&self.arm, at, guard.0.0);
+        scheduler.choose(&queue, &head, &mut self.choices)
     }
 
     /// A cached segment may have reached the medium: answers the flushes that waited for it and

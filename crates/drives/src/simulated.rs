@@ -4,17 +4,18 @@ use super::arm::Arm;
 use super::contents::Contents;
 use super::due::Due;
 use super::library::{Drive, DriveError};
-use super::model::{DriveModel, MediaModel, PlatterModel, SeekModel};
+use super::model::{CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, SeekModel};
 use super::platters::{PlatterShape, Platters, ZoneShape};
 use super::rotating::{Electronics, RotatingDrive};
 use super::seek::{DatasheetSeek, SeekCurve};
 use super::segments::{Overheads, Segments};
+use super::shingles::Shingles;
 use super::solid_state::SolidState;
 use super::statistics::{DiskStatistics, OperationKind};
 use super::write_cache::{RUN_BYTES_MAX, WriteCache};
 use crate::quantity::Size;
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, TrackTable};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
@@ -22,6 +23,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 const NS_PER_MINUTE: u64 = 60_000_000_000;
 
@@ -33,8 +35,10 @@ pub struct DiskOptions {
     /// Divides the capacity of the model. Mechanics stay: tracks are as long as before and fewer,
     /// and the arm takes as long from the first to the last.
     pub scale: u64,
-    /// Blocks at the start of a shingled disk that do not overlap, rounded up to a whole track.
-    pub conventional_blocks: BlockCount,
+    /// Parts of a shingled disk whose tracks do not overlap, each rounded outward to whole tracks,
+    /// beside those that its drive file lists. Where `capacity` is `None` the medium has room for
+    /// these as [`DriveModel::physical_blocks`] says.
+    pub conventional: Vec<Extent>,
     /// What the medium holds: the same as the buffers of the engine.
     pub contents: ContentKind,
     /// A file to keep bytes in, instead of memory.
@@ -54,7 +58,7 @@ impl Default for DiskOptions {
         DiskOptions {
             capacity: None,
             scale: 1,
-            conventional_blocks: BlockCount::ZERO,
+            conventional: Vec::new(),
             contents: ContentKind::Counted,
             contents_file: None,
             write_cache: None,
@@ -94,7 +98,8 @@ impl SimulatedDisk {
         let model = &drive.model;
         let blocks = options.capacity.unwrap_or_else(|| {
             let user = model.user_blocks(options.scale);
-            model.physical_blocks(user, options.conventional_blocks)
+            let conventional = options.conventional.iter().map(|part| part.blocks.0);
+            model.physical_blocks(user, BlockCount(conventional.sum()))
         });
         let write_cache = options.write_cache.unwrap_or(model.write_cache);
         let sectors_per_block = match options.in_sectors {
@@ -114,35 +119,11 @@ impl SimulatedDisk {
             (None, media) => {
                 let rotating = rotating(model, blocks, options, write_cache).map_err(wrong)?;
                 let tracks = rotating.arm().platters.tracks().clone();
-                let shingled = media == MediaModel::Shingled;
-                let blocks = match options.in_sectors {
-                    true => BlockCount(blocks.bytes() / model.sector_bytes()),
-                    false => blocks,
-                };
-                let listed = model
-                    .platters
-                    .as_ref()
-                    .is_some_and(|p| p.zone_table.is_some());
-                let geometry = Geometry {
-                    // Of conventional media the last tracks stay unused when they are not full.
-                    blocks: if shingled {
-                        BlockCount(tracks.blocks())
-                    } else {
-                        blocks
-                    },
-                    media: if shingled {
-                        Media::Shingled
-                    } else {
-                        Media::Conventional
-                    },
-                    tracks: (!listed).then_some(tracks),
-                    bands: None,
-                    zones: None,
-                };
+                let geometry = rotating_geometry(model, options, blocks, tracks);
                 let rotating = Box::new(rotating);
-                let mechanics = match shingled {
-                    true => Mechanics::Shingled(rotating),
-                    false => Mechanics::Conventional(rotating),
+                let mechanics = match media {
+                    MediaModel::Shingled => Mechanics::Shingled(rotating),
+                    _ => Mechanics::Conventional(rotating),
                 };
                 (mechanics, geometry)
             }
@@ -300,6 +281,30 @@ pub(super) fn seek_curve(seek: &SeekModel, cylinders: u64) -> Result<SeekCurve, 
     SeekCurve::solve(figures, cylinders)
 }
 
+/// What the layers above may know of a rotating disk of `blocks` blocks.
+fn rotating_geometry(
+    model: &DriveModel,
+    options: &DiskOptions,
+    blocks: BlockCount,
+    tracks: Arc<TrackTable>,
+) -> Geometry {
+    let platters = model.platters.as_ref();
+    let is_listed = platters.is_some_and(|platters| platters.zone_table.is_some());
+    let (blocks, media) = match model.media {
+        MediaModel::Shingled => (BlockCount(tracks.blocks()), Media::Shingled),
+        // Of conventional media the last tracks stay unused when they are not full.
+        _ if options.in_sectors => {
+            let sectors = blocks.bytes() / model.sector_bytes();
+            (BlockCount(sectors), Media::Conventional)
+        }
+        _ => (blocks, Media::Conventional),
+    };
+    Geometry {
+        tracks: (!is_listed).then_some(tracks),
+        ..Geometry::plain(blocks, media)
+    }
+}
+
 fn rotating(
     model: &DriveModel,
     blocks: BlockCount,
@@ -312,49 +317,12 @@ fn rotating(
         return Err("a rotating drive needs [platters], [seek], [queue] and [cache]".to_string());
     };
     let block_bytes = model.sector_bytes();
-    let head_switch_ns = platters.head_switch.0.0;
-    let write_settle_ns = platters.write_settle.0.0;
-    let track_blocks = |track: Option<Size>| track.map_or(0, |track| track.0 / block_bytes);
-    let mut shape = PlatterShape {
-        heads: platters.heads,
-        zones: platters.zones.unwrap_or(0),
-        outer_track_blocks: track_blocks(platters.outer_track),
-        inner_track_blocks: track_blocks(platters.inner_track),
-        layout: platters.layout,
-        head_rates: platters.head_rates.clone().unwrap_or_default(),
-        revolution_ns: NS_PER_MINUTE / platters.rpm,
-        head_skew_ns: head_switch_ns + write_settle_ns,
-        track_skew_ns: 0,
-    };
-    let (listed, curve) = if platters.zone_table.is_some() {
-        let zones = zones(platters, options.scale);
-        let listed = Platters::of_zones(shape, &zones);
-        let needed = blocks.bytes() / block_bytes;
-        if listed.blocks() < needed {
-            return Err(format!(
-                "platters.zone_table has {} sectors, {needed} are needed",
-                listed.blocks()
-            ));
-        }
-        let curve = match (&seek.table, options.scale) {
-            // Measured on these cylinders: nothing to stretch.
-            (Some(points), 1) => SeekCurve::table(points, points[points.len() - 1].0)?,
-            _ => seek_curve(seek, listed.cylinders())?,
-        };
-        (listed, curve)
-    } else {
-        let overlap_tracks = model.shingles.map_or(0, |shingles| shingles.overlap_tracks);
-        let build = |shape: &PlatterShape| {
-            let conventional = options.conventional_blocks;
-            let shape = shape.clone();
-            Platters::new(shape, blocks, conventional, overlap_tracks)
-        };
-        let curve = seek_curve(seek, build(&shape).cylinders())?;
-        shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + write_settle_ns;
-        (build(&shape), curve)
+    let shape = shape(platters, block_bytes);
+    let (listed, curve) = match platters.zone_table {
+        Some(_) => listed_platters(model, platters, seek, shape, blocks, options.scale)?,
+        None => built_platters(model, platters, seek, shape, blocks, options)?,
     };
     let phase_ns = Rng::new(options.seed, 0).below(listed.revolution_ns());
-    let read_ahead = cache.read_ahead.0 / block_bytes;
     let segments = model
         .segments
         .as_ref()
@@ -362,25 +330,12 @@ fn rotating(
     let arm = Arm::new(
         listed,
         curve,
-        head_switch_ns,
-        write_settle_ns,
-        read_ahead,
+        platters.head_switch.0.0,
+        platters.write_settle.0.0,
+        cache.read_ahead.0 / block_bytes,
         phase_ns,
     );
-    let electronics = Electronics {
-        command_overhead: queue.command_overhead.0,
-        overheads: match &model.overheads {
-            Some(overheads) => Overheads::of(overheads),
-            None => Overheads::even(cache.latency.0, queue.command_overhead.0),
-        },
-        block_bytes,
-        blocks_per_counted: match options.in_sectors {
-            true => 1,
-            false => BLOCK_BYTES / block_bytes,
-        },
-        interface: model.interface,
-        destage_after: cache.destage_after.0,
-    };
+    let electronics = electronics(model, queue, cache, options.in_sectors);
     let write_buffer = write_cache.then(|| {
         let capacity = BlockCount(cache.write_buffer.0 / block_bytes);
         let run_blocks_max = RUN_BYTES_MAX / block_bytes;
@@ -388,6 +343,88 @@ fn rotating(
     });
     let arm = arm.with_segments(segments);
     Ok(RotatingDrive::new(arm, electronics, *queue, write_buffer))
+}
+
+/// The shape of platters, without the skew from track to track.
+fn shape(platters: &PlatterModel, block_bytes: u64) -> PlatterShape {
+    let track_blocks = |track: Option<Size>| track.map_or(0, |track| track.0 / block_bytes);
+    PlatterShape {
+        heads: platters.heads,
+        zones: platters.zones.unwrap_or(0),
+        outer_track_blocks: track_blocks(platters.outer_track),
+        inner_track_blocks: track_blocks(platters.inner_track),
+        layout: platters.layout,
+        head_rates: platters.head_rates.clone().unwrap_or_default(),
+        revolution_ns: NS_PER_MINUTE / platters.rpm,
+        head_skew_ns: platters.head_switch.0.0 + platters.write_settle.0.0,
+        track_skew_ns: 0,
+    }
+}
+
+/// Platters with the zones of a table, and the time of a seek over them.
+fn listed_platters(
+    model: &DriveModel,
+    platters: &PlatterModel,
+    seek: &SeekModel,
+    shape: PlatterShape,
+    blocks: BlockCount,
+    scale: u64,
+) -> Result<(Platters, SeekCurve), String> {
+    let listed = Platters::of_zones(shape, &zones(platters, scale));
+    let needed = blocks.bytes() / model.sector_bytes();
+    if listed.blocks() < needed {
+        return Err(format!(
+            "platters.zone_table has {} sectors, {needed} are needed",
+            listed.blocks()
+        ));
+    }
+    let curve = match (&seek.table, scale) {
+        // Measured on these cylinders: nothing to stretch.
+        (Some(points), 1) => SeekCurve::table(points, points[points.len() - 1].0)?,
+        _ => seek_curve(seek, listed.cylinders())?,
+    };
+    Ok((listed, curve))
+}
+
+/// Platters whose tracks shorten linearly, and the time of a seek over them.
+fn built_platters(
+    model: &DriveModel,
+    platters: &PlatterModel,
+    seek: &SeekModel,
+    mut shape: PlatterShape,
+    blocks: BlockCount,
+    options: &DiskOptions,
+) -> Result<(Platters, SeekCurve), String> {
+    let conventional = &options.conventional;
+    let shingles = Shingles::of(model.shingles.as_ref(), options.scale, conventional);
+    let build = |shape: &PlatterShape| Platters::new(shape.clone(), blocks, &shingles);
+    let curve = seek_curve(seek, build(&shape).cylinders())?;
+    let head_switch_ns = platters.head_switch.0.0;
+    shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + platters.write_settle.0.0;
+    Ok((build(&shape), curve))
+}
+
+fn electronics(
+    model: &DriveModel,
+    queue: &QueueModel,
+    cache: &CacheModel,
+    in_sectors: bool,
+) -> Electronics {
+    let block_bytes = model.sector_bytes();
+    Electronics {
+        command_overhead: queue.command_overhead.0,
+        overheads: match &model.overheads {
+            Some(overheads) => Overheads::of(overheads),
+            None => Overheads::even(cache.latency.0, queue.command_overhead.0),
+        },
+        block_bytes,
+        blocks_per_counted: match in_sectors {
+            true => 1,
+            false => BLOCK_BYTES / block_bytes,
+        },
+        interface: model.interface,
+        destage_after: cache.destage_after.0,
+    }
 }
 
 /// The zones of a table on a disk `scale` times smaller: every zone has fewer cylinders.

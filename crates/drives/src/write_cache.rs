@@ -140,6 +140,7 @@ impl WriteCache {
 #[cfg(test)]
 mod tests {
     use super::super::platters::{Layout, PlatterShape, Platters};
+    use super::super::shingles::Shingles;
     use super::*;
 
     fn platters() -> Platters {
@@ -154,7 +155,7 @@ mod tests {
             head_skew_ns: 1,
             track_skew_ns: 1,
         };
-        Platters::new(shape, BlockCount(10_000), BlockCount::ZERO, 0)
+        Platters::new(shape, BlockCount(10_000), &Shingles::default())
     }
 
     fn take(cache: &mut WriteCache, start: u64, blocks: u64, sequence: u64) -> bool {

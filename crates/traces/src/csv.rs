@@ -46,82 +46,23 @@ impl Csv {
                 ),
             }));
         }
-        let field = |column: usize| trim(fields[column]);
-        let problem = |column: usize, name: &str, problem: &'static str, accepted: &str| {
-            Box::new(LineProblem::Field {
-                field: column + 1,
-                name: name.to_owned(),
-                value: field(column).to_vec(),
-                problem,
-                accepted: accepted.to_owned(),
-            })
-        };
-        let time_ns = match self.map.time {
-            Some((column, unit)) => {
-                decimal_ns(field(column), unit.nanoseconds()).ok_or_else(|| {
-                    problem(
-                        column,
-                        "time",
-                        NOT_A_NUMBER,
-                        "an unsigned decimal number that fits 64 bits in ns",
-                    )
-                })?
-            }
-            None => 0,
-        };
-        let (column, unit) = self.map.offset;
-        let offset = whole_number(field(column))
-            .ok_or_else(|| problem(column, "offset", NOT_A_NUMBER, "an unsigned integer"))?
-            .checked_mul(unit);
-        let (column, unit) = self.map.length;
-        let length = whole_number(field(column))
-            .ok_or_else(|| problem(column, "length", NOT_A_NUMBER, "an unsigned integer"))?
-            .checked_mul(unit);
-        let (Some(offset_bytes), Some(length_bytes)) = (offset, length) else {
-            return Err(problem(
-                self.map.offset.0,
-                "offset",
-                "too large",
-                POSSIBLE_RANGE,
-            ));
-        };
-        if !range_is_possible(offset_bytes, length_bytes) {
-            return Err(problem(
-                self.map.offset.0,
-                "offset",
-                "too large",
-                POSSIBLE_RANGE,
-            ));
-        }
-        let device = match self.map.device {
-            Some(column) => whole_number(field(column))
-                .and_then(|device| u16::try_from(device).ok())
-                .ok_or_else(|| {
-                    problem(column, "device", NOT_A_NUMBER, "an integer from 0 to 65535")
-                })?,
-            None => 0,
-        };
-        let response_ns = match self.map.response {
-            Some((column, _)) if field(column).is_empty() => None,
-            Some((column, unit)) => Some(
-                decimal_ns(field(column), unit.nanoseconds()).ok_or_else(|| {
-                    problem(
-                        column,
-                        "response",
-                        NOT_A_NUMBER,
-                        "an unsigned decimal number, or nothing",
-                    )
-                })?,
-            ),
-            None => None,
-        };
+        let fields = Fields(&fields);
+        let time_ns = self.time_ns(fields)?;
+        let (offset_bytes, length_bytes) = self.range(fields)?;
+        let device = self.device(fields)?;
+        let response_ns = self.response_ns(fields)?;
         let operation = match &self.map.operation {
             None => TraceOperation::Read,
-            Some((column, code)) => match operation(field(*column), code) {
+            Some((column, code)) => match operation(fields.at(*column), code) {
                 Ok(operation) => operation,
                 Err(Refused::Skip(reason)) => return Ok(Parsed::Skip(reason)),
                 Err(Refused::Unknown(accepted)) => {
-                    return Err(problem(*column, "operation", "not an operation", &accepted));
+                    return Err(fields.problem(
+                        *column,
+                        "operation",
+                        "not an operation",
+                        &accepted,
+                    ));
                 }
             },
         };
@@ -132,6 +73,75 @@ impl Csv {
         record.device = device;
         record.response_ns = response_ns;
         Ok(Parsed::Record(record))
+    }
+
+    #[inline]
+    fn time_ns(&self, fields: Fields<'_>) -> Result<u64, Box<LineProblem>> {
+        let Some((column, unit)) = self.map.time else {
+            return Ok(0);
+        };
+        decimal_ns(fields.at(column), unit.nanoseconds()).ok_or_else(|| {
+            fields.problem(
+                column,
+                "time",
+                NOT_A_NUMBER,
+                "an unsigned decimal number that fits 64 bits in ns",
+            )
+        })
+    }
+
+    /// Offset and length in bytes.
+    #[inline]
+    fn range(&self, fields: Fields<'_>) -> Result<(u64, u64), Box<LineProblem>> {
+        let bytes = |(column, unit): (usize, u64), name: &str| -> Result<_, Box<LineProblem>> {
+            let number = whole_number(fields.at(column));
+            let number = number
+                .ok_or_else(|| fields.problem(column, name, NOT_A_NUMBER, "an unsigned integer"))?;
+            Ok(number.checked_mul(unit))
+        };
+        let offset = bytes(self.map.offset, "offset")?;
+        let length = bytes(self.map.length, "length")?;
+        match (offset, length) {
+            (Some(offset), Some(length)) if range_is_possible(offset, length) => {
+                Ok((offset, length))
+            }
+            _ => {
+                let column = self.map.offset.0;
+                Err(fields.problem(column, "offset", "too large", POSSIBLE_RANGE))
+            }
+        }
+    }
+
+    #[inline]
+    fn device(&self, fields: Fields<'_>) -> Result<u16, Box<LineProblem>> {
+        let Some(column) = self.map.device else {
+            return Ok(0);
+        };
+        let device = whole_number(fields.at(column));
+        let device = device.and_then(|device| u16::try_from(device).ok());
+        device.ok_or_else(|| {
+            fields.problem(column, "device", NOT_A_NUMBER, "an integer from 0 to 65535")
+        })
+    }
+
+    #[inline]
+    fn response_ns(&self, fields: Fields<'_>) -> Result<Option<u64>, Box<LineProblem>> {
+        let Some((column, unit)) = self.map.response else {
+            return Ok(None);
+        };
+        let field = fields.at(column);
+        if field.is_empty() {
+            return Ok(None);
+        }
+        let response = decimal_ns(field, unit.nanoseconds()).ok_or_else(|| {
+            fields.problem(
+                column,
+                "response",
+                NOT_A_NUMBER,
+                "an unsigned decimal number, or nothing",
+            )
+        });
+        response.map(Some)
     }
 
     /// Cuts the columns the map needs; returns how many were found, at most those needed.
@@ -157,6 +167,33 @@ impl Csv {
             rest = &rest[at + 1..];
         }
         wanted
+    }
+}
+
+/// The columns of a line.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [&'a [u8]; COLUMNS_MAX]);
+
+impl<'a> Fields<'a> {
+    #[inline]
+    fn at(self, column: usize) -> &'a [u8] {
+        trim(self.0[column])
+    }
+
+    fn problem(
+        self,
+        column: usize,
+        name: &str,
+        problem: &'static str,
+        accepted: &str,
+    ) -> Box<LineProblem> {
+        Box::new(LineProblem::Field {
+            field: column + 1,
+            name: name.to_owned(),
+            value: self.at(column).to_vec(),
+            problem,
+            accepted: accepted.to_owned(),
+        })
     }
 }
 

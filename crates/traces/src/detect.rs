@@ -9,7 +9,7 @@ use super::{arc, csv, disksim, msr, recording, spc};
 const SAMPLE_LINES: usize = 64;
 
 /// A format and what speaks for it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Detected {
     pub format: Format,
     pub why: &'static str,
@@ -37,11 +37,38 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
         )));
     }
     let lines: Vec<&[u8]> = sample_lines(bytes).collect();
+    let candidates = candidates(&lines);
+    let first = first_line(&lines);
+    match &candidates[..] {
+        [] => Err(fail(unrecognised(&lines, &first))),
+        [only] => {
+            let is_unclear = only.format == Format::DiskSim
+                && !lines.iter().any(|line| disksim::has_fraction(line));
+            match is_unclear {
+                true => Err(fail(five_integers(&first))),
+                false => Ok(*only),
+            }
+        }
+        several => {
+            let names: Vec<_> = several
+                .iter()
+                .map(|candidate| candidate.format.name())
+                .collect();
+            Err(fail(format!(
+                "cannot tell the format: {first:?} fits {}; accepted: one of them with --format",
+                names.join(" and ")
+            )))
+        }
+    }
+}
+
+/// The formats that at least half of some lines have.
+fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
     let share = |looks_like: fn(&[u8]) -> bool| {
         let fitting = lines.iter().filter(|line| looks_like(line)).count();
         fitting > 0 && fitting * 2 >= lines.len()
     };
-    let candidates: Vec<Detected> = [
+    [
         (
             Format::Msr,
             msr::looks_like as fn(&[u8]) -> bool,
@@ -67,39 +94,21 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
     .into_iter()
     .filter(|(_, looks_like, _)| share(*looks_like))
     .map(|(format, _, why)| Detected { format, why })
-    .collect();
-    let first = || {
-        let line = lines.first().copied().unwrap_or_default();
-        String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned()
-    };
-    match candidates.len() {
-        0 => Err(fail(unrecognised(&lines, &first()))),
-        1 => {
-            let detected = candidates.into_iter().next().expect("one candidate");
-            if detected.format == Format::DiskSim
-                && !lines.iter().any(|line| disksim::has_fraction(line))
-            {
-                return Err(fail(format!(
-                    "cannot tell the format: five integers such as {:?} may be times in ns, ms or s, and the last may mean \
-                     read or write when 1; accepted: --format disksim --time-unit ns (1 = read, as MQSim and SSDsim), or \
-                     --format csv --map",
-                    first()
-                )));
-            }
-            Ok(detected)
-        }
-        _ => {
-            let names: Vec<_> = candidates
-                .iter()
-                .map(|candidate| candidate.format.name())
-                .collect();
-            Err(fail(format!(
-                "cannot tell the format: {:?} fits {}; accepted: one of them with --format",
-                first(),
-                names.join(" and ")
-            )))
-        }
-    }
+    .collect()
+}
+
+/// The start of the first line.
+fn first_line(lines: &[&[u8]]) -> String {
+    let line = lines.first().copied().unwrap_or_default();
+    String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned()
+}
+
+fn five_integers(first: &str) -> String {
+    format!(
+        "cannot tell the format: five integers such as {first:?} may be times in ns, ms or s, and the last may mean \
+         read or write when 1; accepted: --format disksim --time-unit ns (1 = read, as MQSim and SSDsim), or \
+         --format csv --map"
+    )
 }
 
 /// Lines worth judging: not blank, not comments, and not the last one if the sample may have cut it.

@@ -87,6 +87,49 @@ enum LineParser {
 }
 
 impl LineParser {
+    /// The parser of a text format; what it assumes is added to what was detected.
+    fn new(
+        format: Format,
+        input: &Input,
+        options: &ReadOptions,
+        detected: &mut String,
+    ) -> Result<Self, TraceError> {
+        Ok(match format {
+            Format::Msr => Self::Msr(Msr::default()),
+            Format::Spc => Self::Spc,
+            Format::DiskSim => {
+                let unit = match options.time_unit {
+                    Some(unit) => unit,
+                    None => disksim_unit(input.path(), input.bytes())?,
+                };
+                detected.push_str(&format!(
+                    ", times in units of {} ns, flag bit 0 = read",
+                    unit.nanoseconds()
+                ));
+                Self::DiskSim(unit)
+            }
+            Format::Arc => {
+                let page_bytes = options.page_bytes.unwrap_or(arc::PAGE_BYTES);
+                detected.push_str(&format!(
+                    ", pages of {page_bytes} bytes, reads only, no times"
+                ));
+                Self::Arc(page_bytes)
+            }
+            Format::LibCacheSim | Format::Csv => {
+                Self::Csv(csv_parser(format, options, input.bytes())?)
+            }
+            Format::Recording => unreachable!("no text"),
+        })
+    }
+
+    fn has_times(&self) -> bool {
+        match self {
+            Self::Msr(_) | Self::Spc | Self::DiskSim(_) => true,
+            Self::Csv(csv) => csv.has_time(),
+            Self::Arc(_) => false,
+        }
+    }
+
     #[inline]
     fn parse(&mut self, line: &[u8]) -> LineResult {
         match self {
@@ -97,6 +140,15 @@ impl LineParser {
             Self::Arc(page_bytes) => arc::parse(line, *page_bytes),
         }
     }
+}
+
+/// True of a trace of our own writer, which names synthetic loads in the host column, so that the
+/// label survives a conversion.
+fn names_synthetic(bytes: &[u8]) -> bool {
+    let lines = &mut bytes.split(|&byte| byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    let host = split(first, b',').get(1).copied();
+    host.is_some_and(|host| host.starts_with(b"synthetic"))
 }
 
 impl TraceReader {
@@ -173,87 +225,62 @@ impl TraceReader {
         };
         options.check(format)?;
         let compression = input.compression().container();
-        let mut detected = format!("{} in {compression}: {why}", format.name());
-        let captured = Source {
-            kind: SourceKind::Captured,
+        let detected = format!("{} in {compression}: {why}", format.name());
+        match format {
+            Format::Recording => Self::of_recording(input, detected, options),
+            _ => Self::of_lines(input, format, detected, options),
+        }
+    }
+
+    fn of_recording(
+        input: Input,
+        detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        if !super::recording::looks_like(input.bytes()) {
+            let reason = "the file does not start with the magic of a recording; accepted: an Imbrex recording";
+            return Err(TraceError::Format {
+                path,
+                reason: reason.to_owned(),
+            });
+        }
+        let recording = Recording::new(input, options.accept_unfinished)?;
+        let header = &recording.header;
+        let source = Source {
+            kind: header.kind,
+            label: format!("{} {}: {}", header.kind, header.name, header.description),
+            device_bytes: (header.device_bytes > 0).then_some(header.device_bytes),
+        };
+        let has_times = header.has_times;
+        let body = Body::Recording(recording);
+        Ok(Self::with_body(
+            &path, body, detected, source, has_times, options,
+        ))
+    }
+
+    /// A trace of text in any format.
+    fn of_lines(
+        input: Input,
+        format: Format,
+        mut detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        let is_synthetic = format == Format::Msr && names_synthetic(input.bytes());
+        let source = Source {
+            kind: match is_synthetic {
+                true => SourceKind::Synthetic,
+                false => SourceKind::Captured,
+            },
             label: path.clone(),
             device_bytes: None,
         };
-        if format == Format::Recording {
-            if !super::recording::looks_like(input.bytes()) {
-                let reason = "the file does not start with the magic of a recording; accepted: an Imbrex recording";
-                return Err(TraceError::Format {
-                    path,
-                    reason: reason.to_owned(),
-                });
-            }
-            let recording = Recording::new(input, options.accept_unfinished)?;
-            let header = &recording.header;
-            let source = Source {
-                kind: header.kind,
-                label: format!("{} {}: {}", header.kind, header.name, header.description),
-                device_bytes: (header.device_bytes > 0).then_some(header.device_bytes),
-            };
-            let has_times = header.has_times;
-            return Ok(Self::with_body(
-                &path,
-                Body::Recording(recording),
-                detected,
-                source,
-                has_times,
-                options,
-            ));
-        }
-        let mut source = captured;
-        let (parser, has_times) = match format {
-            Format::Msr => {
-                // Our own writer names synthetic loads in the host column, so that the label survives a conversion.
-                let first = input
-                    .bytes()
-                    .split(|&byte| byte == b'\n')
-                    .next()
-                    .unwrap_or_default();
-                if split(first, b',')
-                    .get(1)
-                    .is_some_and(|host| host.starts_with(b"synthetic"))
-                {
-                    source.kind = SourceKind::Synthetic;
-                }
-                (LineParser::Msr(Msr::default()), true)
-            }
-            Format::Spc => (LineParser::Spc, true),
-            Format::DiskSim => {
-                let unit = match options.time_unit {
-                    Some(unit) => unit,
-                    None => disksim_unit(&path, input.bytes())?,
-                };
-                detected.push_str(&format!(
-                    ", times in units of {} ns, flag bit 0 = read",
-                    unit.nanoseconds()
-                ));
-                (LineParser::DiskSim(unit), true)
-            }
-            Format::Arc => {
-                let page_bytes = options.page_bytes.unwrap_or(arc::PAGE_BYTES);
-                detected.push_str(&format!(
-                    ", pages of {page_bytes} bytes, reads only, no times"
-                ));
-                (LineParser::Arc(page_bytes), false)
-            }
-            Format::LibCacheSim | Format::Csv => {
-                let csv = csv_parser(format, options, input.bytes())?;
-                let has_times = csv.has_time();
-                (LineParser::Csv(csv), has_times)
-            }
-            Format::Recording => unreachable!("returned above"),
-        };
+        let parser = LineParser::new(format, &input, options, &mut detected)?;
+        let has_times = parser.has_times();
+        let body = Body::Lines(Lines::new(input), parser);
         Ok(Self::with_body(
-            &path,
-            Body::Lines(Lines::new(input), parser),
-            detected,
-            source,
-            has_times,
-            options,
+            &path, body, detected, source, has_times, options,
         ))
     }
 

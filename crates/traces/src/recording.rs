@@ -286,82 +286,121 @@ fn read_header(path: &str, bytes: &[u8]) -> Result<(RecordingHeader, usize), Tra
 
 /// Decodes the record at the start of `bytes`; `previous` moves on only with a whole record.
 fn decode(bytes: &[u8], previous: &mut Previous) -> Result<Decoded, String> {
-    let Some(&tag) = bytes.first() else {
-        return Ok(Decoded::NeedsMore);
-    };
-    if tag == TRAILER {
-        return Ok(Decoded::Trailer);
+    match bytes.first() {
+        None => Ok(Decoded::NeedsMore),
+        Some(&TRAILER) => Ok(Decoded::Trailer),
+        Some(&tag) => match decode_record(tag, bytes, previous) {
+            Ok(record) => Ok(record),
+            Err(Stop::NeedsMore) => Ok(Decoded::NeedsMore),
+            Err(Stop::Damaged(reason)) => Err(reason),
+        },
     }
+}
+
+/// Why a record cannot be decoded.
+enum Stop {
+    NeedsMore,
+    /// What is wrong and what is accepted.
+    Damaged(String),
+}
+
+/// The numbers of a record, one after another.
+struct Numbers<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Numbers<'_> {
+    #[inline]
+    fn next(&mut self, name: &str) -> Result<u64, Stop> {
+        match varint(&self.bytes[self.at..]) {
+            Ok(Some((value, length))) => {
+                self.at += length;
+                Ok(value)
+            }
+            Ok(None) => Err(Stop::NeedsMore),
+            Err(()) => Err(Stop::Damaged(format!(
+                "a record's {name} has more than 64 bits; accepted: 64 bits"
+            ))),
+        }
+    }
+}
+
+#[inline]
+fn decode_record(tag: u8, bytes: &[u8], previous: &mut Previous) -> Result<Decoded, Stop> {
     let code = tag & TAG_OPERATION;
     let operation = operation_of(code)
-        .ok_or_else(|| format!("a record has operation {code}; accepted: 0 to 4"))?;
-    let mut at = 1;
+        .ok_or_else(|| Stop::Damaged(format!("a record has operation {code}; accepted: 0 to 4")))?;
+    let mut numbers = Numbers { bytes, at: 1 };
     let mut next = *previous;
-    macro_rules! field {
-        ($name:literal) => {
-            match varint(&bytes[at..]) {
-                Ok(Some((value, length))) => {
-                    at += length;
-                    value
-                }
-                Ok(None) => return Ok(Decoded::NeedsMore),
-                Err(()) => {
-                    return Err(format!(
-                        "a record's {} has more than 64 bits; accepted: 64 bits",
-                        $name
-                    ))
-                }
-            }
-        };
-    }
     if tag & TAG_DEVICE != 0 {
-        let device = field!("device");
-        next.device = u16::try_from(device)
-            .map_err(|_| format!("a record has device {device}; accepted: 0 to 65535"))?;
+        let device = numbers.next("device")?;
+        next.device = u16::try_from(device).map_err(|_| {
+            Stop::Damaged(format!(
+                "a record has device {device}; accepted: 0 to 65535"
+            ))
+        })?;
     }
-    let too_late = || "a record's time overflows; accepted: times within 500 years".to_owned();
+    let too_late = || {
+        let reason = "a record's time overflows; accepted: times within 500 years";
+        Stop::Damaged(reason.to_owned())
+    };
     next.time_us = next
         .time_us
-        .checked_add(field!("time"))
+        .checked_add(numbers.next("time")?)
         .ok_or_else(too_late)?;
     let time_ns = next.time_us.checked_mul(1000).ok_or_else(too_late)?;
     let mut record = TraceRecord::new(time_ns, operation, 0, 0);
     if operation != TraceOperation::Flush {
-        let unit = if tag & TAG_SECTORS != 0 { 512 } else { 1 };
-        let beyond = || {
-            format!(
-                "a record's range overflows; accepted: {}",
-                super::text::POSSIBLE_RANGE
-            )
-        };
-        record.offset_bytes = next.end_bytes;
-        if tag & TAG_SEQUENTIAL == 0 {
-            let coded = field!("offset");
-            let distance = (coded >> 1) as i64 ^ -((coded & 1) as i64);
-            let distance = distance.checked_mul(unit).ok_or_else(beyond)?;
-            record.offset_bytes = next
-                .end_bytes
-                .checked_add_signed(distance)
-                .ok_or_else(beyond)?;
-        }
-        if tag & TAG_SAME_LENGTH == 0 {
-            next.length_bytes = field!("length")
-                .checked_mul(unit as u64)
-                .ok_or_else(beyond)?;
-        }
-        record.length_bytes = next.length_bytes;
-        if record.length_bytes == 0 {
-            return Err("a record has length 0; accepted: 1 byte or more".to_owned());
-        }
-        if !super::text::range_is_possible(record.offset_bytes, record.length_bytes) {
-            return Err(beyond());
-        }
-        next.end_bytes = record.offset_bytes + record.length_bytes;
+        decode_range(tag, &mut numbers, &mut next, &mut record)?;
     }
     record.fua = tag & TAG_FUA != 0;
     record.device = next.device;
     *previous = next;
-    Ok(Decoded::Record(record, at))
+    Ok(Decoded::Record(record, numbers.at))
+}
+
+/// Decodes where a record goes and how far.
+#[inline]
+fn decode_range(
+    tag: u8,
+    numbers: &mut Numbers<'_>,
+    next: &mut Previous,
+    record: &mut TraceRecord,
+) -> Result<(), Stop> {
+    let unit = if tag & TAG_SECTORS != 0 { 512 } else { 1 };
+    let beyond = || {
+        Stop::Damaged(format!(
+            "a record's range overflows; accepted: {}",
+            super::text::POSSIBLE_RANGE
+        ))
+    };
+    record.offset_bytes = next.end_bytes;
+    if tag & TAG_SEQUENTIAL == 0 {
+        let coded = numbers.next("offset")?;
+        let distance = (coded >> 1) as i64 ^ -((coded & 1) as i64);
+        let distance = distance.checked_mul(unit).ok_or_else(beyond)?;
+        record.offset_bytes = next
+            .end_bytes
+            .checked_add_signed(distance)
+            .ok_or_else(beyond)?;
+    }
+    if tag & TAG_SAME_LENGTH == 0 {
+        next.length_bytes = numbers
+            .next("length")?
+            .checked_mul(unit as u64)
+            .ok_or_else(beyond)?;
+    }
+    record.length_bytes = next.length_bytes;
+    if record.length_bytes == 0 {
+        let reason = "a record has length 0; accepted: 1 byte or more";
+        return Err(Stop::Damaged(reason.to_owned()));
+    }
+    if !super::text::range_is_possible(record.offset_bytes, record.length_bytes) {
+        return Err(beyond());
+    }
+    next.end_bytes = record.offset_bytes + record.length_bytes;
+    Ok(())
 }
 
 /// A little-endian base-128 number and its length; `Ok(None)` if the bytes end inside it.

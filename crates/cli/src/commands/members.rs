@@ -8,7 +8,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::lifecycle::OpenError;
 use imbrex_core::stack::NodeId;
-use imbrex_drives::MeasuredDisk;
+use imbrex_drives::{MeasuredDisk, SimulatedDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
@@ -77,6 +77,61 @@ pub fn image_options() -> BuildOptions {
     }
 }
 
+/// The files of a stack while they are opened.
+struct Opening<'a> {
+    members: Vec<Member>,
+    held: HeldWrites,
+    overlay: Option<Overlay>,
+    /// The files of the disks that have no backing of their own.
+    path_of: &'a dyn Fn(&str) -> Option<PathBuf>,
+    direct: DirectIo,
+    waker: &'a Waker,
+}
+
+impl Opening<'_> {
+    /// Opens and locks the file of a disk, which takes the place of a simulated one.
+    fn open(
+        &mut self,
+        disk: &DiskConfig,
+        model: SimulatedDisk,
+    ) -> Result<Box<dyn Disk>, ConfigError> {
+        let wrong =
+            |error: &dyn Display| ConfigError::words(format!("node `{}`: {error}", disk.name));
+        let path = match &disk.backing {
+            Some(path) => PathBuf::from(path),
+            None => {
+                (self.path_of)(&disk.name).ok_or_else(|| wrong(&"the image has no such disk"))?
+            }
+        };
+        let identity = identity(&path).unwrap_or_default();
+        let same = |member: &&Member| member.identity == identity && identity != (0, 0);
+        if let Some(other) = self.members.iter().find(same) {
+            return Err(wrong(&format_args!(
+                "{} is the disk of node `{}` already",
+                path.display(),
+                other.node
+            )));
+        }
+        let (geometry, waker) = (model.geometry().clone(), self.waker.clone());
+        let file = match &self.overlay {
+            Some(_) => FileDisk::open_read_only(&path, geometry, self.direct, waker),
+            None => FileDisk::open(&path, geometry, self.direct, waker),
+        };
+        let file = file.map_err(|error| wrong(&error))?;
+        self.members.push(Member {
+            node: disk.name.clone(),
+            path,
+            is_direct: file.is_direct(),
+            identity,
+        });
+        let file: Box<dyn Disk> = match &self.overlay {
+            Some(overlay) => Box::new(overlay.over(file)),
+            None => Box::new(self.held.hold(file)),
+        };
+        Ok(Box::new(MeasuredDisk::new(file, model.statistics())))
+    }
+}
+
 impl StackOnFiles {
     /// Builds the stack over its files, each opened and locked. `path_of` knows the files of the
     /// disks that have no backing of their own. Nothing is written.
@@ -87,51 +142,26 @@ impl StackOnFiles {
         files: FileUse,
         waker: &Waker,
     ) -> Result<StackOnFiles, Failure> {
-        let mut members: Vec<Member> = Vec::new();
-        let held = HeldWrites::default();
-        let overlay = files.overlay_bytes_max.map(Overlay::new);
+        let mut opening = Opening {
+            members: Vec::new(),
+            held: HeldWrites::default(),
+            overlay: files.overlay_bytes_max.map(Overlay::new),
+            path_of,
+            direct: files.direct,
+            waker,
+        };
         let built = plan.build_on(
             Some(Footprint::whole_device(plan.blocks().bytes())),
             None,
             ContentKind::Counted,
-            &mut |disk: &DiskConfig, model| {
-                let wrong = |error: &dyn Display| {
-                    ConfigError::words(format!("node `{}`: {error}", disk.name))
-                };
-                let path = match &disk.backing {
-                    Some(path) => PathBuf::from(path),
-                    None => {
-                        path_of(&disk.name).ok_or_else(|| wrong(&"the image has no such disk"))?
-                    }
-                };
-                let identity = identity(&path).unwrap_or_default();
-                let same = |member: &&Member| member.identity == identity && identity != (0, 0);
-                if let Some(other) = members.iter().find(same) {
-                    return Err(wrong(&format_args!(
-                        "{} is the disk of node `{}` already",
-                        path.display(),
-                        other.node
-                    )));
-                }
-                let (geometry, waker) = (model.geometry().clone(), waker.clone());
-                let file = match &overlay {
-                    Some(_) => FileDisk::open_read_only(&path, geometry, files.direct, waker),
-                    None => FileDisk::open(&path, geometry, files.direct, waker),
-                };
-                let file = file.map_err(|error| wrong(&error))?;
-                members.push(Member {
-                    node: disk.name.clone(),
-                    path,
-                    is_direct: file.is_direct(),
-                    identity,
-                });
-                let file: Box<dyn Disk> = match &overlay {
-                    Some(overlay) => Box::new(overlay.over(file)),
-                    None => Box::new(held.hold(file)),
-                };
-                Ok(Box::new(MeasuredDisk::new(file, model.statistics())))
-            },
+            &mut |disk, model| opening.open(disk, model),
         )?;
+        let Opening {
+            members,
+            held,
+            overlay,
+            ..
+        } = opening;
         let Built {
             mut stack,
             disks,

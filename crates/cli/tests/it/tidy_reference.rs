@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A page, the source it explains, and the structures of that source whose fields are keys.
-const REFERENCES: [(&str, &str, &[&str]); 8] = [
+const REFERENCES: [(&str, &str, &[&str]); 9] = [
     (
         "docs/stacks.md",
         "sim/src/experiment/config.rs",
@@ -29,7 +29,6 @@ const REFERENCES: [(&str, &str, &[&str]); 8] = [
             "SeekModel",
             "QueueModel",
             "CacheModel",
-            "ShingleModel",
             "SolidStateModel",
         ],
     ),
@@ -45,6 +44,11 @@ const REFERENCES: [(&str, &str, &[&str]); 8] = [
         &["TranslationSettings"],
     ),
     ("docs/drives.md", "drives/src/zones.rs", &["DriveZones"]),
+    (
+        "docs/drives.md",
+        "drives/src/shingles.rs",
+        &["ShingleModel", "DirectionRun", "ConventionalRun"],
+    ),
 ];
 
 #[test]

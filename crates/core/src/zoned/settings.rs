@@ -1,7 +1,7 @@
 //! What can be set on a host-managed disk, and why a set of settings may not fit a disk.
 
 use crate::disk::{Geometry, TrackTable};
-use crate::units::{BlockCount, Duration};
+use crate::units::{BlockCount, Duration, Lba};
 use crate::zone::{ZoneGeometry, ZoneId};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -62,6 +62,8 @@ pub enum ZoneLayoutError {
         /// Blocks on tracks that do not overlap.
         conventional: BlockCount,
     },
+    /// Tracks from this block on overlap towards lower addresses, and zones are written upwards.
+    OverlapsDownwards(Lba),
     /// The zones end beyond the disk.
     DiskTooSmall {
         /// Zones that fit, from the first.
@@ -109,6 +111,12 @@ impl fmt::Display for ZoneLayoutError {
                 f,
                 "the conventional zones take {needed:?}, and {conventional:?} lie on tracks that \
                  do not overlap"
+            ),
+            ZoneLayoutError::OverlapsDownwards(from) => write!(
+                f,
+                "the tracks from block {} of the disk on overlap downwards, and zones are written \
+                 upwards; accepted: tracks that overlap upwards or not at all",
+                from.0
             ),
             ZoneLayoutError::DiskTooSmall {
                 zones_that_fit,
@@ -171,12 +179,15 @@ pub(super) fn place_zones(
         Some(tracks) => Arc::clone(tracks),
         None => Arc::new(TrackTable::unknown(below.blocks).ok_or(too_small(0))?),
     };
+    if let Some(from) = tracks.first_downwards() {
+        return Err(ZoneLayoutError::OverlapsDownwards(from));
+    }
     let conventional = zones.conventional_zones;
     let conventional_blocks = (u64::from(conventional) * zones.zone_blocks.0).min(zones.blocks.0);
-    if conventional_blocks > tracks.conventional_blocks.0 {
+    if conventional_blocks > tracks.conventional_prefix().0 {
         return Err(ZoneLayoutError::PastConventional {
             needed: BlockCount(conventional_blocks),
-            conventional: tracks.conventional_blocks,
+            conventional: tracks.conventional_prefix(),
         });
     }
     let mut next = tracks.start_after(conventional_blocks, 0);
@@ -195,7 +206,7 @@ pub(super) fn place_zones(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Media;
+    use crate::disk::{Media, Shingling};
     use crate::zone::ZoneModel;
 
     fn zones(blocks: u64, conventional_zones: u32) -> ZoneGeometry {
@@ -247,6 +258,18 @@ mod tests {
                 disk: BlockCount(200)
             }
         );
+    }
+
+    #[test]
+    fn tracks_that_overlap_downwards_are_refused() {
+        let shingles = [(25, Shingling::Upwards), (5, Shingling::Downwards)];
+        let tracks = TrackTable::with_shingles([(10, 8), (20, 6)], shingles, 2);
+        let disk = Geometry {
+            tracks: Some(Arc::new(tracks)),
+            ..disk()
+        };
+        let error = place_zones(&zones(40, 0), &disk).unwrap_err();
+        assert_eq!(error, ZoneLayoutError::OverlapsDownwards(Lba(170)));
     }
 
     #[test]

@@ -35,12 +35,12 @@ impl Medium {
     /// The blocks at the same angle as those of a write, on every track that it overlaps.
     pub fn destroyed_by(tracks: &TrackTable, extent: Extent) -> Vec<u64> {
         let mut destroyed = Vec::new();
-        for block in extent.start.0.max(tracks.conventional_blocks.0)..extent.end().0 {
+        for block in extent.start.0..extent.end().0 {
             let track = tracks.track_of(block);
             let whole = tracks.extent_of(track);
             let at = block - whole.start.0;
-            for follower in track + 1..(track + tracks.overlap_tracks + 1).min(tracks.tracks()) {
-                let beside = tracks.extent_of(follower);
+            for neighbour in tracks.tracks_destroyed_by(track) {
+                let beside = tracks.extent_of(neighbour);
                 let scale = |block: u64| block * beside.blocks.0;
                 let from = beside.start.0 + scale(at) / whole.blocks.0;
                 let to = beside.start.0 + scale(at + 1).div_ceil(whole.blocks.0);
@@ -142,11 +142,12 @@ impl MemoryDisk {
                 }
             }
             Operation::Write { .. } | Operation::Zero { .. } => {
-                destroy_overlapped(medium, &self.geometry, op.extent);
                 let source = buffers.stamps(op.buffer).unwrap_or(&[]);
                 for i in 0..op.extent.blocks.0 {
+                    let block = op.extent.start.0 + i;
+                    destroy_overlapped(medium, &self.geometry, Extent::new(block, 1));
                     let stamp = source.get(i as usize).copied().unwrap_or(Stamp::ZERO);
-                    medium.blocks.insert(op.extent.start.0 + i, stamp);
+                    medium.blocks.insert(block, stamp);
                 }
             }
             Operation::Flush

@@ -88,7 +88,7 @@ impl Medium {
     }
 
     /// Writes blocks from `start`, track by track; each shingled track destroys the same angular
-    /// range of the tracks that follow it.
+    /// range of the tracks that it overlaps.
     pub fn write(&mut self, start: u64, data: &[Block]) {
         let Some(tracks) = self.tracks.clone() else {
             self.store(start, data);
@@ -99,7 +99,7 @@ impl Medium {
             let whole = tracks.extent_of(tracks.track_of(at));
             let stop = whole.end().0.min(end);
             self.store(at, &data[(at - start) as usize..(stop - start) as usize]);
-            for lost in destroyed_by(&tracks, Extent::new(at, stop - at)) {
+            for lost in tracks.destroyed_by(Extent::new(at, stop - at)) {
                 for block in lost.start.0..lost.end().0 {
                     self.blocks[block as usize] = Rc::clone(&self.destroyed);
                 }
@@ -116,7 +116,7 @@ impl Medium {
         let reaches = |from: Extent, to: Extent| {
             let tracks = self.tracks.as_deref();
             let lost = tracks.map(|tracks| {
-                let of_track = |part| destroyed_by(tracks, part).collect::<Vec<_>>();
+                let of_track = |part| tracks.destroyed_by(part).collect::<Vec<_>>();
                 parts_by_track(tracks, from)
                     .into_iter()
                     .flat_map(of_track)
@@ -143,27 +143,6 @@ fn parts_by_track(tracks: &TrackTable, extent: Extent) -> Vec<Extent> {
         at = stop;
     }
     parts
-}
-
-/// What a write to a part of one track destroys on the tracks that follow.
-fn destroyed_by(tracks: &TrackTable, part: Extent) -> impl Iterator<Item = Extent> + '_ {
-    let track = tracks.track_of(part.start.0);
-    let whole = tracks.extent_of(track);
-    let is_shingled = part.start.0 >= tracks.conventional_blocks.0;
-    let overlap = if is_shingled {
-        tracks.overlap_tracks
-    } else {
-        0
-    };
-    let last = (track + overlap).min(tracks.tracks() - 1);
-    let (from, to) = (part.start.0 - whole.start.0, part.end().0 - whole.start.0);
-    (track + 1..=last).map(move |follower| {
-        let beside = tracks.extent_of(follower);
-        let scale = |block: u64| block * beside.blocks.0;
-        let from = scale(from) / whole.blocks.0;
-        let to = scale(to).div_ceil(whole.blocks.0);
-        Extent::new(beside.start.0 + from, to - from)
-    })
 }
 
 #[cfg(test)]

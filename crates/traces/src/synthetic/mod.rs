@@ -9,6 +9,7 @@ mod plain;
 mod sampling;
 mod updates;
 mod volume;
+mod volume_check;
 
 use serde::{Deserialize, Serialize};
 

@@ -136,102 +136,6 @@ impl Volume {
             ((self.locality.duration_s as f64 / factor).round() as u64).max(1);
         scaled
     }
-
-    /// What makes the recipe impossible: field, value and what is accepted.
-    pub(super) fn problem(&self) -> Option<String> {
-        let (published, locality) = (&self.published, &self.locality);
-        let percentages = [
-            ("published.write_percent", published.write_percent),
-            (
-                "locality.written_coverage_percent",
-                locality.written_coverage_percent,
-            ),
-            ("locality.dense_bands_percent", locality.dense_bands_percent),
-            (
-                "locality.dense_coverage_percent",
-                locality.dense_coverage_percent,
-            ),
-            ("locality.hot_blocks_percent", locality.hot_blocks_percent),
-            ("locality.hot_bands_percent", locality.hot_bands_percent),
-            (
-                "locality.hot_writes_percent + stream_writes_percent",
-                locality.hot_writes_percent + locality.stream_writes_percent,
-            ),
-            (
-                "locality.hot_reads_percent + scan_reads_percent",
-                locality.hot_reads_percent + locality.scan_reads_percent,
-            ),
-            (
-                "locality.active_bands_percent",
-                locality.active_bands_percent,
-            ),
-            ("locality.active_percent", locality.active_percent),
-            (
-                "locality.scan_coverage_percent",
-                locality.scan_coverage_percent,
-            ),
-        ];
-        for (name, value) in percentages {
-            if !(0.0..=100.0).contains(&value) {
-                return Some(format!("{name} is {value}; accepted: 0 to 100"));
-            }
-        }
-        let at_least_one = [
-            ("published.requests", published.requests as f64),
-            ("published.band_mib", published.band_mib as f64),
-            ("locality.device_to_touched", locality.device_to_touched),
-            ("locality.touched_run_bands", locality.touched_run_bands),
-            ("locality.extent_blocks", locality.extent_blocks),
-            ("locality.hot_item_blocks", locality.hot_item_blocks as f64),
-            ("locality.stream_run_blocks", locality.stream_run_blocks),
-            ("locality.scatter_run_blocks", locality.scatter_run_blocks),
-            ("locality.scan_run_blocks", locality.scan_run_blocks),
-            ("locality.burst_runs", locality.burst_runs),
-            (
-                "locality.active_turnover_bursts",
-                locality.active_turnover_bursts as f64,
-            ),
-            ("locality.duration_s", locality.duration_s as f64),
-        ];
-        for (name, value) in at_least_one {
-            if !(1.0..=1e15).contains(&value) {
-                return Some(format!("{name} is {value}; accepted: 1 or more"));
-            }
-        }
-        let zero_or_more = [
-            ("locality.density_skew", locality.density_skew),
-            ("locality.hot_zipf", locality.hot_zipf),
-            ("locality.hot_replacements", locality.hot_replacements),
-            ("locality.band_zipf", locality.band_zipf),
-        ];
-        for (name, value) in zero_or_more {
-            if !(0.0..=100.0).contains(&value) {
-                return Some(format!("{name} is {value}; accepted: 0 to 100"));
-            }
-        }
-        if !(published.written_gib > 0.0
-            && published.accessed_gib >= published.written_gib
-            && published.accessed_gib < 1e6)
-        {
-            return Some(format!(
-                "published.written_gib is {} and accessed_gib {}; accepted: above 0, and accessed at least written",
-                published.written_gib, published.accessed_gib
-            ));
-        }
-        let counts = self.counts();
-        let reads = published.requests - counts.writes;
-        if counts.writes < counts.written_bands
-            || reads < counts.accessed_bands - counts.written_bands
-        {
-            return Some(format!(
-                "published.requests is {}: too few to touch {} written and {} read-only bands",
-                published.requests,
-                counts.written_bands,
-                counts.accessed_bands - counts.written_bands
-            ));
-        }
-        None
-    }
 }
 
 /// A component of the load; the index of its share.
@@ -255,6 +159,24 @@ struct Direction {
 }
 
 impl Direction {
+    /// `total` blocks of which two components have their percentages and scattered requests the
+    /// rest.
+    fn new(
+        total: u64,
+        first: (Component, f64),
+        second: (Component, f64),
+        forced: std::ops::Range<usize>,
+    ) -> Self {
+        let rest = 100.0 - first.1 - second.1;
+        Self {
+            total,
+            done: 0,
+            shares: [first, second, (Component::Scatter, rest)],
+            done_by_component: [0; 3],
+            forced,
+        }
+    }
+
     fn left(&self) -> u64 {
         self.total - self.done
     }
@@ -322,35 +244,18 @@ impl VolumeRecords {
         let layout = Layout::new(volume, &mut random);
         let counts = volume.counts();
         let locality = &volume.locality;
-        let rest = |first: f64, second: f64| 100.0 - first - second;
-        let writes = Direction {
-            total: counts.writes,
-            done: 0,
-            shares: [
-                (Component::Hot, locality.hot_writes_percent),
-                (Component::Stream, locality.stream_writes_percent),
-                (
-                    Component::Scatter,
-                    rest(locality.hot_writes_percent, locality.stream_writes_percent),
-                ),
-            ],
-            done_by_component: [0; 3],
-            forced: 0..layout.written_bands,
-        };
-        let reads = Direction {
-            total: volume.published.requests - counts.writes,
-            done: 0,
-            shares: [
-                (Component::Hot, locality.hot_reads_percent),
-                (Component::Scan, locality.scan_reads_percent),
-                (
-                    Component::Scatter,
-                    rest(locality.hot_reads_percent, locality.scan_reads_percent),
-                ),
-            ],
-            done_by_component: [0; 3],
-            forced: layout.written_bands..layout.bands.len(),
-        };
+        let writes = Direction::new(
+            counts.writes,
+            (Component::Hot, locality.hot_writes_percent),
+            (Component::Stream, locality.stream_writes_percent),
+            0..layout.written_bands,
+        );
+        let reads = Direction::new(
+            volume.published.requests - counts.writes,
+            (Component::Hot, locality.hot_reads_percent),
+            (Component::Scan, locality.scan_reads_percent),
+            layout.written_bands..layout.bands.len(),
+        );
         let band_popularity = Zipf::new(layout.scatter.len().max(1), locality.band_zipf);
         let mut records = Self {
             stream_popularity: Zipf::new(layout.dense.len().max(1), locality.band_zipf),

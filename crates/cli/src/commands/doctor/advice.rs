@@ -1,6 +1,7 @@
 //! What a kind of recording means for what people do with disks.
 
 use super::models::Kind;
+use Verdict::{Avoid, Good, NeedsZones, Unknown, WithCare};
 use serde::Serialize;
 
 /// How well a use goes.
@@ -63,89 +64,108 @@ pub const FIND_OUT: &str = "`DISK=/dev/sdX fio experiments/fit/small-writes.fio`
 
 /// What to expect of a kind of disk.
 pub fn of(kind: Kind) -> [Advice; 4] {
-    use Verdict::{Avoid, Good, NeedsZones, Unknown, WithCare};
     match kind {
-        Kind::Conventional => [
-            advice(RESILVER, Good, "limited by seeks and the sequential rate"),
-            advice(BACKUP, Good, "any order of writes"),
-            advice(NVR, Good, "many streams at once cost seeks, nothing else"),
-            advice(DATABASE, Good, "as on any disk with one arm"),
-        ],
-        Kind::SolidState => [
-            advice(RESILVER, Good, "no arm"),
-            advice(BACKUP, Good, "no arm"),
-            advice(NVR, Good, "mind the write endurance"),
-            advice(DATABASE, Good, "no arm"),
-        ],
-        Kind::DriveManaged => [
-            advice(
-                RESILVER,
-                Avoid,
-                "days of small writes with no rest fill the persistent cache; then each few of them \
-                 cost the rewrite of a band, and a controller may drop the disk for not answering. An \
-                 mdraid rebuild, which writes in sequence, is fine",
-            ),
-            advice(
-                BACKUP,
-                WithCare,
-                "large files written one after another go past the persistent cache; many small files \
-                 fill it. Let the disk idle between backups, powered on",
-            ),
-            advice(
-                NVR,
-                WithCare,
-                "a few sequential streams are recognised; many cameras interleaved look like random \
-                 writes that never pause",
-            ),
-            advice(
-                DATABASE,
-                Avoid,
-                "random writes stall for a second or more once the persistent cache is full. A \
-                 write-back cache in front that knows bands helps: docs/stacks.md puts one over the \
-                 nearest model",
-            ),
-        ],
-        Kind::HostAware => [
-            advice(
-                RESILVER,
-                Avoid,
-                "writes off the write pointers go to the media cache, which fills",
-            ),
-            advice(
-                BACKUP,
-                Good,
-                "when files are written at the write pointers of zones",
-            ),
-            advice(
-                NVR,
-                WithCare,
-                "one zone a camera is ideal; a file system that knows no zones is not",
-            ),
-            advice(
-                DATABASE,
-                Avoid,
-                "random writes fill the media cache; cleaning then blocks requests",
-            ),
-        ],
-        Kind::HostManaged => [
-            advice(
-                RESILVER,
-                NeedsZones,
-                "ZFS knows no zones; btrfs on zones rebuilds in sequence",
-            ),
-            advice(
-                BACKUP,
-                NeedsZones,
-                "btrfs, zonefs or f2fs on zones, or dm-zoned below another",
-            ),
-            advice(NVR, NeedsZones, "one zone a camera through zonefs is ideal"),
-            advice(
-                DATABASE,
-                NeedsZones,
-                "a log-structured store made for zones; nothing else",
-            ),
-        ],
+        Kind::Conventional => conventional(),
+        Kind::SolidState => solid_state(),
+        Kind::DriveManaged => drive_managed(),
+        Kind::HostAware => host_aware(),
+        Kind::HostManaged => host_managed(),
         Kind::Unknown => [RESILVER, BACKUP, NVR, DATABASE]
             .map(|r#use| advice(r#use, Unknown, "find out first how the disk records")),
     }
+}
+
+fn conventional() -> [Advice; 4] {
+    [
+        advice(RESILVER, Good, "limited by seeks and the sequential rate"),
+        advice(BACKUP, Good, "any order of writes"),
+        advice(NVR, Good, "many streams at once cost seeks, nothing else"),
+        advice(DATABASE, Good, "as on any disk with one arm"),
+    ]
+}
+
+fn solid_state() -> [Advice; 4] {
+    [
+        advice(RESILVER, Good, "no arm"),
+        advice(BACKUP, Good, "no arm"),
+        advice(NVR, Good, "mind the write endurance"),
+        advice(DATABASE, Good, "no arm"),
+    ]
+}
+
+fn drive_managed() -> [Advice; 4] {
+    [
+        advice(
+            RESILVER,
+            Avoid,
+            "days of small writes with no rest fill the persistent cache; then each few of them \
+         cost the rewrite of a band, and a controller may drop the disk for not answering. An \
+         mdraid rebuild, which writes in sequence, is fine",
+        ),
+        advice(
+            BACKUP,
+            WithCare,
+            "large files written one after another go past the persistent cache; many small files \
+         fill it. Let the disk idle between backups, powered on",
+        ),
+        advice(
+            NVR,
+            WithCare,
+            "a few sequential streams are recognised; many cameras interleaved look like random \
+         writes that never pause",
+        ),
+        advice(
+            DATABASE,
+            Avoid,
+            "random writes stall for a second or more once the persistent cache is full. A \
+         write-back cache in front that knows bands helps: docs/stacks.md puts one over the \
+         nearest model",
+        ),
+    ]
+}
+
+fn host_aware() -> [Advice; 4] {
+    [
+        advice(
+            RESILVER,
+            Avoid,
+            "writes off the write pointers go to the media cache, which fills",
+        ),
+        advice(
+            BACKUP,
+            Good,
+            "when files are written at the write pointers of zones",
+        ),
+        advice(
+            NVR,
+            WithCare,
+            "one zone a camera is ideal; a file system that knows no zones is not",
+        ),
+        advice(
+            DATABASE,
+            Avoid,
+            "random writes fill the media cache; cleaning then blocks requests",
+        ),
+    ]
+}
+
+fn host_managed() -> [Advice; 4] {
+    [
+        advice(
+            RESILVER,
+            NeedsZones,
+            "ZFS knows no zones; btrfs on zones rebuilds in sequence",
+        ),
+        advice(
+            BACKUP,
+            NeedsZones,
+            "btrfs, zonefs or f2fs on zones, or dm-zoned below another",
+        ),
+        advice(NVR, NeedsZones, "one zone a camera through zonefs is ideal"),
+        advice(
+            DATABASE,
+            NeedsZones,
+            "a log-structured store made for zones; nothing else",
+        ),
+    ]
 }

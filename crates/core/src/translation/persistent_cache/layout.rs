@@ -2,6 +2,7 @@
 
 use super::areas::{DISK, conventional_blocks_needed, conventional_zone_blocks};
 use super::layout_error::LayoutError;
+use super::log::LBA_MAX;
 use super::settings::PersistentCacheSettings;
 use crate::disk::{Geometry, TrackRun, TrackTable};
 use crate::extent::Extent;
@@ -66,49 +67,30 @@ impl Layout {
     /// Places everything on a disk.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// When it does not fit, or tracks overlap downwards.
     pub fn new(
         settings: &PersistentCacheSettings,
         bands: &BandTable,
         below: &Geometry,
     ) -> Result<Layout, LayoutError> {
-        let tracks = match &below.tracks {
-            Some(tracks) => Arc::clone(tracks),
-            None => {
-                let no_track = LayoutError::DiskTooSmall {
-                    bands_that_fit: 0,
-                    bands: 0,
-                    disk: below.blocks,
-                };
-                Arc::new(TrackTable::unknown(below.blocks).ok_or(no_track)?)
-            }
-        };
+        let tracks = tracks_of(below)?;
         if bands.bands() == 0 {
             return Err(LayoutError::NoBands);
         }
-        if bands.blocks().0 > super::log::LBA_MAX {
+        if bands.blocks().0 > LBA_MAX {
             return Err(LayoutError::TooLarge(bands.blocks()));
         }
-        let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
-        let zones = conventional_zone_blocks(settings);
-        let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
-        let log = Extent {
-            start: metadata.end(),
-            blocks: settings.log_blocks,
-        };
-        if needed > tracks.conventional_blocks {
-            return Err(LayoutError::LogPastConventional {
-                needed,
-                conventional: tracks.conventional_blocks,
-            });
+        if let Some(from) = tracks.first_downwards() {
+            return Err(LayoutError::OverlapsDownwards(from));
         }
+        let (metadata, log) = front(settings, bands, &tracks)?;
         let too_small = |bands_that_fit| LayoutError::DiskTooSmall {
             bands_that_fit,
             bands: bands.bands(),
             disk: below.blocks,
         };
-        let place = |start: u64, blocks: BlockCount| {
-            let end = start + blocks.0;
+        let place = |start: u64, blocks: u64| {
+            let end = start + blocks;
             let fits = end <= tracks.blocks() && end <= below.blocks.0;
             fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
         };
@@ -120,30 +102,21 @@ impl Layout {
             band_starts.push(conventional_end);
             conventional_end += bands.extent_of(BandId(band)).blocks.0;
         }
-        let largest = bands.largest().0;
-        let stretch_max = settings.merge_buffer_blocks.map_or(largest, |it| it.0);
-        let needed = (tracks.overlap_tracks + 1) * longest_track(&tracks);
-        if stretch_max < needed.min(largest) {
-            return Err(LayoutError::MergeBufferTooSmall {
-                buffer: BlockCount(stretch_max),
-                needed: BlockCount(needed),
-            });
-        }
-        let carried_max = tracks.overlap_tracks * longest_track(&tracks);
-        let rewrite_blocks = largest.min(stretch_max.saturating_add(carried_max));
+        let (stretch_max, rewrite_blocks) = stretch_lengths(settings, bands, &tracks)?;
         let scratch_start = tracks.start_after(conventional_end, 0);
         let mut scratch_end = scratch_start + rewrite_blocks;
-        let mut next = place(scratch_start, BlockCount(rewrite_blocks)).ok_or(too_small(0))?;
+        let mut next = place(scratch_start, rewrite_blocks).ok_or(too_small(0))?;
         let mut scratch_starts = [scratch_start; 2];
-        if stretch_max < largest {
+        if stretch_max < bands.largest().0 {
             scratch_starts[1] = next;
             scratch_end = next + rewrite_blocks;
-            next = place(next, BlockCount(rewrite_blocks)).ok_or(too_small(0))?;
+            next = place(next, rewrite_blocks).ok_or(too_small(0))?;
         }
         let bands_start = next;
         for band in conventional_bands..bands.bands() {
             band_starts.push(next);
-            next = place(next, bands.extent_of(BandId(band)).blocks).ok_or(too_small(band))?;
+            let blocks = bands.extent_of(BandId(band)).blocks;
+            next = place(next, blocks.0).ok_or(too_small(band))?;
         }
         let areas = Areas {
             metadata: on_disk(metadata),
@@ -253,6 +226,65 @@ impl Layout {
     }
 }
 
+/// The tracks of the disk below; tracks that do not overlap where it tells of none.
+fn tracks_of(below: &Geometry) -> Result<Arc<TrackTable>, LayoutError> {
+    if let Some(tracks) = &below.tracks {
+        return Ok(Arc::clone(tracks));
+    }
+    let no_track = LayoutError::DiskTooSmall {
+        bands_that_fit: 0,
+        bands: 0,
+        disk: below.blocks,
+    };
+    Ok(Arc::new(TrackTable::unknown(below.blocks).ok_or(no_track)?))
+}
+
+/// The metadata and the log, on the tracks at the front that do not overlap.
+fn front(
+    settings: &PersistentCacheSettings,
+    bands: &BandTable,
+    tracks: &TrackTable,
+) -> Result<(Extent, Extent), LayoutError> {
+    let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
+    let zones = conventional_zone_blocks(settings);
+    let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
+    let log = Extent {
+        start: metadata.end(),
+        blocks: settings.log_blocks,
+    };
+    let conventional = tracks.conventional_prefix();
+    match needed > conventional {
+        true => Err(LayoutError::LogPastConventional {
+            needed,
+            conventional,
+        }),
+        false => Ok((metadata, log)),
+    }
+}
+
+/// Blocks of the longest stretch that is written home at a time, and of the longest one with the
+/// tracks that are carried on to the next.
+fn stretch_lengths(
+    settings: &PersistentCacheSettings,
+    bands: &BandTable,
+    tracks: &TrackTable,
+) -> Result<(u64, u64), LayoutError> {
+    let largest = bands.largest().0;
+    let stretch_max = settings.merge_buffer_blocks.map_or(largest, |it| it.0);
+    let carried_max = tracks.overlap_tracks * longest_track(tracks);
+    let needed = carried_max + longest_track(tracks);
+    if stretch_max < needed.min(largest) {
+        return Err(LayoutError::MergeBufferTooSmall {
+            buffer: BlockCount(stretch_max),
+            needed: BlockCount(needed),
+        });
+    }
+    Ok((
+        stretch_max,
+        largest.min(stretch_max.saturating_add(carried_max)),
+    ))
+}
+
 fn on_disk(extent: Extent) -> Area {
     Area { port: DISK, extent }
 }
@@ -261,7 +293,7 @@ fn on_disk(extent: Extent) -> Area {
 fn longest_track(tracks: &TrackTable) -> u64 {
     let runs = tracks.runs().iter();
     let overlaps = |run: &&TrackRun| {
-        run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_blocks.0
+        run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_prefix().0
     };
     let lengths = runs
         .clone()
@@ -274,7 +306,7 @@ fn longest_track(tracks: &TrackTable) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Media;
+    use crate::disk::{Media, Shingling};
 
     fn geometry(conventional: u64) -> Geometry {
         // Tracks of 8 blocks, then of 6; a write destroys the 2 tracks after its own.
@@ -330,6 +362,25 @@ mod tests {
         );
         let needed = conventional_blocks_needed(&settings, &bands, BlockCount(8));
         assert_eq!(needed, BlockCount(28), "up to the end of the log");
+    }
+
+    #[test]
+    fn tracks_that_overlap_downwards_are_refused() {
+        let settings = PersistentCacheSettings::new(BlockCount(20));
+        let bands = BandTable::new([7, 9, 13].map(BlockCount));
+        let shingles = [
+            (4, Shingling::Apart),
+            (21, Shingling::Upwards),
+            (5, Shingling::Downwards),
+        ];
+        let tracks = |overlap| TrackTable::with_shingles([(10, 8), (20, 6)], shingles, overlap);
+        let geometry = |overlap| Geometry {
+            tracks: Some(Arc::new(tracks(overlap))),
+            ..geometry(32)
+        };
+        let error = Layout::new(&settings, &bands, &geometry(2)).unwrap_err();
+        assert_eq!(error, LayoutError::OverlapsDownwards(Lba(80 + 15 * 6)));
+        assert!(Layout::new(&settings, &bands, &geometry(0)).is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Why a persistent cache cannot be built as its settings say.
 
 use super::log::PACKET_BLOCKS_MAX;
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Lba};
 use core::fmt;
 
 /// Smallest ring of a journal: a band rewrite and a few writes fit in the half that is filled
@@ -48,6 +48,8 @@ pub enum LayoutError {
     RingTooSmall(u64),
     /// The addresses are too large for the log's records.
     TooLarge(BlockCount),
+    /// Tracks from this block on overlap towards lower addresses, and bands are written upwards.
+    OverlapsDownwards(Lba),
     /// The log ends beyond the tracks that do not overlap.
     LogPastConventional {
         /// First block after the log.
@@ -128,6 +130,12 @@ impl fmt::Display for LayoutError {
             LayoutError::TooLarge(blocks) => {
                 write!(f, "{blocks:?} are more than a persistent cache can address")
             }
+            LayoutError::OverlapsDownwards(from) => write!(
+                f,
+                "the tracks from block {} of the disk on overlap downwards, and bands are written \
+                 upwards; accepted: tracks that overlap upwards or not at all",
+                from.0
+            ),
             LayoutError::LogPastConventional {
                 needed,
                 conventional,

@@ -4,6 +4,7 @@ use super::{Plan, blocks, conventional_blocks_needed};
 use crate::experiment::areas::Footprint;
 use crate::experiment::config::{ConfigError, DiskConfig, NodeConfig, Policy, StackConfig};
 use imbrex_core::buffer::ContentKind;
+use imbrex_core::extent::Extent;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::SizeOrShare;
 use imbrex_drives::{DiskOptions, Drive, MediaModel, SimulatedDisk};
@@ -69,7 +70,7 @@ impl Plan {
             capacity: self.medium_blocks(is_flash, drive, conventional_blocks, cache_bytes),
             // A cache is as large as it is told to be, whatever the scale of what it caches.
             scale: if is_flash { 1 } else { self.options.scale },
-            conventional_blocks,
+            conventional: vec![Extent::new(0, conventional_blocks.0)],
             contents,
             contents_file: self.contents_file(&config.name),
             write_cache: config.write_cache,

@@ -4,6 +4,7 @@
 //! The disks are tiny, so that every case evicts, rewrites bands and reuses slots. A failure
 //! prints its seed; `IMBREX_SEED=<seed>` in the environment replays that case alone.
 
+mod directions;
 mod planted;
 mod tiny;
 mod workload;

@@ -37,7 +37,7 @@ fn tiny(overlap_tracks: u64) -> Drive {
 fn rig(overlap_tracks: u64, contents: ContentKind) -> Rig {
     let options = DiskOptions {
         capacity: Some(BlockCount(300)),
-        conventional_blocks: BlockCount(30),
+        conventional: vec![Extent::new(0, 30)],
         contents,
         ..DiskOptions::default()
     };
@@ -77,7 +77,7 @@ fn a_shingled_write_destroys_the_tracks_that_follow_and_nothing_else() {
         let mut rig = rig(overlap, ContentKind::Stamped);
         let tracks = tracks(&rig);
         assert_eq!(
-            tracks.conventional_blocks,
+            tracks.conventional_prefix(),
             BlockCount(36),
             "three tracks of twelve"
         );
@@ -165,7 +165,7 @@ fn bytes_are_kept_in_memory_and_in_a_file() {
     for contents_file in [None, Some(path.clone())] {
         let options = DiskOptions {
             capacity: Some(BlockCount(300)),
-            conventional_blocks: BlockCount(30),
+            conventional: vec![Extent::new(0, 30)],
             contents: ContentKind::Bytes,
             contents_file,
             ..DiskOptions::default()
@@ -209,7 +209,7 @@ proptest! {
     fn a_disk_reads_what_was_written(ops in prop::collection::vec((0..3u8, 0..500u64, 1..80u64), 1..60)) {
         let options = DiskOptions {
             capacity: Some(BlockCount(600)),
-            conventional_blocks: BlockCount(600),
+            conventional: vec![Extent::new(0, 600)],
             contents: ContentKind::Stamped,
             ..DiskOptions::default()
         };

@@ -308,14 +308,14 @@ fn the_medium_of_a_drive_managed_disk_has_room_for_its_bands() {
             let conventional = BlockCount(20_000_000_000 / scale / BLOCK_BYTES);
             let options = DiskOptions {
                 scale,
-                conventional_blocks: conventional,
+                conventional: vec![Extent::new(0, conventional.0)],
                 ..DiskOptions::default()
             };
             let rig = Rig::of(&drive, options);
             let tracks = rig.disk().geometry().tracks.clone().unwrap();
-            assert!(tracks.conventional_blocks >= conventional);
+            assert!(tracks.conventional_prefix() >= conventional);
             let mut rng = Rng::new(1, 0);
-            let mut track = tracks.track_of(tracks.conventional_blocks.0);
+            let mut track = tracks.track_of(tracks.conventional_prefix().0);
             let user = drive.model.user_blocks(scale).0;
             let mut placed = 0;
             while placed < user + 2 * (36 << 8) {
