@@ -130,7 +130,7 @@ impl Cache {
         self.jobs.close(id, own);
         let mut admission = Admission::new(request, host);
         self.add_unchanged(&mut admission, ctx);
-        // This ends the job's part of the request, as `end_admission` ends that of whoever admits one.
+        // This ends the job's part of the request too.
         self.end_admission(admission, ctx);
     }
 

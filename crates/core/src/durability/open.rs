@@ -135,13 +135,7 @@ impl Journal {
                         opening.next += count;
                         return Ok(false);
                     }
-                    let sum = crc32c::crc32c(&opening.checkpoint);
-                    if sum != self.superblock.checkpoint_checksum
-                        || opening.checkpoint.len() as u64 != self.superblock.checkpoint_bytes
-                    {
-                        let detail = "its bytes do not match the superblock's checksum";
-                        return Err(OpenError::damaged("checkpoint", detail));
-                    }
+                    self.check_checkpoint(&opening.checkpoint)?;
                     opening.step = Step::Ring;
                     opening.next = 0;
                     opening.lsn = Lsn(self.superblock.replay_from);
@@ -183,6 +177,18 @@ impl Journal {
                 }
             }
         }
+    }
+
+    /// Checks that a checkpoint is the one that the superblock names.
+    fn check_checkpoint(&self, checkpoint: &[u8]) -> Result<(), OpenError> {
+        let sum = crc32c::crc32c(checkpoint);
+        if sum != self.superblock.checkpoint_checksum
+            || checkpoint.len() as u64 != self.superblock.checkpoint_bytes
+        {
+            let detail = "its bytes do not match the superblock's checksum";
+            return Err(OpenError::damaged("checkpoint", detail));
+        }
+        Ok(())
     }
 
     /// When the checkpoint that two superblocks agree on is not whole, a crash may have come
@@ -286,6 +292,30 @@ impl Journal {
                 });
             }
         }
+        self.check_settings(superblock)?;
+        let place_bytes = self.settings.checkpoint_blocks * PAYLOAD_BYTES as u64;
+        if superblock.checkpoint_place > 1 || superblock.checkpoint_bytes > place_bytes {
+            return Err(OpenError::damaged(
+                "superblock",
+                "it places the checkpoint outside its area",
+            ));
+        }
+        let counts = [
+            superblock.generation,
+            superblock.epoch,
+            superblock.replay_from,
+        ];
+        if counts.into_iter().any(|count| count > COUNT_MAX) {
+            return Err(OpenError::damaged(
+                "superblock",
+                "it counts further than a device can come",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that a superblock was written with the settings of this layer.
+    fn check_settings(&self, superblock: &Superblock) -> Result<(), OpenError> {
         let settings = &self.settings;
         let same = |(name, found, expected)| match found == expected {
             true => Ok(()),
@@ -323,26 +353,7 @@ impl Journal {
             ),
         ]
         .into_iter()
-        .try_for_each(same)?;
-        let place_bytes = settings.checkpoint_blocks * PAYLOAD_BYTES as u64;
-        if superblock.checkpoint_place > 1 || superblock.checkpoint_bytes > place_bytes {
-            return Err(OpenError::damaged(
-                "superblock",
-                "it places the checkpoint outside its area",
-            ));
-        }
-        let counts = [
-            superblock.generation,
-            superblock.epoch,
-            superblock.replay_from,
-        ];
-        if counts.into_iter().any(|count| count > COUNT_MAX) {
-            return Err(OpenError::damaged(
-                "superblock",
-                "it counts further than a device can come",
-            ));
-        }
-        Ok(())
+        .try_for_each(same)
     }
 
     fn pages_read(

@@ -37,8 +37,8 @@ impl Hasher for AddressHasher {
 /// The state that the records appended so far lead to: the *mapped* slots, each with the dirty
 /// block whose newest durable or soon durable copy it holds.
 ///
-/// The table of a cache that keeps no records has no slots: none is mapped, none has a checksum, and
-/// each is free as soon as nobody uses it.
+/// The table of a cache that keeps no records has no slots: none is mapped, none has a checksum,
+/// and each is free as soon as nobody uses it.
 #[derive(Debug)]
 pub(in crate::cache) struct SlotTable {
     /// By slot: the block mapped to it, or [`NOBODY`].
