@@ -5,7 +5,6 @@ use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_sim::experiment::config::CacheMode;
 use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
 use std::collections::BTreeMap;
 
@@ -44,11 +43,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         }
     }
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
-    replay.drop_reads = configs.iter().any(|config| {
-        config
-            .cache()
-            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
-    });
+    replay.drop_reads = configs.iter().any(StackConfig::is_write_only);
     let cases = configs
         .into_iter()
         .map(|config| Case {

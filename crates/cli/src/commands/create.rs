@@ -31,8 +31,8 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         config.size = Some(Size(parse_size(size)?));
     }
     if config
-        .cache()
-        .is_some_and(|cache| cache.destage == Destage::Cached)
+        .caches()
+        .any(|cache| cache.destage == Destage::Cached)
     {
         return Err(
             "destage = \"cached\" can lose blocks that were durable and is for simulation only; \

@@ -11,7 +11,7 @@ use imbrex_core::stack::NodeId;
 use imbrex_drives::MeasuredDisk;
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
-use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
+use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{
     BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig,
 };
@@ -168,21 +168,14 @@ impl StackOnFiles {
         }
         let stale_backing =
             matches!(error, OpenError::OlderCopy { member, .. } if *member == "backing");
-        match self.config.cache() {
+        let name = self.describe.name_of(node);
+        match name.and_then(|name| self.config.node(name)) {
             Some(cache) if stale_backing => {
-                let path = member_path(&self.members, self.disk_below(&cache.below.backing));
-                format!("node `{}`: {path}: {error}", cache.name).into()
+                let path = member_path(&self.members, disk_below(&self.config, cache.name()));
+                format!("node `{}`: {path}: {error}", cache.name()).into()
             }
             _ => self.layer_error(node, error),
         }
-    }
-
-    /// The disk that a node stands on, or the node itself.
-    fn disk_below<'a>(&'a self, mut name: &'a str) -> &'a str {
-        while let Some(below) = self.config.node(name).and_then(|node| node.below().pop()) {
-            name = below;
-        }
-        name
     }
 
     /// Lets the held writes through.
@@ -216,21 +209,20 @@ pub fn layer_error(
     node: NodeId,
     error: &dyn Display,
 ) -> Failure {
-    let layers = config.node.iter().filter_map(|layer| match layer {
-        NodeConfig::WriteBackCache(cache) => {
-            Some((describe.cache, &cache.name, &cache.below.flash))
-        }
-        NodeConfig::PersistentCache(cache) => {
-            Some((describe.translation, &cache.name, &cache.below))
-        }
-        NodeConfig::Disk(_) | NodeConfig::HostManaged(_) => None,
-    });
-    let mut layers = layers.filter(|(id, ..)| *id == Some(node));
-    let Some((_, name, disk)) = layers.next() else {
+    let layer = describe.name_of(node).and_then(|name| config.node(name));
+    let Some((layer, below)) = layer.and_then(|layer| Some((layer, layer.journal_below()?))) else {
         return error.to_string().into();
     };
-    let path = member_path(members, disk);
-    format!("node `{name}`: {path}: {error}").into()
+    let path = member_path(members, disk_below(config, below));
+    format!("node `{}`: {path}: {error}", layer.name()).into()
+}
+
+/// The disk that holds the data of a node in the end, or the node itself.
+fn disk_below<'a>(config: &'a StackConfig, mut name: &'a str) -> &'a str {
+    while let Some(below) = config.node(name).and_then(|node| node.below().pop()) {
+        name = below;
+    }
+    name
 }
 
 /// The file of a disk, for an error.

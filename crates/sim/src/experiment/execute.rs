@@ -1,7 +1,7 @@
 //! Running experiments, several at a time, without making the same run twice.
 
 use super::areas::lay_out;
-use super::config::{CacheMode, ConfigError, Setting};
+use super::config::{ConfigError, Setting};
 use super::experiment::{Analysis, DirectWriteConfig, Experiment};
 use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};
 use super::workload::Workload;
@@ -127,12 +127,7 @@ fn prepare(
         Some(_) => vec![],
     };
     // As the paper did: a write-only experiment replays no reads, in any of the stacks.
-    let drop_reads = stacks.iter().any(|stack| {
-        stack
-            .config
-            .cache()
-            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
-    });
+    let drop_reads = stacks.iter().any(|stack| stack.config.is_write_only());
     let mut workloads = Vec::new();
     for config in &experiment.workload {
         let workload = config.workload(experiment)?;

@@ -1,10 +1,10 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
 use super::areas::Footprint;
-use super::build::{BuildOptions, Built, Plan};
 use super::config::{ConfigError, StackConfig};
 use super::describe::FillObserver;
 use super::no_cleaning::PastRun;
+use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayError, ReplayOptions, Replayer};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};

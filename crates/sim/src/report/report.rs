@@ -175,6 +175,9 @@ pub struct Run {
     pub zones: Option<ZoneUse>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
+    /// What every node of the stack has counted, by the name of the node and that of the counter.
+    #[serde(default)]
+    pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
     /// The configuration with every default filled in.
     pub configuration: Value,
     /// What the figures are drawn from.
@@ -466,6 +469,7 @@ impl Run {
             no_cleaning: None,
             zones: None,
             disks: Vec::new(),
+            nodes: BTreeMap::new(),
             configuration: Value::Null,
             figures: Figures::default(),
         }
