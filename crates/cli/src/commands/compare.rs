@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
+use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, check_series, ready_made};
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
@@ -42,6 +42,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             return Err(unknown_node(setting, &configs).into());
         }
     }
+    check_series(&args.series, configs.iter())?;
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
     replay.drop_reads = configs.iter().any(StackConfig::is_write_only);
     let cases = configs
@@ -50,6 +51,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             config,
             parameters: BTreeMap::new(),
             replay,
+            series: args.series.clone(),
             drive_scale: args.drive_scale,
             drive_scale_option: Some("--drive-scale"),
         })

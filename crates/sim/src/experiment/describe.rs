@@ -3,13 +3,10 @@
 use super::config::StackConfig;
 use super::nodes::{DescribeDisk, Facts, LogUse, TranslationFacts};
 use crate::replay::ReplayCounts;
-use crate::report::{Recorder, ReplayMode, Run};
-use imbrex_core::counters::Gauge;
+use crate::report::{OfOne, ReplayMode, Run};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::Instant;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// The node that the keys of a report without a node's name are about, where a stack has several
 /// caches.
@@ -108,7 +105,7 @@ impl Describe {
         self.only(ZONES, has_zones).node().map(|node| node.id)
     }
 
-    fn translation_facts(&self) -> Option<(NodeId, &TranslationFacts)> {
+    pub(super) fn translation_facts(&self) -> Option<(NodeId, &TranslationFacts)> {
         let node = self.only_translation().node()?;
         match &node.facts {
             Facts::PersistentCache(facts) => Some((node.id, facts)),
@@ -146,18 +143,25 @@ impl Describe {
     /// A run with everything that was counted, without latencies and figures.
     pub fn run(&self, stack: &Stack, counts: ReplayCounts, mode: ReplayMode) -> Run {
         let mut run = Run::new(&self.system, mode);
-        run.requests = counts.requests;
-        run.skipped_reads = counts.skipped_reads;
-        run.read_blocks = counts.read_blocks;
-        run.write_blocks = counts.write_blocks;
+        run.host.requests = counts.requests;
+        run.host.skipped_reads = counts.skipped_reads;
+        run.host.read_blocks = counts.read_blocks;
+        run.host.write_blocks = counts.write_blocks;
         run.configuration = self.configuration.clone();
-        let told = [self.only_cache(), self.only_translation()];
+        let (cache, translation) = (self.only_cache(), self.only_translation());
+        if let Only::Several = cache {
+            (run.hits, run.cache) = (OfOne::several(), OfOne::several());
+        }
+        if let Only::Several = translation {
+            (run.rewrites, run.log) = (OfOne::several(), OfOne::several());
+        }
         let zones = self.zones();
         let zones = self.nodes.iter().find(|node| Some(node.id) == zones);
-        for node in told.into_iter().filter_map(Only::node).chain(zones) {
+        let told = [cache, translation].into_iter().filter_map(Only::node);
+        for node in told.chain(zones) {
             node.facts.reported().tell(stack.counts(node.id), &mut run);
         }
-        run.no_cleaning = self.no_cleaning(stack, counts.write_blocks > 0);
+        run.log.no_cleaning = self.no_cleaning(stack, counts.write_blocks > 0);
         run.disks = self.disks().map(DescribeDisk::disk_use).collect();
         run.nodes = self.node_counts(stack);
         run.derive_ratios();
@@ -193,51 +197,5 @@ impl Describe {
                 run.figures.band_writes = recorder.heat_map(finished_at.0);
             }
         }
-    }
-}
-
-/// Feeds the fill of the persistent cache to a recorder.
-pub struct FillObserver {
-    translation: Option<NodeId>,
-    blocks: u64,
-    entries_max: Option<u64>,
-    last: (u64, u64),
-    recorder: Rc<RefCell<Recorder>>,
-}
-
-impl FillObserver {
-    /// An observer of a stack's translation, if it has one.
-    pub fn new(describe: &Describe, recorder: Rc<RefCell<Recorder>>) -> FillObserver {
-        let translation = describe.translation_facts();
-        FillObserver {
-            translation: translation.map(|(node, _)| node),
-            blocks: translation.map_or(1, |(_, facts)| facts.log_blocks),
-            entries_max: translation.and_then(|(_, facts)| facts.entries_max),
-            last: (u64::MAX, u64::MAX),
-            recorder,
-        }
-    }
-
-    /// Looks at the stack and records a change.
-    #[inline]
-    pub fn observe(&mut self, now: Instant, stack: &Stack) {
-        let Some(translation) = self.translation else {
-            return;
-        };
-        let counts = stack.counts(translation);
-        let used = counts.gauge(Gauge::PersistentCacheUsedBlocks);
-        let entries = counts.gauge(Gauge::PersistentCacheEntries);
-        if (used, entries) == self.last {
-            return;
-        }
-        self.last = (used, entries);
-        // Whichever of the two limits is nearer.
-        let (level, limit) = match self.entries_max {
-            Some(max) if entries * self.blocks > used * max => (entries, max),
-            _ => (used, self.blocks),
-        };
-        self.recorder
-            .borrow_mut()
-            .persistent_cache_used(now.0, level, limit);
     }
 }

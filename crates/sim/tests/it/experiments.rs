@@ -268,9 +268,9 @@ fn a_log_may_be_a_share_of_the_written_bands_alone() {
                 panic!("stacks were run");
             };
             let run = &report.runs[1];
-            let log = run.persistent_cache_bytes.expect("a log");
-            let footprint = run.footprint_bytes.expect("a share");
-            (log, footprint, run.written_footprint_bytes)
+            let log = run.log.persistent_cache_bytes.expect("a log");
+            let footprint = run.inputs.footprint_bytes.expect("a share");
+            (log, footprint, run.inputs.written_footprint_bytes)
         })
         .collect();
     let [

@@ -23,5 +23,6 @@ mod report;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
 mod simulate;
+mod trees;
 mod untimed;
 mod write_amplification_order;

@@ -323,17 +323,18 @@ impl Reported for Facts {
 
     fn tell(&self, counts: &Counts, run: &mut Run) {
         let bytes = |counter| counts.counter(counter) * BLOCK_BYTES;
-        run.bands = Some(self.bands);
-        run.band_seed = self.band_seed;
-        run.persistent_cache_bytes = Some(self.log_blocks * BLOCK_BYTES);
-        run.band_bytes_read = bytes(Counter::BandBlocksRead);
-        run.band_bytes_written = bytes(Counter::BandBlocksWritten);
-        run.bands_rewritten = counts.counter(Counter::BandsRewritten);
-        run.persistent_cache_bytes_appended = bytes(Counter::PersistentCacheAppendedBlocks);
-        run.persistent_cache_bytes_merged = bytes(Counter::PersistentCacheMergedBlocks);
-        run.scratch_bytes_written = bytes(Counter::ScratchBlocksWritten);
-        run.persistent_cache_full_s = counts.counter(Counter::PersistentCacheFullNs) as f64 / 1e9;
-        run.band_rewrite_time_s = counts.counter(Counter::BandRewriteNs) as f64 / 1e9;
+        run.log.bands = Some(self.bands);
+        run.log.band_seed = self.band_seed;
+        run.log.persistent_cache_bytes = Some(self.log_blocks * BLOCK_BYTES);
+        run.rewrites.band_bytes_read = bytes(Counter::BandBlocksRead);
+        run.rewrites.band_bytes_written = bytes(Counter::BandBlocksWritten);
+        run.rewrites.bands_rewritten = counts.counter(Counter::BandsRewritten);
+        run.log.persistent_cache_bytes_appended = bytes(Counter::PersistentCacheAppendedBlocks);
+        run.log.persistent_cache_bytes_merged = bytes(Counter::PersistentCacheMergedBlocks);
+        run.log.scratch_bytes_written = bytes(Counter::ScratchBlocksWritten);
+        run.log.persistent_cache_full_s =
+            counts.counter(Counter::PersistentCacheFullNs) as f64 / 1e9;
+        run.log.band_rewrite_time_s = counts.counter(Counter::BandRewriteNs) as f64 / 1e9;
         if self.has_zones {
             run.zones = Some(zone_use(counts));
         }

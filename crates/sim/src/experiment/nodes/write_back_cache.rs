@@ -397,11 +397,11 @@ impl Reported for Facts {
     }
 
     fn tell(&self, counts: &Counts, run: &mut Run) {
-        run.capacity_blocks = Some(self.capacity_blocks);
-        run.read_hits = counts.counter(Counter::ReadHits);
-        run.write_hits = counts.counter(Counter::WriteHits);
-        run.forced_evictions = counts.counter(Counter::ForcedEvictions);
-        run.dirty_blocks_left = counts.gauge(Gauge::DirtyBlocks);
+        run.cache.capacity_blocks = Some(self.capacity_blocks);
+        run.hits.read_hits = counts.counter(Counter::ReadHits);
+        run.hits.write_hits = counts.counter(Counter::WriteHits);
+        run.cache.forced_evictions = counts.counter(Counter::ForcedEvictions);
+        run.cache.dirty_blocks_left = counts.gauge(Gauge::DirtyBlocks);
     }
 }
 
