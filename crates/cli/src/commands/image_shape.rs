@@ -12,21 +12,16 @@ use std::path::PathBuf;
 
 /// Opens the members of an image.
 pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
-    let config: StackConfig = toml::from_str(&image.description().stack_toml)?;
-    let top = config
-        .node
-        .iter()
-        .find(|node| {
-            let is_below = |other: &NodeConfig| other.below().contains(&node.name());
-            !config.node.iter().any(is_below)
-        })
-        .ok_or("the image describes a stack without a top")?;
+    let config = StackConfig::from_image(&image.description().stack_toml)?;
     let nodes = Nodes {
         config: &config,
         image,
         for_repair,
     };
-    nodes.shape(top, Some(image.description().size_bytes / BLOCK_BYTES))
+    nodes.shape(
+        config.top(),
+        Some(image.description().size_bytes / BLOCK_BYTES),
+    )
 }
 
 /// The nodes of an image.

@@ -8,6 +8,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::lifecycle::OpenError;
 use imbrex_core::stack::NodeId;
+use imbrex_core::units::BlockCount;
 use imbrex_drives::MeasuredDisk;
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
@@ -17,7 +18,8 @@ use imbrex_sim::experiment::{
 };
 use imbrex_sim::report::human_bytes;
 use std::fmt::Display;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -119,6 +121,7 @@ impl StackOnFiles {
                     None => FileDisk::open(&path, geometry, files.direct, waker),
                 };
                 let file = file.map_err(|error| wrong(&error))?;
+                check_length(disk, &path).map_err(|error| wrong(&error))?;
                 members.push(Member {
                     node: disk.name.clone(),
                     path,
@@ -223,6 +226,31 @@ fn disk_below<'a>(config: &'a StackConfig, mut name: &'a str) -> &'a str {
         name = below;
     }
     name
+}
+
+/// The blocks of a file or block device.
+pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
+    // The length in the metadata of a block device is zero; its end is not.
+    let bytes = File::open(path)?.seek(SeekFrom::End(0))?;
+    Ok(BlockCount::from_bytes_floor(bytes))
+}
+
+/// Refuses a file or block device that has become shorter since the image was created.
+fn check_length(disk: &DiskConfig, path: &Path) -> Result<(), String> {
+    let Some(measured) = disk.measured_blocks.map(BlockCount) else {
+        return Ok(());
+    };
+    let named = |error: io::Error| format!("{}: {error}", path.display());
+    let found = member_blocks(path).map_err(named)?;
+    if found < measured {
+        return Err(format!(
+            "{} has {} bytes; when the image was created it had {}",
+            path.display(),
+            found.bytes(),
+            measured.bytes()
+        ));
+    }
+    Ok(())
 }
 
 /// The file of a disk, for an error.

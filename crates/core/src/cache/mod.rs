@@ -30,10 +30,8 @@ mod unlimited;
 
 pub use durable::codec;
 pub use opt::next_uses;
-pub use settings::{
-    CacheMode, CacheSettings, CacheSettingsError, OpenZones, PeriodCounter, PolicySettings,
-    PopularityWindow, PoreSettings,
-};
+pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
+pub use settings::{CacheMode, CacheSettings, CacheSettingsError, PolicySettings};
 
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
@@ -60,13 +58,32 @@ pub enum AccessKind {
     Write,
 }
 
-/// What a policy did beyond choosing victims, for the counters of the cache.
+/// What a policy did beyond choosing victims, for the counters of the cache: each policy has its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PolicyEvents {
-    /// Times it chose a new region.
-    pub region_divisions: u64,
-    /// Times it needed a victim when the region in force held none, and chose a new region for it.
-    pub forced_evictions: u64,
+    /// The counters of the policy, once it has counted something.
+    counters: &'static [Counter],
+    /// By counter: how much is to be added.
+    amounts: [u64; PolicyEvents::COUNTERS_MAX],
+}
+
+impl PolicyEvents {
+    /// Counters of a policy at most.
+    pub const COUNTERS_MAX: usize = 8;
+
+    /// Adds one to a counter of a policy that has these `counters`.
+    pub fn count(&mut self, counters: &'static [Counter], index: usize) {
+        self.counters = counters;
+        self.amounts[index] += 1;
+    }
+
+    /// What was counted by the counter.
+    pub fn amount(&self, counter: Counter) -> u64 {
+        let all = self.counters.iter().zip(self.amounts);
+        all.filter(|(known, _)| **known == counter)
+            .map(|(_, amount)| amount)
+            .sum()
+    }
 }
 
 /// Chooses which blocks leave a full cache.
@@ -181,9 +198,8 @@ impl Cache {
     }
 
     fn count_events(events: PolicyEvents, ctx: &mut Context<'_>) {
-        if events != PolicyEvents::default() {
-            ctx.count(Counter::RegionDivisions, events.region_divisions);
-            ctx.count(Counter::ForcedEvictions, events.forced_evictions);
+        for (counter, amount) in events.counters.iter().zip(events.amounts) {
+            ctx.count(*counter, amount);
         }
     }
 

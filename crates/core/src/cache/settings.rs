@@ -5,9 +5,10 @@ use super::durable::{self, Durable};
 use super::lru::Lru;
 use super::lru_band::LruBand;
 use super::opt::Opt;
-use super::pore::Pore;
+use super::pore::{self, PoreSettings};
 use super::unlimited::Unlimited;
 use super::{Cache, EvictionPolicy};
+use crate::counters::Counter;
 use crate::disk::Geometry;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
@@ -78,57 +79,6 @@ pub enum PolicySettings {
     },
 }
 
-/// The options of PORE (MSST 2017).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PoreSettings {
-    /// Blocks in a zone, the unit that is opened (20 MiB in the paper: 5120).
-    pub zone_blocks: u64,
-    /// Length of a period, and dirty blocks that the open zones must hold together at its start:
-    /// the blocks of the persistent cache below.
-    pub period_blocks: u64,
-    /// What counts towards the length of a period.
-    pub period_counter: PeriodCounter,
-    /// Which accesses make a block popular.
-    pub popularity_window: PopularityWindow,
-    /// Accesses that every dirty block is given on top, 0 or 1.
-    pub access_floor: u64,
-    /// Which zones are opened first.
-    pub open_zones: OpenZones,
-}
-
-/// What counts towards the length of a period.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PeriodCounter {
-    /// Writes that missed.
-    WriteMiss,
-    /// Dirty blocks evicted.
-    DirtyEvict,
-    /// Blocks that became dirty in the cache, by insertion or by a write to a clean block.
-    DirtyInsert,
-}
-
-/// Which accesses make a block popular.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PopularityWindow {
-    /// Those since the last division.
-    Period,
-    /// All since the block came in, its insertion included.
-    Lifetime,
-}
-
-/// Which zones are opened first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OpenZones {
-    /// Coverage first: the largest share of dirty blocks.
-    Cf,
-    /// Popularity first: the fewest accesses a dirty block.
-    Pf,
-    /// Balanced: the fewest accesses a dirty block, divided by the coverage.
-    Bl,
-    /// Every zone, always: plain LRU.
-    All,
-}
-
 /// A setting that cannot be: the words say which, its value and what is accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CacheSettingsError {
@@ -142,7 +92,7 @@ impl fmt::Display for CacheSettingsError {
     }
 }
 
-fn error<T>(message: String) -> Result<T, CacheSettingsError> {
+pub(super) fn error<T>(message: String) -> Result<T, CacheSettingsError> {
     Err(CacheSettingsError { message })
 }
 
@@ -301,58 +251,25 @@ impl CacheSettings {
         &self,
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
-        Ok(match &self.policy {
-            PolicySettings::Lru => Box::new(Lru::new()),
-            PolicySettings::LruBand { bands } => {
-                let Some(bands) = bands.as_ref().or(backing.bands.as_ref()) else {
-                    return error(
-                        "the policy lru-band needs bands, and the device below has none: give a \
-                         band table"
-                            .into(),
-                    );
-                };
-                if bands.blocks() < backing.blocks {
-                    return error(format!(
-                        "the bands of the policy lru-band cover {} blocks, the device below has {}",
-                        bands.blocks().0,
-                        backing.blocks.0
-                    ));
-                }
-                Box::new(LruBand::new(Arc::clone(bands)))
-            }
-            PolicySettings::Pore(settings) => {
-                settings.check(backing)?;
-                Box::new(Pore::new(*settings, self.capacity_blocks, backing.blocks))
-            }
-            PolicySettings::Unlimited => Box::new(Unlimited),
-            PolicySettings::Opt { next_uses } => Box::new(Opt::new(Arc::clone(next_uses))),
-        })
+        match &self.policy {
+            PolicySettings::Lru => Ok(Box::new(Lru::new())),
+            PolicySettings::LruBand { bands } => LruBand::build(bands.as_ref(), backing),
+            PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
+            PolicySettings::Unlimited => Ok(Box::new(Unlimited)),
+            PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
+        }
     }
 }
 
-impl PoreSettings {
-    fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
-        /// Zone numbers share a word with two flags.
-        const ZONES_MAX: u64 = 1 << 30;
-        if self.zone_blocks == 0 {
-            return error("zone_blocks is 0: a zone holds at least 1 block".into());
+impl PolicySettings {
+    /// What the policy counts beside what every cache does.
+    pub fn counters(&self) -> &'static [Counter] {
+        match self {
+            PolicySettings::Pore(_) => pore::COUNTERS,
+            PolicySettings::Lru
+            | PolicySettings::LruBand { .. }
+            | PolicySettings::Unlimited
+            | PolicySettings::Opt { .. } => &[],
         }
-        let zones = backing.blocks.0.div_ceil(self.zone_blocks);
-        if zones > ZONES_MAX {
-            return error(format!(
-                "zone_blocks {} makes {zones} zones of the device below: at most {ZONES_MAX}",
-                self.zone_blocks
-            ));
-        }
-        if self.period_blocks == 0 {
-            return error("period_blocks is 0: a period is at least 1 block long".into());
-        }
-        if self.access_floor > 1 {
-            return error(format!(
-                "access_floor is {}: it is 0 or 1",
-                self.access_floor
-            ));
-        }
-        Ok(())
     }
 }

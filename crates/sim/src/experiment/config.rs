@@ -2,9 +2,11 @@
 
 use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
+use super::nodes::policies::{POLICY, drop_foreign_keys};
 pub use super::nodes::{
-    CacheBelow, CacheConfig, CacheMode, Destage, DiskConfig, NodeConfig, OpenZones, PeriodCounter,
-    PersistentCacheConfig, Policy, PopularityWindow,
+    CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, KindKeys, NodeConfig,
+    OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig,
+    kinds,
 };
 use imbrex_drives::HostManagedConfig;
 use imbrex_drives::quantity::Size;
@@ -191,7 +193,10 @@ impl StackConfig {
     /// # Errors
     /// When a setting or the tree of nodes is wrong.
     pub fn with(mut self, file: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
-        for setting in settings {
+        // Which keys a node has follows from its policy, wherever that stands in the list.
+        let (policies, others): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|setting| setting.key == POLICY);
+        for setting in policies.into_iter().chain(others) {
             self.apply(setting)?;
         }
         self.check(file)?;
@@ -243,7 +248,38 @@ impl StackConfig {
         })
     }
 
-    /// Sets a key of a node; a stack without the node stays as it is.
+    /// True when a setting is one of this stack: it has the node, and the key is not one of another
+    /// policy.
+    pub fn takes(&self, setting: &Setting) -> bool {
+        let node = self.node(&setting.node);
+        node.is_some_and(|node| node.owner_of(&setting.key).is_none())
+    }
+
+    /// The policy to which the key of a setting belongs that the stack does not take for that reason.
+    pub fn owner_of(&self, setting: &Setting) -> Option<&'static str> {
+        self.node(&setting.node)?.owner_of(&setting.key)
+    }
+
+    /// The stack that an image describes. Images of earlier builds state the keys of all policies;
+    /// those of other policies than the cache has had no effect.
+    ///
+    /// # Errors
+    /// When the text is none of a stack.
+    pub fn from_image(text: &str) -> Result<StackConfig, ConfigError> {
+        const FILE: &str = "image";
+        let mut stack: toml::Table = toml_error::from_toml(FILE, text)?;
+        let nodes = stack.get_mut("node").and_then(toml::Value::as_array_mut);
+        for node in nodes.into_iter().flatten() {
+            if let Some(node) = node.as_table_mut().filter(|node| node.contains_key(POLICY)) {
+                drop_foreign_keys(node);
+            }
+        }
+        let text =
+            toml::to_string(&stack).map_err(|error| ConfigError::words(error.to_string()))?;
+        StackConfig::from_text(FILE, &text, &[])
+    }
+
+    /// Sets a key of a node; a stack that does not take the setting stays as it is.
     fn apply(&mut self, setting: &Setting) -> Result<(), ConfigError> {
         let Some(index) = self
             .node
@@ -252,9 +288,15 @@ impl StackConfig {
         else {
             return Ok(());
         };
+        if !self.takes(setting) {
+            return Ok(());
+        }
         let mut table = toml::Table::try_from(&self.node[index])
             .map_err(|error| ConfigError::words(error.to_string()))?;
         table.insert(setting.key.clone(), setting.value.clone());
+        if setting.key == POLICY {
+            drop_foreign_keys(&mut table);
+        }
         let text =
             toml::to_string(&table).map_err(|error| ConfigError::words(error.to_string()))?;
         self.node[index] = toml_error::from_toml("", &text).map_err(|error| {

@@ -33,7 +33,7 @@ pub use plan::{BuildOptions, Built, Plan};
 pub use reproduce::{Figure, figures};
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
-pub use sweep::{Point, SweptStack, points};
+pub use sweep::{Point, SweptStack, check_taken, points};
 pub use workload::Workload;
 
 /// The commit the program was built from; `unknown` without git.

@@ -6,9 +6,7 @@ use super::areas::Footprint;
 use super::config::{ConfigError, DiskConfig, NodeConfig, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
-use super::nodes::{
-    Asked, Below, Body, Known, Offer, Planned, PlannedBands, Policy, World, Writer,
-};
+use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Disk;
 use imbrex_core::map::BandTable;
@@ -153,8 +151,7 @@ impl Plan {
 
     /// True when a cache must know the future.
     pub fn needs_lookups(&self) -> bool {
-        let mut caches = self.config.caches();
-        caches.any(|cache| cache.policy == Policy::Opt)
+        self.nodes.iter().any(|node| node.needs_lookups())
     }
 
     /// The drive of a disk node.

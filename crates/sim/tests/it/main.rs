@@ -17,6 +17,7 @@ mod golden;
 mod harness;
 mod host_managed;
 mod idle_cleaning;
+mod keys;
 mod latency_shapes;
 mod no_cleaning;
 mod report;

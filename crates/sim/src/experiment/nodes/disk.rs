@@ -29,6 +29,10 @@ pub struct DiskConfig {
     pub backing: Option<String>,
     /// The drive's volatile write cache; as the model says when absent.
     pub write_cache: Option<bool>,
+    /// Length of the backing in blocks of 4 KiB, as it was measured when the image was created. It
+    /// stands in descriptions of images alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_blocks: Option<u64>,
 }
 
 impl Node for DiskConfig {
@@ -41,7 +45,9 @@ impl Node for DiskConfig {
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
-        Ok(world.drives[&self.name].model.user_blocks(scale))
+        let of_drive = world.drives[&self.name].model.user_blocks(scale);
+        let measured = self.measured_blocks.map_or(of_drive, BlockCount);
+        Ok(of_drive.min(measured))
     }
 
     fn plan(
@@ -49,6 +55,13 @@ impl Node for DiskConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        if self.measured_blocks.is_some() && !world.options.durable {
+            return Err(wrong(
+                &self.name,
+                &"measured_blocks is written by `imbrex create`, of what it has measured; accepted: \
+                  no such key",
+            ));
+        }
         let drive = &world.drives[&self.name];
         let knows_tracks = matches!(asked.writer, Writer::Tracks { .. });
         if drive.model.media == MediaModel::Shingled && !knows_tracks {

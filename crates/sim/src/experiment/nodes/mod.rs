@@ -7,17 +7,18 @@
 
 mod disk;
 mod host_managed;
+mod keys;
 mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
+pub(super) mod policies;
 mod write_back_cache;
 
 pub use disk::{DescribeDisk, DiskConfig};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
-pub use write_back_cache::{
-    CacheBelow, CacheConfig, CacheMode, Destage, OpenZones, PeriodCounter, Policy, PopularityWindow,
-};
+pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use write_back_cache::{CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage};
 
 use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};
@@ -73,12 +74,45 @@ impl NodeConfig {
         self.node().below()
     }
 
+    /// The policy to which a key belongs that this node does not have under its own.
+    pub fn owner_of(&self, key: &str) -> Option<&'static str> {
+        self.node().owner_of(key)
+    }
+
     /// The name of the node below that holds the journal of this one; none of a node that never
     /// keeps one.
     pub fn journal_below(&self) -> Option<&str> {
         let journal = self.node().journal()?;
         Some(journal.below)
     }
+}
+
+/// The keys of a kind of node, for what is said of them elsewhere.
+pub struct KindKeys {
+    /// The kind in TOML files.
+    pub kind: &'static str,
+    /// The keys that every node of the kind has, beside `kind`.
+    pub keys: &'static [&'static str],
+    /// Of a cache: the keys of each policy.
+    pub of_policies: Vec<(&'static str, &'static [&'static str])>,
+}
+
+/// The kinds of node with their keys.
+pub fn kinds() -> Vec<KindKeys> {
+    let plain = |kind, keys| KindKeys {
+        kind,
+        keys,
+        of_policies: vec![],
+    };
+    vec![
+        plain("disk", keys::keys_of::<DiskConfig>()),
+        plain("persistent-cache", keys::keys_of::<PersistentCacheConfig>()),
+        plain("host-managed", keys::keys_of::<HostManagedConfig>()),
+        KindKeys {
+            of_policies: policies::policies(),
+            ..plain("write-back-cache", keys::keys_of::<CacheKeys>())
+        },
+    ]
 }
 
 /// What a kind of node says of itself before a stack is built.
@@ -91,6 +125,11 @@ pub(super) trait Node {
 
     /// What it says of its journal; none of a kind that never keeps one.
     fn journal(&self) -> Option<JournalKeys<'_>> {
+        None
+    }
+
+    /// The policy to which a key belongs that this node would have under that policy alone.
+    fn owner_of(&self, _key: &str) -> Option<&'static str> {
         None
     }
 
@@ -145,6 +184,11 @@ pub(super) trait Planned {
 
     /// Whether a size of it is a share of the workload's bands.
     fn has_share(&self) -> bool {
+        false
+    }
+
+    /// Whether it must know what the host will ask for.
+    fn needs_lookups(&self) -> bool {
         false
     }
 

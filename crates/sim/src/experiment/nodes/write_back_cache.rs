@@ -1,5 +1,7 @@
 //! A write-back cache on a second disk, or on anything that takes writes anywhere.
 
+use super::keys::{keys_of, words};
+use super::policies::{POLICY, PolicyConfig, PolicyGiven, keys_of_policy, owner_of};
 use super::{
     Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
 };
@@ -7,18 +9,31 @@ use crate::experiment::areas::{Footprint, share_bytes};
 use crate::experiment::config::ConfigError;
 use crate::experiment::durability::JournalKeys;
 use crate::report::Run;
-use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings, PoreSettings};
+use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::operation::Durability;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::quantity::{Size, SizeOrShare};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::ops::{Deref, DerefMut};
 
-/// A write-back cache.
+/// A write-back cache: the keys that all have, and those of its policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheConfig {
+    /// The keys that every cache has.
+    #[serde(flatten)]
+    pub keys: CacheKeys,
+    /// Which block it gives up.
+    #[serde(flatten)]
+    pub policy: PolicyConfig,
+}
+
+/// The keys that every write-back cache has.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct CacheConfig {
+pub struct CacheKeys {
     /// Name of the node.
     pub name: String,
     /// Where data is kept, and where it belongs.
@@ -28,34 +43,12 @@ pub struct CacheConfig {
     /// Which requests it serves.
     #[serde(default)]
     pub mode: CacheMode,
-    /// Which block it gives up.
-    pub policy: Policy,
     /// Blocks that may be on their way out at once, beside the capacity.
     #[serde(default = "destage_slots_default")]
     pub destage_slots: u32,
     /// When a destage counts as done.
     #[serde(default)]
     pub destage: Destage,
-    /// PORE's unit of address space.
-    #[serde(default = "zone_default")]
-    pub zone: Size,
-    /// Length of a PORE period, as a multiple of the persistent cache below (in blocks).
-    #[serde(default = "one")]
-    pub period_persistent_caches: f64,
-    /// Length of a PORE period in blocks, instead.
-    pub period_blocks: Option<u64>,
-    /// Which zones PORE opens first.
-    #[serde(default)]
-    pub open_zones: OpenZones,
-    /// What a PORE period counts.
-    #[serde(default)]
-    pub period_counter: PeriodCounter,
-    /// Which accesses count for a zone's popularity.
-    #[serde(default)]
-    pub popularity_window: PopularityWindow,
-    /// Accesses that every dirty block is credited with at a division.
-    #[serde(default = "access_floor_default")]
-    pub access_floor: u32,
     /// Whether it keeps a journal, as it does when it is served from files; not when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
@@ -71,16 +64,60 @@ fn destage_slots_default() -> u32 {
     64
 }
 
-fn zone_default() -> Size {
-    Size(20 << 20)
+impl Deref for CacheConfig {
+    type Target = CacheKeys;
+
+    fn deref(&self) -> &CacheKeys {
+        &self.keys
+    }
 }
 
-fn one() -> f64 {
-    1.0
+impl DerefMut for CacheConfig {
+    fn deref_mut(&mut self) -> &mut CacheKeys {
+        &mut self.keys
+    }
 }
 
-fn access_floor_default() -> u32 {
-    1
+impl<'de> Deserialize<'de> for CacheConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CacheConfig, D::Error> {
+        let wrong = |error: toml::de::Error| D::Error::custom(error.message());
+        let mut keys = toml::Table::deserialize(from)?;
+        let Some(policy) = keys.get(POLICY) else {
+            return Err(D::Error::missing_field(POLICY));
+        };
+        let policy = policy.as_str().unwrap_or_default().to_string();
+        let own = keys_of_policy(&policy).unwrap_or_default();
+        let mut of_policy = toml::Table::new();
+        for key in own.iter().copied().chain([POLICY]) {
+            if let Some(value) = keys.remove(key) {
+                of_policy.insert(key.to_string(), value);
+            }
+        }
+        // First, because an unknown policy has none of its keys.
+        let config = PolicyConfig::deserialize(of_policy).map_err(wrong)?;
+        let common = keys_of::<CacheKeys>();
+        if let Some(key) = keys.keys().find(|key| !common.contains(&key.as_str())) {
+            let node = keys.get("name").and_then(toml::Value::as_str);
+            let node = node.unwrap_or("cache");
+            return Err(D::Error::custom(match owner_of(&policy, key) {
+                Some(owner) => format!(
+                    "`{node}.{key}` belongs to policy \"{owner}\"; this node has policy \"{policy}\""
+                ),
+                None => {
+                    let known = common.iter().chain([&POLICY]).chain(own);
+                    let known: Vec<String> = known.map(|key| format!("`{key}`")).collect();
+                    format!(
+                        "unknown field `{key}`, expected one of {}",
+                        known.join(", ")
+                    )
+                }
+            }));
+        }
+        Ok(CacheConfig {
+            keys: CacheKeys::deserialize(keys).map_err(wrong)?,
+            policy: config,
+        })
+    }
 }
 
 /// The nodes under a cache.
@@ -91,15 +128,6 @@ pub struct CacheBelow {
     pub flash: String,
     /// What it caches.
     pub backing: String,
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
-    };
 }
 
 words! {
@@ -114,23 +142,6 @@ words! {
 }
 
 words! {
-    /// Which block a cache gives up.
-    Policy {
-        /// The least recently used.
-        #[default]
-        Lru,
-        /// All blocks of the band of the least recently used.
-        LruBand,
-        /// The least recently used that is clean or in an open zone.
-        Pore,
-        /// None: the cache is as large as it must be.
-        Unlimited,
-        /// The one used again last, known from the trace.
-        Opt,
-    }
-}
-
-words! {
     /// When a destage counts as done.
     Destage {
         /// When it is durable below, so that what was durable in the cache always is.
@@ -139,45 +150,6 @@ words! {
         /// When the write cache of the drive below has it, as in PORE's prototype (MSST 2017):
         /// quicker, but a power cut can lose what was durable before.
         Cached,
-    }
-}
-
-words! {
-    /// Which zones PORE opens first.
-    OpenZones {
-        /// Highest coverage.
-        Cf,
-        /// Lowest popularity.
-        Pf,
-        /// Lowest popularity over coverage.
-        #[default]
-        Bl,
-        /// All of them, which makes PORE plain LRU.
-        All,
-    }
-}
-
-/// What a PORE period counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PeriodCounter {
-    /// Write misses.
-    #[default]
-    WriteMiss,
-    /// Dirty evictions.
-    DirtyEvict,
-    /// Blocks that become dirty.
-    DirtyInsert,
-}
-
-words! {
-    /// Which accesses count for a zone's popularity.
-    PopularityWindow {
-        /// Those of the last period.
-        #[default]
-        Period,
-        /// All since the block entered the cache.
-        Lifetime,
     }
 }
 
@@ -199,6 +171,10 @@ impl Node for CacheConfig {
         })
     }
 
+    fn owner_of(&self, key: &str) -> Option<&'static str> {
+        owner_of(self.policy.policy().name(), key)
+    }
+
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         let room = world.room(&self.below.backing, scale)?;
         let reserved = CacheSettings::reserved_blocks(self.durability(world));
@@ -210,7 +186,7 @@ impl Node for CacheConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
-        if self.policy == Policy::Opt && asked.writer != Writer::Host {
+        if self.policy.policy().foresees() && asked.writer != Writer::Host {
             return Err(wrong(
                 &self.name,
                 &"policy = \"opt\" knows what the host will ask for; accepted: in the cache at the \
@@ -253,7 +229,7 @@ impl CacheConfig {
     ) -> Result<BlockCount, ConfigError> {
         let durability = self.durability(world);
         // A cache without a bound is as large as what it caches, which no drive may be.
-        if self.policy == Policy::Unlimited {
+        if self.policy.policy().is_unbounded() {
             return Ok(self.flash_blocks(backing, durability));
         }
         if world.options.trim_disks {
@@ -300,31 +276,21 @@ impl PlannedCache {
         log_blocks: BlockCount,
     ) -> Result<CacheSettings, ConfigError> {
         let config = &self.config;
+        let is_unbounded = config.policy.policy().is_unbounded();
         let bytes = match config.capacity {
-            SizeOrShare::Size(size) => at_least_a_block(config, "capacity", size)?.bytes(),
-            share if config.policy != Policy::Unlimited => {
-                share_bytes(known.footprint, "capacity", share)?
-            }
+            SizeOrShare::Size(size) => at_least_a_block(&config.name, "capacity", size)?.bytes(),
+            share if !is_unbounded => share_bytes(known.footprint, "capacity", share)?,
             SizeOrShare::Share { .. } => 0,
         };
-        let policy = match config.policy {
-            Policy::Lru => PolicySettings::Lru,
-            Policy::LruBand => PolicySettings::LruBand { bands: None },
-            Policy::Unlimited => PolicySettings::Unlimited,
-            Policy::Opt => {
-                let Some(lookups) = known.lookups else {
-                    let words = "policy `opt` must know the future, so it needs a trace";
-                    return Err(wrong(&config.name, &words));
-                };
-                PolicySettings::Opt {
-                    next_uses: cache::next_uses(lookups).into(),
-                }
-            }
-            Policy::Pore => PolicySettings::Pore(pore_settings(config, log_blocks)?),
+        let given = PolicyGiven {
+            node: &config.name,
+            log_blocks,
+            lookups: known.lookups,
         };
-        let capacity_blocks = match config.policy {
-            Policy::Unlimited => self.backing_blocks.0,
-            _ => BlockCount::from_bytes_floor(bytes).0.max(1),
+        let policy = config.policy.policy().settings(&given)?;
+        let capacity_blocks = match is_unbounded {
+            true => self.backing_blocks.0,
+            false => BlockCount::from_bytes_floor(bytes).0.max(1),
         };
         Ok(CacheSettings {
             capacity_blocks,
@@ -344,9 +310,13 @@ impl PlannedCache {
 }
 
 impl Planned for PlannedCache {
+    fn needs_lookups(&self) -> bool {
+        self.config.policy.policy().foresees()
+    }
+
     fn has_share(&self) -> bool {
         matches!(self.config.capacity, SizeOrShare::Share { .. })
-            && self.config.policy != Policy::Unlimited
+            && !self.config.policy.policy().is_unbounded()
     }
 
     fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
@@ -354,6 +324,7 @@ impl Planned for PlannedCache {
         let settings = self.settings(known, backing.log_blocks)?;
         let facts = Facts {
             capacity_blocks: settings.capacity_blocks,
+            policy_counters: settings.policy.counters(),
             is_durable: self.durability.is_some(),
         };
         let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
@@ -368,6 +339,8 @@ impl Planned for PlannedCache {
 
 /// What a report needs to know of a cache.
 pub struct Facts {
+    /// What its policy counts.
+    pub policy_counters: &'static [Counter],
     /// Capacity; one without a bound has that of the device.
     pub capacity_blocks: u64,
     /// Whether it keeps a journal.
@@ -376,7 +349,7 @@ pub struct Facts {
 
 impl Reported for Facts {
     fn counters(&self) -> Vec<Counter> {
-        vec![
+        let own = [
             Counter::ReadLookups,
             Counter::ReadHits,
             Counter::WriteLookups,
@@ -384,9 +357,8 @@ impl Reported for Facts {
             Counter::CleanEvictions,
             Counter::DirtyEvictions,
             Counter::CacheBypassedBlocks,
-            Counter::RegionDivisions,
-            Counter::ForcedEvictions,
-        ]
+        ];
+        own.iter().chain(self.policy_counters).copied().collect()
     }
 
     fn gauges(&self) -> Vec<Gauge> {
@@ -405,73 +377,14 @@ impl Reported for Facts {
     }
 }
 
-/// The settings of PORE in `config`, over a persistent cache of `log_blocks` (zero without one).
-///
-/// # Errors
-/// When a zone or a period would be empty.
-fn pore_settings(
-    config: &CacheConfig,
-    log_blocks: BlockCount,
-) -> Result<PoreSettings, ConfigError> {
-    let wrong = |message: &str| {
-        Err(ConfigError::words(format!(
-            "node `{}`: {message}",
-            config.name
-        )))
-    };
-    let multiple = config.period_persistent_caches;
-    if !(multiple > 0.0 && multiple.is_finite()) {
-        return wrong(&format!(
-            "period_persistent_caches = {multiple}; accepted: a number above 0"
-        ));
-    }
-    let period_blocks = match config.period_blocks {
-        Some(0) => return wrong("period_blocks = 0; accepted: 1 or more"),
-        Some(blocks) => blocks,
-        None if log_blocks == BlockCount::ZERO => {
-            return wrong(
-                "a period is a multiple of the persistent cache, and there is none below; set \
-                 period_blocks",
-            );
-        }
-        // A tiny multiple of a small persistent cache is one block.
-        None => ((log_blocks.0 as f64 * multiple) as u64).max(1),
-    };
-    Ok(PoreSettings {
-        zone_blocks: BlockCount::from_bytes_floor(
-            at_least_a_block(config, "zone", config.zone)?.bytes(),
-        )
-        .0,
-        period_blocks,
-        period_counter: match config.period_counter {
-            PeriodCounter::WriteMiss => cache::PeriodCounter::WriteMiss,
-            PeriodCounter::DirtyEvict => cache::PeriodCounter::DirtyEvict,
-            PeriodCounter::DirtyInsert => cache::PeriodCounter::DirtyInsert,
-        },
-        popularity_window: match config.popularity_window {
-            PopularityWindow::Period => cache::PopularityWindow::Period,
-            PopularityWindow::Lifetime => cache::PopularityWindow::Lifetime,
-        },
-        access_floor: u64::from(config.access_floor),
-        open_zones: match config.open_zones {
-            OpenZones::Cf => cache::OpenZones::Cf,
-            OpenZones::Pf => cache::OpenZones::Pf,
-            OpenZones::Bl => cache::OpenZones::Bl,
-            OpenZones::All => cache::OpenZones::All,
-        },
-    })
-}
-
 /// A size of a cache that must hold something.
 ///
 /// # Errors
 /// When it is less than one block.
-fn at_least_a_block(config: &CacheConfig, key: &str, size: Size) -> Result<Size, ConfigError> {
+pub(super) fn at_least_a_block(node: &str, key: &str, size: Size) -> Result<Size, ConfigError> {
     if size.bytes() < BLOCK_BYTES {
-        return Err(ConfigError::words(format!(
-            "node `{}`: {key} = \"{size}\"; accepted: one block (4096 B) or more",
-            config.name
-        )));
+        let words = format!("{key} = \"{size}\"; accepted: one block (4096 B) or more");
+        return Err(wrong(node, &words));
     }
     Ok(size)
 }
