@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A page, the source it explains, and the structures of that source whose fields are keys.
-const REFERENCES: [(&str, &str, &[&str]); 9] = [
+const REFERENCES: [(&str, &str, &[&str]); 10] = [
     (
         "docs/stacks.md",
         "sim/src/experiment/config.rs",

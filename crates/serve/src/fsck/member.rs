@@ -23,12 +23,14 @@ pub struct Member {
 }
 
 /// Fills a buffer with the block at an address.
-pub type ReadBlock = Box<dyn Fn(u64, &mut [u8])>;
+type ReadInto = dyn Fn(u64, &mut [u8]);
+/// Fills a buffer with the block at an address.
+pub type ReadBlock = Box<ReadInto>;
 
 #[derive(Clone)]
 enum Source {
     File(Rc<File>),
-    Memory(Rc<dyn Fn(u64, &mut [u8])>),
+    Memory(Rc<ReadInto>),
     /// What layers below offer.
     Layers(ReadDevice),
 }
