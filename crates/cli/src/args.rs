@@ -124,6 +124,10 @@ pub struct CompareArgs {
     /// --emulate --scale` does
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub drive_scale: u64,
+    /// Record a gauge of a node over time, such as cache.dirty_blocks, in every stack that has the
+    /// node
+    #[arg(long, value_name = "NODE.GAUGE")]
+    pub series: Vec<String>,
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,

@@ -75,7 +75,64 @@ pub enum Counter {
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: usize = Counter::BlocksOutOfSequence as usize + 1;
+    pub const COUNT: usize = Counter::NAMES.len();
+
+    /// All counters with the names that reports call them by, in the order of the enum.
+    pub const NAMES: [(Counter, &'static str); Counter::BlocksOutOfSequence as usize + 1] = [
+        (Counter::ReadHits, "read_hits"),
+        (Counter::WriteHits, "write_hits"),
+        (Counter::ReadLookups, "read_lookups"),
+        (Counter::WriteLookups, "write_lookups"),
+        (Counter::DirtyEvictions, "dirty_evictions"),
+        (Counter::CleanEvictions, "clean_evictions"),
+        (Counter::ForcedEvictions, "forced_evictions"),
+        (Counter::CacheBypassedBlocks, "cache_bypassed_blocks"),
+        (Counter::RegionDivisions, "region_divisions"),
+        (
+            Counter::PersistentCacheAppendedBlocks,
+            "persistent_cache_appended_blocks",
+        ),
+        (
+            Counter::PersistentCacheMergedBlocks,
+            "persistent_cache_merged_blocks",
+        ),
+        (
+            Counter::PersistentCacheUpdatedBlocks,
+            "persistent_cache_updated_blocks",
+        ),
+        (Counter::BypassedBlocks, "bypassed_blocks"),
+        (Counter::BandsRewritten, "bands_rewritten"),
+        (Counter::BandBlocksRead, "band_blocks_read"),
+        (Counter::BandBlocksWritten, "band_blocks_written"),
+        (Counter::ScratchBlocksWritten, "scratch_blocks_written"),
+        (Counter::BandRewriteNs, "band_rewrite_ns"),
+        (Counter::PersistentCacheFullNs, "persistent_cache_full_ns"),
+        (Counter::WritesOffPointer, "writes_off_pointer"),
+        (Counter::WritesAcrossZones, "writes_across_zones"),
+        (Counter::WritesToFullZones, "writes_to_full_zones"),
+        (
+            Counter::WritesWithoutZoneResources,
+            "writes_without_zone_resources",
+        ),
+        (Counter::WritesToLostZones, "writes_to_lost_zones"),
+        (Counter::ZoneReadsRefused, "zone_reads_refused"),
+        (Counter::ReadsPastPointer, "reads_past_pointer"),
+        (Counter::ZonesClosedForOthers, "zones_closed_for_others"),
+        (Counter::ZonesReset, "zones_reset"),
+        (Counter::ZoneReports, "zone_reports"),
+        (
+            Counter::PersistentCacheSkippedBlocks,
+            "persistent_cache_skipped_blocks",
+        ),
+        (Counter::MapStalls, "map_stalls"),
+        (Counter::MapStallNs, "map_stall_ns"),
+        (Counter::BlocksOutOfSequence, "blocks_out_of_sequence"),
+    ];
+
+    /// The name that reports call it by.
+    pub const fn name(self) -> &'static str {
+        Counter::NAMES[self as usize].1
+    }
 }
 
 /// A quantity that goes up and down.
@@ -105,7 +162,31 @@ pub enum Gauge {
 
 impl Gauge {
     /// How many gauges there are.
-    pub const COUNT: usize = Gauge::PersistentCacheLiveBlocks as usize + 1;
+    pub const COUNT: usize = Gauge::NAMES.len();
+
+    /// All gauges with the names that reports call them by, in the order of the enum.
+    pub const NAMES: [(Gauge, &'static str); Gauge::PersistentCacheLiveBlocks as usize + 1] = [
+        (Gauge::DirtyBlocks, "dirty_blocks"),
+        (Gauge::CachedBlocks, "cached_blocks"),
+        (
+            Gauge::PersistentCacheUsedBlocks,
+            "persistent_cache_used_blocks",
+        ),
+        (Gauge::PersistentCacheEntries, "persistent_cache_entries"),
+        (Gauge::OpenZones, "open_zones"),
+        (Gauge::ClosedZones, "closed_zones"),
+        (Gauge::NonSequentialZones, "non_sequential_zones"),
+        (Gauge::RolledBackBlocksMax, "rolled_back_blocks_max"),
+        (
+            Gauge::PersistentCacheLiveBlocks,
+            "persistent_cache_live_blocks",
+        ),
+    ];
+
+    /// The name that reports call it by.
+    pub const fn name(self) -> &'static str {
+        Gauge::NAMES[self as usize].1
+    }
 }
 
 /// The counters and gauges of one node.
@@ -145,5 +226,18 @@ impl Counts {
     #[inline]
     pub(crate) fn set(&mut self, gauge: Gauge, value: u64) {
         self.gauges[gauge as usize] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_at_the_place_of_its_counter() {
+        let counters = Counter::NAMES.iter().map(|(counter, _)| *counter as usize);
+        assert!(counters.eq(0..Counter::COUNT));
+        let gauges = Gauge::NAMES.iter().map(|(gauge, _)| *gauge as usize);
+        assert!(gauges.eq(0..Gauge::COUNT));
     }
 }

@@ -4,9 +4,7 @@ use super::{batch_jobs, settings, workload, write_results};
 use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_drives::quantity::{Size, parse_size};
-use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_sim::experiment::config::CacheMode;
-use imbrex_sim::experiment::{Batch, Case, Setting, StackConfig, ready_made};
+use imbrex_sim::experiment::{Batch, Case, StackConfig, check_series, check_taken, ready_made};
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
@@ -39,22 +37,18 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         }
     }
     for setting in &settings {
-        if !configs.iter().any(|config| config.has_node(&setting.node)) {
-            return Err(unknown_node(setting, &configs).into());
-        }
+        check_taken(setting, configs.iter(), "no compared stack")?;
     }
+    check_series(&args.series, configs.iter())?;
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
-    replay.drop_reads = configs.iter().any(|config| {
-        config
-            .cache()
-            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
-    });
+    replay.drop_reads = configs.iter().any(StackConfig::is_write_only);
     let cases = configs
         .into_iter()
         .map(|config| Case {
             config,
             parameters: BTreeMap::new(),
             replay,
+            series: args.series.clone(),
             drive_scale: args.drive_scale,
             drive_scale_option: Some("--drive-scale"),
         })
@@ -68,23 +62,4 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     };
     let report = batch.run(&super::progress)?;
     write_results(&report, &args.output)
-}
-
-/// What to say of a setting for a node that no stack has.
-fn unknown_node(setting: &Setting, configs: &[StackConfig]) -> String {
-    let mut known: Vec<&str> = Vec::new();
-    for node in configs.iter().flat_map(|config| &config.node) {
-        if !known.contains(&node.name()) {
-            known.push(node.name());
-        }
-    }
-    let hint = nearest(&setting.node, known.iter().copied())
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!(
-        "--set {}.{}: no compared stack has a node `{}`{hint} (known: {})",
-        setting.node,
-        setting.key,
-        setting.node,
-        listed(&known)
-    )
 }

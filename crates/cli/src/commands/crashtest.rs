@@ -13,7 +13,7 @@ use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SO
 use imbrex_sim::crashtest::medium::Medium;
 use imbrex_sim::crashtest::short::{run_short, workloads};
 use imbrex_sim::crashtest::shrink::shrink;
-use imbrex_sim::crashtest::stacks;
+use imbrex_sim::crashtest::stacks::{self, Tree};
 use imbrex_sim::crashtest::subject::Subject;
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
 use imbrex_sim::crashtest::trial::can_plant;
@@ -30,7 +30,8 @@ const SEEDS: Range<u64> = 0..20;
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     let mut subject = stacks::subject(&args.stack)
         .ok_or_else(|| unknown("--stack", &args.stack, &stacks::NAMES))?;
-    subject.check = Some(check_members);
+    let tree = stacks::tree(&args.stack).ok_or("a stack without a tree")?;
+    subject.check = Some(Box::new(|members| check_members(tree, members)));
     let mode_names = Mode::ALL.map(Mode::name);
     let mode = match &args.mode {
         None => None,
@@ -86,26 +87,29 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What `imbrex check --data` would say of the members of a small stack.
-fn check_members(members: &[(&'static str, Medium)]) -> Result<(), String> {
-    let member = |(name, medium): &(&'static str, Medium)| {
+/// A small stack as a reader of its members must know it.
+fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, String> {
+    let member = |name: &'static str| {
+        let found = members.iter().find(|(known, _)| *known == name);
+        let (_, medium) = found.ok_or_else(|| format!("a stack without the member {name}"))?;
         let medium = medium.clone();
         let blocks = medium.len();
         let read = move |at, into: &mut [u8]| into.copy_from_slice(&medium.block(at)[..]);
-        Member::in_memory(name, blocks, Box::new(read))
+        Ok::<_, String>(Member::in_memory(name, blocks, Box::new(read)))
     };
-    let shape_below = |one: &(&'static str, Medium)| match one.0 {
-        "smr" => Shape::PersistentCache(member(one)),
-        _ => Shape::Disk(member(one)),
-    };
-    let shape = match members {
-        [below] => shape_below(below),
-        [flash, below] => Shape::Cache {
-            flash: member(flash),
-            backing: Box::new(shape_below(below)),
+    Ok(match tree {
+        Tree::Flash(name) | Tree::Conventional(name) => Shape::Disk(member(name)?),
+        Tree::Translation(name) => Shape::PersistentCache(member(name)?),
+        Tree::Cache(_, flash, backing) => Shape::Cache {
+            flash: Box::new(shape(flash, members)?),
+            backing: Box::new(shape(backing, members)?),
         },
-        _ => return Err(format!("a stack of {} members", members.len())),
-    };
+    })
+}
+
+/// What `imbrex check --data` would say of the members of a small stack.
+fn check_members(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<(), String> {
+    let shape = shape(tree, members)?;
     let checks = Checks {
         data: true,
         repair: false,

@@ -1,6 +1,6 @@
 //! `imbrex create`.
 
-use super::members::{FileUse, StackOnFiles, image_options};
+use super::members::{FileUse, StackOnFiles, image_options, member_blocks};
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
@@ -31,8 +31,8 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         config.size = Some(Size(parse_size(size)?));
     }
     if config
-        .cache()
-        .is_some_and(|cache| cache.destage == Destage::Cached)
+        .caches()
+        .any(|cache| cache.destage == Destage::Cached)
     {
         return Err(
             "destage = \"cached\" can lose blocks that were durable and is for simulation only; \
@@ -41,6 +41,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         );
     }
     refuse_zones(&config)?;
+    measure_backings(&mut config)?;
     let plan = Plan::new(&config, &image_options())?;
     config.size = Some(Size(plan.blocks().bytes()));
     // Before the backings, which it may stand on: the answer to that error would destroy it.
@@ -67,6 +68,30 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         args.stack,
         args.data.display()
     ));
+    Ok(())
+}
+
+/// Measures every file and block device that is named in the stack, once: the image is planned for
+/// these lengths whenever it is opened.
+fn measure_backings(config: &mut StackConfig) -> Result<(), Failure> {
+    for node in &mut config.node {
+        let NodeConfig::Disk(disk) = node else {
+            continue;
+        };
+        if let Some(blocks) = disk.measured_blocks {
+            return Err(format!(
+                "node `{}`: measured_blocks = {blocks} is what create itself measures; accepted: no \
+                 such key",
+                disk.name
+            )
+            .into());
+        }
+        if let Some(path) = &disk.backing {
+            let blocks = member_blocks(path.as_ref())
+                .map_err(|error| format!("node `{}`: {path}: {error}", disk.name))?;
+            disk.measured_blocks = Some(blocks.0);
+        }
+    }
     Ok(())
 }
 

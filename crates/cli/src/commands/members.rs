@@ -8,16 +8,18 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::lifecycle::OpenError;
 use imbrex_core::stack::NodeId;
+use imbrex_core::units::BlockCount;
 use imbrex_drives::{MeasuredDisk, SimulatedDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
-use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
+use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{
     BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig,
 };
 use imbrex_sim::report::human_bytes;
 use std::fmt::Display;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -118,6 +120,7 @@ impl Opening<'_> {
             None => FileDisk::open(&path, geometry, self.direct, waker),
         };
         let file = file.map_err(|error| wrong(&error))?;
+        check_length(disk, &path).map_err(|error| wrong(&error))?;
         self.members.push(Member {
             node: disk.name.clone(),
             path,
@@ -154,7 +157,7 @@ impl StackOnFiles {
             Some(Footprint::whole_device(plan.blocks().bytes())),
             None,
             ContentKind::Counted,
-            &mut |disk, model| opening.open(disk, model),
+            &mut |disk: &DiskConfig, model| opening.open(disk, model),
         )?;
         let Opening {
             members,
@@ -198,21 +201,14 @@ impl StackOnFiles {
         }
         let stale_backing =
             matches!(error, OpenError::OlderCopy { member, .. } if *member == "backing");
-        match self.config.cache() {
+        let name = self.describe.name_of(node);
+        match name.and_then(|name| self.config.node(name)) {
             Some(cache) if stale_backing => {
-                let path = member_path(&self.members, self.disk_below(&cache.below.backing));
-                format!("node `{}`: {path}: {error}", cache.name).into()
+                let path = member_path(&self.members, disk_below(&self.config, cache.name()));
+                format!("node `{}`: {path}: {error}", cache.name()).into()
             }
             _ => self.layer_error(node, error),
         }
-    }
-
-    /// The disk that a node stands on, or the node itself.
-    fn disk_below<'a>(&'a self, mut name: &'a str) -> &'a str {
-        while let Some(below) = self.config.node(name).and_then(|node| node.below().pop()) {
-            name = below;
-        }
-        name
     }
 
     /// Lets the held writes through.
@@ -246,21 +242,45 @@ pub fn layer_error(
     node: NodeId,
     error: &dyn Display,
 ) -> Failure {
-    let layers = config.node.iter().filter_map(|layer| match layer {
-        NodeConfig::WriteBackCache(cache) => {
-            Some((describe.cache, &cache.name, &cache.below.flash))
-        }
-        NodeConfig::PersistentCache(cache) => {
-            Some((describe.translation, &cache.name, &cache.below))
-        }
-        NodeConfig::Disk(_) | NodeConfig::HostManaged(_) => None,
-    });
-    let mut layers = layers.filter(|(id, ..)| *id == Some(node));
-    let Some((_, name, disk)) = layers.next() else {
+    let layer = describe.name_of(node).and_then(|name| config.node(name));
+    let Some((layer, below)) = layer.and_then(|layer| Some((layer, layer.journal_below()?))) else {
         return error.to_string().into();
     };
-    let path = member_path(members, disk);
-    format!("node `{name}`: {path}: {error}").into()
+    let path = member_path(members, disk_below(config, below));
+    format!("node `{}`: {path}: {error}", layer.name()).into()
+}
+
+/// The disk that holds the data of a node in the end, or the node itself.
+fn disk_below<'a>(config: &'a StackConfig, mut name: &'a str) -> &'a str {
+    while let Some(below) = config.node(name).and_then(|node| node.below().pop()) {
+        name = below;
+    }
+    name
+}
+
+/// The blocks of a file or block device.
+pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
+    // The length in the metadata of a block device is zero; its end is not.
+    let bytes = File::open(path)?.seek(SeekFrom::End(0))?;
+    Ok(BlockCount::from_bytes_floor(bytes))
+}
+
+/// Refuses a file or block device that has become shorter since the image was created.
+fn check_length(disk: &DiskConfig, path: &Path) -> Result<(), String> {
+    let Some(measured) = disk.measured_blocks.map(BlockCount) else {
+        return Ok(());
+    };
+    let named = |error: io::Error| format!("{}: {error}", path.display());
+    let found = member_blocks(path).map_err(named)?;
+    if found < measured {
+        return Err(format!(
+            "{} has {} bytes; when the image was created it had {}",
+            path.display(),
+            found.bytes(),
+            measured.bytes()
+        ));
+    }
+    Ok(())
 }
 
 /// The file of a disk, for an error.

@@ -19,7 +19,7 @@ use crate::Failure;
 use crate::args::{FitArg, OutputArgs, WorkloadArgs};
 use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_sim::experiment::config::NodeConfig;
-use imbrex_sim::experiment::{Setting, StackConfig, Workload};
+use imbrex_sim::experiment::{Setting, StackConfig, Workload, check_taken};
 use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
 use imbrex_sim::report::{ReplayMode, Report, TableStyle};
 use std::io::{IsTerminal, Write};
@@ -80,8 +80,10 @@ pub fn stack_with_settings(name: &str, set: &[String]) -> Result<StackConfig, Fa
 
 /// Every setting must be of a node that the one stack of a command has.
 pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Failure> {
-    for Setting { node, key, .. } in settings {
+    for setting in settings {
+        let Setting { node, key, .. } = setting;
         if config.has_node(node) {
+            check_taken(setting, [config].into_iter(), "the stack")?;
             continue;
         }
         let nodes: Vec<&str> = config.node.iter().map(NodeConfig::name).collect();

@@ -28,6 +28,7 @@ fn killed(stack: &str) -> (Place, Vec<u8>) {
     let settings = match stack {
         "cmr-only" => vec![],
         "smr-only" => TRANSLATION.to_vec(),
+        "lru" | "lru-band" => [&TRANSLATION[..], &["cache.capacity=1MiB"]].concat(),
         _ => [
             &TRANSLATION[..],
             &["cache.capacity=1MiB", "cache.zone=2MiB"],

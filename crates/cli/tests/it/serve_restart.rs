@@ -131,6 +131,7 @@ fn start(stack: &str) -> Place {
     let settings = match stack {
         "cmr-only" => vec![],
         "smr-only" => translation.to_vec(),
+        "lru" | "lru-band" => [&translation[..], &["cache.capacity=1MiB"]].concat(),
         _ => [
             &translation[..],
             &["cache.capacity=1MiB", "cache.zone=2MiB"],

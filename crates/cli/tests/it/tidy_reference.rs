@@ -4,15 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A page, the source it explains, and the structures of that source whose fields are keys.
-const REFERENCES: [(&str, &str, &[&str]); 9] = [
+const REFERENCES: [(&str, &str, &[&str]); 11] = [
     (
         "docs/stacks.md",
         "sim/src/experiment/config.rs",
-        &["StackConfig", "DiskConfig", "CacheConfig", "CacheBelow"],
+        &["StackConfig"],
     ),
     (
         "docs/stacks.md",
-        "sim/src/experiment/translation_config.rs",
+        "sim/src/experiment/nodes/disk.rs",
+        &["DiskConfig"],
+    ),
+    (
+        "docs/stacks.md",
+        "sim/src/experiment/nodes/write_back_cache.rs",
+        &["CacheKeys", "CacheBelow"],
+    ),
+    (
+        "docs/stacks.md",
+        "sim/src/experiment/nodes/persistent_cache_config.rs",
         &["PersistentCacheConfig"],
     ),
     (

@@ -5,9 +5,13 @@ use super::entries::NONE;
 use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::{restore_order, save_order};
+use super::settings_error::{CacheSettingsError, error};
+use crate::disk::Geometry;
 use crate::map::BandTable;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
+use alloc::boxed::Box;
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -59,6 +63,32 @@ impl LruBand {
             self.members[next as usize].previous = entry;
         }
         self.list.push_newest(entry);
+    }
+}
+
+impl LruBand {
+    /// The policy over a device: `bands`, or those that the device has.
+    ///
+    /// # Errors
+    /// When there are none, or they do not cover the device.
+    pub(super) fn build(
+        bands: Option<&Arc<BandTable>>,
+        backing: &Geometry,
+    ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
+        let Some(bands) = bands.or(backing.bands.as_ref()) else {
+            return error(
+                "the policy lru-band needs bands, and the device below has none: give a band table"
+                    .into(),
+            );
+        };
+        if bands.blocks() < backing.blocks {
+            return error(format!(
+                "the bands of the policy lru-band cover {} blocks, the device below has {}",
+                bands.blocks().0,
+                backing.blocks.0
+            ));
+        }
+        Ok(Box::new(LruBand::new(Arc::clone(bands))))
     }
 }
 

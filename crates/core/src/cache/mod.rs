@@ -31,16 +31,16 @@ mod pore;
 mod progress;
 mod replacement;
 mod settings;
+mod settings_error;
 mod slots;
 mod unlimited;
 
 pub use durable::codec;
 pub use opt::next_uses;
 pub use policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
-pub use settings::{
-    CacheMode, CacheSettings, CacheSettingsError, OpenZones, PeriodCounter, PolicySettings,
-    PopularityWindow, PoreSettings,
-};
+pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
+pub use settings::{CacheMode, CacheSettings, PolicySettings};
+pub use settings_error::CacheSettingsError;
 
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
@@ -146,9 +146,8 @@ impl Cache {
     }
 
     fn count_events(events: PolicyEvents, ctx: &mut Context<'_>) {
-        if events != PolicyEvents::default() {
-            ctx.count(Counter::RegionDivisions, events.region_divisions);
-            ctx.count(Counter::ForcedEvictions, events.forced_evictions);
+        for (counter, amount) in events.counted() {
+            ctx.count(counter, amount);
         }
     }
 

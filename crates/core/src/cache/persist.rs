@@ -4,7 +4,8 @@
 use super::Cache;
 use super::entries::Flag;
 use super::policy::CachedBlock;
-use super::settings::{CacheMode, OpenZones, PeriodCounter, PolicySettings, PopularityWindow};
+use super::pore::{OpenZones, PeriodCounter, PopularityWindow};
+use super::settings::{CacheMode, PolicySettings};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::format;

@@ -4,12 +4,13 @@ use super::lru::Lru;
 use super::lru_band::LruBand;
 use super::opt::Opt;
 use super::policy::EvictionPolicy;
-use super::pore::Pore;
-use super::settings::{CacheSettings, CacheSettingsError, PolicySettings, error};
+use super::pore;
+use super::settings::{CacheSettings, PolicySettings};
+use super::settings_error::CacheSettingsError;
 use super::unlimited::Unlimited;
+use crate::counters::Counter;
 use crate::disk::Geometry;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::sync::Arc;
 
 impl CacheSettings {
@@ -18,31 +19,25 @@ impl CacheSettings {
         &self,
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
-        Ok(match &self.policy {
-            PolicySettings::Lru => Box::new(Lru::new()),
-            PolicySettings::LruBand { bands } => {
-                let Some(bands) = bands.as_ref().or(backing.bands.as_ref()) else {
-                    return error(
-                        "the policy lru-band needs bands, and the device below has none: give a \
-                         band table"
-                            .into(),
-                    );
-                };
-                if bands.blocks() < backing.blocks {
-                    return error(format!(
-                        "the bands of the policy lru-band cover {} blocks, the device below has {}",
-                        bands.blocks().0,
-                        backing.blocks.0
-                    ));
-                }
-                Box::new(LruBand::new(Arc::clone(bands)))
-            }
-            PolicySettings::Pore(settings) => {
-                settings.check(backing)?;
-                Box::new(Pore::new(*settings, self.capacity_blocks, backing.blocks))
-            }
-            PolicySettings::Unlimited => Box::new(Unlimited),
-            PolicySettings::Opt { next_uses } => Box::new(Opt::new(Arc::clone(next_uses))),
-        })
+        match &self.policy {
+            PolicySettings::Lru => Ok(Box::new(Lru::new())),
+            PolicySettings::LruBand { bands } => LruBand::build(bands.as_ref(), backing),
+            PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
+            PolicySettings::Unlimited => Ok(Box::new(Unlimited)),
+            PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
+        }
+    }
+}
+
+impl PolicySettings {
+    /// What the policy counts beside what every cache does.
+    pub fn counters(&self) -> &'static [Counter] {
+        match self {
+            PolicySettings::Pore(_) => pore::COUNTERS,
+            PolicySettings::Lru
+            | PolicySettings::LruBand { .. }
+            | PolicySettings::Unlimited
+            | PolicySettings::Opt { .. } => &[],
+        }
     }
 }

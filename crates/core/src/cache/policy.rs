@@ -1,5 +1,6 @@
 //! What chooses the blocks that leave a full cache.
 
+use crate::counters::Counter;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -13,13 +14,37 @@ pub enum AccessKind {
     Write,
 }
 
-/// What a policy did beyond choosing victims, for the counters of the cache.
+/// What a policy did beyond choosing victims, for the counters of the cache: each policy has its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PolicyEvents {
-    /// Times it chose a new region.
-    pub region_divisions: u64,
-    /// Times it needed a victim when the region in force held none, and chose a new region for it.
-    pub forced_evictions: u64,
+    /// The counters of the policy, once it has counted something.
+    counters: &'static [Counter],
+    /// By counter: how much is to be added.
+    amounts: [u64; PolicyEvents::COUNTERS_MAX],
+}
+
+impl PolicyEvents {
+    /// Counters of a policy at most.
+    pub const COUNTERS_MAX: usize = 8;
+
+    /// Adds one to a counter of a policy that has these `counters`.
+    pub fn count(&mut self, counters: &'static [Counter], index: usize) {
+        self.counters = counters;
+        self.amounts[index] += 1;
+    }
+
+    /// What was counted, by counter.
+    pub fn counted(&self) -> impl Iterator<Item = (Counter, u64)> {
+        self.counters.iter().copied().zip(self.amounts)
+    }
+
+    /// What was counted by the counter.
+    pub fn amount(&self, counter: Counter) -> u64 {
+        self.counted()
+            .filter(|(known, _)| *known == counter)
+            .map(|(_, amount)| amount)
+            .sum()
+    }
 }
 
 /// Chooses which blocks leave a full cache.

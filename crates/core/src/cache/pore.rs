@@ -6,13 +6,112 @@
 use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::restore_each;
-use super::settings::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
+use super::settings_error::{CacheSettingsError, error};
+use crate::counters::Counter;
+use crate::disk::Geometry;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BlockCount, Lba};
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+
+/// What PORE counts.
+pub(super) const COUNTERS: &[Counter] = &[Counter::RegionDivisions, Counter::ForcedEvictions];
+/// Of [`COUNTERS`]: times it chose a new region.
+const REGION_DIVISIONS: usize = 0;
+/// Of [`COUNTERS`]: times it needed a victim when the region in force held none, and chose a new
+/// region for it.
+const FORCED_EVICTIONS: usize = 1;
+
+/// The options of PORE (MSST 2017).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoreSettings {
+    /// Blocks in a zone, the unit that is opened (20 MiB in the paper: 5120).
+    pub zone_blocks: u64,
+    /// Length of a period, and dirty blocks that the open zones must hold together at its start:
+    /// the blocks of the persistent cache below.
+    pub period_blocks: u64,
+    /// What counts towards the length of a period.
+    pub period_counter: PeriodCounter,
+    /// Which accesses make a block popular.
+    pub popularity_window: PopularityWindow,
+    /// Accesses that every dirty block is given on top, 0 or 1.
+    pub access_floor: u64,
+    /// Which zones are opened first.
+    pub open_zones: OpenZones,
+}
+
+/// What counts towards the length of a period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PeriodCounter {
+    /// Writes that missed.
+    WriteMiss,
+    /// Dirty blocks evicted.
+    DirtyEvict,
+    /// Blocks that became dirty in the cache, by insertion or by a write to a clean block.
+    DirtyInsert,
+}
+
+/// Which accesses make a block popular.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PopularityWindow {
+    /// Those since the last division.
+    Period,
+    /// All since the block came in, its insertion included.
+    Lifetime,
+}
+
+/// Which zones are opened first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenZones {
+    /// Coverage first: the largest share of dirty blocks.
+    Cf,
+    /// Popularity first: the fewest accesses a dirty block.
+    Pf,
+    /// Balanced: the fewest accesses a dirty block, divided by the coverage.
+    Bl,
+    /// Every zone, always: plain LRU.
+    All,
+}
+
+impl PoreSettings {
+    /// The policy over a device, for a cache of so many blocks.
+    pub(super) fn build(
+        &self,
+        capacity_blocks: u64,
+        backing: &Geometry,
+    ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
+        self.check(backing)?;
+        Ok(Box::new(Pore::new(*self, capacity_blocks, backing.blocks)))
+    }
+
+    fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
+        /// Zone numbers share a word with two flags.
+        const ZONES_MAX: u64 = 1 << 30;
+        if self.zone_blocks == 0 {
+            return error("zone_blocks is 0: a zone holds at least 1 block".into());
+        }
+        let zones = backing.blocks.0.div_ceil(self.zone_blocks);
+        if zones > ZONES_MAX {
+            return error(format!(
+                "zone_blocks {} makes {zones} zones of the device below: at most {ZONES_MAX}",
+                self.zone_blocks
+            ));
+        }
+        if self.period_blocks == 0 {
+            return error("period_blocks is 0: a period is at least 1 block long".into());
+        }
+        if self.access_floor > 1 {
+            return error(format!(
+                "access_floor is {}: it is 0 or 1",
+                self.access_floor
+            ));
+        }
+        Ok(())
+    }
+}
 
 /// Partially open region for eviction.
 pub(super) struct Pore {
@@ -134,7 +233,7 @@ impl Pore {
     /// Chooses the zones to be open from now on: as many, the best first, as hold a period's worth
     /// of dirty blocks.
     fn divide(&mut self, events: &mut PolicyEvents) {
-        events.region_divisions += 1;
+        events.count(COUNTERS, REGION_DIVISIONS);
         self.close_zones();
         self.divided = true;
         self.period_count = 0;
@@ -248,7 +347,7 @@ impl EvictionPolicy for Pore {
         let oldest = self.evictable.oldest().unwrap_or_else(|| {
             // Every cached block is dirty and in a forbidden zone. The victim comes from a zone
             // that was closed, which a division opens: a period is at least one block long.
-            events.forced_evictions += 1;
+            events.count(COUNTERS, FORCED_EVICTIONS);
             self.divide(events);
             self.evictable
                 .oldest()
@@ -383,7 +482,7 @@ mod tests {
                     entry += 1;
                 }
             }
-            assert_eq!(events.region_divisions, 1);
+            assert_eq!(events.amount(Counter::RegionDivisions), 1);
             open(&pore)
         };
         // Coverage: 4, 3, 3, 1...: the hot zone alone is enough.
@@ -433,7 +532,7 @@ mod tests {
                         prop_assert_eq!(victims.len(), 1);
                         let victim = pore.blocks[victims[0] as usize];
                         let allowed = !victim.is_dirty() || before.contains(&victim.zone());
-                        prop_assert_eq!(allowed, events.forced_evictions == 0);
+                        prop_assert_eq!(allowed, events.amount(Counter::ForcedEvictions) == 0);
                         pore.on_remove(victims[0]);
                         cached[victims[0] as usize] = None;
                     }
@@ -441,7 +540,7 @@ mod tests {
                     cached[entry] = Some(lba);
                     pore.on_insert(entry as u32, lba, kind, &mut events);
                 }
-                if events.region_divisions > 0 && events.forced_evictions == 0 {
+                if events.amount(Counter::RegionDivisions) > 0 && events.amount(Counter::ForcedEvictions) == 0 {
                     let dirty = |zone: &Zone| u64::from(zone.dirty);
                     let in_open: u64 = pore.zones.iter().filter(|z| z.open).map(dirty).sum();
                     let in_all: u64 = pore.zones.iter().map(dirty).sum();

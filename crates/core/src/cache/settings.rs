@@ -2,6 +2,8 @@
 
 use super::durable::codec::checkpoint_blocks;
 use super::durable::intent::INTENT_PAGES;
+use super::pore::PoreSettings;
+use super::settings_error::{CacheSettingsError, error};
 use crate::disk::Geometry;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
@@ -10,9 +12,7 @@ use crate::map::BandTable;
 use crate::operation::Durability;
 use crate::units::BlockCount;
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
-use core::fmt;
 
 /// Entries and slots are numbered in 32 bits, one number kept for "none".
 const SLOTS_MAX: u64 = u32::MAX as u64 - 2;
@@ -70,74 +70,6 @@ pub enum PolicySettings {
         /// or `u32::MAX`: see [`next_uses`](super::next_uses).
         next_uses: Arc<[u32]>,
     },
-}
-
-/// The options of PORE (MSST 2017).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PoreSettings {
-    /// Blocks in a zone, the unit that is opened (20 MiB in the paper: 5120).
-    pub zone_blocks: u64,
-    /// Length of a period, and dirty blocks that the open zones must hold together at its start:
-    /// the blocks of the persistent cache below.
-    pub period_blocks: u64,
-    /// What counts towards the length of a period.
-    pub period_counter: PeriodCounter,
-    /// Which accesses make a block popular.
-    pub popularity_window: PopularityWindow,
-    /// Accesses that every dirty block is given on top, 0 or 1.
-    pub access_floor: u64,
-    /// Which zones are opened first.
-    pub open_zones: OpenZones,
-}
-
-/// What counts towards the length of a period.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PeriodCounter {
-    /// Writes that missed.
-    WriteMiss,
-    /// Dirty blocks evicted.
-    DirtyEvict,
-    /// Blocks that became dirty in the cache, by insertion or by a write to a clean block.
-    DirtyInsert,
-}
-
-/// Which accesses make a block popular.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PopularityWindow {
-    /// Those since the last division.
-    Period,
-    /// All since the block came in, its insertion included.
-    Lifetime,
-}
-
-/// Which zones are opened first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OpenZones {
-    /// Coverage first: the largest share of dirty blocks.
-    Cf,
-    /// Popularity first: the fewest accesses a dirty block.
-    Pf,
-    /// Balanced: the fewest accesses a dirty block, divided by the coverage.
-    Bl,
-    /// Every zone, always: plain LRU.
-    All,
-}
-
-/// A setting that cannot be: the words say which, its value and what is accepted.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CacheSettingsError {
-    /// The setting, its value and what is accepted.
-    pub message: String,
-}
-
-impl fmt::Display for CacheSettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-pub(super) fn error<T>(message: String) -> Result<T, CacheSettingsError> {
-    Err(CacheSettingsError { message })
 }
 
 impl CacheSettings {
@@ -276,33 +208,5 @@ impl CacheSettings {
             ));
         }
         Ok(slots as u32)
-    }
-}
-
-impl PoreSettings {
-    /// Checks the sizes over `backing`.
-    pub(super) fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
-        /// Zone numbers share a word with two flags.
-        const ZONES_MAX: u64 = 1 << 30;
-        if self.zone_blocks == 0 {
-            return error("zone_blocks is 0: a zone holds at least 1 block".into());
-        }
-        let zones = backing.blocks.0.div_ceil(self.zone_blocks);
-        if zones > ZONES_MAX {
-            return error(format!(
-                "zone_blocks {} makes {zones} zones of the device below: at most {ZONES_MAX}",
-                self.zone_blocks
-            ));
-        }
-        if self.period_blocks == 0 {
-            return error("period_blocks is 0: a period is at least 1 block long".into());
-        }
-        if self.access_floor > 1 {
-            return error(format!(
-                "access_floor is {}: it is 0 or 1",
-                self.access_floor
-            ));
-        }
-        Ok(())
     }
 }

@@ -204,6 +204,26 @@ impl CacheState {
         self.older.clear();
     }
 
+    /// Reads a slot and compares it with its checksum.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(super) fn read_slot(
+        &self,
+        slot: u32,
+        checksum: u32,
+        flash: &Member,
+        into: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let address = self.slot_base + u64::from(slot);
+        let read = flash.read(address, 1, into);
+        read.map_err(|error| error.to_string())?;
+        match crc32c::crc32c(into) == checksum {
+            true => Ok(()),
+            false => Err("its data does not match its checksum".to_owned()),
+        }
+    }
+
     /// Reads every slot in use and compares it with its checksum.
     pub fn check_data(&self, member: &Member, into: &mut Findings) {
         let dirty = self
@@ -216,11 +236,8 @@ impl CacheState {
             .map(|(slot, checksum)| (*slot, *checksum, "clean block".to_owned()));
         let mut bytes = Vec::new();
         for (slot, checksum, what) in dirty.chain(clean) {
-            let address = self.slot_base + u64::from(slot);
-            let problem = match member.read(address, 1, &mut bytes) {
-                Err(error) => error.to_string(),
-                Ok(()) if crc32c::crc32c(&bytes) == checksum => continue,
-                Ok(()) => "its data does not match its checksum".to_owned(),
+            let Err(problem) = self.read_slot(slot, checksum, member, &mut bytes) else {
+                continue;
             };
             into.damage(
                 member.name(),

@@ -5,18 +5,19 @@ use super::member::Member;
 use super::translation::{SUMS_PER_PAGE, TranslationState, Where};
 use imbrex_core::durability::block::{self, BlockKind, Expected};
 use imbrex_core::lifecycle::Uuid;
+use std::rc::Rc;
 
 /// Reads blocks of the device through the map.
-pub(super) struct Through<'a> {
-    state: &'a TranslationState,
-    disk: &'a Member,
+pub(super) struct Through {
+    state: Rc<TranslationState>,
+    disk: Member,
     member: Uuid,
     /// The page that was read last: band, index, checksums.
     page: Option<(usize, u64, Vec<u32>)>,
 }
 
-impl<'a> Through<'a> {
-    pub fn new(state: &'a TranslationState, disk: &'a Member, member: Uuid) -> Through<'a> {
+impl Through {
+    pub fn new(state: Rc<TranslationState>, disk: Member, member: Uuid) -> Through {
         Through {
             state,
             disk,
@@ -120,8 +121,9 @@ impl<'a> Through<'a> {
     /// Reads every block that holds something.
     pub fn check_data(&mut self, into: &mut Findings) {
         let mut bytes = Vec::new();
+        let disk = self.disk.name().to_owned();
         let mut complain = |lba: u64, problem: String| {
-            into.damage(self.disk.name(), "data", format!("block {lba}: {problem}"));
+            into.damage(&disk, "data", format!("block {lba}: {problem}"));
         };
         let logged: Vec<u64> = self.state.logged.keys().copied().collect();
         let homes: Vec<(u64, u64)> = self

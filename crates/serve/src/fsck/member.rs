@@ -1,16 +1,19 @@
 //! The blocks of a member, read from its file or from memory.
 
+use super::kinds::ReadDevice;
 use imbrex_core::units::BLOCK_BYTES;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
 
 /// A file or block device that a layer keeps its state on, or what such a one holds.
+#[derive(Clone)]
 pub struct Member {
     name: String,
     source: Source,
@@ -20,11 +23,16 @@ pub struct Member {
 }
 
 /// Fills a buffer with the block at an address.
-pub type ReadBlock = Box<dyn Fn(u64, &mut [u8])>;
+type ReadInto = dyn Fn(u64, &mut [u8]);
+/// Fills a buffer with the block at an address.
+pub type ReadBlock = Box<ReadInto>;
 
+#[derive(Clone)]
 enum Source {
-    File(File),
-    Memory(ReadBlock),
+    File(Rc<File>),
+    Memory(Rc<ReadInto>),
+    /// What layers below offer.
+    Layers(ReadDevice),
 }
 
 impl Member {
@@ -49,7 +57,7 @@ impl Member {
         let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
         Ok(Member {
             name: name.to_owned(),
-            source: Source::File(file),
+            source: Source::File(Rc::new(file)),
             blocks: bytes / BLOCK_BYTES,
             disk_blocks: bytes / BLOCK_BYTES,
         })
@@ -59,7 +67,17 @@ impl Member {
     pub fn in_memory(name: &str, blocks: u64, read: ReadBlock) -> Member {
         Member {
             name: name.to_owned(),
-            source: Source::Memory(read),
+            source: Source::Memory(Rc::from(read)),
+            blocks,
+            disk_blocks: blocks,
+        }
+    }
+
+    /// A member of `blocks` blocks that is read through layers, which cannot be repaired.
+    pub(super) fn through(name: &str, blocks: u64, read: ReadDevice) -> Member {
+        Member {
+            name: name.to_owned(),
+            source: Source::Layers(read),
             blocks,
             disk_blocks: blocks,
         }
@@ -109,6 +127,14 @@ impl Member {
                 blocks.for_each(|(at, block)| read(at, block));
                 Ok(())
             }
+            Source::Layers(read) => {
+                let mut bytes = Vec::new();
+                for (at, block) in (address..).zip(into.chunks_exact_mut(BLOCK)) {
+                    read(at, &mut bytes).map_err(io::Error::other)?;
+                    block.copy_from_slice(&bytes);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -122,7 +148,7 @@ impl Member {
                 file.write_all_at(block, address * BLOCK_BYTES)?;
                 file.sync_data()
             }
-            Source::Memory(_) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            Source::Memory(_) | Source::Layers(_) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
         }
     }
 }

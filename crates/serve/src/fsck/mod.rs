@@ -11,6 +11,7 @@ mod data;
 mod findings;
 mod intent;
 mod journal;
+mod kinds;
 mod member;
 mod ranges;
 mod scratch;
@@ -28,9 +29,10 @@ pub use scratch::Scratch;
 pub use superblocks::{Copy, NoSuperblock, Superblocks};
 pub use translation::{Band, Logged, TranslationState, Where};
 
-use data::Through;
 use imbrex_core::durability::LayerKind;
 use imbrex_core::lifecycle::Uuid;
+use kinds::Device;
+use std::rc::Rc;
 
 /// What is to be done beside looking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,7 +53,7 @@ pub enum Shape {
     /// A write-back cache.
     Cache {
         /// Its flash.
-        flash: Member,
+        flash: Box<Shape>,
         /// What it caches.
         backing: Box<Shape>,
     },
@@ -76,9 +78,9 @@ pub enum LayerState {
     /// Nothing that can be read.
     Unknown,
     /// The map of a cache, and what its backing knows of it.
-    Cache(CacheState, IntentState),
+    Cache(Rc<CacheState>, IntentState),
     /// The map of a translation.
-    Translation(TranslationState),
+    Translation(Rc<TranslationState>),
 }
 
 /// What was read of a stack, from the bottom up.
@@ -97,56 +99,46 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
         let words = "no layer keeps anything on it that could be checked".to_owned();
         reading.findings.note(member.name(), words);
     }
-    walk(shape, set, checks, &mut reading);
+    let mut reader = Reader {
+        set,
+        checks,
+        reading: &mut reading,
+    };
+    walk(shape, &mut reader);
     reading
 }
 
-fn walk(shape: &Shape, set: Option<Uuid>, checks: Checks, reading: &mut Reading) {
+/// Reads a node and all below it; answers what the node above may read of it, if that is known.
+fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
     match shape {
-        Shape::Disk(_) => {}
-        Shape::PersistentCache(disk) => {
-            let layer = LayerKind::PersistentCache;
-            let journal = read_journal(disk, set, layer, checks, &mut reading.findings);
-            let state = journal.as_ref().and_then(|journal| {
-                let state = TranslationState::read(journal, disk, &mut reading.findings)?;
-                let mut through = Through::new(&state, disk, journal.superblock.member);
-                through.check_tables(&mut reading.findings);
-                if checks.data {
-                    through.check_data(&mut reading.findings);
-                }
-                Some(state)
-            });
-            let layer = state.map_or(LayerState::Unknown, LayerState::Translation);
-            reading.members.push(member_state(disk, journal, layer));
-        }
-        Shape::Cache { flash, backing } => {
-            walk(backing, set, checks, reading);
-            let into = &mut reading.findings;
-            let journal = read_journal(flash, set, LayerKind::Cache, checks, into);
-            let state = journal
-                .as_ref()
-                .and_then(|journal| CacheState::read(journal, flash, into));
-            if checks.data
-                && let Some(state) = &state
-            {
-                state.check_data(flash, into);
-            }
-            let below = reading.members.last();
-            let intent = read_intent(backing, below);
-            if let Some((intent, name)) = &intent {
-                let generation = journal
-                    .as_ref()
-                    .map(|journal| journal.superblock.generation);
-                let cache = state.as_ref().zip(generation);
-                intent.check(cache, name, &mut reading.findings);
-            }
-            let intent = intent.map(|(intent, _)| intent).unwrap_or_default();
-            let layer = match state {
-                Some(state) => LayerState::Cache(state, intent),
-                None => LayerState::Unknown,
-            };
-            reading.members.push(member_state(flash, journal, layer));
-        }
+        Shape::Disk(disk) => Some(kinds::disk::device(disk)),
+        Shape::PersistentCache(disk) => kinds::persistent_cache::read(disk, reader),
+        Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
+    }
+}
+
+/// How a stack is read, and what was read so far.
+struct Reader<'a> {
+    set: Option<Uuid>,
+    checks: Checks,
+    reading: &'a mut Reading,
+}
+
+impl Reader<'_> {
+    fn findings(&mut self) -> &mut Findings {
+        &mut self.reading.findings
+    }
+
+    /// Reads the journal of a member.
+    fn journal(&mut self, member: &Member, layer: LayerKind) -> Option<JournalState> {
+        let (set, checks) = (self.set, self.checks);
+        read_journal(member, set, layer, checks, self.findings())
+    }
+
+    /// Keeps what was read of a member.
+    fn keep(&mut self, member: &Member, journal: Option<JournalState>, layer: LayerState) {
+        let state = member_state(member, journal, layer);
+        self.reading.members.push(state);
     }
 }
 
@@ -156,35 +148,6 @@ fn member_state(member: &Member, journal: Option<JournalState>, layer: LayerStat
         blocks: member.blocks(),
         journal,
         layer,
-    }
-}
-
-/// The write-intent pages on a backing, and the name of the disk that they are on. `below` is what
-/// was read of the backing.
-fn read_intent<'a>(
-    backing: &'a Shape,
-    below: Option<&MemberState>,
-) -> Option<(IntentState, &'a str)> {
-    match backing {
-        Shape::Disk(disk) => {
-            let read = |address, bytes: &mut Vec<u8>| {
-                disk.read(address, 1, bytes)
-                    .map_err(|error| error.to_string())
-            };
-            Some((IntentState::read(disk.disk_blocks(), read), disk.name()))
-        }
-        Shape::PersistentCache(disk) => {
-            let below = below?;
-            let LayerState::Translation(state) = &below.layer else {
-                return None;
-            };
-            let member = below.journal.as_ref()?.superblock.member;
-            let mut through = Through::new(state, disk, member);
-            let blocks = through.blocks();
-            let read = |address, bytes: &mut Vec<u8>| through.read(address, bytes);
-            Some((IntentState::read(blocks, read), disk.name()))
-        }
-        Shape::Cache { .. } => None,
     }
 }
 

@@ -291,7 +291,7 @@ fn kept_translation(name: &str, dir: &Path) -> std::path::PathBuf {
 fn members_of_format_version_1_are_clean() {
     let member = |name: &str| Member::open(name, &fixture(name), false).expect("a member");
     let shape = Shape::Cache {
-        flash: member("flash.img"),
+        flash: Box::new(Shape::Disk(member("flash.img"))),
         backing: Box::new(Shape::Disk(member("backing.img"))),
     };
     let found = fsck::read(&shape, None, EVERYTHING).findings;
@@ -347,7 +347,7 @@ fn a_reader_written_from_the_pages_agrees() {
     );
     let member = |name: &str| Member::open(name, &fixture(name), false).expect("a member");
     let kept = Shape::Cache {
-        flash: member("flash.img"),
+        flash: Box::new(Shape::Disk(member("flash.img"))),
         backing: Box::new(Shape::Disk(member("backing.img"))),
     };
     agree(&read(&kept).members[0], "flash", &fixture("flash.img"));

@@ -274,7 +274,7 @@ pub fn stack(dir: &Path, flash: &Blocks, disk: &Blocks, for_repair: bool) -> Sha
         Member::open(name, &path, for_repair).expect("a member")
     };
     Shape::Cache {
-        flash: member("flash", flash),
+        flash: Box::new(Shape::Disk(member("flash", flash))),
         backing: Box::new(Shape::PersistentCache(member("disk", disk))),
     }
 }

@@ -68,7 +68,7 @@ pub fn writes(
 
 /// Bands cleaned so far, and the nanoseconds that took; nothing of a drive without a translation.
 pub(super) fn rewritten(session: &Session) -> (u64, u64) {
-    session.describe.translation.map_or((0, 0), |node| {
+    session.describe.translation().map_or((0, 0), |node| {
         let counts = session.engine.stack.counts(node);
         let bands = counts.counter(Counter::BandsRewritten);
         (bands, counts.counter(Counter::BandRewriteNs))

@@ -76,7 +76,7 @@ pub fn estimate_rebuild(
         let job = job(&session);
         let outcome = subject.run_one(&mut session, &job)?;
         let rate = outcome.direction(Direction::Write).bytes_per_s();
-        let has_bands = session.describe.translation.is_some();
+        let has_bands = session.describe.translation().is_some();
         let bands_rewritten = has_bands.then(|| rewritten(&session).0);
         Ok((capacity_bytes as f64 / rate / 3600.0, bands_rewritten))
     };

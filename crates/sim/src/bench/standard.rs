@@ -25,14 +25,14 @@ const QUICK_SCALE: u64 = 512;
 pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     let describe = subject.session()?.describe;
-    if describe.zones.is_some() && describe.translation.is_none() {
+    if describe.zones().is_some() && describe.translation().is_none() {
         // It refuses writes out of sequence, and reads of what was not written ask nothing of it.
         zones(subject, &mut rows)?;
         return Ok(rows);
     }
     random_reads(subject, &mut rows)?;
     sequential(subject, &mut rows)?;
-    let has_log = describe.translation.is_some();
+    let has_log = describe.translation().is_some();
     for (part, name) in RANGES {
         for chunk in CHUNKS {
             match has_log {

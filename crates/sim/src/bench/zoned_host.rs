@@ -132,7 +132,7 @@ impl ZonedDrive {
             describe,
         } = Plan::new(config, options)?.build(None, None, contents)?;
         let zones = stack.geometry().zones.clone();
-        let (Some(zones), Some(node)) = (zones, describe.zones.or(describe.translation)) else {
+        let (Some(zones), Some(node)) = (zones, describe.zones().or(describe.translation())) else {
             let reason = format!("`{}` has no zones", config.name);
             return Err(ConfigError::words(reason));
         };

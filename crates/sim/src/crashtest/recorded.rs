@@ -205,7 +205,7 @@ fn check_members(
     trial: &Trial,
     world: &RefCell<World>,
 ) -> Result<(), String> {
-    let Some(check) = setting.subject.check else {
+    let Some(check) = &setting.subject.check else {
         return Ok(());
     };
     let names = trial.members.iter().map(|member| member.name);

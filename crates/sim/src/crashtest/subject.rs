@@ -22,8 +22,8 @@ pub struct Parts {
     pub stack: Stack,
     /// Its disks, in the order of their numbers.
     pub members: Vec<Member>,
-    /// The node that counts band rewrites.
-    pub translation: Option<NodeId>,
+    /// The nodes that count band rewrites.
+    pub translations: Vec<NodeId>,
     /// What a workload must know.
     pub shape: Shape,
 }
@@ -41,7 +41,7 @@ pub struct Subject {
 }
 
 /// Says what is wrong with the members of a stack, given with their names.
-pub type CheckMembers = fn(&[(&'static str, Medium)]) -> Result<(), String>;
+pub type CheckMembers = Box<dyn Fn(&[(&'static str, Medium)]) -> Result<(), String> + Send + Sync>;
 
 impl Subject {
     /// Members on which nothing was ever written.

@@ -12,6 +12,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::planted::PlantedBug;
+use imbrex_core::stack::NodeId;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +41,7 @@ pub struct Trial {
     clock: TrialClock,
     world: Rc<RefCell<World>>,
     seed: u64,
-    translation: Option<imbrex_core::stack::NodeId>,
+    translations: Vec<NodeId>,
     /// What a workload must know.
     pub shape: Shape,
     /// Its disks.
@@ -80,7 +81,7 @@ impl Trial {
             clock: TrialClock::default(),
             world: Rc::clone(world),
             seed,
-            translation: parts.translation,
+            translations: parts.translations,
             shape: parts.shape,
             members: parts.members,
         };
@@ -151,10 +152,9 @@ impl Trial {
 
     /// Bands rewritten so far.
     pub fn bands_rewritten(&self) -> u64 {
-        self.translation.map_or(0, |node| {
-            let counts = self.engine.stack.counts(node);
-            counts.counter(Counter::BandsRewritten)
-        })
+        let counts = |node: &NodeId| self.engine.stack.counts(*node);
+        let rewritten = |node| counts(node).counter(Counter::BandsRewritten);
+        self.translations.iter().map(rewritten).sum()
     }
 }
 

@@ -6,7 +6,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::quantity::{SizeOrShare, Whole};
-use imbrex_drives::{Bands, HeatMapRecorder, SimulatedDisk};
+use imbrex_drives::{Bands, DiskStatistics, HeatMapRecorder};
 
 fn blocks(bytes: u64) -> BlockCount {
     BlockCount::from_bytes_floor(bytes)
@@ -89,9 +89,8 @@ const HEAT_MAP_LBA_BINS: usize = 96;
 const HEAT_MAP_TIME_BINS: usize = 160;
 
 /// Lets the statistics of a disk tell the areas of its translation apart.
-pub(super) fn count_areas(disk: &SimulatedDisk, translation: &PersistentCache) {
+pub(super) fn count_areas(statistics: &DiskStatistics, translation: &PersistentCache) {
     let areas = translation.areas();
-    let statistics = disk.statistics();
     statistics.set_areas([
         ("metadata".to_string(), areas.metadata.extent),
         (

@@ -2,9 +2,14 @@
 
 use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
-pub use super::translation_config::PersistentCacheConfig;
+use super::nodes::policies::{POLICY, drop_foreign_keys};
+pub use super::nodes::{
+    CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, KindKeys, NodeConfig,
+    OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig,
+    kinds,
+};
 use imbrex_drives::HostManagedConfig;
-use imbrex_drives::quantity::{Size, SizeOrShare};
+use imbrex_drives::quantity::Size;
 use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
 use serde::{Deserialize, Serialize};
 
@@ -24,223 +29,6 @@ pub struct StackConfig {
     pub size: Option<Size>,
     /// The nodes; one that no other node names below is the top.
     pub node: Vec<NodeConfig>,
-}
-
-/// One node of a stack.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum NodeConfig {
-    /// A leaf.
-    Disk(DiskConfig),
-    /// The drive-managed translation with a persistent cache.
-    PersistentCache(Box<PersistentCacheConfig>),
-    /// The zones of a host-managed drive.
-    HostManaged(Box<HostManagedConfig>),
-    /// A write-back cache on a second disk.
-    WriteBackCache(Box<CacheConfig>),
-}
-
-impl NodeConfig {
-    /// The name of the node.
-    pub fn name(&self) -> &str {
-        match self {
-            NodeConfig::Disk(disk) => &disk.name,
-            NodeConfig::PersistentCache(translation) => &translation.name,
-            NodeConfig::HostManaged(zones) => &zones.name,
-            NodeConfig::WriteBackCache(cache) => &cache.name,
-        }
-    }
-
-    /// The names of the nodes below, in the order of the ports.
-    pub fn below(&self) -> Vec<&str> {
-        match self {
-            NodeConfig::Disk(_) => vec![],
-            NodeConfig::PersistentCache(translation) => vec![&translation.below],
-            NodeConfig::HostManaged(zones) => vec![&zones.below],
-            NodeConfig::WriteBackCache(cache) => vec![&cache.below.flash, &cache.below.backing],
-        }
-    }
-}
-
-/// A disk.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiskConfig {
-    /// Name of the node.
-    pub name: String,
-    /// Drive model: a name from the library, or a path.
-    pub drive: String,
-    /// File or block device that holds the data when the stack is served; an image named after
-    /// the node when absent.
-    pub backing: Option<String>,
-    /// The drive's volatile write cache; as the model says when absent.
-    pub write_cache: Option<bool>,
-}
-
-/// A write-back cache.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct CacheConfig {
-    /// Name of the node.
-    pub name: String,
-    /// Where data is kept, and where it belongs.
-    pub below: CacheBelow,
-    /// Size of the cache.
-    pub capacity: SizeOrShare,
-    /// Which requests it serves.
-    #[serde(default)]
-    pub mode: CacheMode,
-    /// Which block it gives up.
-    pub policy: Policy,
-    /// Blocks that may be on their way out at once, beside the capacity.
-    #[serde(default = "destage_slots_default")]
-    pub destage_slots: u32,
-    /// When a destage counts as done.
-    #[serde(default)]
-    pub destage: Destage,
-    /// PORE's unit of address space.
-    #[serde(default = "zone_default")]
-    pub zone: Size,
-    /// Length of a PORE period, as a multiple of the persistent cache below (in blocks).
-    #[serde(default = "one")]
-    pub period_persistent_caches: f64,
-    /// Length of a PORE period in blocks, instead.
-    pub period_blocks: Option<u64>,
-    /// Which zones PORE opens first.
-    #[serde(default)]
-    pub open_zones: OpenZones,
-    /// What a PORE period counts.
-    #[serde(default)]
-    pub period_counter: PeriodCounter,
-    /// Which accesses count for a zone's popularity.
-    #[serde(default)]
-    pub popularity_window: PopularityWindow,
-    /// Accesses that every dirty block is credited with at a division.
-    #[serde(default = "access_floor_default")]
-    pub access_floor: u32,
-    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<bool>,
-    /// Blocks of the ring of its journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring_blocks: Option<u64>,
-    /// Blocks of data it may write without a flush.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unflushed_blocks_max: Option<u64>,
-}
-
-fn destage_slots_default() -> u32 {
-    64
-}
-
-fn zone_default() -> Size {
-    Size(20 << 20)
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn access_floor_default() -> u32 {
-    1
-}
-
-/// The nodes under a cache.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct CacheBelow {
-    /// The fast disk that keeps cached blocks.
-    pub flash: String,
-    /// What it caches.
-    pub backing: String,
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
-    };
-}
-
-words! {
-    /// Which requests a cache serves.
-    CacheMode {
-        /// Reads and writes allocate.
-        #[default]
-        ReadWrite,
-        /// Reads never allocate nor refresh, but are served from cached blocks.
-        WriteOnly,
-    }
-}
-
-words! {
-    /// Which block a cache gives up.
-    Policy {
-        /// The least recently used.
-        #[default]
-        Lru,
-        /// All blocks of the band of the least recently used.
-        LruBand,
-        /// The least recently used that is clean or in an open zone.
-        Pore,
-        /// None: the cache is as large as it must be.
-        Unlimited,
-        /// The one used again last, known from the trace.
-        Opt,
-    }
-}
-
-words! {
-    /// When a destage counts as done.
-    Destage {
-        /// When it is durable below, so that what was durable in the cache always is.
-        #[default]
-        Durable,
-        /// When the write cache of the drive below has it, as in PORE's prototype (MSST 2017):
-        /// quicker, but a power cut can lose what was durable before.
-        Cached,
-    }
-}
-
-words! {
-    /// Which zones PORE opens first.
-    OpenZones {
-        /// Highest coverage.
-        Cf,
-        /// Lowest popularity.
-        Pf,
-        /// Lowest popularity over coverage.
-        #[default]
-        Bl,
-        /// All of them, which makes PORE plain LRU.
-        All,
-    }
-}
-
-/// What a PORE period counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PeriodCounter {
-    /// Write misses.
-    #[default]
-    WriteMiss,
-    /// Dirty evictions.
-    DirtyEvict,
-    /// Blocks that become dirty.
-    DirtyInsert,
-}
-
-words! {
-    /// Which accesses count for a zone's popularity.
-    PopularityWindow {
-        /// Those of the last period.
-        #[default]
-        Period,
-        /// All since the block entered the cache.
-        Lifetime,
-    }
 }
 
 /// Why a configuration cannot be used.
@@ -405,7 +193,10 @@ impl StackConfig {
     /// # Errors
     /// When a setting or the tree of nodes is wrong.
     pub fn with(mut self, file: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
-        for setting in settings {
+        // Which keys a node has follows from its policy, wherever that stands in the list.
+        let (policies, others): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|setting| setting.key == POLICY);
+        for setting in policies.into_iter().chain(others) {
             self.apply(setting)?;
         }
         self.check(file)?;
@@ -435,12 +226,18 @@ impl StackConfig {
             .expect("a checked stack has a top")
     }
 
-    /// The cache node, if there is one.
-    pub fn cache(&self) -> Option<&CacheConfig> {
-        self.node.iter().find_map(|node| match node {
+    /// The write-back caches, in the order of the file.
+    pub fn caches(&self) -> impl Iterator<Item = &CacheConfig> {
+        self.node.iter().filter_map(|node| match node {
             NodeConfig::WriteBackCache(cache) => Some(&**cache),
             _ => None,
         })
+    }
+
+    /// True when a cache serves writes only.
+    pub fn is_write_only(&self) -> bool {
+        self.caches()
+            .any(|cache| cache.mode == CacheMode::WriteOnly)
     }
 
     /// The host-managed node, if there is one.
@@ -451,7 +248,38 @@ impl StackConfig {
         })
     }
 
-    /// Sets a key of a node; a stack without the node stays as it is.
+    /// True when a setting is one of this stack: it has the node, and the key is not one of another
+    /// policy.
+    pub fn takes(&self, setting: &Setting) -> bool {
+        let node = self.node(&setting.node);
+        node.is_some_and(|node| node.owner_of(&setting.key).is_none())
+    }
+
+    /// The policy to which the key of a setting belongs that the stack does not take for that reason.
+    pub fn owner_of(&self, setting: &Setting) -> Option<&'static str> {
+        self.node(&setting.node)?.owner_of(&setting.key)
+    }
+
+    /// The stack that an image describes. Images of earlier builds state the keys of all policies;
+    /// those of other policies than the cache has had no effect.
+    ///
+    /// # Errors
+    /// When the text is none of a stack.
+    pub fn from_image(text: &str) -> Result<StackConfig, ConfigError> {
+        const FILE: &str = "image";
+        let mut stack: toml::Table = toml_error::from_toml(FILE, text)?;
+        let nodes = stack.get_mut("node").and_then(toml::Value::as_array_mut);
+        for node in nodes.into_iter().flatten() {
+            if let Some(node) = node.as_table_mut().filter(|node| node.contains_key(POLICY)) {
+                drop_foreign_keys(node);
+            }
+        }
+        let text =
+            toml::to_string(&stack).map_err(|error| ConfigError::words(error.to_string()))?;
+        StackConfig::from_text(FILE, &text, &[])
+    }
+
+    /// Sets a key of a node; a stack that does not take the setting stays as it is.
     fn apply(&mut self, setting: &Setting) -> Result<(), ConfigError> {
         let Some(index) = self
             .node
@@ -460,9 +288,15 @@ impl StackConfig {
         else {
             return Ok(());
         };
+        if !self.takes(setting) {
+            return Ok(());
+        }
         let mut table = toml::Table::try_from(&self.node[index])
             .map_err(|error| ConfigError::words(error.to_string()))?;
         table.insert(setting.key.clone(), setting.value.clone());
+        if setting.key == POLICY {
+            drop_foreign_keys(&mut table);
+        }
         let text =
             toml::to_string(&table).map_err(|error| ConfigError::words(error.to_string()))?;
         self.node[index] = toml_error::from_toml("", &text).map_err(|error| {

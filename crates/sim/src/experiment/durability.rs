@@ -3,32 +3,32 @@
 //! A layer is durable when its node says `durable = true`, and in a stack that is served from files
 //! always: there a `durable = false` is refused.
 
-use super::config::{CacheConfig, ConfigError, NodeConfig, PersistentCacheConfig};
+use super::config::{ConfigError, NodeConfig};
+use super::plan::BuildOptions;
 use imbrex_core::durability::DurabilitySettings;
 
 /// Most blocks of a ring, and of data without a flush: 4 GiB. *Estimated*: far more than the
 /// journal of any layer can use.
 const BLOCKS_MAX: u64 = 1 << 20;
 
-/// What a node says of its durability.
-struct Keys {
-    durable: Option<bool>,
-    ring_blocks: Option<u64>,
-    unflushed_blocks_max: Option<u64>,
+/// What a node says of its journal.
+pub(super) struct JournalKeys<'a> {
+    /// The node below that the journal lies on.
+    pub below: &'a str,
+    /// Whether it keeps one.
+    pub durable: Option<bool>,
+    /// Blocks of its ring.
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data that may be written without a flush.
+    pub unflushed_blocks_max: Option<u64>,
 }
 
-impl Keys {
-    fn of(node: &NodeConfig) -> Option<Keys> {
-        match node {
-            NodeConfig::Disk(_) | NodeConfig::HostManaged(_) => None,
-            NodeConfig::PersistentCache(config) => Some(config.keys()),
-            NodeConfig::WriteBackCache(config) => Some(config.keys()),
-        }
-    }
-
-    fn settings(&self, always: bool) -> Option<DurabilitySettings> {
+impl JournalKeys<'_> {
+    /// The journal, if the node keeps one.
+    pub fn settings(&self, options: &BuildOptions) -> Option<DurabilitySettings> {
         let default = DurabilitySettings::default();
-        (always || self.durable == Some(true)).then(|| DurabilitySettings {
+        let is_durable = options.durable || self.durable == Some(true);
+        is_durable.then(|| DurabilitySettings {
             ring_blocks: self.ring_blocks.unwrap_or(default.ring_blocks),
             unflushed_blocks_max: self
                 .unflushed_blocks_max
@@ -37,39 +37,9 @@ impl Keys {
     }
 }
 
-impl PersistentCacheConfig {
-    fn keys(&self) -> Keys {
-        Keys {
-            durable: self.durable,
-            ring_blocks: self.ring_blocks,
-            unflushed_blocks_max: self.unflushed_blocks_max,
-        }
-    }
-
-    /// Its journal, if it keeps one; it does `always` when the stack is served from files.
-    pub(super) fn durability(&self, always: bool) -> Option<DurabilitySettings> {
-        self.keys().settings(always)
-    }
-}
-
-impl CacheConfig {
-    fn keys(&self) -> Keys {
-        Keys {
-            durable: self.durable,
-            ring_blocks: self.ring_blocks,
-            unflushed_blocks_max: self.unflushed_blocks_max,
-        }
-    }
-
-    /// Its journal, if it keeps one; it does `always` when the stack is served from files.
-    pub(super) fn durability(&self, always: bool) -> Option<DurabilitySettings> {
-        self.keys().settings(always)
-    }
-}
-
 /// Finds what can be found wrong in a node before a stack is built.
 pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
-    let Some(keys) = Keys::of(node) else {
+    let Some(keys) = node.node().journal() else {
         return Ok(());
     };
     let sizes = [
@@ -94,7 +64,7 @@ pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
 /// a simulated one where its nodes say so.
 pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), ConfigError> {
     for node in nodes {
-        let Some(keys) = Keys::of(node) else {
+        let Some(keys) = node.node().journal() else {
             continue;
         };
         let said = match is_served {

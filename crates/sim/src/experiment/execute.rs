@@ -1,8 +1,9 @@
 //! Running experiments, several at a time, without making the same run twice.
 
 use super::areas::lay_out;
-use super::config::{CacheMode, ConfigError, Setting};
+use super::config::{ConfigError, Setting};
 use super::experiment::{Analysis, DirectWriteConfig, Experiment};
+use super::observers::check_series;
 use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};
 use super::workload::Workload;
 use crate::analysis::DirectWrite;
@@ -126,13 +127,10 @@ fn prepare(
         None => experiment.stacks(more)?,
         Some(_) => vec![],
     };
+    check_series(&experiment.series, stacks.iter().map(|stack| &stack.config))
+        .map_err(|error| ConfigError::words(format!("{}: {error}", experiment.file)))?;
     // As the paper did: a write-only experiment replays no reads, in any of the stacks.
-    let drop_reads = stacks.iter().any(|stack| {
-        stack
-            .config
-            .cache()
-            .is_some_and(|cache| cache.mode == CacheMode::WriteOnly)
-    });
+    let drop_reads = stacks.iter().any(|stack| stack.config.is_write_only());
     let mut workloads = Vec::new();
     for config in &experiment.workload {
         let workload = config.workload(experiment)?;
@@ -150,6 +148,7 @@ fn prepare(
                     })
                     .collect(),
                 replay,
+                series: experiment.series.clone(),
                 drive_scale: 1,
                 drive_scale_option: None,
             })
@@ -166,8 +165,8 @@ fn prepare(
 fn key_of(task: &Task<'_>) -> String {
     let config = serde_json::to_string(&task.case.config).expect("settings have only string keys");
     format!(
-        "{:?} {} {:?} {config}",
-        task.workload, task.seed, task.case.replay
+        "{:?} {} {:?} {:?} {config}",
+        task.workload, task.seed, task.case.replay, task.case.series
     )
 }
 

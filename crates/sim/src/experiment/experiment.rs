@@ -51,6 +51,9 @@ pub struct Experiment {
     /// Keys of nodes (or `system`) and the values each takes; every combination is run.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
+    /// Gauges to record over time, as `NODE.GAUGE`, in every stack that has the node.
+    #[serde(default)]
+    pub series: Vec<String>,
     /// What a paper states.
     #[serde(default)]
     pub stated: Vec<Stated>,

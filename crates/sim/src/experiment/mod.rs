@@ -1,7 +1,6 @@
 //! Experiments: from TOML to stacks, runs and reports.
 
 mod areas;
-mod build;
 pub mod config;
 mod describe;
 mod drive_stack;
@@ -11,29 +10,30 @@ mod execute;
 mod experiment;
 mod expression;
 mod no_cleaning;
-mod pore_settings;
+mod nodes;
+mod observers;
+mod plan;
 mod reproduce;
 mod rows;
 mod run;
 mod stated;
 mod sweep;
-mod translation_config;
-mod translation_settings;
 mod workload;
-mod zones;
 
 pub use areas::Footprint;
-pub use build::{BuildOptions, Built, Plan};
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
-pub use describe::{Describe, FillObserver, LogUse};
+pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
 pub use no_cleaning::PastRun;
+pub use nodes::{DescribeDisk, Facts, LogUse};
+pub use observers::{FillObserver, GaugeObserver, check_series};
+pub use plan::{BuildOptions, Built, Plan};
 pub use reproduce::{Figure, figures};
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
-pub use sweep::{Point, SweptStack, points};
+pub use sweep::{Point, SweptStack, check_taken, points};
 pub use workload::Workload;
 
 /// The commit the program was built from; `unknown` without git.

@@ -1,9 +1,10 @@
 //! What would make a run clean bands in which none was cleaned.
 
 use super::areas::Footprint;
-use super::build::{BuildOptions, Plan};
 use super::config::{NodeConfig, Setting, StackConfig};
-use super::describe::{Describe, LogUse};
+use super::describe::Describe;
+use super::nodes::LogUse;
+use super::plan::{BuildOptions, Plan};
 use crate::report::NoCleaning;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::Counter;
@@ -91,7 +92,7 @@ impl Describe {
     /// What must be said when the host wrote and no band was cleaned, without what would show it.
     pub fn no_cleaning(&self, stack: &Stack, host_wrote: bool) -> Option<NoCleaning> {
         let log = self.log_use(stack)?;
-        let counts = stack.counts(self.translation?);
+        let counts = stack.counts(self.translation()?);
         if counts.counter(Counter::BandsRewritten) > 0 || !host_wrote {
             return None;
         }

@@ -1,18 +1,20 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
 use super::areas::Footprint;
-use super::build::{BuildOptions, Built, Plan};
 use super::config::{ConfigError, StackConfig};
-use super::describe::FillObserver;
+use super::describe::Describe;
 use super::no_cleaning::PastRun;
+use super::observers::{FillObserver, GaugeObserver};
+use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
-use crate::replay::{Fit, ReplayError, ReplayOptions, Replayer};
+use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
-use imbrex_core::units::BLOCK_BYTES;
-use imbrex_traces::{SourceKind, TraceError};
+use imbrex_core::stack::Stack;
+use imbrex_core::units::{BLOCK_BYTES, Lba};
+use imbrex_traces::{SourceKind, TraceError, TraceReader};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -61,6 +63,8 @@ pub struct Case {
     pub parameters: BTreeMap<String, serde_json::Value>,
     /// How the workload is replayed.
     pub replay: ReplayOptions,
+    /// Gauges to record, as `NODE.GAUGE`; those of other stacks' nodes are left out.
+    pub series: Vec<String>,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
     pub drive_scale: u64,
     /// The option by which a user sets `drive_scale`; none where the command has no such option.
@@ -205,61 +209,79 @@ pub(super) fn run_tasks(
 
 impl Task<'_> {
     fn run(&self, footprints: &Footprints) -> Result<(Run, report::Workload), RunError> {
-        let case = self.case;
         let started = std::time::Instant::now();
         let options = BuildOptions {
-            scale: case.drive_scale,
+            scale: self.case.drive_scale,
             ..BuildOptions::simulate(self.seed)
         };
-        let plan = Plan::new(&case.config, &options)?;
-        let fit = case.replay.fit;
-        let writes_only = plan.is_write_only() || case.replay.drop_reads;
+        let plan = Plan::new(&self.case.config, &options)?;
+        let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
         let footprint = self.footprint(&plan, writes_only, footprints)?;
-        let lookups = match plan.needs_lookups() {
-            true if self.workload.is_stream() => {
-                return Err(ConfigError::words(format!(
-                    "system `{}`: policy `opt` needs a first pass, which standard input does not \
-                     allow; give a file",
-                    case.config.name
-                ))
-                .into());
-            }
-            true => Some(self.workload.lookups(plan.blocks(), fit, writes_only)?),
-            false => None,
-        };
+        let lookups = self.lookups(&plan, writes_only)?;
         let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
-        let in_flight_max = match case.replay.mode {
+        let Replayed {
+            mut run,
+            workload,
+            counts,
+            stack,
+            describe,
+        } = self.replay(built)?;
+        run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
+        run.inputs.written_footprint_bytes = footprint
+            .filter(|_| plan.has_log_of_written_bands())
+            .map(|footprint| footprint.written_bytes);
+        run.parameters.clone_from(&self.case.parameters);
+        let past = PastRun {
+            config: &self.case.config,
+            options: &options,
+            footprint,
+            host_wrote: counts.write_blocks > 0,
+            end_bytes: counts.end_blocks * BLOCK_BYTES,
+            scale_option: self.case.drive_scale_option,
+        };
+        run.log.no_cleaning = past.no_cleaning(&describe, &stack);
+        let wall_s = started.elapsed().as_secs_f64();
+        run.simulation = SimulationCost {
+            wall_s,
+            requests_per_s: run.host.requests as f64 / wall_s.max(1e-9),
+            peak_rss_bytes: super::peak_rss_bytes(),
+        };
+        Ok((run, workload))
+    }
+
+    /// Replays the workload on a stack, with what is watched meanwhile.
+    fn replay(&self, built: Built) -> Result<Replayed, RunError> {
+        let replay = self.case.replay;
+        let in_flight_max = match replay.mode {
             report::ReplayMode::ClosedLoop { depth } => depth,
             _ => IN_FLIGHT_MAX,
         };
-        let Built {
-            stack,
-            disks,
-            describe,
-        } = built;
-        let blocks = stack.geometry().blocks;
+        let describe = built.describe;
+        let blocks = built.stack.geometry().blocks;
         let mut engine = Engine {
-            stack,
-            disks,
+            stack: built.stack,
+            disks: built.disks,
             buffers: Buffers::new(ContentKind::Counted),
             in_flight_max,
         };
+        let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
         let records = self.workload.records()?;
-        if matches!(case.replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
+        if matches!(replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
             return Err(RunError::NoTimes {
                 trace: self.workload.path.clone(),
                 format: records.detected().to_string(),
             });
         }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let mut replayer = Replayer::new(records, case.replay, blocks, Rc::clone(&recorder));
+        let mut replayer = Replayer::new(records, replay, blocks, Rc::clone(&recorder));
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         engine.run(
             &mut VirtualClock::default(),
             &mut replayer,
             &mut |now, stack| {
                 fill.observe(now, stack);
+                gauges.observe(now, stack);
             },
         );
         replayer.take_error().map_err(|error| match error {
@@ -270,51 +292,71 @@ impl Task<'_> {
                 error: Box::new(error),
             },
         })?;
-        let workload = report::Workload {
+        let counts = replayer.counts;
+        let workload = self.told(replayer.records(), counts)?;
+        let finished_at = replayer.finished_at;
+        drop(replayer);
+        drop(fill);
+        let recorder = Rc::into_inner(recorder).expect("the replay is over");
+        let mut run = describe.run(&engine.stack, counts, replay.mode);
+        recorder.into_inner().finish(finished_at.0, &mut run);
+        gauges.finish(finished_at, &mut run);
+        describe.add_heat_map(finished_at, &mut run);
+        Ok(Replayed {
+            run,
+            workload,
+            counts,
+            stack: engine.stack,
+            describe,
+        })
+    }
+
+    /// What a report says of the workload, which was read to its end.
+    fn told(
+        &self,
+        records: &TraceReader,
+        counts: ReplayCounts,
+    ) -> Result<report::Workload, RunError> {
+        Ok(report::Workload {
             path: self.workload.path.clone(),
-            kind: kind_of(replayer.records().source().kind),
-            requests: replayer.counts.requests + replayer.counts.skipped_reads,
+            kind: kind_of(records.source().kind),
+            requests: counts.requests + counts.skipped_reads,
             sha256: self.workload.sha256()?,
-            format: Some(replayer.records().detected().to_string()),
-            skipped_lines: replayer
-                .records()
+            format: Some(records.detected().to_string()),
+            skipped_lines: records
                 .skipped()
                 .iter()
                 .map(|(reason, count)| (reason.to_string(), count))
                 .collect(),
-        };
-        let counts = replayer.counts;
-        let finished_at = replayer.finished_at;
-        drop(replayer);
-        drop(fill);
-        let recorder = Rc::into_inner(recorder)
-            .expect("the replay is over")
-            .into_inner();
-        let mut run = describe.run(&engine.stack, counts, case.replay.mode);
-        recorder.finish(finished_at.0, &mut run);
-        describe.add_heat_map(finished_at, &mut run);
-        run.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
-        run.written_footprint_bytes = footprint
-            .filter(|_| plan.has_log_of_written_bands())
-            .map(|footprint| footprint.written_bytes);
-        run.parameters.clone_from(&case.parameters);
-        let past = PastRun {
-            config: &case.config,
-            options: &options,
-            footprint,
-            host_wrote: counts.write_blocks > 0,
-            end_bytes: counts.end_blocks * BLOCK_BYTES,
-            scale_option: case.drive_scale_option,
-        };
-        run.no_cleaning = past.no_cleaning(&describe, &engine.stack);
-        let wall_s = started.elapsed().as_secs_f64();
-        run.simulation = SimulationCost {
-            wall_s,
-            requests_per_s: run.requests as f64 / wall_s.max(1e-9),
-            peak_rss_bytes: super::peak_rss_bytes(),
-        };
-        Ok((run, workload))
+        })
     }
+
+    /// The future of a clairvoyant cache, where the stack has one.
+    fn lookups(&self, plan: &Plan, writes_only: bool) -> Result<Option<Vec<Lba>>, RunError> {
+        if !plan.needs_lookups() {
+            return Ok(None);
+        }
+        if self.workload.is_stream() {
+            return Err(ConfigError::words(format!(
+                "system `{}`: policy `opt` needs a first pass, which standard input does not \
+                 allow; give a file",
+                self.case.config.name
+            ))
+            .into());
+        }
+        let fit = self.case.replay.fit;
+        let lookups = self.workload.lookups(plan.blocks(), fit, writes_only)?;
+        Ok(Some(lookups))
+    }
+}
+
+/// A workload that was replayed on a stack.
+struct Replayed {
+    run: Run,
+    workload: report::Workload,
+    counts: ReplayCounts,
+    stack: Stack,
+    describe: Describe,
 }
 
 impl Task<'_> {

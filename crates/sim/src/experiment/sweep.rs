@@ -2,7 +2,7 @@
 
 use super::config::{ConfigError, Setting, StackConfig};
 use super::experiment::Experiment;
-use imbrex_drives::toml_error::nearest;
+use imbrex_drives::toml_error::{listed, nearest};
 use std::collections::BTreeMap;
 
 /// A value for each swept key.
@@ -73,25 +73,26 @@ impl Experiment {
             let first = stacks.len();
             for point in &points {
                 let mut all = settings.clone();
-                let mut own = Point::new();
                 for (key, value) in point {
-                    let setting = Setting::of(key, value.clone(), &origin)?;
-                    if base.has_node(&setting.node) {
-                        own.insert(key.clone(), value.clone());
-                    }
-                    all.push(setting);
-                }
-                if stacks[first..].iter().any(|stack| stack.point == own) {
-                    continue;
+                    all.push(Setting::of(key, value.clone(), &origin)?);
                 }
                 let config = base.clone().with(&file, &all)?;
-                stacks.push(SweptStack { config, point: own });
+                let mut own = Point::new();
+                for (setting, (key, value)) in all[settings.len()..].iter().zip(point) {
+                    if config.takes(setting) {
+                        own.insert(key.clone(), value.clone());
+                    }
+                }
+                if !stacks[first..].iter().any(|stack| stack.point == own) {
+                    stacks.push(SweptStack { config, point: own });
+                }
             }
         }
         let keys = points.first().into_iter().flatten();
         let swept = keys.map(|(key, value)| Setting::of(key, value.clone(), &origin));
+        let configs = || stacks.iter().map(|stack| &stack.config);
         for setting in settings.iter().cloned().map(Ok).chain(swept) {
-            has_node(&stacks, &setting?)?;
+            check_taken(&setting?, configs(), "no stack of the experiment")?;
         }
         Ok(stacks)
     }
@@ -122,19 +123,37 @@ impl Experiment {
     }
 }
 
-/// An error when no stack has the node of a setting.
-fn has_node(stacks: &[SweptStack], setting: &Setting) -> Result<(), ConfigError> {
-    if stacks
-        .iter()
-        .any(|stack| stack.config.has_node(&setting.node))
-    {
+/// Refuses a setting that none of the stacks takes; `none` says which stacks these are.
+///
+/// # Errors
+/// When no stack has the node, or none has the policy to which the key belongs.
+pub fn check_taken<'a>(
+    setting: &Setting,
+    stacks: impl Iterator<Item = &'a StackConfig> + Clone,
+    none: &str,
+) -> Result<(), ConfigError> {
+    if stacks.clone().any(|stack| stack.takes(setting)) {
         return Ok(());
     }
-    let nodes = stacks.iter().flat_map(|stack| &stack.config.node);
-    let hint = nearest(&setting.node, nodes.map(|node| node.name()))
+    let Setting {
+        origin, node, key, ..
+    } = setting;
+    if let Some(owner) = stacks.clone().find_map(|stack| stack.owner_of(setting)) {
+        return Err(ConfigError::words(format!(
+            "{origin} {node}.{key}: `{node}.{key}` belongs to policy \"{owner}\"; {none} has a node \
+             `{node}` with that policy"
+        )));
+    }
+    let mut known: Vec<&str> = Vec::new();
+    for node in stacks.flat_map(|stack| &stack.node) {
+        if !known.contains(&node.name()) {
+            known.push(node.name());
+        }
+    }
+    let hint = nearest(node, known.iter().copied())
         .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
     Err(ConfigError::words(format!(
-        "{} {}.{}: no stack of the experiment has a node `{}`{hint}",
-        setting.origin, setting.node, setting.key, setting.node
+        "{origin} {node}.{key}: {none} has a node `{node}`{hint} (known: {})",
+        listed(&known)
     )))
 }

@@ -9,14 +9,33 @@ use super::report::{ByCause, Report, Run, Series};
 impl Report {
     /// File names and contents: a summary of the runs, then one file a figure.
     pub fn to_csv(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut files = vec![
             ("summary.csv", self.summary()),
             ("io.csv", self.io()),
             ("latency.csv", self.latency()),
             ("throughput.csv", self.throughput()),
             ("persistent_cache_fill.csv", self.persistent_cache_fill()),
             ("band_writes.csv", self.band_writes()),
-        ]
+        ];
+        if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
+            files.push(("series.csv", self.gauges()));
+        }
+        files
+    }
+
+    /// The gauges that were asked for. They share no buckets.
+    fn gauges(&self) -> String {
+        let mut csv = Csv::new("run,series,time_s,value");
+        for run in &self.runs {
+            for (name, series) in &run.figures.series {
+                for (index, value) in series.values.iter().enumerate() {
+                    csv.text(&run.label()).text(name);
+                    csv.number(Some(index as f64 * series.bucket_s));
+                    csv.number(Some(*value)).end();
+                }
+            }
+        }
+        csv.text
     }
 
     fn summary(&self) -> String {
@@ -32,47 +51,49 @@ impl Report {
         for run in &self.runs {
             csv.text(&run.label()).text(&run.system);
             for count in [
-                run.requests,
-                run.skipped_reads,
-                run.read_blocks,
-                run.write_blocks,
-                run.read_hits,
-                run.write_hits,
+                run.host.requests,
+                run.host.skipped_reads,
+                run.host.read_blocks,
+                run.host.write_blocks,
+                run.hits.read_hits,
+                run.hits.write_hits,
             ] {
                 csv.integer(Some(count));
             }
-            csv.number(run.read_hit_ratio).number(run.write_hit_ratio);
-            csv.integer(run.capacity_blocks)
-                .integer(run.footprint_bytes);
+            csv.number(run.hits.read_hit_ratio)
+                .number(run.hits.write_hit_ratio);
+            csv.integer(run.cache.capacity_blocks)
+                .integer(run.inputs.footprint_bytes);
             for count in [
-                run.band_bytes_read,
-                run.band_bytes_written,
-                run.bands_rewritten,
-                run.scratch_bytes_written,
-                run.persistent_cache_bytes_appended,
-                run.persistent_cache_bytes_merged,
+                run.rewrites.band_bytes_read,
+                run.rewrites.band_bytes_written,
+                run.rewrites.bands_rewritten,
+                run.log.scratch_bytes_written,
+                run.log.persistent_cache_bytes_appended,
+                run.log.persistent_cache_bytes_merged,
             ] {
                 csv.integer(Some(count));
             }
-            let (amplification, response) = (run.write_amplification, run.response_ms);
+            let (amplification, response) =
+                (run.rewrites.write_amplification, run.costs.response_ms);
             for value in [
-                Some(run.persistent_cache_full_s),
+                Some(run.log.persistent_cache_full_s),
                 amplification.evicted,
                 amplification.cache_in,
                 amplification.host,
-                Some(run.io_time_s.total),
-                Some(run.seek_time_s),
+                Some(run.costs.io_time_s.total),
+                Some(run.costs.seek_time_s),
                 response.mean,
                 response.p50,
                 response.p99,
                 response.p99_9,
                 response.max,
-                Some(run.finish_s),
+                Some(run.costs.finish_s),
             ] {
                 csv.number(value);
             }
-            csv.integer(Some(run.dirty_blocks_left))
-                .integer(Some(run.forced_evictions))
+            csv.integer(Some(run.cache.dirty_blocks_left))
+                .integer(Some(run.cache.forced_evictions))
                 .end();
         }
         csv.text

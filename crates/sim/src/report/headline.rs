@@ -27,8 +27,8 @@ pub(super) struct Contest<'a> {
 pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
     let rivals = || {
         report.runs.iter().filter(|run| {
-            run.bands.is_some()
-                && run.capacity_blocks.is_some()
+            run.log.bands.is_some()
+                && run.cache.capacity_blocks.is_some()
                 && !BOUNDS.contains(&run.system.as_str())
         })
     };
@@ -41,7 +41,7 @@ pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
         let rival = rivals()
             .filter(|run| settings(run) == settings(best))
             .filter(|run| !std::ptr::eq(*run, reference) && !std::ptr::eq(*run, best))
-            .min_by_key(|run| run.band_bytes_written);
+            .min_by_key(|run| run.rewrites.band_bytes_written);
         let conventional = report.runs.iter().find(|run| is_conventional(run));
         (!std::ptr::eq(best, reference)).then_some(Contest {
             reference,
@@ -50,7 +50,7 @@ pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
             conventional,
         })
     });
-    contests.min_by_key(|contest| contest.best.band_bytes_written)
+    contests.min_by_key(|contest| contest.best.rewrites.band_bytes_written)
 }
 
 /// The swept settings of a run but for the system itself, which may be swept too.
@@ -63,8 +63,8 @@ fn settings(run: &Run) -> Vec<(&String, &serde_json::Value)> {
 
 /// True for a bare disk with an arm that takes writes anywhere.
 fn is_conventional(run: &Run) -> bool {
-    let has_arm = run.seek_time_s > 0.0;
-    has_arm && run.bands.is_none() && run.zones.is_none() && run.capacity_blocks.is_none()
+    let has_arm = run.costs.seek_time_s > 0.0;
+    has_arm && run.log.bands.is_none() && run.zones.is_none() && run.cache.capacity_blocks.is_none()
 }
 
 impl Report {
@@ -74,7 +74,7 @@ impl Report {
             return contest.sentence();
         }
         let conventional = self.runs.iter().find(|run| is_conventional(run));
-        let shingled = self.runs.iter().filter(|run| run.bands.is_some());
+        let shingled = self.runs.iter().filter(|run| run.log.bands.is_some());
         match (conventional, self.runs.first()) {
             (Some(conventional), _) if shingled.clone().next().is_some() => {
                 beside_conventional(conventional, shingled)
@@ -91,19 +91,22 @@ fn beside_conventional<'a>(
     shingled: impl Iterator<Item = &'a Run> + Clone,
 ) -> String {
     let name = conventional.label();
-    let enough = |run: &&Run| run.bands_rewritten >= REWRITES_CONCLUSIVE_MIN;
-    let by_time = |a: &&Run, b: &&Run| a.io_time_s.total.total_cmp(&b.io_time_s.total);
+    let enough = |run: &&Run| run.rewrites.bands_rewritten >= REWRITES_CONCLUSIVE_MIN;
+    let by_time = |a: &&Run, b: &&Run| a.costs.io_time_s.total.total_cmp(&b.costs.io_time_s.total);
     let told = || shingled.clone().filter(enough);
     let (Some(best), Some(worst)) = (told().min_by(by_time), told().max_by(by_time)) else {
-        let most = shingled.map(|run| run.bands_rewritten).max().unwrap_or(0);
+        let most = shingled
+            .map(|run| run.rewrites.bands_rewritten)
+            .max()
+            .unwrap_or(0);
         return format!(
             "Inconclusive beside the conventional disk {name}: {} bands were rewritten at most, too few \
              to tell what cleaning costs.",
             count(most)
         );
     };
-    let times = |run: &Run| factor(run.io_time_s.total / conventional.io_time_s.total);
-    let tail = |run: &Run| optional(run.response_ms.p99_9);
+    let times = |run: &Run| factor(run.costs.io_time_s.total / conventional.costs.io_time_s.total);
+    let tail = |run: &Run| optional(run.costs.response_ms.p99_9);
     let slower = match std::ptr::eq(best, worst) {
         true => String::new(),
         false => format!(", {} {}", worst.label(), times(worst)),
@@ -127,14 +130,17 @@ impl Contest<'_> {
             true => reference.system.clone(),
             false => format!("{} at the same settings", reference.system),
         };
-        if reference.bands_rewritten < REWRITES_CONCLUSIVE_MIN {
+        if reference.rewrites.bands_rewritten < REWRITES_CONCLUSIVE_MIN {
             return format!(
                 "Inconclusive: {} rewrote only {} bands, too few to tell systems apart.",
                 reference.label(),
-                count(reference.bands_rewritten)
+                count(reference.rewrites.bands_rewritten)
             );
         }
-        let bytes = match (best.band_bytes_written, reference.band_bytes_written) {
+        let bytes = match (
+            best.rewrites.band_bytes_written,
+            reference.rewrites.band_bytes_written,
+        ) {
             (ours, theirs) if ours >= theirs => {
                 return format!("No system rewrites fewer band bytes than {other}.");
             }
@@ -144,7 +150,7 @@ impl Contest<'_> {
                 format!("{name} rewrites {factor} fewer band bytes than {other}")
             }
         };
-        let speed_up = reference.io_time_s.total / best.io_time_s.total;
+        let speed_up = reference.costs.io_time_s.total / best.costs.io_time_s.total;
         if !speed_up.is_finite() {
             return format!("{bytes}.");
         }
@@ -162,13 +168,13 @@ impl Contest<'_> {
     fn others(&self) -> String {
         let best = self.best;
         let over = |ours: f64, theirs: f64| factor(ours / theirs);
-        let time = |run: &Run| over(run.io_time_s.total, best.io_time_s.total);
+        let time = |run: &Run| over(run.costs.io_time_s.total, best.costs.io_time_s.total);
         let rival = self.rival.map(|rival| {
-            let bytes = match best.band_bytes_written {
+            let bytes = match best.rewrites.band_bytes_written {
                 0 => String::new(),
                 ours => format!(
                     "{} its band bytes and ",
-                    over(rival.band_bytes_written as f64, ours as f64)
+                    over(rival.rewrites.band_bytes_written as f64, ours as f64)
                 ),
             };
             format!(
@@ -193,16 +199,20 @@ impl Contest<'_> {
 }
 
 fn single(run: &Run) -> String {
-    let work = format!("{} served {} requests", run.label(), count(run.requests));
-    match run.write_amplification.host {
+    let work = format!(
+        "{} served {} requests",
+        run.label(),
+        count(run.host.requests)
+    );
+    match run.rewrites.write_amplification.host {
         Some(host) => format!(
             "{work}, rewrote {} bands and wrote {} band bytes for each byte the host wrote.",
-            count(run.bands_rewritten),
+            count(run.rewrites.bands_rewritten),
             number(host)
         ),
         None => format!(
             "{work}; median response {} ms.",
-            optional(run.response_ms.p50)
+            optional(run.costs.response_ms.p50)
         ),
     }
 }
@@ -216,11 +226,11 @@ mod tests {
 
     fn run(system: &str, band_bytes: u64, busy_s: f64) -> Run {
         let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
-        run.bands = Some(10);
-        run.capacity_blocks = Some(100);
-        run.bands_rewritten = 200;
-        run.band_bytes_written = band_bytes;
-        run.io_time_s.total = busy_s;
+        run.log.bands = Some(10);
+        run.cache.capacity_blocks = Some(100);
+        run.rewrites.bands_rewritten = 200;
+        run.rewrites.band_bytes_written = band_bytes;
+        run.costs.io_time_s.total = busy_s;
         run
     }
 
@@ -248,17 +258,17 @@ mod tests {
             run("pore", 1000, 10.0),
         ];
         let mut report = report(runs);
-        report.runs[0].capacity_blocks = None;
+        report.runs[0].cache.capacity_blocks = None;
         assert_eq!(
             report.headline(),
             "pore rewrites 4.1x fewer band bytes than lru and needs 2.3x less I/O time."
         );
-        report.runs[3].band_bytes_written = 9999;
+        report.runs[3].rewrites.band_bytes_written = 9999;
         assert_eq!(
             report.headline(),
             "No system rewrites fewer band bytes than lru."
         );
-        report.runs[2].bands_rewritten = 12;
+        report.runs[2].rewrites.bands_rewritten = 12;
         assert!(
             report
                 .headline()
@@ -274,8 +284,8 @@ mod tests {
             run
         };
         let mut conventional = run("cmr-only", 0, 50.0);
-        (conventional.bands, conventional.capacity_blocks) = (None, None);
-        conventional.seek_time_s = 10.0;
+        (conventional.log.bands, conventional.cache.capacity_blocks) = (None, None);
+        conventional.costs.seek_time_s = 10.0;
         let mut report = report(vec![
             conventional,
             at(run("lru", 56_000, 100.0), "1 %"),
@@ -300,12 +310,12 @@ mod tests {
     fn shingled_disks_are_set_beside_the_conventional_one_unless_nothing_was_cleaned() {
         let disk = |name: &str, busy_s: f64, p99_9: f64| {
             let mut run = run(name, 1, busy_s);
-            run.capacity_blocks = None;
-            run.response_ms.p99_9 = Some(p99_9);
+            run.cache.capacity_blocks = None;
+            run.costs.response_ms.p99_9 = Some(p99_9);
             run
         };
         let mut conventional = disk("cmr-only", 10.0, 58.0);
-        (conventional.bands, conventional.seek_time_s) = (None, 1.0);
+        (conventional.log.bands, conventional.costs.seek_time_s) = (None, 1.0);
         let mut report = report(vec![
             conventional,
             disk("st8000as0002", 11.0, 939.0),
@@ -317,8 +327,8 @@ mod tests {
              1.1x; one request in a thousand takes 939 ms or more on st8000as0002, 58.0 ms on cmr-only."
         );
         for run in &mut report.runs[1..] {
-            run.bands_rewritten = 0;
-            run.no_cleaning = Some(NoCleaning {
+            run.rewrites.bands_rewritten = 0;
+            run.log.no_cleaning = Some(NoCleaning {
                 log_fill: 0.03,
                 log_went_round: false,
                 would_show: Some("--drive-scale 64".into()),
@@ -348,7 +358,7 @@ mod tests {
     fn one_run_and_none_have_a_headline_too() {
         assert_eq!(report(vec![]).headline(), "Nothing was run.");
         let mut report = report(vec![run("pore", 8, 1.0)]);
-        report.runs[0].write_amplification.host = Some(2.0);
+        report.runs[0].rewrites.write_amplification.host = Some(2.0);
         assert_eq!(
             report.headline(),
             "pore served 0 requests, rewrote 200 bands and wrote 2.00 band bytes for each byte the \

@@ -13,6 +13,7 @@ mod no_cleaning;
 mod recorder;
 #[allow(clippy::module_inception)]
 mod report;
+mod run_parts;
 mod series;
 mod table;
 mod zone_use;
@@ -23,10 +24,13 @@ pub use histogram::LatencyHistogram;
 pub(crate) use html::{escape, page_style};
 pub use imbrex_drives::HeatMap;
 pub use no_cleaning::NoCleaning;
-pub use recorder::Recorder;
+pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::{
     ByCause, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report, ResponseTimes,
     Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
+};
+pub use run_parts::{
+    CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,
 };
 pub use series::{GaugeSeries, SumSeries};
 pub use table::TableStyle;

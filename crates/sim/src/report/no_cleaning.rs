@@ -45,7 +45,7 @@ impl Report {
     pub(super) fn no_cleaning_lines(&self) -> Vec<String> {
         let mut lines: Vec<(String, String)> = Vec::new();
         for run in &self.runs {
-            let Some(no_cleaning) = &run.no_cleaning else {
+            let Some(no_cleaning) = &run.log.no_cleaning else {
                 continue;
             };
             let sentence = no_cleaning.sentence();

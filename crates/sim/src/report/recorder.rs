@@ -4,9 +4,10 @@ use super::histogram::LatencyHistogram;
 use super::report::{Figures, Run};
 use super::series::{GaugeSeries, SumSeries};
 use imbrex_drives::HeatMap;
+use std::collections::BTreeMap;
 
 /// Buckets of a time series at most.
-const SERIES_BUCKETS: usize = 512;
+pub const SERIES_BUCKETS: usize = 512;
 
 /// The fill of the persistent cache is kept in millionths.
 const FILL_SCALE: u64 = 1_000_000;
@@ -80,13 +81,13 @@ impl Recorder {
     /// Fills in the response times and the finish time of a run whose last answer so far came at
     /// `end_ns`, without ending it. Answers the latencies of all its requests.
     pub fn describe_so_far(&self, end_ns: u64, run: &mut Run) -> LatencyHistogram {
-        run.read_response_ms = self.reads.response_times();
-        run.write_response_ms = self.writes.response_times();
+        run.costs.read_response_ms = self.reads.response_times();
+        run.costs.write_response_ms = self.writes.response_times();
         let mut all = self.reads.clone();
         all.add(&self.writes);
         all.add(&self.others);
-        run.response_ms = all.response_times();
-        run.finish_s = end_ns as f64 / 1e9;
+        run.costs.response_ms = all.response_times();
+        run.costs.finish_s = end_ns as f64 / 1e9;
         all
     }
 
@@ -106,6 +107,7 @@ impl Recorder {
             latency_cdf: all.cdf(),
             // The disks know where they were written.
             band_writes: HeatMap::default(),
+            series: BTreeMap::new(),
         };
     }
 }
@@ -130,11 +132,11 @@ mod tests {
         recorder.persistent_cache_used(0, 1, 2);
         let mut run = Run::new("lru", ReplayMode::Live);
         recorder.finish(2_000_000_000, &mut run);
-        assert_eq!(run.finish_s, 2.0);
-        assert_eq!(run.response_ms.mean, Some(5.0));
-        assert_eq!(run.response_ms.max, Some(9.0));
-        assert_eq!(run.read_response_ms.max, Some(4.0));
-        assert_eq!(run.write_response_ms.max, Some(2.0));
+        assert_eq!(run.costs.finish_s, 2.0);
+        assert_eq!(run.costs.response_ms.mean, Some(5.0));
+        assert_eq!(run.costs.response_ms.max, Some(9.0));
+        assert_eq!(run.costs.read_response_ms.max, Some(4.0));
+        assert_eq!(run.costs.write_response_ms.max, Some(2.0));
         let figures = run.figures;
         let requests: f64 =
             figures.requests_per_s.values.iter().sum::<f64>() * figures.requests_per_s.bucket_s;

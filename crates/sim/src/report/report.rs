@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-use super::no_cleaning::NoCleaning;
+use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
 use imbrex_drives::HeatMap;
@@ -88,93 +88,44 @@ pub enum ReplayMode {
     Live,
 }
 
-/// What one system did.
+/// What one system did. Its parts stand in the document side by side, without their own names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Name of the stack.
     pub system: String,
     /// Swept settings of this run (`node.key` to value); empty outside a sweep.
     pub parameters: BTreeMap<String, Value>,
-    /// Requests replayed or served; a skipped read is not one.
-    pub requests: u64,
-    /// Reads left out of the replay because the cache mode is write-only.
-    pub skipped_reads: u64,
-    /// Blocks of 4 KiB the host read.
-    pub read_blocks: u64,
-    /// Blocks of 4 KiB the host wrote.
-    pub write_blocks: u64,
-    /// Read blocks found in the cache.
-    pub read_hits: u64,
-    /// Written blocks found in the cache.
-    pub write_hits: u64,
-    /// `read_hits / read_blocks`; null without reads.
-    pub read_hit_ratio: Option<f64>,
-    /// `write_hits / write_blocks`; null without writes.
-    pub write_hit_ratio: Option<f64>,
-    /// Bytes read from home bands to rewrite them.
-    pub band_bytes_read: u64,
-    /// Bytes written to home bands; scratch copies are counted apart.
-    pub band_bytes_written: u64,
-    /// Band rewrites completed.
-    pub bands_rewritten: u64,
-    /// Band bytes written, over three denominators.
-    pub write_amplification: WriteAmplification,
-    /// Device bytes written by each cause over the bytes the host wrote, all disks together.
-    pub write_amplification_by_cause: ByCause<Option<f64>>,
-    /// Time the disks were busy.
-    pub io_time_s: IoTime,
-    /// Time the heads of all disks spent seeking.
-    pub seek_time_s: f64,
-    /// Response time of all host requests.
-    pub response_ms: ResponseTimes,
-    /// Response time of host reads.
-    pub read_response_ms: ResponseTimes,
-    /// Response time of host writes.
-    pub write_response_ms: ResponseTimes,
-    /// Instant of the last host completion, from the first arrival.
-    pub finish_s: f64,
+    /// What the host asked for.
+    #[serde(flatten)]
+    pub host: RequestCounts,
+    /// What the host found in the cache: of the node named `cache`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub hits: OfOne<Hits>,
+    /// What the translation rewrote: of the node named `translation`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub rewrites: OfOne<Rewrites>,
+    /// What the requests cost the disks and the host.
+    #[serde(flatten)]
+    pub costs: Costs,
     /// What the run cost; the only part that may differ between two runs.
     pub simulation: SimulationCost,
-    /// How requests were issued.
-    pub replay: ReplayMode,
-    /// Bytes of the bands touched by any request (read-write) or by writes (write-only); null when
-    /// nothing asked for it, as in serving.
-    pub footprint_bytes: Option<u64>,
-    /// Bytes of the bands touched by writes; absent unless the log is a share of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written_footprint_bytes: Option<u64>,
-    /// Capacity of the cache in blocks, shares resolved; null without a cache or without a bound.
-    pub capacity_blocks: Option<u64>,
-    /// Blocks still dirty in the cache at the end; nothing is drained.
-    pub dirty_blocks_left: u64,
-    /// Evictions for which PORE had to choose a new open region before its period was over, because
-    /// the one in force held no block that might leave. The victim is inside the new region.
-    pub forced_evictions: u64,
-    /// Bands of the translation layer; null for a stack without bands.
-    pub bands: Option<u64>,
-    /// Seed of the band layout; null when the layout is not random or there are no bands.
-    pub band_seed: Option<u64>,
-    /// Capacity of the persistent cache; null without one.
-    pub persistent_cache_bytes: Option<u64>,
-    /// Bytes of host data appended to the persistent cache.
-    pub persistent_cache_bytes_appended: u64,
-    /// Bytes of live blocks merged out of the persistent cache by band rewrites.
-    pub persistent_cache_bytes_merged: u64,
-    /// Time the persistent cache had no room for the next write.
-    pub persistent_cache_full_s: f64,
-    /// Bytes written to scratch bands before the copy home.
-    pub scratch_bytes_written: u64,
-    /// Time spent in band rewrites, from the first read to the release of the entries.
-    pub band_rewrite_time_s: f64,
-    /// What to know of a run in which nothing was cleaned although it should have been sooner or
-    /// later; absent when bands were rewritten, without bands and without writes to them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_cleaning: Option<NoCleaning>,
+    /// How the workload was given to the stack, and what shares were shares of.
+    #[serde(flatten)]
+    pub inputs: Inputs,
+    /// The cache: of the node named `cache`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub cache: OfOne<CacheUse>,
+    /// The bands and the log of the translation: of the node named `translation`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub log: OfOne<LogUse>,
     /// What was done to the zones of a zoned disk; absent without zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZoneUse>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
+    /// What every node of the stack has counted, by the name of the node and that of the counter.
+    #[serde(default)]
+    pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
     /// The configuration with every default filled in.
     pub configuration: Value,
     /// What the figures are drawn from.
@@ -373,6 +324,9 @@ pub struct Figures {
     pub latency_cdf: LatencyCdf,
     /// Writes to home bands over address and time.
     pub band_writes: HeatMap,
+    /// Gauges that were asked for, by `NODE.GAUGE`: time-weighted mean of each bucket.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Series>,
 }
 
 /// Values at equal steps of time, the first bucket starting at 0.
@@ -429,43 +383,21 @@ impl Run {
         Run {
             system: system.to_string(),
             parameters: BTreeMap::new(),
-            requests: 0,
-            skipped_reads: 0,
-            read_blocks: 0,
-            write_blocks: 0,
-            read_hits: 0,
-            write_hits: 0,
-            read_hit_ratio: None,
-            write_hit_ratio: None,
-            band_bytes_read: 0,
-            band_bytes_written: 0,
-            bands_rewritten: 0,
-            write_amplification: WriteAmplification::default(),
-            write_amplification_by_cause: ByCause::default(),
-            io_time_s: IoTime::default(),
-            seek_time_s: 0.0,
-            response_ms: ResponseTimes::default(),
-            read_response_ms: ResponseTimes::default(),
-            write_response_ms: ResponseTimes::default(),
-            finish_s: 0.0,
+            host: RequestCounts::default(),
+            hits: OfOne::default(),
+            rewrites: OfOne::default(),
+            costs: Costs::default(),
             simulation: SimulationCost::default(),
-            replay,
-            footprint_bytes: None,
-            written_footprint_bytes: None,
-            capacity_blocks: None,
-            dirty_blocks_left: 0,
-            forced_evictions: 0,
-            bands: None,
-            band_seed: None,
-            persistent_cache_bytes: None,
-            persistent_cache_bytes_appended: 0,
-            persistent_cache_bytes_merged: 0,
-            persistent_cache_full_s: 0.0,
-            scratch_bytes_written: 0,
-            band_rewrite_time_s: 0.0,
-            no_cleaning: None,
+            inputs: Inputs {
+                replay,
+                footprint_bytes: None,
+                written_footprint_bytes: None,
+            },
+            cache: OfOne::default(),
+            log: OfOne::default(),
             zones: None,
             disks: Vec::new(),
+            nodes: BTreeMap::new(),
             configuration: Value::Null,
             figures: Figures::default(),
         }
@@ -474,18 +406,21 @@ impl Run {
     /// Computes what follows from the counts: hit ratios, write amplification, sums over disks.
     /// Call it once, after the counts and `disks` are set.
     pub fn derive_ratios(&mut self) {
-        let host_bytes = self.write_blocks * BLOCK_BYTES;
-        self.read_hit_ratio = ratio(self.read_hits, self.read_blocks);
-        self.write_hit_ratio = ratio(self.write_hits, self.write_blocks);
-        self.write_amplification = match self.bands {
+        let host_bytes = self.host.write_blocks * BLOCK_BYTES;
+        self.hits.read_hit_ratio = ratio(self.hits.read_hits, self.host.read_blocks);
+        self.hits.write_hit_ratio = ratio(self.hits.write_hits, self.host.write_blocks);
+        self.rewrites.write_amplification = match self.log.bands {
             None => WriteAmplification::default(),
             Some(_) => WriteAmplification {
-                evicted: ratio(self.band_bytes_written, self.persistent_cache_bytes_merged),
-                cache_in: ratio(
-                    self.band_bytes_written,
-                    self.persistent_cache_bytes_appended,
+                evicted: ratio(
+                    self.rewrites.band_bytes_written,
+                    self.log.persistent_cache_bytes_merged,
                 ),
-                host: ratio(self.band_bytes_written, host_bytes),
+                cache_in: ratio(
+                    self.rewrites.band_bytes_written,
+                    self.log.persistent_cache_bytes_appended,
+                ),
+                host: ratio(self.rewrites.band_bytes_written, host_bytes),
             },
         };
         let mut written = ByCause::<u64>::default();
@@ -495,8 +430,8 @@ impl Run {
                 written[cause] += disk.written_bytes[cause];
             }
         }
-        self.write_amplification_by_cause = written.map(|bytes| ratio(bytes, host_bytes));
-        self.io_time_s = IoTime {
+        self.costs.write_amplification_by_cause = written.map(|bytes| ratio(bytes, host_bytes));
+        self.costs.io_time_s = IoTime {
             total: self.disks.iter().map(|disk| disk.busy_time_s).sum(),
             disks: self
                 .disks
@@ -504,7 +439,7 @@ impl Run {
                 .map(|disk| (disk.name.clone(), disk.busy_time_s))
                 .collect(),
         };
-        self.seek_time_s = self.disks.iter().map(|disk| disk.seek_time_s).sum();
+        self.costs.seek_time_s = self.disks.iter().map(|disk| disk.seek_time_s).sum();
     }
 
     /// The system, with the swept settings of this run if it has any.
@@ -537,24 +472,24 @@ mod tests {
     #[test]
     fn ratios_follow_the_definitions() {
         let mut run = Run::new("lru", ReplayMode::ClosedLoop { depth: 1 });
-        run.write_blocks = 10;
-        run.write_hits = 4;
-        run.bands = Some(3);
-        run.band_bytes_written = 20 * BLOCK_BYTES;
-        run.persistent_cache_bytes_merged = 5 * BLOCK_BYTES;
+        run.host.write_blocks = 10;
+        run.hits.write_hits = 4;
+        run.log.bands = Some(3);
+        run.rewrites.band_bytes_written = 20 * BLOCK_BYTES;
+        run.log.persistent_cache_bytes_merged = 5 * BLOCK_BYTES;
         run.derive_ratios();
-        assert_eq!(run.read_hit_ratio, None, "no reads");
-        assert_eq!(run.write_hit_ratio, Some(0.4));
-        assert_eq!(run.write_amplification.evicted, Some(4.0));
+        assert_eq!(run.hits.read_hit_ratio, None, "no reads");
+        assert_eq!(run.hits.write_hit_ratio, Some(0.4));
+        assert_eq!(run.rewrites.write_amplification.evicted, Some(4.0));
         assert_eq!(
-            run.write_amplification.cache_in, None,
+            run.rewrites.write_amplification.cache_in, None,
             "nothing was appended"
         );
-        assert_eq!(run.write_amplification.host, Some(2.0));
-        run.bands = None;
+        assert_eq!(run.rewrites.write_amplification.host, Some(2.0));
+        run.log.bands = None;
         run.derive_ratios();
         assert_eq!(
-            run.write_amplification,
+            run.rewrites.write_amplification,
             WriteAmplification::default(),
             "no bands"
         );

@@ -60,7 +60,10 @@ impl Report {
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.load_style(presets::NOTHING);
         table.set_header(COLUMNS);
-        let first_total = self.runs.first().map_or(0.0, |run| run.io_time_s.total);
+        let first_total = self
+            .runs
+            .first()
+            .map_or(0.0, |run| run.costs.io_time_s.total);
         for run in &self.runs {
             table.add_row(row(run, first_total));
         }
@@ -119,18 +122,18 @@ impl WorkloadKind {
 
 fn row(run: &Run, first_total: f64) -> Vec<String> {
     // A stack without a cache has no hits to speak of.
-    let hit = |ratio: Option<f64>| match run.capacity_blocks {
+    let hit = |ratio: Option<f64>| match run.cache.capacity_blocks {
         Some(_) => percent(ratio),
         None => "-".to_string(),
     };
-    let total = run.io_time_s.total;
+    let total = run.costs.io_time_s.total;
     vec![
         cut(&run.label()),
-        hit(run.read_hit_ratio),
-        hit(run.write_hit_ratio),
-        optional(run.write_amplification.host),
-        if run.bands.is_some() {
-            count(run.bands_rewritten)
+        hit(run.hits.read_hit_ratio),
+        hit(run.hits.write_hit_ratio),
+        optional(run.rewrites.write_amplification.host),
+        if run.log.bands.is_some() {
+            count(run.rewrites.bands_rewritten)
         } else {
             "-".to_string()
         },
@@ -140,11 +143,11 @@ fn row(run: &Run, first_total: f64) -> Vec<String> {
         } else {
             "-".to_string()
         },
-        optional(run.response_ms.mean),
-        optional(run.response_ms.p50),
-        optional(run.response_ms.p99),
-        optional(run.response_ms.p99_9),
-        number(run.finish_s),
+        optional(run.costs.response_ms.mean),
+        optional(run.costs.response_ms.p50),
+        optional(run.costs.response_ms.p99),
+        optional(run.costs.response_ms.p99_9),
+        number(run.costs.finish_s),
     ]
 }
 

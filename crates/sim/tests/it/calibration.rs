@@ -104,7 +104,7 @@ struct Steady {
 
 /// Fills the log, goes on until it has turned over, and measures the next `measured` writes.
 fn steady_state(built: Built, range_bytes: u64, turn_over: u64, measured: u64) -> Steady {
-    let translation = built.describe.translation.expect("a translation");
+    let translation = built.describe.translation().expect("a translation");
     let mut engine = Engine {
         stack: built.stack,
         disks: built.disks,

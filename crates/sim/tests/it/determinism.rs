@@ -14,6 +14,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         parameters: BTreeMap::new(),
         replay,
         drive_scale: 1,
+        series: vec![],
         drive_scale_option: None,
     };
     let batch = Batch {
@@ -30,7 +31,10 @@ fn check(workload: &Workload, replay: ReplayOptions) {
     let violations = schema_violations(&first);
     assert!(violations.is_empty(), "{violations:#?}");
     assert_eq!(first.runs.len(), ready_made().count());
-    assert!(first.runs[1].bands_rewritten > 0, "no band was rewritten");
+    assert!(
+        first.runs[1].rewrites.bands_rewritten > 0,
+        "no band was rewritten"
+    );
     let first = first.without_simulation().to_json();
     for jobs in [1, 2] {
         let again = report(workload, replay, jobs);

@@ -9,7 +9,7 @@ const SWEPT: &str = r#"
 name = "swept"
 title = "a test"
 size = "8 GiB"
-systems = ["cmr-only", "lru"]
+systems = ["cmr-only", "pore"]
 
 [workload]
 path = "synthetic:uniform-random-write"
@@ -75,10 +75,10 @@ fn a_stack_without_the_swept_node_runs_once_and_the_order_is_that_of_the_file() 
     let outcome = run(&parse(SWEPT), 2);
     let expected = [
         "cmr-only",
-        "lru capacity=4MiB zone=2MiB",
-        "lru capacity=4MiB zone=20MiB",
-        "lru capacity=1MiB zone=2MiB",
-        "lru capacity=1MiB zone=20MiB",
+        "pore capacity=4MiB zone=2MiB",
+        "pore capacity=4MiB zone=20MiB",
+        "pore capacity=1MiB zone=2MiB",
+        "pore capacity=1MiB zone=20MiB",
     ];
     assert_eq!(labels(&outcome), expected);
 }
@@ -86,10 +86,11 @@ fn a_stack_without_the_swept_node_runs_once_and_the_order_is_that_of_the_file() 
 #[test]
 fn the_swept_system_is_a_list_of_systems() {
     let text = SWEPT
-        .replace("systems = [\"cmr-only\", \"lru\"]\n", "")
+        .replace("systems = [\"cmr-only\", \"pore\"]\n", "")
         .replace("[sweep]", "[sweep]\nsystem = [\"lru\", \"pore\"]");
     assert_eq!(parse(&text).system_names(), ["lru", "pore"]);
-    assert_eq!(parse(&text).stacks(&[]).unwrap().len(), 8);
+    // Only PORE has zones, so LRU runs once for all values of theirs.
+    assert_eq!(parse(&text).stacks(&[]).unwrap().len(), 2 + 4);
 }
 
 #[test]
@@ -129,13 +130,13 @@ fn measured(stated: &str) -> (Option<f64>, bool) {
 
 #[test]
 fn a_quotient_of_a_system_and_itself_is_one_at_every_point() {
-    let stated = "stated = 1\nmeasure = \"lru.io_time_s.total / lru.io_time_s.total\"";
+    let stated = "stated = 1\nmeasure = \"pore.io_time_s.total / pore.io_time_s.total\"";
     assert_eq!(measured(stated), (Some(1.0), true));
 }
 
 #[test]
 fn ways_over_points_differ_as_they_should() {
-    let capacity = "measure = \"lru[zone=2MiB].capacity_blocks\"\nstated = 640\n";
+    let capacity = "measure = \"pore[zone=2MiB].capacity_blocks\"\nstated = 640\n";
     assert_eq!(
         measured(capacity),
         (Some(640.0), true),
@@ -146,7 +147,7 @@ fn ways_over_points_differ_as_they_should() {
     assert_eq!(over("greatest"), Some(1024.0));
     assert_eq!(over("spread"), Some(768.0));
     assert_eq!(over("of-means"), Some(640.0));
-    let ratio = "measure = \"256 / lru.capacity_blocks\"\nstated = 1\n";
+    let ratio = "measure = \"256 / pore.capacity_blocks\"\nstated = 1\n";
     assert_eq!(measured(ratio).0, Some(0.625), "mean of the ratios");
     let of_means = format!("{ratio}over = \"of-means\"");
     assert_eq!(measured(&of_means).0, Some(0.4), "ratio of the means");
@@ -154,7 +155,7 @@ fn ways_over_points_differ_as_they_should() {
 
 #[test]
 fn bounds_and_tolerances_decide() {
-    let at = "measure = \"lru[capacity=1MiB].capacity_blocks\"\n";
+    let at = "measure = \"pore[capacity=1MiB].capacity_blocks\"\n";
     for (rest, agrees) in [
         ("stated = 300", true),
         ("stated = 300\ntolerance = 0.1", false),
@@ -172,7 +173,7 @@ fn bounds_and_tolerances_decide() {
 
 #[test]
 fn a_ratio_must_be_on_the_side_of_one_that_is_stated() {
-    let at = "measure = \"lru[capacity=4MiB].capacity_blocks / 1000\"\n";
+    let at = "measure = \"pore[capacity=4MiB].capacity_blocks / 1000\"\n";
     for (stated, agrees) in [("1.1", true), ("1.0", true), ("0.951", false)] {
         let found = measured(&format!("{at}stated = {stated}"));
         assert_eq!(found, (Some(1.024), agrees), "{stated}");
@@ -191,11 +192,11 @@ fn points_at_which_one_system_is_above_another_are_counted() {
             "measure = \"{measure}\"\nstated = {stated}\ntolerance = 0\nover = \"above-one\""
         ))
     };
-    let above_half = "lru.capacity_blocks / 512";
+    let above_half = "pore.capacity_blocks / 512";
     assert_eq!(count(above_half, 2), (Some(2.0), true));
     assert_eq!(count(above_half, 3), (Some(2.0), false));
     assert_eq!(
-        count("lru.capacity_blocks / 1024", 0),
+        count("pore.capacity_blocks / 1024", 0),
         (Some(0.0), true),
         "one is not above one"
     );
@@ -206,7 +207,7 @@ fn what_a_number_rests_on_is_counted_apart() {
     let row = |basis: &str, stated: u32| {
         format!(
             "[[stated]]\nmetric = \"m\"\nunit = \"1\"\nstated = {stated}\n{basis}\n\
-             measure = \"lru[capacity=1MiB].capacity_blocks\"\n"
+             measure = \"pore[capacity=1MiB].capacity_blocks\"\n"
         )
     };
     let rows = [
@@ -268,9 +269,9 @@ fn a_log_may_be_a_share_of_the_written_bands_alone() {
                 panic!("stacks were run");
             };
             let run = &report.runs[1];
-            let log = run.persistent_cache_bytes.expect("a log");
-            let footprint = run.footprint_bytes.expect("a share");
-            (log, footprint, run.written_footprint_bytes)
+            let log = run.log.persistent_cache_bytes.expect("a log");
+            let footprint = run.inputs.footprint_bytes.expect("a share");
+            (log, footprint, run.inputs.written_footprint_bytes)
         })
         .collect();
     let [
@@ -294,7 +295,7 @@ fn an_undefined_number_is_measured_as_none_and_does_not_agree() {
 
 #[test]
 fn the_best_value_of_a_single_swept_key_is_found() {
-    let text = with_stated("stated = 4\nover = \"least-at\"\nmeasure = \"lru.bands_rewritten\"")
+    let text = with_stated("stated = 4\nover = \"least-at\"\nmeasure = \"pore.bands_rewritten\"")
         .replace("\"cache.zone\" = [\"2MiB\", \"20MiB\"]\n", "");
     let experiment = parse(&text);
     let rows = experiment.rows("", "", &run(&experiment, 2)).unwrap();
@@ -361,7 +362,7 @@ fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
             "test.toml: [sweep] cache.zone has no value",
         ),
         (
-            SWEPT.replace("systems = [\"cmr-only\", \"lru\"]", ""),
+            SWEPT.replace("systems = [\"cmr-only\", \"pore\"]", ""),
             "test.toml: nothing to run; accepted: `systems`, [[node]] or [analysis]",
         ),
         (
@@ -369,15 +370,15 @@ fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
             "test.toml: [[stated]] `m`: measure = \"lru\": `lru` is no quantity",
         ),
         (
-            with_stated("stated = 1\nmeasure = \"lru[size=1].x\""),
+            with_stated("stated = 1\nmeasure = \"pore[size=1].x\""),
             "test.toml: [[stated]] `m`: `size` is not swept",
         ),
         (
-            with_stated("stated = 1\nmeasure = \"lru[zone=3MiB].x\""),
+            with_stated("stated = 1\nmeasure = \"pore[zone=3MiB].x\""),
             "test.toml: [[stated]] `m`: cache.zone is never `3MiB`; it is 2MiB, 20MiB",
         ),
         (
-            with_stated("stated = { uniform-random-wriet = 1 }\nmeasure = \"lru.x\""),
+            with_stated("stated = { uniform-random-wriet = 1 }\nmeasure = \"pore.x\""),
             "no workload is named `uniform-random-wriet`; did you mean `uniform-random-write`?",
         ),
         (
@@ -409,11 +410,16 @@ fn what_is_wrong_in_settings_is_said_with_the_nearest_name() {
             "did you mean `zone`?",
         ),
         (
+            SWEPT.replace("\"pore\"", "\"lru\""),
+            "test.toml: [sweep] cache.zone: `cache.zone` belongs to policy \"pore\"; no stack of the \
+             experiment has a node `cache` with that policy",
+        ),
+        (
             SWEPT.replace("\"cache.zone\"", "\"zone\""),
             "test.toml: [sweep]: `zone` is not a key of a node; accepted: NODE.KEY",
         ),
         (
-            SWEPT.replace("\"lru\"", "\"lru-bnad\""),
+            SWEPT.replace("\"pore\"", "\"lru-bnad\""),
             "unknown system `lru-bnad`; did you mean `lru-band`?",
         ),
     ];
@@ -426,13 +432,13 @@ fn what_is_wrong_in_settings_is_said_with_the_nearest_name() {
 #[test]
 fn a_statement_about_a_system_that_did_not_run_is_an_error() {
     let experiment = parse(&with_stated(
-        "stated = 1\nmeasure = \"pore.io_time_s.total\"",
+        "stated = 1\nmeasure = \"lru.io_time_s.total\"",
     ));
     let outcome = run(&experiment, 2);
     let error = experiment.rows("", "", &outcome).unwrap_err().to_string();
     assert_eq!(
         error,
-        "test.toml: [[stated]] `m`: no system `pore`; there are cmr-only, lru"
+        "test.toml: [[stated]] `m`: no system `lru`; there are cmr-only, pore"
     );
 }
 

@@ -83,7 +83,7 @@ impl Drive {
             .build(None, None, ContentKind::Counted)
             .unwrap();
         Drive {
-            translation: built.describe.translation.expect("a translation"),
+            translation: built.describe.translation().expect("a translation"),
             engine: Engine {
                 stack: built.stack,
                 disks: built.disks,

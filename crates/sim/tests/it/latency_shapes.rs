@@ -241,7 +241,7 @@ fn behind_the_cliff_larger_writes_move_more() {
 fn only_pauses_above_the_trigger_empty_the_log() {
     for drive in DRIVE_MANAGED {
         let mut session = session(drive, SCALE);
-        let translation = session.describe.translation.expect("a translation");
+        let translation = session.describe.translation().expect("a translation");
         let entries = |session: &Session| {
             let counts = session.engine.stack.counts(translation);
             counts.gauge(Gauge::PersistentCacheEntries)

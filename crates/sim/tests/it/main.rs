@@ -17,11 +17,13 @@ mod golden;
 mod harness;
 mod host_managed;
 mod idle_cleaning;
+mod keys;
 mod latency_shapes;
 mod no_cleaning;
 mod report;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
 mod simulate;
+mod trees;
 mod untimed;
 mod write_amplification_order;

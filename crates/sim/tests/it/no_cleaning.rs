@@ -17,6 +17,7 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
             parameters: BTreeMap::new(),
             replay: back_to_back(1),
             drive_scale,
+            series: vec![],
             drive_scale_option: Some("--drive-scale"),
         }],
         jobs: 1,
@@ -30,8 +31,8 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
 
 /// The option that a run without cleaning names.
 fn option_of(run: &Run) -> String {
-    assert_eq!(run.bands_rewritten, 0);
-    let no_cleaning = run.no_cleaning.as_ref().expect("it says so");
+    assert_eq!(run.rewrites.bands_rewritten, 0);
+    let no_cleaning = run.log.no_cleaning.as_ref().expect("it says so");
     assert!(no_cleaning.log_fill < 1.0 && !no_cleaning.log_went_round);
     no_cleaning.would_show.clone().expect("an option is known")
 }
@@ -45,15 +46,15 @@ fn the_scale_that_is_named_does_clean_bands() {
             let scale: u64 = scale.expect("the scale").parse().expect("a number");
             assert!(scale > already && scale.is_power_of_two(), "{option}");
             let cleaned = run(drive, &[], scale, SMALL);
-            assert!(cleaned.bands_rewritten > 0, "{drive} at {option}");
-            assert_eq!(cleaned.no_cleaning, None);
+            assert!(cleaned.rewrites.bands_rewritten > 0, "{drive} at {option}");
+            assert_eq!(cleaned.log.no_cleaning, None);
         }
     }
 }
 
 #[test]
 fn a_log_that_no_scale_divides_is_to_be_set_smaller() {
-    assert!(run("smr-only", &[], 1, SMALL).no_cleaning.is_none());
+    assert!(run("smr-only", &[], 1, SMALL).log.no_cleaning.is_none());
     let large = ["translation.persistent_cache=1/1 of touched bands"];
     let option = option_of(&run("smr-only", &large, 1, SMALL));
     let setting = option.strip_prefix("--set ").expect("a setting");
@@ -62,12 +63,15 @@ fn a_log_that_no_scale_divides_is_to_be_set_smaller() {
         "{option}"
     );
     assert!(
-        run("smr-only", &[setting], 1, SMALL).bands_rewritten > 0,
+        run("smr-only", &[setting], 1, SMALL)
+            .rewrites
+            .bands_rewritten
+            > 0,
         "{option}"
     );
 }
 
 #[test]
 fn nothing_is_said_where_nothing_is_to_be_cleaned() {
-    assert!(run("cmr-only", &[], 1, SMALL).no_cleaning.is_none());
+    assert!(run("cmr-only", &[], 1, SMALL).log.no_cleaning.is_none());
 }

@@ -116,14 +116,14 @@ pub fn simulate(config: &StackConfig, workload: &Workload, depth: u32) -> Simula
     let counts = |node| engine.stack.counts(node);
     Simulated {
         totals: Totals::of(
-            built.describe.cache.map_or(&Counts::default(), counts),
+            built.describe.cache().map_or(&Counts::default(), counts),
             built
                 .describe
-                .translation
+                .translation()
                 .map_or(&Counts::default(), counts),
         ),
-        capacity_blocks: built.describe.capacity_blocks.unwrap_or(0),
-        log_blocks: built.describe.persistent_cache_blocks.unwrap_or(0),
+        capacity_blocks: built.describe.capacity_blocks().unwrap_or(0),
+        log_blocks: built.describe.persistent_cache_blocks().unwrap_or(0),
         bands: bands.clone(),
     }
 }

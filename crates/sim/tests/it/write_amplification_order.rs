@@ -24,6 +24,7 @@ fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
             ..back_to_back(1)
         },
         drive_scale: 1,
+        series: vec![],
         drive_scale_option: None,
     });
     let batch = Batch {
@@ -43,12 +44,17 @@ fn check(path: &str) -> bool {
     let mut conclusive = true;
     for mode in ["read-write", "write-only"] {
         let runs = runs(&workload(path), mode);
-        let host = |run: &Run| run.write_amplification.host.expect("bands and writes");
+        let host = |run: &Run| {
+            run.rewrites
+                .write_amplification
+                .host
+                .expect("bands and writes")
+        };
         let figures: Vec<String> = runs
             .iter()
             .map(|run| format!("{} {:.2}", run.system, host(run)))
             .collect();
-        let rewritten = runs[2].bands_rewritten;
+        let rewritten = runs[2].rewrites.bands_rewritten;
         let line = format!("{path}, {mode}: {}", figures.join(" < "));
         if rewritten < BANDS_REWRITTEN_MIN {
             println!("{line}: inconclusive, LRU rewrote {rewritten} bands");

@@ -107,7 +107,7 @@ impl LiveReport {
         let wall_s = self.started.elapsed().as_secs_f64();
         run.simulation = SimulationCost {
             wall_s,
-            requests_per_s: run.requests as f64 / wall_s.max(1e-9),
+            requests_per_s: run.host.requests as f64 / wall_s.max(1e-9),
             peak_rss_bytes: peak_rss_bytes(),
         };
         run
@@ -118,7 +118,7 @@ impl LiveReport {
         let workload = Workload {
             path: uri.to_string(),
             kind: WorkloadKind::Live,
-            requests: run.requests,
+            requests: run.host.requests,
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),

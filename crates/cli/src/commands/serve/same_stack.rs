@@ -9,8 +9,8 @@ use imbrex_sim::experiment::{StackConfig, ready_made};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Keys of a stack that are no settings.
-const WORDS: [&str; 1] = ["description"];
+/// Keys of a stack that are no settings: words for people, and what `create` has measured.
+const WORDS: [&str; 2] = ["description", "measured_blocks"];
 
 /// The stack of an image. It must be the one that was asked for: by name alone when that is a
 /// ready-made one, and with every setting when it is a file or has settings.
@@ -19,7 +19,7 @@ pub fn stack_of_image(
     data: &Path,
     image: &Image,
 ) -> Result<StackConfig, Failure> {
-    let kept = StackConfig::from_text("image", &image.description().stack_toml, &[])?;
+    let kept = StackConfig::from_image(&image.description().stack_toml)?;
     let mut asked = StackConfig::load(&args.stack, &settings(&args.set)?)?;
     let data = data.display();
     if kept.name != asked.name {

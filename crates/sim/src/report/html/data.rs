@@ -41,12 +41,12 @@ pub(super) fn embedded(report: &Report) -> String {
         .take(CHART_RUNS_MAX)
         .map(|run| EmbeddedRun {
             label: run.label(),
-            finish_s: run.finish_s,
+            finish_s: run.costs.finish_s,
             latency: &run.figures.latency_cdf,
             throughput: total_mib_per_s(&run.figures),
             fill: &run.figures.persistent_cache_fill,
             heat: (!run.figures.band_writes.blocks.is_empty())
-                .then(|| heat(&run.figures.band_writes, run.finish_s)),
+                .then(|| heat(&run.figures.band_writes, run.costs.finish_s)),
         });
     let json = serde_json::to_string(&Embedded {
         runs: runs.collect(),

@@ -154,11 +154,12 @@ pub(super) fn throughput(report: &Report, body: &mut String) {
         // The last bucket reaches to the end of the run, whatever the width of the others.
         let (last, others) = series.values.split_last().expect("strips have values");
         let others_s = others.len() as f64 * series.bucket_s;
-        let total = others.iter().sum::<f64>() * series.bucket_s + last * (run.finish_s - others_s);
+        let total =
+            others.iter().sum::<f64>() * series.bucket_s + last * (run.costs.finish_s - others_s);
         format!(
             "{} MiB/s",
-            number(if run.finish_s > 0.0 {
-                total / run.finish_s
+            number(if run.costs.finish_s > 0.0 {
+                total / run.costs.finish_s
             } else {
                 0.0
             })
@@ -183,7 +184,7 @@ pub(super) fn throughput(report: &Report, body: &mut String) {
 /// How full the persistent cache of each run was.
 pub(super) fn persistent_cache_fill(report: &Report, body: &mut String) {
     let show = |run: &Run| run.figures.persistent_cache_fill.clone();
-    let summary = |run: &Run, _: &Series| match run.persistent_cache_full_s {
+    let summary = |run: &Run, _: &Series| match run.log.persistent_cache_full_s {
         0.0 => "never full".to_string(),
         full_s => format!("full for {} s", number(full_s)),
     };
@@ -255,7 +256,7 @@ fn panels(
     let full = chart.full.unwrap_or(most).max(f64::MIN_POSITIVE);
     let end_s = strips
         .iter()
-        .map(|(_, run, _)| run.finish_s)
+        .map(|(_, run, _)| run.costs.finish_s)
         .fold(0.0, f64::max)
         .max(1e-9);
     let top = 24 * SCALE;
@@ -302,13 +303,13 @@ fn panels(
             line(canvas, &[(frame.left, low), (frame.right, low)], GRID, 1);
             let mut outline = vec![];
             for (i, value) in series.values.iter().enumerate() {
-                let from = frame.x((i as f64 * series.bucket_s).min(run.finish_s));
+                let from = frame.x((i as f64 * series.bucket_s).min(run.costs.finish_s));
                 let is_last = i + 1 == series.values.len();
                 let end = (i + 1) as f64 * series.bucket_s;
                 let to = frame.x(if is_last {
-                    run.finish_s
+                    run.costs.finish_s
                 } else {
-                    end.min(run.finish_s)
+                    end.min(run.costs.finish_s)
                 });
                 outline.push((from, y(*value)));
                 outline.push((to, y(*value)));

@@ -40,14 +40,14 @@ pub(super) fn cards(report: &Report, body: &mut String) {
     };
     let metrics: [(&str, &str, Metric); 4] = [
         ("Write amplification", "home bytes per host byte", |run| {
-            run.write_amplification.host
+            run.rewrites.write_amplification.host
         }),
-        ("I/O time", "s", |run| Some(run.io_time_s.total)),
+        ("I/O time", "s", |run| Some(run.costs.io_time_s.total)),
         ("99.9th percentile response", "ms", |run| {
-            run.response_ms.p99_9
+            run.costs.response_ms.p99_9
         }),
         ("Write hit ratio", "%", |run| {
-            let ratio = run.capacity_blocks.and(run.write_hit_ratio)?;
+            let ratio = run.cache.capacity_blocks.and(run.hits.write_hit_ratio)?;
             Some(100.0 * ratio)
         }),
     ];
@@ -115,44 +115,45 @@ fn columns() -> Vec<Column> {
     };
     vec![
         column("read hits", "%", percent, Best::Most, |run| {
-            run.capacity_blocks.and(run.read_hit_ratio)
+            run.cache.capacity_blocks.and(run.hits.read_hit_ratio)
         }),
         column("write hits", "%", percent, Best::Most, |run| {
-            run.capacity_blocks.and(run.write_hit_ratio)
+            run.cache.capacity_blocks.and(run.hits.write_hit_ratio)
         }),
         column("WA host", "x", optional, Best::Least, |run| {
-            run.write_amplification.host
+            run.rewrites.write_amplification.host
         }),
         column("WA evicted", "x", optional, Best::Least, |run| {
-            run.write_amplification.evicted
+            run.rewrites.write_amplification.evicted
         }),
         column("bands rewritten", "count", whole, Best::Least, |run| {
-            run.bands.map(|_| run.bands_rewritten as f64)
+            run.log.bands.map(|_| run.rewrites.bands_rewritten as f64)
         }),
         column("home writes", "GiB", optional, Best::Least, |run| {
-            run.bands
-                .map(|_| run.band_bytes_written as f64 / f64::from(1 << 30))
+            run.log
+                .bands
+                .map(|_| run.rewrites.band_bytes_written as f64 / f64::from(1 << 30))
         }),
         column("I/O time", "s", optional, Best::Least, |run| {
-            Some(run.io_time_s.total)
+            Some(run.costs.io_time_s.total)
         }),
         column("seek time", "s", optional, Best::Least, |run| {
-            Some(run.seek_time_s)
+            Some(run.costs.seek_time_s)
         }),
         column("mean", "ms", optional, Best::Least, |run| {
-            run.response_ms.mean
+            run.costs.response_ms.mean
         }),
         column("p50", "ms", optional, Best::Least, |run| {
-            run.response_ms.p50
+            run.costs.response_ms.p50
         }),
         column("p99", "ms", optional, Best::Least, |run| {
-            run.response_ms.p99
+            run.costs.response_ms.p99
         }),
         column("p99.9", "ms", optional, Best::Least, |run| {
-            run.response_ms.p99_9
+            run.costs.response_ms.p99_9
         }),
         column("finish", "s", optional, Best::None, |run| {
-            Some(run.finish_s)
+            Some(run.costs.finish_s)
         }),
     ]
 }
@@ -377,17 +378,18 @@ fn runs(report: &Report, body: &mut String) {
             let size = |value: Option<u64>| value.map_or_else(|| "-".to_string(), bytes);
             vec![
                 run.label(),
-                replay(&run.replay),
-                count(run.requests),
-                count(run.skipped_reads),
-                size(run.capacity_blocks.map(|blocks| blocks * 4096)),
-                size(run.footprint_bytes),
-                size(run.persistent_cache_bytes),
-                number(run.persistent_cache_full_s),
-                bytes(run.scratch_bytes_written),
-                bytes(run.dirty_blocks_left * 4096),
-                count(run.forced_evictions),
-                run.band_seed
+                replay(&run.inputs.replay),
+                count(run.host.requests),
+                count(run.host.skipped_reads),
+                size(run.cache.capacity_blocks.map(|blocks| blocks * 4096)),
+                size(run.inputs.footprint_bytes),
+                size(run.log.persistent_cache_bytes),
+                number(run.log.persistent_cache_full_s),
+                bytes(run.log.scratch_bytes_written),
+                bytes(run.cache.dirty_blocks_left * 4096),
+                count(run.cache.forced_evictions),
+                run.log
+                    .band_seed
                     .map_or_else(|| "-".to_string(), |seed| seed.to_string()),
             ]
         }),

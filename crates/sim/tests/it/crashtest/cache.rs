@@ -48,7 +48,7 @@ pub fn subject() -> Subject {
                     is_trusted: false,
                 },
             ],
-            translation: None,
+            translations: vec![],
             shape: Shape {
                 blocks,
                 band_blocks: 24,

@@ -447,7 +447,7 @@ pub fn subject() -> Subject {
                 geometry,
                 is_trusted: false,
             }],
-            translation: None,
+            translations: vec![],
             shape: Shape {
                 blocks: BLOCKS,
                 band_blocks: 24,

@@ -70,12 +70,12 @@ fn play_case(
             return Err(format!("{} buffers are lost", engine.buffers.allocated()));
         }
         let mut seen = Seen::default();
-        if let Some(node) = describe.translation {
+        if let Some(node) = describe.translation() {
             let counts = engine.stack.counts(node);
             seen.bands_rewritten = counts.counter(Counter::BandsRewritten);
             seen.bypassed_blocks = counts.counter(Counter::BypassedBlocks);
         }
-        if let Some(node) = describe.cache {
+        if let Some(node) = describe.cache() {
             seen.evictions = engine.stack.counts(node).counter(Counter::DirtyEvictions);
         }
         Ok(seen)

@@ -118,7 +118,12 @@ fn flushes_come_after_every_so_many_writes() {
     // Real fio 3.33 counts 15 here too: the job is over before the last one is due, and the flush at
     // the end is not counted.
     assert_eq!(outcome.jobs[0].flushes.spread.count, 15);
-    let statistics = &session.describe.disks[0].statistics();
+    let statistics = &session
+        .describe
+        .disks()
+        .next()
+        .expect("a disk")
+        .statistics();
     let flushes = statistics.operations(OperationKind::Flush, imbrex_core::operation::Cause::Host);
     assert_eq!(flushes, 16);
 }
@@ -131,7 +136,12 @@ fn a_synced_write_takes_as_long_as_write_and_flush() {
     job.sync_writes = true;
     let mut session = cmr();
     let synced = run(&mut session, &[job]);
-    let statistics = &session.describe.disks[0].statistics();
+    let statistics = &session
+        .describe
+        .disks()
+        .next()
+        .expect("a disk")
+        .statistics();
     let flushes = statistics.operations(OperationKind::Flush, imbrex_core::operation::Cause::Host);
     assert_eq!(flushes, 200);
     let mean = |outcome: &Outcome| {
@@ -260,7 +270,7 @@ fn a_session_keeps_the_state_of_the_stack_and_time_goes_on() {
     let jobs = [fill, overwrite];
     let config = StackConfig::load("st5000as0011", &[]).expect("a drive of the library");
     let mut session = Session::open(&config, &BuildOptions::simulate(3), &jobs).expect("a session");
-    let translation = session.describe.translation.expect("a translation");
+    let translation = session.describe.translation().expect("a translation");
     let appended = |session: &Session| {
         let counts = session.engine.stack.counts(translation);
         counts.counter(Counter::PersistentCacheAppendedBlocks)
@@ -282,7 +292,7 @@ fn a_share_of_touched_bands_is_of_what_the_jobs_touch() {
     job.number_ios = Some(10);
     let config = StackConfig::load("pore", &[]).expect("a ready-made stack");
     let session = Session::open(&config, &BuildOptions::simulate(1), &[job]).expect("a session");
-    let blocks = session.describe.persistent_cache_blocks.expect("a log");
+    let blocks = session.describe.persistent_cache_blocks().expect("a log");
     // 1/256 of 10 GiB and a part of a band.
     assert!((10_240..10_300).contains(&blocks), "{blocks}");
 }

@@ -20,12 +20,12 @@ struct Ran {
 
 impl Ran {
     fn count(&self, counter: Counter) -> u64 {
-        let node = self.session.describe.zones.expect("a drive with zones");
+        let node = self.session.describe.zones().expect("a drive with zones");
         self.session.engine.stack.counts(node).counter(counter)
     }
 
     fn present(&self, gauge: Gauge) -> u64 {
-        let node = self.session.describe.zones.expect("a drive with zones");
+        let node = self.session.describe.zones().expect("a drive with zones");
         self.session.engine.stack.counts(node).gauge(gauge)
     }
 

@@ -83,27 +83,27 @@ pub fn run(system: &str, home: f64) -> Run {
     let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
     recorder.finish(now_ns, &mut run);
     run.figures.band_writes = band_writes.heat_map(now_ns);
-    run.requests = 60_000;
-    run.read_blocks = 36_000;
-    run.write_blocks = 168_000;
+    run.host.requests = 60_000;
+    run.host.read_blocks = 36_000;
+    run.host.write_blocks = 168_000;
     if has_cache {
-        run.read_hits = 19_000 + random.below(3_000);
-        run.write_hits = 119_000 + random.below(9_000);
-        run.capacity_blocks = Some(81_920);
-        run.footprint_bytes = Some(16 << 30);
+        run.hits.read_hits = 19_000 + random.below(3_000);
+        run.hits.write_hits = 119_000 + random.below(9_000);
+        run.cache.capacity_blocks = Some(81_920);
+        run.inputs.footprint_bytes = Some(16 << 30);
     }
-    let host_bytes = (run.write_blocks * 4096) as f64;
+    let host_bytes = (run.host.write_blocks * 4096) as f64;
     if has_bands {
-        run.bands = Some(203_000);
-        run.band_seed = Some(7);
-        run.bands_rewritten = bands * 40;
-        run.band_bytes_written = (home * host_bytes) as u64;
-        run.band_bytes_read = run.band_bytes_written;
-        run.scratch_bytes_written = run.band_bytes_written;
-        run.persistent_cache_bytes = Some(64 << 20);
-        run.persistent_cache_bytes_appended = (0.8 * host_bytes) as u64;
-        run.persistent_cache_bytes_merged = (0.7 * host_bytes) as u64;
-        run.persistent_cache_full_s = home * 1.7;
+        run.log.bands = Some(203_000);
+        run.log.band_seed = Some(7);
+        run.rewrites.bands_rewritten = bands * 40;
+        run.rewrites.band_bytes_written = (home * host_bytes) as u64;
+        run.rewrites.band_bytes_read = run.rewrites.band_bytes_written;
+        run.log.scratch_bytes_written = run.rewrites.band_bytes_written;
+        run.log.persistent_cache_bytes = Some(64 << 20);
+        run.log.persistent_cache_bytes_appended = (0.8 * host_bytes) as u64;
+        run.log.persistent_cache_bytes_merged = (0.7 * host_bytes) as u64;
+        run.log.persistent_cache_full_s = home * 1.7;
     }
     run.disks = disks(has_cache, home, host_bytes);
     run.configuration = json!({"node": [{"name": "smr", "kind": "disk", "drive": "</script>"}]});

@@ -1,0 +1,125 @@
+//! A drive-managed translation under test.
+
+use super::{Assembly, BAND_BLOCKS, BANDS, disk};
+use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::map::BandTable;
+use imbrex_core::rng::Rng;
+use imbrex_core::stack::NodeId;
+use imbrex_core::translation::records::RECORDS;
+use imbrex_core::translation::{
+    BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod,
+};
+use imbrex_core::units::{BlockCount, Duration};
+use std::sync::Arc;
+
+/// Blocks of a shingled track, and of a conventional one.
+const TRACK_BLOCKS: (u64, u64) = (4, 6);
+/// Tracks that overlap, enough for all bands and their guards.
+const SHINGLED_TRACKS: u64 = 110;
+/// Most conventional tracks.
+const CONVENTIONAL_TRACKS_MAX: u64 = 200;
+
+/// The name of a kind of record on the format's page.
+pub fn record_name(kind: u8) -> Option<&'static str> {
+    let known = RECORDS.iter().find(|record| record.kind == kind);
+    known.map(|record| record.name)
+}
+
+/// How bands are cleaned for want of room: mostly as little as possible and at once, so that the
+/// journal, which most crashes are about, has as much to do as it can.
+fn blocking_cleaning(seed: u64) -> BlockingCleaning {
+    let mut rng = Rng::new(seed, 79);
+    let mut sometimes = |value: u64| (rng.below(4) == 0).then(|| rng.below(value));
+    BlockingCleaning {
+        low_permille: sometimes(1000).map_or(1000, |low| low as u32),
+        slice: sometimes(2_000_000).map(Duration),
+    }
+}
+
+/// How bands are cleaned in idle time: in three of four cases not at all.
+fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
+    let mut rng = Rng::new(seed, 73);
+    let on_arrival = match rng.below(4) {
+        0 => OnArrival::Abort,
+        1 => OnArrival::FinishBand,
+        2 => OnArrival::FinishIfShort,
+        _ => OnArrival::FinishChunk,
+    };
+    let after = Duration(1 + rng.below(100_000));
+    (rng.below(4) == 0).then(|| IdleCleaning {
+        on_arrival,
+        finish_within: Duration::from_ms(rng.below(100)),
+        resumes: rng.below(4) > 0,
+        ..IdleCleaning::new(after, BlockCount(1), Duration::from_us(20))
+    })
+}
+
+/// How much of a band is merged at a time, on a disk that destroys so many tracks: in three of four
+/// cases all of it.
+fn merge_buffer(seed: u64, overlap_tracks: u64) -> Option<BlockCount> {
+    let mut rng = Rng::new(seed, 83);
+    let least = (overlap_tracks + 1) * TRACK_BLOCKS.0;
+    (rng.below(4) == 0).then(|| BlockCount(least + rng.below(TRACK_BLOCKS.0)))
+}
+
+/// Adds a translation over a disk of its own.
+pub fn build(assembly: &mut Assembly, disk: &'static str) -> NodeId {
+    let ((layer, told), shingled) = translation(&mut assembly.rng, assembly.seed);
+    let below = disk::add(assembly, disk, shingled);
+    let node = assembly.builder.layer(Box::new(layer), told, &[below]);
+    assembly.translations.push(node);
+    node
+}
+
+/// The translation over a disk whose conventional part is just large enough, so that the scratch
+/// band and all bands lie on tracks that overlap.
+fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geometry) {
+    let spread = BAND_BLOCKS / 2;
+    let lengths: Vec<BlockCount> = (0..BANDS)
+        .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
+        .collect();
+    let bands = Arc::new(BandTable::new(lengths));
+    let rewrite_extent = match rng.below(2) {
+        0 => RewriteExtent::Band,
+        _ => RewriteExtent::FromFirstDirty,
+    };
+    let mut settings = PersistentCacheSettings {
+        bypass: true,
+        bypass_after_blocks: BlockCount(4),
+        rewrite: RewriteMethod::CopyThenHome,
+        rewrite_extent,
+        packet_blocks_max: BlockCount(8),
+        blocking: blocking_cleaning(seed),
+        idle: idle_cleaning(seed),
+        durability: Some(DurabilitySettings {
+            ring_blocks: 16 + rng.below(5),
+            unflushed_blocks_max: 16 + rng.below(24),
+        }),
+        ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
+    };
+    let overlap_tracks = 1 + rng.below(2);
+    settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+    for conventional in 1..CONVENTIONAL_TRACKS_MAX {
+        let runs = [
+            (conventional, TRACK_BLOCKS.1),
+            (SHINGLED_TRACKS, TRACK_BLOCKS.0),
+        ];
+        let edge = BlockCount(conventional * TRACK_BLOCKS.1);
+        let tracks = TrackTable::new(runs, edge, overlap_tracks);
+        let geometry = Geometry {
+            tracks: Some(Arc::new(tracks)),
+            ..Geometry::plain(
+                BlockCount(edge.0 + SHINGLED_TRACKS * TRACK_BLOCKS.0),
+                Media::Shingled,
+            )
+        };
+        match PersistentCache::new(settings.clone(), Arc::clone(&bands), &geometry) {
+            Ok(built) => return (built, geometry),
+            Err(LayoutError::LogPastConventional { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("a log that no conventional part can hold");
+}

@@ -1,0 +1,227 @@
+//! A disk: a leaf of the stack.
+
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+};
+use crate::experiment::config::ConfigError;
+use crate::report::{ByCause, DiskAreaUse, DiskUse};
+use imbrex_core::disk::Disk;
+use imbrex_core::extent::Extent;
+use imbrex_core::operation::Cause;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::{
+    AreaUse, Direction, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
+    SimulatedDisk,
+};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// A disk.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// Name of the node.
+    pub name: String,
+    /// Drive model: a name from the library, or a path.
+    pub drive: String,
+    /// File or block device that holds the data when the stack is served; an image named after
+    /// the node when absent.
+    pub backing: Option<String>,
+    /// The drive's volatile write cache; as the model says when absent.
+    pub write_cache: Option<bool>,
+    /// Length of the backing in blocks of 4 KiB, as it was measured when the image was created. It
+    /// stands in descriptions of images alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_blocks: Option<u64>,
+}
+
+impl Node for DiskConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        vec![]
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        let of_drive = world.drives[&self.name].model.user_blocks(scale);
+        let measured = self.measured_blocks.map_or(of_drive, BlockCount);
+        Ok(of_drive.min(measured))
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        if self.measured_blocks.is_some() && !world.options.durable {
+            return Err(wrong(
+                &self.name,
+                &"measured_blocks is written by `imbrex create`, of what it has measured; accepted: \
+                  no such key",
+            ));
+        }
+        let drive = &world.drives[&self.name];
+        let knows_tracks = matches!(asked.writer, Writer::Tracks { .. });
+        if drive.model.media == MediaModel::Shingled && !knows_tracks {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "the tracks of the drive `{}` overlap, so it cannot be written anywhere; \
+                     accepted: a drive whose tracks do not, or below a node of kind \
+                     \"persistent-cache\" or \"host-managed\"",
+                    drive.model.name
+                ),
+            ));
+        }
+        let planned = PlannedDisk {
+            config: self.clone(),
+            drive: drive.clone(),
+            asked,
+        };
+        Ok((Box::new(planned), vec![]))
+    }
+}
+
+struct PlannedDisk {
+    config: DiskConfig,
+    drive: Drive,
+    asked: Asked,
+}
+
+impl PlannedDisk {
+    fn contents_file(&self, known: &Known<'_>) -> Option<PathBuf> {
+        let folder = known.options.contents_dir.as_ref()?;
+        Some(folder.join(format!("{}.contents", self.config.name)))
+    }
+}
+
+impl Planned for PlannedDisk {
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let conventional_blocks = below.conventional;
+        let model = &self.drive.model;
+        let is_whole = self.asked.writer == Writer::Tracks { whole: true };
+        let options = DiskOptions {
+            capacity: (!is_whole)
+                .then(|| model.physical_blocks(self.asked.blocks, conventional_blocks)),
+            scale: self.asked.scale,
+            conventional: vec![Extent::new(0, conventional_blocks.0)],
+            contents: known.contents,
+            contents_file: self.contents_file(known),
+            write_cache: self.config.write_cache,
+            seed: known.options.seed,
+            in_sectors: false,
+        };
+        let disk = SimulatedDisk::new(&self.drive, &options)
+            .map_err(|error| ConfigError::words(error.to_string()))?;
+        Ok(Part {
+            offer: Offer {
+                geometry: disk.geometry().clone(),
+                log_blocks: BlockCount::ZERO,
+                statistics: Some(disk.statistics()),
+            },
+            facts: super::Facts::Disk(DescribeDisk::new(&self.config, &self.drive, &disk)),
+            body: Body::Disk(Box::new(disk)),
+        })
+    }
+}
+
+/// What a report needs to know of a disk.
+pub struct DescribeDisk {
+    name: String,
+    drive: String,
+    drive_sha256: String,
+    write_cache: bool,
+    statistics: Rc<DiskStatistics>,
+}
+
+impl DescribeDisk {
+    fn new(config: &DiskConfig, drive: &Drive, disk: &SimulatedDisk) -> DescribeDisk {
+        DescribeDisk {
+            name: config.name.clone(),
+            drive: drive.model.name.clone(),
+            drive_sha256: drive.sha256.clone(),
+            write_cache: disk.write_cache(),
+            statistics: disk.statistics(),
+        }
+    }
+
+    /// The name of the node.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the disk counts.
+    pub fn statistics(&self) -> &Rc<DiskStatistics> {
+        &self.statistics
+    }
+
+    fn operations(&self, kind: OperationKind) -> u64 {
+        let of_cause = |cause: &Cause| self.statistics.operations(kind, *cause);
+        Cause::ALL.iter().map(of_cause).sum()
+    }
+
+    fn blocks(&self, kind: OperationKind) -> u64 {
+        let of_cause = |cause: &Cause| self.statistics.blocks(kind, *cause);
+        Cause::ALL.iter().map(of_cause).sum()
+    }
+
+    /// What it did, as reports tell it.
+    pub(in crate::experiment) fn disk_use(&self) -> DiskUse {
+        let s = &self.statistics;
+        DiskUse {
+            name: self.name.clone(),
+            drive: self.drive.clone(),
+            drive_sha256: Some(self.drive_sha256.clone()),
+            write_cache: self.write_cache,
+            reads: self.operations(OperationKind::Read),
+            writes: self.operations(OperationKind::Write),
+            read_bytes: by_cause(|cause| s.blocks(OperationKind::Read, cause) * BLOCK_BYTES),
+            written_bytes: by_cause(|cause| s.blocks(OperationKind::Write, cause) * BLOCK_BYTES),
+            write_amplification: ByCause::default(),
+            seek_time_s: s.seek_time().as_seconds(),
+            busy_time_s: s.busy_total().as_seconds(),
+            busy_time_by_cause_s: by_cause(|cause| {
+                (s.busy(Direction::Read, cause) + s.busy(Direction::Write, cause)).as_seconds()
+            }),
+            areas: s.areas().iter().map(area_use).collect(),
+        }
+    }
+}
+
+impl Reported for DescribeDisk {
+    fn others(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("reads", self.operations(OperationKind::Read)),
+            ("writes", self.operations(OperationKind::Write)),
+            ("read_blocks", self.blocks(OperationKind::Read)),
+            ("written_blocks", self.blocks(OperationKind::Write)),
+            ("seek_ns", self.statistics.seek_time().0),
+            ("busy_ns", self.statistics.busy_total().0),
+        ]
+    }
+}
+
+fn area_use(area: &AreaUse) -> DiskAreaUse {
+    let bytes = |direction| area.blocks_in(direction) * BLOCK_BYTES;
+    DiskAreaUse {
+        name: area.name.clone(),
+        read_bytes: bytes(Direction::Read),
+        written_bytes: bytes(Direction::Write),
+        read_time_s: area.busy_in(Direction::Read).as_seconds(),
+        write_time_s: area.busy_in(Direction::Write).as_seconds(),
+    }
+}
+
+fn by_cause<T>(value: impl Fn(Cause) -> T) -> ByCause<T> {
+    ByCause {
+        host: value(Cause::Host),
+        destage: value(Cause::Destage),
+        cleaning: value(Cause::Cleaning),
+        rebuild: value(Cause::Rebuild),
+        scrub: value(Cause::Scrub),
+        metadata: value(Cause::Metadata),
+    }
+}

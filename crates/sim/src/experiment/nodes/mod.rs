@@ -1,0 +1,342 @@
+//! The kinds of node a stack is made of, a file each: its keys, what it needs below, what it offers
+//! above, and how it is planned, built and reported.
+//!
+//! A stack is planned in two folds. Needs go down: each node is [`Asked`] for a number of blocks and
+//! asks the nodes below it ([`Node::plan`]). Geometries come up: each node is built over what the
+//! nodes below it offer ([`Planned::build`]). No node knows more of the others than that.
+
+mod disk;
+mod host_managed;
+mod keys;
+mod persistent_cache;
+mod persistent_cache_config;
+mod persistent_cache_settings;
+pub(super) mod policies;
+mod write_back_cache;
+
+pub use disk::{DescribeDisk, DiskConfig};
+pub use persistent_cache::{Facts as TranslationFacts, LogUse};
+pub use persistent_cache_config::PersistentCacheConfig;
+pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use write_back_cache::{CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage};
+
+use super::areas::Footprint;
+use super::config::{ConfigError, StackConfig};
+use super::durability::JournalKeys;
+use super::plan::BuildOptions;
+use crate::report::Run;
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::disk::Geometry;
+use imbrex_core::layer::Layer;
+use imbrex_core::map::BandTable;
+use imbrex_core::units::{BlockCount, Lba};
+use imbrex_drives::{DiskStatistics, Drive, HostManagedConfig, SimulatedDisk};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One node of a stack.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum NodeConfig {
+    /// A leaf.
+    Disk(DiskConfig),
+    /// The drive-managed translation with a persistent cache.
+    PersistentCache(Box<PersistentCacheConfig>),
+    /// The zones of a host-managed drive.
+    HostManaged(Box<HostManagedConfig>),
+    /// A write-back cache on a second disk.
+    WriteBackCache(Box<CacheConfig>),
+}
+
+impl NodeConfig {
+    /// What can be asked of the node, whatever its kind.
+    pub(super) fn node(&self) -> &dyn Node {
+        match self {
+            NodeConfig::Disk(disk) => disk,
+            NodeConfig::PersistentCache(translation) => &**translation,
+            NodeConfig::HostManaged(zones) => &**zones,
+            NodeConfig::WriteBackCache(cache) => &**cache,
+        }
+    }
+
+    /// The name of the node.
+    pub fn name(&self) -> &str {
+        self.node().name()
+    }
+
+    /// The names of the nodes below, in the order of the ports. The last one holds the data in the
+    /// end.
+    pub fn below(&self) -> Vec<&str> {
+        self.node().below()
+    }
+
+    /// The policy to which a key belongs that this node does not have under its own.
+    pub fn owner_of(&self, key: &str) -> Option<&'static str> {
+        self.node().owner_of(key)
+    }
+
+    /// The name of the node below that holds the journal of this one; none of a node that never
+    /// keeps one.
+    pub fn journal_below(&self) -> Option<&str> {
+        let journal = self.node().journal()?;
+        Some(journal.below)
+    }
+}
+
+/// The keys of a kind of node, for what is said of them elsewhere.
+pub struct KindKeys {
+    /// The kind in TOML files.
+    pub kind: &'static str,
+    /// The keys that every node of the kind has, beside `kind`.
+    pub keys: &'static [&'static str],
+    /// Of a cache: the keys of each policy.
+    pub of_policies: Vec<(&'static str, &'static [&'static str])>,
+}
+
+/// The kinds of node with their keys.
+pub fn kinds() -> Vec<KindKeys> {
+    let plain = |kind, keys| KindKeys {
+        kind,
+        keys,
+        of_policies: vec![],
+    };
+    vec![
+        plain("disk", keys::keys_of::<DiskConfig>()),
+        plain("persistent-cache", keys::keys_of::<PersistentCacheConfig>()),
+        plain("host-managed", keys::keys_of::<HostManagedConfig>()),
+        KindKeys {
+            of_policies: policies::policies(),
+            ..plain("write-back-cache", keys::keys_of::<CacheKeys>())
+        },
+    ]
+}
+
+/// What a kind of node says of itself before a stack is built.
+pub(super) trait Node {
+    /// The name of the node.
+    fn name(&self) -> &str;
+
+    /// The names of the nodes below, in the order of the ports, the one that holds the data last.
+    fn below(&self) -> Vec<&str>;
+
+    /// What it says of its journal; none of a kind that never keeps one.
+    fn journal(&self) -> Option<JournalKeys<'_>> {
+        None
+    }
+
+    /// The policy to which a key belongs that this node would have under that policy alone.
+    fn owner_of(&self, _key: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Blocks it can offer at most, when the drives below are divided by `scale`.
+    ///
+    /// # Errors
+    /// When it cannot stand on what is below it.
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError>;
+
+    /// The node as it will be built, and what it asks of the nodes below, in the order of the ports.
+    ///
+    /// # Errors
+    /// When it cannot be as it is asked to be.
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError>;
+}
+
+/// What a node is asked for by the node above it, or by the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Asked {
+    /// Blocks that it is to offer.
+    pub blocks: BlockCount,
+    /// By how much the drives below it are divided.
+    pub scale: u64,
+    /// Who writes to it.
+    pub writer: Writer,
+}
+
+/// Who writes to a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Writer {
+    /// The host: the node is the device.
+    Host,
+    /// A layer that writes anywhere.
+    Layer,
+    /// A layer that knows which tracks overlap. It uses the blocks it asks for, or the whole drive.
+    Tracks { whole: bool },
+}
+
+/// A node whose size is known, and the workload not yet.
+pub(super) trait Planned {
+    /// Blocks at the start of a shingled disk below that must not overlap.
+    ///
+    /// # Errors
+    /// When a size is a share of a workload that is not known.
+    fn conventional(&self, _known: &Known<'_>) -> Result<BlockCount, ConfigError> {
+        Ok(BlockCount::ZERO)
+    }
+
+    /// Whether a size of it is a share of the workload's bands.
+    fn has_share(&self) -> bool {
+        false
+    }
+
+    /// Whether it must know what the host will ask for.
+    fn needs_lookups(&self) -> bool {
+        false
+    }
+
+    /// Its bands, if it has any.
+    fn bands(&self) -> Option<&PlannedBands> {
+        None
+    }
+
+    /// Builds it over what the nodes below offer.
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError>;
+}
+
+/// The bands of a translation.
+pub(super) struct PlannedBands {
+    /// Where they lie.
+    pub table: Arc<BandTable>,
+    /// What the layout depends on, in words.
+    pub key: String,
+    /// Whether the log of the translation is a share of the bands that are written.
+    pub log_is_of_written: bool,
+}
+
+/// What is known while needs go down.
+pub(super) struct World<'a> {
+    pub config: &'a StackConfig,
+    pub options: &'a BuildOptions,
+    /// Drive model of each disk node.
+    pub drives: &'a BTreeMap<String, Drive>,
+    /// Size of the device; zero while it is being found.
+    pub device: BlockCount,
+}
+
+impl World<'_> {
+    /// Blocks that a node can offer at most.
+    pub fn room(&self, name: &str, scale: u64) -> Result<BlockCount, ConfigError> {
+        let node = self.config.node(name).expect("a checked stack");
+        node.node().room(self, scale)
+    }
+
+    /// The drive of the disk below a node that stands on disks alone.
+    pub fn drive_below(&self, node: &dyn Node) -> Result<&Drive, ConfigError> {
+        let below = node.below();
+        let drive = below.last().and_then(|name| self.drives.get(*name));
+        drive.ok_or_else(|| wrong(node.name(), &"must stand on a disk"))
+    }
+}
+
+/// What is known when the stack is built.
+pub(super) struct Known<'a> {
+    pub options: &'a BuildOptions,
+    /// What shares are shares of.
+    pub footprint: Option<Footprint>,
+    /// The future of a clairvoyant cache.
+    pub lookups: Option<&'a [Lba]>,
+    /// What simulated disks hold.
+    pub contents: ContentKind,
+}
+
+/// What a node is built over.
+pub(super) struct Below<'a> {
+    /// What the nodes below offer, in the order of the ports.
+    pub offers: Vec<&'a Offer>,
+    /// Of a disk: blocks at its start that must not overlap.
+    pub conventional: BlockCount,
+}
+
+/// What a node offers to the node above.
+pub(super) struct Offer {
+    pub geometry: Geometry,
+    /// Slots of the persistent cache through which its blocks go; zero without one.
+    pub log_blocks: BlockCount,
+    /// What a disk counts.
+    pub statistics: Option<Rc<DiskStatistics>>,
+}
+
+impl Offer {
+    /// What a layer offers that passes on what is below.
+    pub fn over(below: &Offer, geometry: Geometry) -> Offer {
+        Offer {
+            geometry,
+            log_blocks: below.log_blocks,
+            statistics: None,
+        }
+    }
+}
+
+/// A node that was built.
+pub(super) struct Part {
+    pub body: Body,
+    pub offer: Offer,
+    pub facts: Facts,
+}
+
+/// What a node is made of.
+pub(super) enum Body {
+    Disk(Box<SimulatedDisk>),
+    Layer(Box<dyn Layer>),
+}
+
+/// What reports know of a node beside its counts.
+pub enum Facts {
+    /// Of a disk.
+    Disk(DescribeDisk),
+    /// Of a drive-managed translation.
+    PersistentCache(persistent_cache::Facts),
+    /// Of the zones of a host-managed disk.
+    HostManaged(host_managed::Facts),
+    /// Of a write-back cache.
+    WriteBackCache(write_back_cache::Facts),
+}
+
+impl Facts {
+    /// How a node is reported, whatever its kind.
+    pub(super) fn reported(&self) -> &dyn Reported {
+        match self {
+            Facts::Disk(facts) => facts,
+            Facts::PersistentCache(facts) => facts,
+            Facts::HostManaged(facts) => facts,
+            Facts::WriteBackCache(facts) => facts,
+        }
+    }
+}
+
+/// How a kind of node is reported.
+pub(super) trait Reported {
+    /// Its counters in the core.
+    fn counters(&self) -> Vec<Counter> {
+        vec![]
+    }
+
+    /// Its gauges in the core.
+    fn gauges(&self) -> Vec<Gauge> {
+        vec![]
+    }
+
+    /// What is counted outside of the core, with its name.
+    fn others(&self) -> Vec<(&'static str, u64)> {
+        vec![]
+    }
+
+    /// Fills in the keys of a run that are about the only node of this kind.
+    fn tell(&self, _counts: &Counts, _run: &mut Run) {}
+}
+
+/// An error about a node.
+pub(super) fn wrong(node: &str, error: &dyn Display) -> ConfigError {
+    ConfigError::words(format!("node `{node}`: {error}"))
+}

@@ -1,0 +1,342 @@
+//! The translation of a drive-managed disk: a log that takes random writes, and bands.
+
+use super::host_managed::{ZONE_COUNTERS, ZONE_GAUGES, zone_use};
+use super::persistent_cache_settings::layer_settings;
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, PersistentCacheConfig, Planned, PlannedBands,
+    Reported, World, Writer, wrong,
+};
+use crate::experiment::areas::{count_areas, lay_out, share_bytes};
+use crate::experiment::config::ConfigError;
+use crate::experiment::durability::JournalKeys;
+use crate::report::Run;
+use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::translation::{
+    HostAware, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
+};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
+use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
+use imbrex_drives::{Bands, DriveModel, TranslationSettings};
+use std::sync::Arc;
+
+impl Node for PersistentCacheConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        vec![&self.below]
+    }
+
+    fn journal(&self) -> Option<JournalKeys<'_>> {
+        Some(JournalKeys {
+            below: &self.below,
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            unflushed_blocks_max: self.unflushed_blocks_max,
+        })
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        world.drive_below(self)?;
+        world.room(&self.below, scale)
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        let planned = self.planned(asked, world)?;
+        // The log and the scratch bands take from a drive what the bands leave, so all of it is used.
+        let room = self.room(world, asked.scale)?;
+        let whole = !world.options.trim_disks && asked.blocks <= room;
+        let below = Asked {
+            writer: Writer::Tracks { whole },
+            ..asked
+        };
+        Ok((Box::new(planned), vec![below]))
+    }
+}
+
+impl PersistentCacheConfig {
+    fn planned(&self, asked: Asked, world: &World<'_>) -> Result<PlannedTranslation, ConfigError> {
+        let model = &world.drive_below(self)?.model;
+        let settings = self.over(model.translation.clone().unwrap_or_default());
+        let missing = |key: &str| {
+            wrong(
+                &self.name,
+                &format_args!(
+                    "`{key}` is needed, because the drive `{}` has none",
+                    model.name
+                ),
+            )
+        };
+        let check = settings.check_cleaning();
+        check.map_err(|what| wrong(&self.name, &what))?;
+        let host_aware = host_aware(model, asked);
+        let layout = match (&host_aware, settings.bands) {
+            (Some(zones), bands) => self.bands_of_zones(zones, bands)?,
+            (None, bands) => bands.ok_or_else(|| missing("bands"))?,
+        };
+        let persistent_cache = settings
+            .persistent_cache
+            .ok_or_else(|| missing("persistent_cache"))?;
+        let seed = self.band_seed.unwrap_or(world.options.seed);
+        let random = matches!(layout, Bands::Uniform { .. });
+        Ok(PlannedTranslation {
+            bands: PlannedBands {
+                table: Arc::new(lay_out(layout, asked.blocks, seed)?),
+                key: format!(
+                    "{layout:?}, seed {seed}, {:?} of {:?}",
+                    world.device, asked.blocks
+                ),
+                log_is_of_written: is_of_written(persistent_cache),
+            },
+            band_seed: random.then_some(seed),
+            persistent_cache,
+            node: self.name.clone(),
+            drive_bytes: model.capacity.bytes(),
+            track_blocks: longest_track(model),
+            scale: asked.scale,
+            durability: self.journal().and_then(|it| it.settings(world.options)),
+            block_ns: model.slowest_block_ns(),
+            host_aware,
+            settings,
+        })
+    }
+
+    /// The bands of a translation with zones: they are the zones.
+    fn bands_of_zones(
+        &self,
+        zones: &HostAware,
+        bands: Option<Bands>,
+    ) -> Result<Bands, ConfigError> {
+        match bands {
+            None => Ok(Bands::Fixed(Size(zones.zones.zone_blocks.bytes()))),
+            Some(_) => Err(wrong(
+                &self.name,
+                &"`bands` has no meaning over a host-aware drive: its zones are the bands",
+            )),
+        }
+    }
+}
+
+/// What makes the translation of a host-aware drive so; none of another drive.
+fn host_aware(drive: &DriveModel, asked: Asked) -> Option<HostAware> {
+    let queue = drive.queue.as_ref();
+    let command = queue.map_or(Duration::ZERO, |queue| queue.command_overhead.0);
+    let zones = drive.zones.as_ref()?;
+    zones.host_aware(asked.blocks, asked.scale, command)
+}
+
+fn longest_track(drive: &DriveModel) -> BlockCount {
+    let platters = drive.platters.as_ref();
+    BlockCount::from_bytes_floor(platters.map_or(0, |platters| platters.longest_track_bytes()))
+}
+
+fn is_of_written(size: SizeOrShare) -> bool {
+    matches!(
+        size,
+        SizeOrShare::Share {
+            whole: Whole::WrittenBands,
+            ..
+        }
+    )
+}
+
+struct PlannedTranslation {
+    /// The settings of the node over those of the drive.
+    settings: TranslationSettings,
+    bands: PlannedBands,
+    /// Of a random layout.
+    band_seed: Option<u64>,
+    persistent_cache: SizeOrShare,
+    /// Name of the node.
+    node: String,
+    /// Capacity of the drive below, unscaled.
+    drive_bytes: u64,
+    /// The longest track of it.
+    track_blocks: BlockCount,
+    scale: u64,
+    durability: Option<DurabilitySettings>,
+    /// What a block takes on its innermost track.
+    block_ns: u64,
+    /// What the host sees of the bands, where it sees them.
+    host_aware: Option<HostAware>,
+}
+
+impl PlannedTranslation {
+    /// Slots of the persistent cache.
+    fn log_blocks(&self, known: &Known<'_>) -> Result<BlockCount, ConfigError> {
+        let bytes = match self.persistent_cache {
+            SizeOrShare::Size(size) => {
+                let drive_bytes = self.drive_bytes;
+                let accepted = BLOCK_BYTES..=drive_bytes;
+                if !accepted.contains(&size.bytes()) {
+                    return Err(wrong(
+                        &self.node,
+                        &format_args!(
+                            "persistent_cache = \"{size}\"; accepted: one block (4096 B) to the \
+                             capacity of the drive ({drive_bytes} B)"
+                        ),
+                    ));
+                }
+                size.bytes() / self.scale
+            }
+            share => share_bytes(known.footprint, "persistent_cache", share)?,
+        };
+        Ok(BlockCount(BlockCount::from_bytes_floor(bytes).0.max(1)))
+    }
+
+    fn layer_settings(&self, log_blocks: BlockCount) -> PersistentCacheSettings {
+        let mut settings = layer_settings(&self.settings, log_blocks, self.scale);
+        settings.durability = self.durability;
+        settings.blocking = self.settings.blocking_cleaning();
+        settings.idle = self.settings.idle_cleaning(self.block_ns);
+        settings.host_aware = self.host_aware.clone();
+        settings
+    }
+}
+
+impl Planned for PlannedTranslation {
+    fn conventional(&self, known: &Known<'_>) -> Result<BlockCount, ConfigError> {
+        let settings = self.layer_settings(self.log_blocks(known)?);
+        let (bands, track) = (&self.bands.table, self.track_blocks);
+        Ok(conventional_blocks_needed(&settings, bands, track))
+    }
+
+    fn has_share(&self) -> bool {
+        matches!(self.persistent_cache, SizeOrShare::Share { .. })
+    }
+
+    fn bands(&self) -> Option<&PlannedBands> {
+        Some(&self.bands)
+    }
+
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let disk = below.offers[0];
+        let log_blocks = self.log_blocks(known)?;
+        let settings = self.layer_settings(log_blocks);
+        let facts = Facts {
+            log_blocks: log_blocks.0,
+            entries_max: settings.entries_max,
+            bands: u64::from(self.bands.table.bands()),
+            band_seed: self.band_seed,
+            has_zones: self.host_aware.is_some(),
+            is_durable: self.durability.is_some(),
+        };
+        let table = Arc::clone(&self.bands.table);
+        let (layer, geometry) = PersistentCache::new(settings, table, &disk.geometry)
+            .map_err(|error| wrong(&self.node, &error))?;
+        if let Some(statistics) = &disk.statistics {
+            count_areas(statistics, &layer);
+        }
+        Ok(Part {
+            body: Body::Layer(Box::new(layer)),
+            offer: Offer {
+                log_blocks,
+                ..Offer::over(disk, geometry)
+            },
+            facts: super::Facts::PersistentCache(facts),
+        })
+    }
+}
+
+/// What a report needs to know of a translation.
+pub struct Facts {
+    /// Slots of the persistent cache.
+    pub log_blocks: u64,
+    /// Map entries the persistent cache may hold.
+    pub entries_max: Option<u64>,
+    /// Bands.
+    pub bands: u64,
+    /// Seed of the band layout; none of a layout that is not random.
+    pub band_seed: Option<u64>,
+    /// Whether the host sees the bands as zones.
+    pub has_zones: bool,
+    /// Whether it keeps a journal.
+    pub is_durable: bool,
+}
+
+/// How full the persistent cache of a stack is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogUse {
+    /// Slots it has.
+    pub blocks: u64,
+    /// Slots in use, superseded ones included.
+    pub used_blocks: u64,
+    /// Slots with the newest block of their address.
+    pub live_blocks: u64,
+    /// Entries of the map it may have; none for no limit.
+    pub entries_max: Option<u64>,
+    /// Entries of the map it has.
+    pub entries: u64,
+}
+
+impl Facts {
+    /// How full it is.
+    pub(in crate::experiment) fn log_use(&self, counts: &Counts) -> LogUse {
+        LogUse {
+            blocks: self.log_blocks,
+            used_blocks: counts.gauge(Gauge::PersistentCacheUsedBlocks),
+            live_blocks: counts.gauge(Gauge::PersistentCacheLiveBlocks),
+            entries_max: self.entries_max,
+            entries: counts.gauge(Gauge::PersistentCacheEntries),
+        }
+    }
+}
+
+impl Reported for Facts {
+    fn counters(&self) -> Vec<Counter> {
+        let own = [
+            Counter::PersistentCacheAppendedBlocks,
+            Counter::PersistentCacheMergedBlocks,
+            Counter::PersistentCacheUpdatedBlocks,
+            Counter::PersistentCacheSkippedBlocks,
+            Counter::PersistentCacheFullNs,
+            Counter::BypassedBlocks,
+            Counter::BandsRewritten,
+            Counter::BandBlocksRead,
+            Counter::BandBlocksWritten,
+            Counter::ScratchBlocksWritten,
+            Counter::BandRewriteNs,
+            Counter::MapStalls,
+            Counter::MapStallNs,
+        ];
+        let zones = ZONE_COUNTERS.iter().filter(|_| self.has_zones);
+        own.iter().chain(zones).copied().collect()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let own = [
+            Gauge::PersistentCacheUsedBlocks,
+            Gauge::PersistentCacheLiveBlocks,
+            Gauge::PersistentCacheEntries,
+        ];
+        let zones = ZONE_GAUGES.iter().filter(|_| self.has_zones);
+        let journal = [Gauge::RolledBackBlocksMax];
+        let journal = journal.iter().filter(|_| self.is_durable);
+        own.iter().chain(zones).chain(journal).copied().collect()
+    }
+
+    fn tell(&self, counts: &Counts, run: &mut Run) {
+        let bytes = |counter| counts.counter(counter) * BLOCK_BYTES;
+        run.log.bands = Some(self.bands);
+        run.log.band_seed = self.band_seed;
+        run.log.persistent_cache_bytes = Some(self.log_blocks * BLOCK_BYTES);
+        run.rewrites.band_bytes_read = bytes(Counter::BandBlocksRead);
+        run.rewrites.band_bytes_written = bytes(Counter::BandBlocksWritten);
+        run.rewrites.bands_rewritten = counts.counter(Counter::BandsRewritten);
+        run.log.persistent_cache_bytes_appended = bytes(Counter::PersistentCacheAppendedBlocks);
+        run.log.persistent_cache_bytes_merged = bytes(Counter::PersistentCacheMergedBlocks);
+        run.log.scratch_bytes_written = bytes(Counter::ScratchBlocksWritten);
+        run.log.persistent_cache_full_s =
+            counts.counter(Counter::PersistentCacheFullNs) as f64 / 1e9;
+        run.log.band_rewrite_time_s = counts.counter(Counter::BandRewriteNs) as f64 / 1e9;
+        if self.has_zones {
+            run.zones = Some(zone_use(counts));
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! From a configuration to a stack: first a plan, in which the needs of all nodes have gone down
+//! and the workload is not yet known, then the stack, for which geometries come up and every share
+//! is a number of blocks.
+
+use super::areas::Footprint;
+use super::config::{ConfigError, DiskConfig, NodeConfig, StackConfig};
+use super::describe::{Describe, DescribeNode};
+use super::durability;
+use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer};
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::disk::Disk;
+use imbrex_core::map::BandTable;
+use imbrex_core::stack::{NodeId, Stack, StackBuilder};
+use imbrex_core::units::{BlockCount, Lba};
+use imbrex_drives::{Drive, SimulatedDisk};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a stack is built for.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// Root seed of band layouts and of layers.
+    pub seed: u64,
+    /// Size of the device instead of what the stack or the drive says.
+    pub size_bytes: Option<u64>,
+    /// Divides capacity, persistent-cache bytes and entries; bands and mechanics stay.
+    pub scale: u64,
+    /// Makes each disk only as large as the device needs, as images are. Shares are then of the
+    /// whole device.
+    pub trim_disks: bool,
+    /// Keeps the contents of simulated disks in sparse files in this folder, instead of memory.
+    pub contents_dir: Option<PathBuf>,
+    /// Makes every layer durable, as images are, whether its node says so or not.
+    pub durable: bool,
+}
+
+impl BuildOptions {
+    /// Full-size drives.
+    pub fn simulate(seed: u64) -> BuildOptions {
+        BuildOptions {
+            seed,
+            size_bytes: None,
+            scale: 1,
+            trim_disks: false,
+            contents_dir: None,
+            durable: false,
+        }
+    }
+}
+
+/// A stack about to be built.
+pub struct Plan {
+    config: StackConfig,
+    options: BuildOptions,
+    /// Drive model of each disk node.
+    drives: BTreeMap<String, Drive>,
+    /// The nodes in the order of the file.
+    nodes: Vec<Box<dyn Planned>>,
+    /// Size of the device.
+    blocks: BlockCount,
+}
+
+/// Puts a disk in the place of a simulated one.
+pub type PlaceDisk<'a> =
+    dyn FnMut(&DiskConfig, SimulatedDisk) -> Result<Box<dyn Disk>, ConfigError> + 'a;
+
+/// A stack that is ready to run.
+pub struct Built {
+    /// The layers.
+    pub stack: Stack,
+    /// The disks, simulated, in the order of their ids.
+    pub disks: Vec<Box<dyn Disk>>,
+    /// What reports need to know of it.
+    pub describe: Describe,
+}
+
+impl Plan {
+    /// Loads the drives, finds the size of the device and lets the needs go down.
+    ///
+    /// # Errors
+    /// When a drive is unknown or the sizes do not fit.
+    pub fn new(config: &StackConfig, options: &BuildOptions) -> Result<Plan, ConfigError> {
+        durability::check_use(&config.node, options.durable)?;
+        let drives = load_drives(config)?;
+        let mut world = World {
+            config,
+            options,
+            drives: &drives,
+            device: BlockCount::ZERO,
+        };
+        world.device = device_blocks(&world)?;
+        let (nodes, blocks) = (needs_go_down(&world)?, world.device);
+        Ok(Plan {
+            config: config.clone(),
+            options: options.clone(),
+            drives,
+            nodes,
+            blocks,
+        })
+    }
+
+    /// Size of the device.
+    pub fn blocks(&self) -> BlockCount {
+        self.blocks
+    }
+
+    /// The bands of the first translation on the way of the data from the top, whose addresses are
+    /// those of the device.
+    fn planned_bands(&self) -> Option<&PlannedBands> {
+        let mut node = self.config.top();
+        loop {
+            let planned = &self.nodes[self.index_of(node.name())];
+            if let Some(bands) = planned.bands() {
+                return Some(bands);
+            }
+            node = self.config.node(node.below().last()?)?;
+        }
+    }
+
+    fn index_of(&self, name: &str) -> usize {
+        let mut nodes = self.config.node.iter();
+        let index = nodes.position(|node| node.name() == name);
+        index.expect("a node of a checked stack")
+    }
+
+    /// The bands in the addresses of the device, if it has any: touched bands are these.
+    pub fn bands(&self) -> Option<&BandTable> {
+        self.planned_bands().map(|bands| &*bands.table)
+    }
+
+    /// What the band layout depends on, in words; empty without bands.
+    pub fn bands_key(&self) -> &str {
+        self.planned_bands().map_or("", |bands| &bands.key)
+    }
+
+    /// True when a cache serves writes only.
+    pub fn is_write_only(&self) -> bool {
+        self.config.is_write_only()
+    }
+
+    /// True when a size is a share of the bands of the workload.
+    pub fn needs_footprint(&self) -> bool {
+        self.nodes.iter().any(|node| node.has_share())
+    }
+
+    /// True when a log is a share of the written bands.
+    pub fn has_log_of_written_bands(&self) -> bool {
+        let mut bands = self.nodes.iter().filter_map(|node| node.bands());
+        bands.any(|bands| bands.log_is_of_written)
+    }
+
+    /// True when a cache must know the future.
+    pub fn needs_lookups(&self) -> bool {
+        self.nodes.iter().any(|node| node.needs_lookups())
+    }
+
+    /// The drive of a disk node.
+    pub fn drive(&self, node: &str) -> Option<&Drive> {
+        self.drives.get(node)
+    }
+
+    /// Builds the stack over simulated disks. `footprint` is what shares are shares of;
+    /// `lookups` the future of a clairvoyant cache.
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    pub fn build(
+        &self,
+        footprint: Option<Footprint>,
+        lookups: Option<&[Lba]>,
+        contents: ContentKind,
+    ) -> Result<Built, ConfigError> {
+        self.build_on(footprint, lookups, contents, &mut |_, disk| {
+            Ok(Box::new(disk))
+        })
+    }
+
+    /// Like [`build`](Self::build), with other disks in the place of the simulated ones: `place`
+    /// is given each disk node with the simulated disk, whose geometry and statistics the other
+    /// one takes over.
+    ///
+    /// # Errors
+    /// When the sizes do not fit, or as `place` says.
+    pub fn build_on(
+        &self,
+        footprint: Option<Footprint>,
+        lookups: Option<&[Lba]>,
+        contents: ContentKind,
+        place: &mut PlaceDisk<'_>,
+    ) -> Result<Built, ConfigError> {
+        let known = Known {
+            options: &self.options,
+            footprint,
+            lookups,
+            contents,
+        };
+        let conventional = self.conventional(&known)?;
+        let mut builder = StackBuilder::new(self.options.seed);
+        let mut describe = Describe::new(&self.config);
+        let mut disks: Vec<SimulatedDisk> = Vec::new();
+        let mut built: BTreeMap<&str, (NodeId, Offer)> = BTreeMap::new();
+        for (config, planned) in self.config.node.iter().zip(&self.nodes) {
+            let ports = config.below();
+            let below = Below {
+                offers: ports.iter().map(|name| &built[name].1).collect(),
+                conventional: conventional.get(config.name()).copied().unwrap_or_default(),
+            };
+            let part = planned.build(&known, &below)?;
+            let id = match part.body {
+                Body::Disk(disk) => {
+                    disks.push(*disk);
+                    builder.disk(part.offer.geometry.clone())
+                }
+                Body::Layer(layer) => {
+                    let below: Vec<NodeId> = ports.iter().map(|name| built[name].0).collect();
+                    builder.layer(layer, part.offer.geometry.clone(), &below)
+                }
+            };
+            describe.nodes.push(DescribeNode {
+                name: config.name().to_string(),
+                id,
+                facts: part.facts,
+            });
+            built.insert(config.name(), (id, part.offer));
+        }
+        let top = built[self.config.top().name()].0;
+        let configs = self.config.node.iter().filter_map(|node| match node {
+            NodeConfig::Disk(config) => Some(config),
+            _ => None,
+        });
+        let disks = configs
+            .zip(disks)
+            .map(|(config, disk)| place(config, disk))
+            .collect::<Result<_, _>>()?;
+        Ok(Built {
+            stack: builder.build(top),
+            disks,
+            describe,
+        })
+    }
+
+    /// By disk: blocks at its start that must not overlap.
+    fn conventional(&self, known: &Known<'_>) -> Result<BTreeMap<&str, BlockCount>, ConfigError> {
+        let mut conventional = BTreeMap::new();
+        for (config, planned) in self.config.node.iter().zip(&self.nodes) {
+            let blocks = planned.conventional(known)?;
+            for below in config.below() {
+                conventional.insert(below, blocks);
+            }
+        }
+        Ok(conventional)
+    }
+}
+
+fn load_drives(config: &StackConfig) -> Result<BTreeMap<String, Drive>, ConfigError> {
+    let mut drives = BTreeMap::new();
+    for node in &config.node {
+        if let NodeConfig::Disk(disk) = node {
+            if disk.name == "total" {
+                return Err(ConfigError::words(
+                    "a disk cannot be named `total`: reports use that name for the sum",
+                ));
+            }
+            let drive = Drive::open(&disk.drive)
+                .map_err(|error| ConfigError::words(format!("node `{}`: {error}", disk.name)))?;
+            drives.insert(disk.name.clone(), drive);
+        }
+    }
+    Ok(drives)
+}
+
+/// The size of the device: what was asked for, or all that the nodes can offer.
+fn device_blocks(world: &World<'_>) -> Result<BlockCount, ConfigError> {
+    let options = world.options;
+    let room = world.room(world.config.top().name(), options.scale)?;
+    let asked = options
+        .size_bytes
+        .or(world.config.size.map(|size| size.bytes()));
+    match asked.map(|bytes| (bytes, BlockCount::from_bytes_floor(bytes))) {
+        Some((0, _)) => Err(ConfigError::words(
+            "size: accepted: one block (4096 B) or more",
+        )),
+        Some((bytes, blocks)) if blocks > room => Err(ConfigError::words(format!(
+            "size: {bytes} B is more than the drive below holds ({} B)",
+            room.bytes()
+        ))),
+        Some((_, blocks)) => Ok(blocks),
+        None if room == BlockCount::ZERO => Err(ConfigError::words(format!(
+            "scale {}: leaves less than one block (4096 B) of the drive",
+            options.scale
+        ))),
+        None => Ok(room),
+    }
+}
+
+/// Plans each node for what the node above asks of it; the answer is in the order of the file, in
+/// which a node comes after those it stands on.
+fn needs_go_down(world: &World<'_>) -> Result<Vec<Box<dyn Planned>>, ConfigError> {
+    let device = Asked {
+        blocks: world.device,
+        scale: world.options.scale,
+        writer: Writer::Host,
+    };
+    let mut asked = BTreeMap::from([(world.config.top().name(), device)]);
+    let mut nodes = Vec::new();
+    for node in world.config.node.iter().rev() {
+        let (planned, needs) = node.node().plan(asked[node.name()], world)?;
+        asked.extend(node.below().into_iter().zip(needs));
+        nodes.push(planned);
+    }
+    nodes.reverse();
+    Ok(nodes)
+}

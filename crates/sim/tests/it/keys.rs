@@ -1,0 +1,153 @@
+//! The keys of nodes: to which policy one belongs, and that the documentation has them all.
+
+use imbrex_sim::experiment::config::{NodeConfig, kinds};
+use imbrex_sim::experiment::{Setting, StackConfig, ready_made};
+use std::collections::BTreeSet;
+
+/// The cache of an LRU image as the build of commit 37db040 has described it.
+const CACHE_OF_VERSION_2: &str = r#"
+[[node]]
+kind = "write-back-cache"
+name = "cache"
+capacity = "2 %"
+mode = "read-write"
+policy = "lru"
+destage_slots = 64
+destage = "durable"
+zone = "20 MiB"
+period_persistent_caches = 1.0
+open_zones = "bl"
+period_counter = "write_miss"
+popularity_window = "period"
+access_floor = 1
+
+[node.below]
+flash = "ssd"
+backing = "cmr"
+"#;
+
+fn stack(cache: &str) -> String {
+    let disk = |name: &str, drive: &str| {
+        format!("[[node]]\nkind = \"disk\"\nname = \"{name}\"\ndrive = \"{drive}\"\n")
+    };
+    let disks = [disk("cmr", "cmr-500gb-7200"), disk("ssd", "850evo")].concat();
+    format!("name = \"lru\"\n{disks}{cache}")
+}
+
+fn refused(text: &str, settings: &[&str]) -> String {
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|text| Setting::parse(text).expect("a setting"))
+        .collect();
+    let refused = StackConfig::from_text("mine.toml", text, &settings);
+    refused.expect_err("it is refused").to_string()
+}
+
+fn table(config: &StackConfig) -> toml::Table {
+    toml::Table::try_from(config).expect("a table")
+}
+
+fn load(name: &str, settings: &[&str]) -> StackConfig {
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|text| Setting::parse(text).expect("a setting"))
+        .collect();
+    StackConfig::load(name, &settings).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_key_of_another_policy_is_refused_and_an_unknown_one_has_its_nearest() {
+    let lru = CACHE_OF_VERSION_2.split("zone =").next().expect("a text");
+    let below = "below = { flash = \"ssd\", backing = \"cmr\" }\n";
+    let with = |key: &str| stack(&format!("{lru}{key}\n{below}"));
+    let error = refused(&with("zone = \"20 MiB\""), &[]);
+    assert!(
+        error.ends_with("`cache.zone` belongs to policy \"pore\"; this node has policy \"lru\""),
+        "{error}"
+    );
+    let error = refused(&with("destage_slot = 3"), &[]);
+    assert!(error.contains("did you mean `destage_slots`?"), "{error}");
+    let error = refused(&with("").replace("\"lru\"", "\"lur\""), &[]);
+    assert!(error.contains("did you mean `lru`?"), "{error}");
+    let error = refused(&with(""), &["cache.destage_slots=-1"]);
+    assert!(error.contains("destage_slots=-1"), "{error}");
+}
+
+#[test]
+fn a_setting_reaches_the_stacks_whose_policy_has_the_key() {
+    for name in ready_made() {
+        let config = load(name, &["cache.zone=2MiB"]);
+        let setting = Setting::parse("cache.zone=2MiB").expect("a setting");
+        assert_eq!(config.takes(&setting), name.starts_with("pore"), "{name}");
+        let is_changed = table(&config) != table(&load(name, &[]));
+        assert_eq!(is_changed, name.starts_with("pore"), "{name}");
+    }
+    // A policy that is set decides, wherever it stands, and the keys of the old one go with it.
+    let made = load("lru", &["cache.zone=2MiB", "cache.policy=pore"]);
+    let set = load("pore", &["cache.zone=2MiB"]);
+    assert_eq!(table(&made)["node"], table(&set)["node"]);
+    let back = load("pore-cf", &["cache.policy=lru"]);
+    assert_eq!(table(&back)["node"], table(&load("lru", &[]))["node"]);
+}
+
+#[test]
+fn an_image_that_states_the_keys_of_all_policies_is_that_of_its_own() {
+    let described = stack(CACHE_OF_VERSION_2);
+    let error = refused(&described, &[]);
+    assert!(error.contains("belongs to policy \"pore\""), "{error}");
+    let kept = StackConfig::from_image(&described).unwrap_or_else(|error| panic!("{error}"));
+    let lines = CACHE_OF_VERSION_2.lines();
+    let foreign = ["zone", "period_", "open_zones", "popularity", "access"];
+    let own = lines.filter(|line| !foreign.iter().any(|key| line.starts_with(key)));
+    let own: Vec<&str> = own.collect();
+    let asked = StackConfig::from_text("mine.toml", &stack(&own.join("\n")), &[]);
+    let asked = asked.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(table(&kept), table(&asked));
+    // PORE keeps them all.
+    let described = described.replace("policy = \"lru\"", "policy = \"pore\"");
+    let kept = StackConfig::from_image(&described).unwrap_or_else(|error| panic!("{error}"));
+    let cache = &table(&kept)["node"][2];
+    assert_eq!(cache["zone"].as_str(), Some("20 MiB"));
+}
+
+/// `docs/stacks.md` has a section for every kind of node, with a row for every key of it.
+#[test]
+fn the_page_of_stack_files_has_every_key() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stacks.md");
+    let page = std::fs::read_to_string(page).expect("a page");
+    for kind in kinds() {
+        assert!(kind.keys.len() > 1, "{}", kind.kind);
+        let heading = format!("## `kind = \"{}\"`", kind.kind);
+        let section = page
+            .split(&heading)
+            .nth(1)
+            .unwrap_or_else(|| panic!("no {heading}"));
+        let section = section.split("\n## ").next().expect("a section");
+        let rows = || section.lines().filter(|line| line.starts_with("| `"));
+        let told: BTreeSet<&str> = rows()
+            .filter_map(|line| line.split(" | ").next())
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect();
+        let of_policies = kind.of_policies.iter().flat_map(|(_, keys)| keys.iter());
+        let policy = (!kind.of_policies.is_empty()).then_some("policy");
+        let known = kind.keys.iter().chain(of_policies).copied().chain(policy);
+        assert_eq!(told, known.collect(), "{}", kind.kind);
+        for (policy, keys) in &kind.of_policies {
+            assert!(section.contains(&format!("`\"{policy}\"`")), "{policy}");
+            let has = |key: &&&str| {
+                let row = rows().find(|line| line.starts_with(&format!("| `{key}` |")));
+                row.is_some_and(|row| row.contains(&policy.to_uppercase()))
+            };
+            assert!(keys.iter().all(|key| has(&key)), "{policy}: {keys:?}");
+        }
+    }
+    // A kind that is missing in the list of kinds.
+    let error = refused("name = \"x\"\n[[node]]\nkind = \"none\"\n", &[]);
+    let listed = error.split("expected one of").nth(1).expect("a list");
+    let listed = listed.split('`').skip(1).step_by(2).take(kinds().len() + 1);
+    let known = kinds();
+    let known: Vec<&str> = known.iter().map(|kind| kind.kind).collect();
+    assert_eq!(listed.collect::<Vec<_>>(), known);
+    let node: NodeConfig = load("pore", &[]).node.remove(3);
+    assert_eq!(node.owner_of("zone"), None);
+}
