@@ -1,5 +1,12 @@
-//! What every stack must do, whatever its layers: read what was written, answer exactly once,
-//! honour flush on every disk, and leave no buffer behind.
+//! What every layer and every stack must do: read what was written, answer exactly once, honour
+//! flush on every disk, and leave no buffer behind.
+//!
+//! A new layer gets all rules with one line in [`kinds`].
+
+mod disk;
+pub mod kinds;
+mod suite;
+mod workload;
 
 use crate::harness::{MemoryDisk, play, random_steps};
 use imbrex_core::disk::{Geometry, Media};
@@ -62,4 +69,35 @@ fn a_bare_disk() {
 pub fn disk_geometry(disk: &MemoryDisk) -> Geometry {
     use imbrex_core::disk::Disk;
     disk.geometry().clone()
+}
+
+/// The tests of each kind of layer.
+macro_rules! conformance {
+    ($($name:ident: $kind:expr,)+) => {
+        $(mod $name {
+            use crate::conformance::kinds::made::$name;
+            use crate::conformance::suite::{EVERYDAY, with_failures, without_failures};
+
+            #[test]
+            fn keeps_every_rule() {
+                let most = without_failures(&$name(), EVERYDAY, None);
+                println!("{most:?} blocks in buffers");
+                most.unwrap();
+            }
+
+            #[test]
+            fn keeps_every_rule_when_any_operation_fails() {
+                let failures = with_failures(&$name(), EVERYDAY, None);
+                println!("{failures:?} failures");
+                assert!(failures.unwrap() > 20);
+            }
+        })+
+    };
+}
+kinds::every_kind!(conformance);
+#[test]
+fn dbg_one() {
+    use disk::*; use suite::*;
+    let case = Case { seed: 0, depth: 1, asks: 40, fault: Some((When::Reopening, Fault { port: 0, after: 10, how: How::Once })), closes: false, bug: None };
+    println!("{:?}", run(&kinds::made::durable_cache_pore_bl(), case).map(|_| ()));
 }
