@@ -33,6 +33,8 @@ pub struct History {
     answered: usize,
     /// The last one that was answered has failed.
     unsure: bool,
+    /// The place of the newest that has failed.
+    failed: usize,
 }
 
 impl Default for History {
@@ -42,6 +44,7 @@ impl Default for History {
             gone: 0,
             answered: 0,
             unsure: false,
+            failed: 0,
         }
     }
 }
@@ -71,9 +74,9 @@ pub fn version_of(data: &[u8], lba: u64) -> Result<u64, String> {
     }
     let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().expect("8 bytes"));
     let (found, version) = (word(0), word(8));
-    let mut expected = vec![0; BLOCK];
+    let mut expected = [0; SECTOR];
     fill(&mut expected, found, version);
-    if data != expected {
+    if data.chunks_exact(SECTOR).any(|sector| sector != expected) {
         return Err(format!(
             "block {lba} is torn or changed: {found} v{version}"
         ));
@@ -240,9 +243,12 @@ impl Frontend for Host<'_> {
         let ask = self.asks[tag as usize];
         let (expected, buffer) = self.in_flight.remove(&tag).expect("one answer");
         if let Expected::Written(places, _) = &expected {
-            for (lba, _) in places {
+            for (lba, place) in places {
                 let history = self.oracle.blocks.entry(*lba).or_default();
                 history.unsure = completion.result.is_err();
+                if history.unsure {
+                    history.failed = history.failed.max(*place);
+                }
             }
         }
         if completion.result.is_err() {
@@ -305,6 +311,8 @@ impl Oracle {
     pub fn crash(&mut self) {
         for history in self.blocks.values_mut() {
             history.answered = history.gone;
+            // What was written later may be taken back, and then the failed change is the newest.
+            history.unsure |= history.failed > history.gone;
         }
     }
 
@@ -323,6 +331,7 @@ impl Oracle {
             gone: 0,
             answered: 0,
             unsure: false,
+            failed: 0,
         };
     }
 }

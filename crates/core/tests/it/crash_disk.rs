@@ -18,6 +18,11 @@ const BLOCK: usize = 4096;
 pub const DESTROYED_BYTE: u8 = 0xdd;
 type Block = Rc<[u8]>;
 
+thread_local! {
+    static ZEROES: Block = vec![0; BLOCK].into();
+    static DESTROYED: Block = vec![DESTROYED_BYTE; BLOCK].into();
+}
+
 /// What the unwinding carries when the power is cut.
 pub struct Cut;
 
@@ -54,7 +59,7 @@ impl Medium {
 
     pub fn block(&self, block: u64) -> Block {
         let there = self.blocks.get(&block).cloned();
-        there.unwrap_or_else(|| vec![0; BLOCK].into())
+        there.unwrap_or_else(|| ZEROES.with(Rc::clone))
     }
 
     fn write(&mut self, write: &Write) {
@@ -79,7 +84,7 @@ impl Medium {
     /// the disk is trusted.
     pub fn mend(&mut self) {
         for block in self.unreadable.split_off(&self.whole_before) {
-            self.blocks.insert(block, vec![DESTROYED_BYTE; BLOCK].into());
+            self.blocks.insert(block, DESTROYED.with(Rc::clone));
         }
     }
 
@@ -96,7 +101,7 @@ impl Medium {
             if self.tells_destroyed {
                 self.unreadable.insert(block);
             }
-            self.blocks.insert(block, vec![DESTROYED_BYTE; BLOCK].into());
+            self.blocks.insert(block, DESTROYED.with(Rc::clone));
         }
     }
 }
@@ -257,7 +262,7 @@ impl CrashDisk {
             Operation::Write { .. } | Operation::Zero { .. } => {
                 let bytes = buffers.bytes(op.buffer).expect("bytes");
                 let mut data: Vec<Block> = bytes.chunks_exact(BLOCK).map(Rc::from).collect();
-                data.resize_with(op.extent.blocks.0 as usize, || vec![0; BLOCK].into());
+                data.resize_with(op.extent.blocks.0 as usize, || ZEROES.with(Rc::clone));
                 let write = Write {
                     serial,
                     extent: op.extent,

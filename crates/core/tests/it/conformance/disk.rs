@@ -32,6 +32,8 @@ pub struct Fault {
     /// How many operations the port has carried out before.
     pub after: u64,
     pub how: How,
+    /// Reads do not fail, though the power may be cut there.
+    pub spares_reads: bool,
 }
 
 /// What was seen below a layer, on all of its ports.
@@ -58,7 +60,7 @@ impl Witness {
     }
 
     /// Takes an operation of a port into account; says what is to happen with it.
-    fn count(&mut self, port: usize) -> Option<How> {
+    fn count(&mut self, port: usize, operation: Operation) -> Option<How> {
         let number = self.operations[port];
         self.operations[port] += 1;
         let fault = self.fault.filter(|fault| fault.port == port)?;
@@ -66,8 +68,10 @@ impl Witness {
             How::FromThenOn => number >= fault.after,
             How::Once | How::PowerCut => number == fault.after,
         };
-        self.failures += u64::from(fails && fault.how != How::PowerCut);
-        fails.then_some(fault.how)
+        let cuts = fault.how == How::PowerCut;
+        let spared = fault.spares_reads && operation == Operation::Read && !cuts;
+        self.failures += u64::from(fails && !cuts && !spared);
+        (fails && !spared).then_some(fault.how)
     }
 
     fn look_at(&mut self, buffers: &Buffers) {
@@ -152,7 +156,7 @@ impl Disk for WatchedDisk {
         let mut witness = witness.borrow_mut();
         witness.look_at(buffers);
         self.check_overlap(&op, &mut witness);
-        let fault = witness.count(self.port); if std::env::var("DBG").is_ok() { eprintln!("{now:?} port {} #{} {:?} {:?} {:?} {fault:?}", self.port, witness.operations[self.port]-1, op.operation, op.extent, op.cause); }
+        let fault = witness.count(self.port, op.operation);
         drop(witness);
         self.in_flight.push((op.id, op.operation, op.extent));
         match fault {
