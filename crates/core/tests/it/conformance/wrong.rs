@@ -13,7 +13,7 @@ use imbrex_core::units::BlockCount;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const BLOCKS: u64 = 40;
+const BLOCKS: u64 = 60;
 const TRACK: u64 = 4;
 const OVERLAP_TRACKS: u64 = 2;
 
@@ -102,14 +102,13 @@ impl Rewriting {
             Operation::Write { .. } => ctx.copy(request.buffer, part),
             _ => ctx.zero(part),
         }
-        let last = rest.end().0 == extent.end().0;
         match self.mistake {
             Mistake::ForgetsOverlappedTracks => {
                 self.issue(Operation::WRITE_DURABLE, extent, part, ctx)
             }
-            Mistake::Misplaces if !last => {
-                let beside = Extent::new(extent.start.0 + 1, extent.blocks.0);
-                self.issue(Operation::WRITE_DURABLE, beside, part, ctx);
+            Mistake::Misplaces => {
+                let beside = Extent::new(rest.start.0 + 1, rest.blocks.0);
+                self.issue(Operation::WRITE_DURABLE, beside, buffer, ctx);
             }
             Mistake::WritesOverlapping => {
                 self.issue(Operation::WRITE_DURABLE, rest, buffer, ctx);
@@ -168,8 +167,14 @@ fn kind(mistake: Mistake) -> Kind {
         tracks: Some(Arc::new(tracks.clone())),
         ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
     };
+    // The buffer that is kept must be noticed for its own sake.
+    let kept = if mistake == Mistake::KeepsABuffer {
+        BLOCKS
+    } else {
+        0
+    };
     let buffers = BufferBound {
-        blocks: BLOCKS,
+        blocks: BLOCKS + kept,
         because: "one request is merged at a time",
     };
     let kind = Kind::new(vec![disk], false, buffers, move |_| {
@@ -219,7 +224,7 @@ fn wrong_layers_are_rejected_for_the_right_reason() {
         (Mistake::WritesOverlapping, "is in flight"),
         (
             Mistake::BuffersWithoutBound,
-            "40 are planned: one request is merged at a time",
+            "60 are planned: one request is merged at a time",
         ),
         (Mistake::TakesFailuresForSuccess, "is stale"),
     ];
@@ -242,13 +247,22 @@ const PLANTED: &[(PlantedBug, fn() -> Kind)] = &[
     (PlantedBug::EpochBumpUnflushed, made::durable_cache_lru),
     (PlantedBug::RootBeforePages, made::durable_cache_pore_bl),
     (PlantedBug::OldLocationReusedEarly, made::translation_plain),
-    (PlantedBug::DirtyDroppedBeforeDestinationFlush, made::cache_lru),
+    (
+        PlantedBug::DirtyDroppedBeforeDestinationFlush,
+        made::cache_lru,
+    ),
     (PlantedBug::RemapIgnoresOverwrite, made::translation_plain),
     (PlantedBug::OverlapNotRestored, made::translation_plain),
     (PlantedBug::ScratchCopyNotRead, made::translation_stretches),
-    (PlantedBug::BypassOverLiveData, made::durable_translation_bypass),
+    (
+        PlantedBug::BypassOverLiveData,
+        made::durable_translation_bypass,
+    ),
     (PlantedBug::TrimForgottenOnReplay, made::durable_translation),
-    (PlantedBug::BandRewriteWithoutScratch, made::durable_translation),
+    (
+        PlantedBug::BandRewriteWithoutScratch,
+        made::durable_translation,
+    ),
 ];
 
 #[test]
