@@ -203,6 +203,7 @@ impl World<'_> {
         let Host {
             mistake, failed, ..
         } = host.host;
+        self.check_bounds()?;
         if let Some(mistake) = mistake {
             return Err(Stop::Mistake(mistake));
         }
@@ -212,7 +213,7 @@ impl World<'_> {
         {
             return Err(Stop::Mistake(format!("{ask:?} failed and no disk has")));
         }
-        self.check_bounds()
+        Ok(())
     }
 
     /// The rules that hold at any time.

@@ -226,7 +226,7 @@ fn wrong_layers_are_rejected_for_the_right_reason() {
             Mistake::BuffersWithoutBound,
             "60 are planned: one request is merged at a time",
         ),
-        (Mistake::TakesFailuresForSuccess, "is stale"),
+        (Mistake::TakesFailuresForSuccess, "is misplaced"),
     ];
     for (mistake, reason) in reasons {
         let words = mistake_of(&kind(mistake), None).expect_err("a wrong layer");
