@@ -237,6 +237,12 @@ impl Buffers {
         self.slab.iter().filter(|buffer| buffer.allocated).count()
     }
 
+    /// How many blocks the allocated buffers hold together.
+    pub fn allocated_blocks(&self) -> u64 {
+        let allocated = self.slab.iter().filter(|buffer| buffer.allocated);
+        allocated.map(|buffer| u64::from(buffer.blocks)).sum()
+    }
+
     #[inline]
     pub(crate) fn lend(&mut self, slice: BufferSlice) {
         if slice.blocks > 0 {

@@ -1,6 +1,7 @@
 //! A host that knows what every block may hold, before and after a power cut.
 
 use crate::cache_power_disk::{BLOCK, SECTOR};
+use crate::crash_disk::DESTROYED_BYTE;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::extent::Extent;
@@ -18,6 +19,8 @@ pub enum Ask {
     Trim(Extent),
     ForcedTrim(Extent),
     Flush,
+    /// Nothing is asked until all is answered and so many nanoseconds have passed.
+    Rest(u64),
 }
 
 /// What a block may hold: versions in the order in which they were issued; 0 is zeroes.
@@ -30,6 +33,8 @@ pub struct History {
     answered: usize,
     /// The last one that was answered has failed.
     unsure: bool,
+    /// The place of the newest that has failed.
+    failed: usize,
 }
 
 impl Default for History {
@@ -39,6 +44,7 @@ impl Default for History {
             gone: 0,
             answered: 0,
             unsure: false,
+            failed: 0,
         }
     }
 }
@@ -63,17 +69,22 @@ pub fn version_of(data: &[u8], lba: u64) -> Result<u64, String> {
     if data.iter().all(|byte| *byte == 0) {
         return Ok(0);
     }
+    if data.iter().all(|byte| *byte == DESTROYED_BYTE) {
+        return Err(format!("block {lba} was destroyed by a write beside it"));
+    }
     let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().expect("8 bytes"));
     let (found, version) = (word(0), word(8));
-    let mut expected = vec![0; BLOCK];
+    let mut expected = [0; SECTOR];
     fill(&mut expected, found, version);
-    if data != expected {
+    if data.chunks_exact(SECTOR).any(|sector| sector != expected) {
         return Err(format!(
             "block {lba} is torn or changed: {found} v{version}"
         ));
     }
     if found != lba {
-        return Err(format!("block {lba} holds block {found} v{version}"));
+        return Err(format!(
+            "block {lba} is misplaced: it holds block {found} v{version}"
+        ));
     }
     Ok(version)
 }
@@ -111,7 +122,11 @@ pub struct Host<'a> {
     next: usize,
     depth: usize,
     in_flight: BTreeMap<u64, (Expected, BufferSlice)>,
+    /// Until when the present rest lasts.
+    rest_until: Option<Instant>,
     pub may_fail: MayFail,
+    /// What a read finds is what the block holds from now on: the first look after a crash.
+    pub settles: bool,
     pub failed: Vec<Ask>,
     pub mistake: Option<String>,
 }
@@ -124,7 +139,9 @@ impl Host<'_> {
             next: 0,
             depth,
             in_flight: BTreeMap::new(),
+            rest_until: None,
             may_fail: MayFail::Nothing,
+            settles: false,
             failed: Vec::new(),
             mistake: None,
         }
@@ -142,12 +159,27 @@ impl Host<'_> {
 
 impl Frontend for Host<'_> {
     fn next_arrival(&self) -> Option<Instant> {
-        let ready = self.next < self.asks.len() && self.in_flight.len() < self.depth;
-        ready.then_some(Instant::ZERO)
+        if self.rest_until.is_some() {
+            return self.rest_until;
+        }
+        let depth = match self.asks.get(self.next)? {
+            Ask::Rest(_) => 1,
+            _ => self.depth,
+        };
+        (self.in_flight.len() < depth).then_some(Instant::ZERO)
     }
 
-    fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         self.next_arrival()?;
+        if let Ask::Rest(rest_ns) = self.asks[self.next] {
+            let until = *self.rest_until.get_or_insert(Instant(now.0 + rest_ns));
+            if now < until {
+                return None;
+            }
+            self.rest_until = None;
+            self.next += 1;
+            return self.poll(now, buffers);
+        }
         let tag = self.next as u64;
         let ask = self.asks[self.next];
         self.next += 1;
@@ -195,6 +227,7 @@ impl Frontend for Host<'_> {
                 let expected = Expected::Flushed(answered.collect());
                 (Operation::Flush, Extent::EMPTY, expected)
             }
+            Ask::Rest(_) => unreachable!("a rest sends nothing"),
         };
         self.in_flight.insert(tag, (expected, buffer));
         Some(Arrival {
@@ -210,9 +243,12 @@ impl Frontend for Host<'_> {
         let ask = self.asks[tag as usize];
         let (expected, buffer) = self.in_flight.remove(&tag).expect("one answer");
         if let Expected::Written(places, _) = &expected {
-            for (lba, _) in places {
+            for (lba, place) in places {
                 let history = self.oracle.blocks.entry(*lba).or_default();
                 history.unsure = completion.result.is_err();
+                if history.unsure {
+                    history.failed = history.failed.max(*place);
+                }
             }
         }
         if completion.result.is_err() {
@@ -244,10 +280,15 @@ impl Frontend for Host<'_> {
                     let history = self.oracle.blocks.entry(lba).or_default();
                     let allowed = &history.versions[history.gone.max(history.answered)..];
                     match version_of(data, lba) {
-                        Ok(version) if allowed.contains(&version) => {}
+                        Ok(version) if allowed.contains(&version) => {
+                            if self.settles {
+                                self.oracle.settle(lba, version);
+                            }
+                        }
                         Ok(version) => {
+                            let word = if version == 0 { "lost" } else { "stale" };
                             self.mistake.get_or_insert(format!(
-                                "block {lba} holds v{version}, allowed is {allowed:?}"
+                                "block {lba} is {word}: it holds v{version}, allowed is {allowed:?}"
                             ));
                         }
                         Err(mistake) => {
@@ -270,6 +311,15 @@ impl Oracle {
     pub fn crash(&mut self) {
         for history in self.blocks.values_mut() {
             history.answered = history.gone;
+            // What was written later may be taken back, and then the failed change is the newest.
+            history.unsure |= history.failed > history.gone;
+        }
+    }
+
+    /// After a shutdown in good order: all that was answered is durable.
+    pub fn close(&mut self) {
+        for history in self.blocks.values_mut() {
+            history.gone = history.gone.max(history.answered);
         }
     }
 
@@ -281,6 +331,7 @@ impl Oracle {
             gone: 0,
             answered: 0,
             unsure: false,
+            failed: 0,
         };
     }
 }

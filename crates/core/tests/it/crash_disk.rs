@@ -10,11 +10,18 @@ use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::rng::Rng;
 use imbrex_core::units::Instant;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 const BLOCK: usize = 4096;
+/// Bytes of a block that an overlapping track was written over.
+pub const DESTROYED_BYTE: u8 = 0xdd;
 type Block = Rc<[u8]>;
+
+thread_local! {
+    static ZEROES: Block = vec![0; BLOCK].into();
+    static DESTROYED: Block = vec![DESTROYED_BYTE; BLOCK].into();
+}
 
 /// What the unwinding carries when the power is cut.
 pub struct Cut;
@@ -24,6 +31,12 @@ pub struct Cut;
 pub struct Medium {
     geometry: Geometry,
     pub blocks: BTreeMap<u64, Block>,
+    /// Blocks that cannot be read until they are written again.
+    unreadable: BTreeSet<u64>,
+    /// Blocks that a write beside them destroys cannot be read either; otherwise they hold garbage.
+    pub tells_destroyed: bool,
+    /// Blocks before this one are written as a whole or not at all.
+    pub whole_before: u64,
 }
 
 impl Medium {
@@ -31,6 +44,9 @@ impl Medium {
         Medium {
             geometry,
             blocks: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            tells_destroyed: false,
+            whole_before: 0,
         }
     }
 
@@ -43,14 +59,38 @@ impl Medium {
 
     pub fn block(&self, block: u64) -> Block {
         let there = self.blocks.get(&block).cloned();
-        there.unwrap_or_else(|| vec![0; BLOCK].into())
+        there.unwrap_or_else(|| ZEROES.with(Rc::clone))
     }
 
     fn write(&mut self, write: &Write) {
         self.destroy_overlapped(write.extent);
         for (address, block) in (write.extent.start.0..).zip(&write.data) {
             self.blocks.insert(address, Rc::clone(block));
+            self.unreadable.remove(&address);
         }
+    }
+
+    fn spoil(&mut self, extent: Extent) {
+        self.destroy_overlapped(extent);
+        self.unreadable.extend(extent.start.0..extent.end().0);
+    }
+
+    /// True when there are blocks that cannot be read.
+    pub fn is_unreadable(&self) -> bool {
+        !self.unreadable.is_empty()
+    }
+
+    /// Replaces blocks that cannot be read by others, which hold nothing of use; not those for which
+    /// the disk is trusted.
+    pub fn mend(&mut self) {
+        for block in self.unreadable.split_off(&self.whole_before) {
+            self.blocks.insert(block, DESTROYED.with(Rc::clone));
+        }
+    }
+
+    fn can_read(&self, extent: Extent) -> bool {
+        let mut blocks = self.unreadable.range(extent.start.0..extent.end().0);
+        blocks.next().is_none()
     }
 
     fn destroy_overlapped(&mut self, extent: Extent) {
@@ -58,7 +98,10 @@ impl Medium {
             return;
         };
         for block in harness::Medium::destroyed_by(tracks, extent) {
-            self.blocks.insert(block, vec![0xdd; BLOCK].into());
+            if self.tells_destroyed {
+                self.unreadable.insert(block);
+            }
+            self.blocks.insert(block, DESTROYED.with(Rc::clone));
         }
     }
 }
@@ -83,9 +126,42 @@ pub struct Shared {
     pub operations_left: u64,
     /// Writes from this block on fail and leave everything as it was.
     pub fails_from: u64,
+    /// Writes may be forced.
+    pub takes_forced_writes: bool,
 }
 
 impl Shared {
+    /// A write there fails in the middle: it destroys what it overlaps, and its own blocks cannot be
+    /// read.
+    pub fn spoil(&mut self, extent: Extent) {
+        self.current.spoil(extent);
+        self.durable.spoil(extent);
+    }
+
+    /// A pending write is done. A forced one is durable, and what it has overwritten with it.
+    fn is_written(&mut self, written: usize, forced: bool) {
+        self.pending[written].completed = true;
+        if !forced {
+            return;
+        }
+        let write = self.pending.remove(written);
+        let (before, after) = self.pending.split_at(written);
+        let (overwritten, mut left): (Vec<Write>, Vec<Write>) = before
+            .iter()
+            .cloned()
+            .partition(|other| other.completed && other.extent.overlaps(write.extent));
+        for durable in overwritten.iter().chain([&write]) {
+            self.durable.write(durable);
+        }
+        left.extend_from_slice(after);
+        self.pending = left;
+    }
+
+    /// A flush fails, and with it all that it was to cover: no later one makes that durable.
+    pub fn forget_pending(&mut self) {
+        self.pending.retain(|write| !write.completed);
+    }
+
     /// What is on the medium after the cut.
     pub fn after_the_cut(&mut self, rng: &mut Rng) -> Medium {
         let mut medium = self.durable.clone();
@@ -114,6 +190,12 @@ fn tear(write: &Write, medium: &Medium, rng: &mut Rng) -> Write {
     let mut torn = write.clone();
     for (address, block) in (write.extent.start.0..).zip(&mut torn.data) {
         let mut bytes = medium.block(address).to_vec();
+        if address < medium.whole_before {
+            if rng.below(2) == 0 {
+                *block = bytes.into();
+            }
+            continue;
+        }
         for sector in 0..8 {
             if rng.below(2) == 0 {
                 let range = sector * 512..(sector + 1) * 512;
@@ -154,6 +236,7 @@ impl CrashDisk {
                 pending: Vec::new(),
                 operations_left: operations,
                 fails_from: u64::MAX,
+                takes_forced_writes: false,
             })),
             rng: Rng::new(seed, 77),
             queue: Vec::new(),
@@ -165,21 +248,25 @@ impl CrashDisk {
         Rc::clone(&self.shared)
     }
 
-    fn execute(&mut self, serial: u64, op: &DiskOp, buffers: &mut Buffers) {
+    /// True when it has failed.
+    fn execute(&mut self, serial: u64, op: &DiskOp, buffers: &mut Buffers) -> bool {
         let shared = &mut *self.shared.borrow_mut();
         match op.operation {
+            Operation::Read if !shared.current.can_read(op.extent) => return true,
             Operation::Read => {
                 let target = buffers.bytes_mut(op.buffer).expect("bytes");
                 for (at, chunk) in target.chunks_exact_mut(BLOCK).enumerate() {
                     chunk.copy_from_slice(&shared.current.block(op.extent.start.0 + at as u64));
                 }
             }
-            Operation::Write { .. } => {
+            Operation::Write { .. } | Operation::Zero { .. } => {
                 let bytes = buffers.bytes(op.buffer).expect("bytes");
+                let mut data: Vec<Block> = bytes.chunks_exact(BLOCK).map(Rc::from).collect();
+                data.resize_with(op.extent.blocks.0 as usize, || ZEROES.with(Rc::clone));
                 let write = Write {
                     serial,
                     extent: op.extent,
-                    data: bytes.chunks_exact(BLOCK).map(Rc::from).collect(),
+                    data,
                     completed: false,
                 };
                 shared.current.write(&write);
@@ -187,6 +274,7 @@ impl CrashDisk {
             }
             _ => {}
         }
+        false
     }
 }
 
@@ -206,9 +294,7 @@ impl Disk for CrashDisk {
         let writes = matches!(op.operation, Operation::Write { .. });
         let fails = writes && op.extent.start.0 >= self.shared.borrow().fails_from;
         let executed = !fails && self.rng.below(2) == 0;
-        if executed {
-            self.execute(serial, &op, buffers);
-        }
+        let fails = fails || executed && self.execute(serial, &op, buffers);
         let shared = self.shared.borrow();
         let completed = shared.pending.iter().filter(|write| write.completed);
         let covers = completed.map(|write| write.serial).collect();
@@ -227,22 +313,27 @@ impl Disk for CrashDisk {
         let due = self.queue.iter().enumerate();
         let due = due.filter(|(_, in_flight)| in_flight.finish <= now);
         let index = due.min_by_key(|(_, it)| (it.finish, it.serial))?.0;
-        let done = self.queue.remove(index);
+        let mut done = self.queue.remove(index);
+        if !done.fails && !done.executed {
+            done.fails = self.execute(done.serial, &done.op, buffers);
+        }
         if done.fails {
+            let error = match done.op.operation {
+                Operation::Read => IoError::Medium,
+                _ => IoError::NoSpace,
+            };
             return Some(DiskCompletion {
                 id: done.op.id,
-                result: Err(IoError::NoSpace),
+                result: Err(error),
             });
-        }
-        if !done.executed {
-            self.execute(done.serial, &done.op, buffers);
         }
         let shared = &mut *self.shared.borrow_mut();
         match done.op.operation {
-            Operation::Write { durability } => {
-                assert_eq!(durability, Durability::Cached, "flushes do it");
-                let write = shared.pending.iter_mut().find(|w| w.serial == done.serial);
-                write.expect("a pending write").completed = true;
+            Operation::Write { durability } | Operation::Zero { durability, .. } => {
+                let forced = durability == Durability::Durable;
+                assert!(!forced || shared.takes_forced_writes, "flushes do it");
+                let written = shared.pending.iter().position(|w| w.serial == done.serial);
+                shared.is_written(written.expect("a pending write"), forced);
             }
             Operation::Flush => {
                 for write in &shared.pending {

@@ -5,6 +5,7 @@ mod crashtest;
 mod destructive;
 mod determinism;
 mod disks;
+mod durable_decisions;
 mod experiments;
 mod fio;
 mod fit;

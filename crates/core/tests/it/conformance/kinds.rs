@@ -1,0 +1,452 @@
+//! Every kind of layer, a line each: what the conformance suite holds against its rules.
+//!
+//! A new layer is one line of [`every_kind`]: a name and a [`Kind`], which says over which disks it
+//! lies (one for each port, in the order of the ports), whether it is durable, how many blocks its
+//! own buffers may hold and why, and how it is built over the disks.
+
+use imbrex_core::cache::{
+    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
+    PoreSettings,
+};
+use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::layer::Layer;
+use imbrex_core::map::BandTable;
+use imbrex_core::operation::Durability;
+use imbrex_core::translation::{
+    BlockingCleaning, HostAware, IdleCleaning, MapJournalSettings, OnArrival, PersistentCache,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod, Victim,
+    conventional_blocks_needed,
+};
+use imbrex_core::units::{BlockCount, Duration};
+use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
+use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use std::sync::Arc;
+
+/// Calls a macro with the line of every kind.
+macro_rules! every_kind {
+    ($with:ident) => {
+        $with! {
+            cache_lru: cache(lru()),
+            cache_lru_band: cache(lru_band()),
+            cache_pore_cf: cache(pore(OpenZones::Cf)),
+            cache_pore_pf: cache(pore(OpenZones::Pf)),
+            cache_pore_bl: cache(pore(OpenZones::Bl)),
+            cache_pore_all: cache(pore(OpenZones::All)),
+            cache_unlimited: cache(CacheSettings { capacity_blocks: BACKING_BLOCKS, ..with_policy(PolicySettings::Unlimited) }),
+            cache_opt: cache(with_policy(PolicySettings::Opt { next_uses: (1..1000).rev().collect() })),
+            cache_write_only: cache(CacheSettings { mode: CacheMode::WriteOnly, ..lru() }),
+            cache_destaging_unforced: cache(CacheSettings { destage: Durability::Cached, ..lru() }),
+            durable_cache_lru: cache(durable(lru())),
+            durable_cache_lru_band: cache(durable(lru_band())),
+            durable_cache_pore_cf: cache(durable(pore(OpenZones::Cf))),
+            durable_cache_pore_pf: cache(durable(pore(OpenZones::Pf))),
+            durable_cache_pore_bl: cache(durable(pore(OpenZones::Bl))),
+            durable_cache_pore_all: cache(durable(pore(OpenZones::All))),
+            durable_cache_write_only: cache(durable(CacheSettings { mode: CacheMode::WriteOnly, ..lru() })),
+            translation_plain: translation(log(24)),
+            translation_from_first_dirty: translation(from_first_dirty(log(24))),
+            translation_in_place: translation(in_place(log(24))),
+            translation_updating_in_place: translation(PersistentCacheSettings { update: UpdateMethod::InPlace, ..log(24) }),
+            translation_to_written: translation(to_written(bypassing(log(24)))),
+            translation_bypass: translation(bypassing(log(24))),
+            translation_stretches: translation(in_stretches(log(24))),
+            translation_stretches_from_first_dirty: translation(in_stretches(from_first_dirty(log(24)))),
+            translation_stretches_in_place: translation(in_stretches(in_place(log(24)))),
+            translation_stretches_bypass: translation(in_stretches(bypassing(log(24)))),
+            translation_idle_aborting: translation(idle(OnArrival::Abort, log(24))),
+            translation_idle_by_chunks: translation(idle(OnArrival::FinishChunk, in_stretches(log(24)))),
+            translation_idle_by_bands: translation(idle(OnArrival::FinishBand, bypassing(log(24)))),
+            translation_in_slices: translation(in_slices(log(24))),
+            translation_few_entries: translation(PersistentCacheSettings { entries_max: Some(6), ..log(24) }),
+            translation_map_journal: translation(with_map_journal(log(24))),
+            durable_translation: translation(durably(log(24))),
+            durable_translation_from_first_dirty: translation(durably(from_first_dirty(log(24)))),
+            durable_translation_bypass: translation(durably(bypassing(log(24)))),
+            durable_translation_stretches: translation(durably(in_stretches(from_first_dirty(log(24))))),
+            durable_translation_stretches_bypass: translation(durably(in_stretches(bypassing(log(24))))),
+            durable_translation_idle: translation(durably(idle(OnArrival::FinishChunk, in_stretches(log(24))))),
+            durable_translation_in_slices: translation(durably(in_slices(bypassing(log(24))))),
+            durable_translation_few_entries: translation(durably(PersistentCacheSettings { entries_max: Some(6), ..log(24) })),
+            durable_translation_map_journal: translation(durably(with_map_journal(log(24)))),
+            host_aware_blocking: host_aware(log(24)),
+            host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
+            host_managed_with_limits: host_managed(Some(3)),
+            host_managed_without_limits: host_managed(None),
+        }
+    };
+}
+pub(crate) use every_kind;
+
+macro_rules! functions {
+    ($($name:ident: $kind:expr,)+) => {
+        /// Makes each kind.
+        pub mod made {
+            use super::*;
+
+            $(pub fn $name() -> Kind {
+                $kind
+            })+
+        }
+    };
+}
+every_kind!(functions);
+
+/// What the blocks of a node's own buffers are, and how many there may be at once: the layers do
+/// not say it themselves.
+#[derive(Clone, Copy)]
+pub struct BufferBound {
+    pub blocks: u64,
+    pub because: &'static str,
+}
+
+/// Faults that layers still have. The suite steps around them, and a test that is ignored plays each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KnownFault {
+    /// While a journal comes up, a block of data that cannot be read is taken for one that never
+    /// reached the medium: what was flushed is rolled back, and older data is served.
+    UnreadDataIsRolledBack,
+    /// Two records of a map that is kept by a simulated drive are on their way to one page.
+    MapRecordsOverlap,
+}
+
+/// Makes the layer over disks, and says what it tells the node above.
+type Build = dyn Fn(&[Geometry]) -> (Box<dyn Layer>, Geometry);
+
+/// A kind of layer.
+pub struct Kind {
+    /// The disks below, one for each port.
+    pub disks: Vec<Geometry>,
+    /// Whether it keeps over a restart what was flushed.
+    pub is_durable: bool,
+    /// How much its buffers may hold.
+    pub buffers: BufferBound,
+    /// What it had not written again is lost when a write fails: then the drive has to say that it
+    /// cannot read what the tracks beside a write held.
+    pub loses_on_failure: bool,
+    /// For each port, how many blocks from the first a power cut leaves whole: those of data without
+    /// checksums, for which the disk is trusted.
+    pub whole_blocks: Vec<u64>,
+    /// A fault of the layer that is known.
+    pub known: Option<KnownFault>,
+    /// Builds it.
+    pub build: Box<Build>,
+}
+
+impl Kind {
+    pub fn new<L: Layer + 'static>(
+        disks: Vec<Geometry>,
+        is_durable: bool,
+        buffers: BufferBound,
+        build: impl Fn(&[Geometry]) -> (L, Geometry) + 'static,
+    ) -> Kind {
+        Kind {
+            whole_blocks: vec![0; disks.len()],
+            known: None,
+            disks,
+            is_durable,
+            buffers,
+            loses_on_failure: false,
+            build: Box::new(move |below| {
+                let (layer, above) = build(below);
+                (Box::new(layer), above)
+            }),
+        }
+    }
+}
+
+/// Requests that the suite has in flight at most.
+const REQUESTS: u64 = 4;
+/// Pages of a checkpoint that a journal has in flight, and copies of its superblock.
+const JOURNAL_PAGES: u64 = 32 + 4;
+/// What a small durable layer keeps in its journal and may leave without a flush.
+const DURABILITY: DurabilitySettings = DurabilitySettings {
+    ring_blocks: 24,
+    unflushed_blocks_max: 24,
+};
+
+// Caches.
+
+const BACKING_BLOCKS: u64 = 130;
+const CAPACITY_BLOCKS: u64 = 12;
+const DESTAGE_SLOTS: u32 = 3;
+
+fn with_policy(policy: PolicySettings) -> CacheSettings {
+    CacheSettings {
+        durability: None,
+        destage: Durability::Durable,
+        capacity_blocks: CAPACITY_BLOCKS,
+        destage_slots_max: DESTAGE_SLOTS,
+        mode: CacheMode::ReadWrite,
+        policy,
+    }
+}
+
+fn lru() -> CacheSettings {
+    with_policy(PolicySettings::Lru)
+}
+
+fn lru_band() -> CacheSettings {
+    let lengths = [7, 12, 5, 9].iter().cycle().take(16);
+    let bands = BandTable::new(lengths.map(|length| BlockCount(*length)));
+    with_policy(PolicySettings::LruBand {
+        bands: Some(Arc::new(bands)),
+    })
+}
+
+/// PORE with short zones and periods.
+fn pore(open_zones: OpenZones) -> CacheSettings {
+    with_policy(PolicySettings::Pore(PoreSettings {
+        zone_blocks: 8,
+        period_blocks: 4,
+        period_counter: PeriodCounter::WriteMiss,
+        popularity_window: PopularityWindow::Period,
+        access_floor: 1,
+        open_zones,
+    }))
+}
+
+fn durable(settings: CacheSettings) -> CacheSettings {
+    CacheSettings {
+        durability: Some(DURABILITY),
+        ..settings
+    }
+}
+
+/// A cache whose flash is port 0 and whose backing is port 1.
+fn cache(settings: CacheSettings) -> Kind {
+    let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
+    let backing = Geometry::plain(BlockCount(BACKING_BLOCKS), Media::Conventional);
+    let is_durable = settings.durability.is_some();
+    let slots = settings.capacity_blocks + 2 * u64::from(DESTAGE_SLOTS).max(8);
+    let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
+    let buffers = BufferBound {
+        blocks: slots + if is_durable { journal } else { 0 },
+        because: "a block on its way into flash or below has a slot; a durable one writes its \
+                  journal and the pages of a checkpoint beside",
+    };
+    // The pages behind the served blocks have checksums.
+    let served = BACKING_BLOCKS - CacheSettings::reserved_blocks(settings.durability);
+    let kind = Kind::new(vec![flash, backing], is_durable, buffers, move |below| {
+        Cache::new(settings.clone(), &below[0], &below[1]).expect("settings that fit")
+    });
+    Kind {
+        whole_blocks: vec![0, served],
+        known: is_durable.then_some(KnownFault::UnreadDataIsRolledBack),
+        ..kind
+    }
+}
+
+// Translations.
+
+/// Blocks of the tracks of the bands.
+const TRACK_BLOCKS: u64 = 4;
+/// Tracks that a write destroys beside it.
+const OVERLAP_TRACKS: u64 = 2;
+/// Blocks of the tracks that do not overlap.
+const CONVENTIONAL_TRACK_BLOCKS: u64 = 6;
+
+fn bands() -> Arc<BandTable> {
+    let lengths = [16, 13, 24, 20, 11, 28, 14, 19];
+    Arc::new(BandTable::new(lengths.map(BlockCount)))
+}
+
+fn log(blocks: u64) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        packet_blocks_max: BlockCount(8),
+        ..PersistentCacheSettings::new(BlockCount(blocks))
+    }
+}
+
+fn from_first_dirty(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite_overhead: Duration::from_us(2),
+        ..settings
+    }
+}
+
+fn to_written(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        ..settings
+    }
+}
+
+fn in_place(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        update: UpdateMethod::InPlace,
+        rewrite: RewriteMethod::InPlace,
+        ..settings
+    }
+}
+
+fn bypassing(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        bypass: true,
+        bypass_after_blocks: BlockCount(4),
+        ..settings
+    }
+}
+
+/// The smallest memory to merge bands in.
+fn in_stretches(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        merge_buffer_blocks: Some(BlockCount(TRACK_BLOCKS * (OVERLAP_TRACKS + 1))),
+        ..settings
+    }
+}
+
+fn idle(on_arrival: OnArrival, settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    let idle = IdleCleaning::new(Duration(400), BlockCount(1), Duration::from_us(1));
+    PersistentCacheSettings {
+        idle: Some(IdleCleaning {
+            on_arrival,
+            victim: Victim::MostDirty,
+            resumes: on_arrival == OnArrival::FinishChunk,
+            ..idle
+        }),
+        ..settings
+    }
+}
+
+fn in_slices(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        blocking: BlockingCleaning {
+            low_permille: 500,
+            slice: Some(Duration::from_us(8)),
+        },
+        ..settings
+    }
+}
+
+fn with_map_journal(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        map_journal: MapJournalSettings {
+            every_records: 5,
+            stall: Duration::from_us(2),
+            log_per_flush: BlockCount(3),
+            flush_overhead: Duration::from_us(1),
+            ..MapJournalSettings::default()
+        },
+        ..settings
+    }
+}
+
+fn durably(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        durability: Some(DURABILITY),
+        ..settings
+    }
+}
+
+/// A disk with enough tracks apart for a log, and enough that overlap for the bands.
+fn shingled_disk(conventional: BlockCount) -> Geometry {
+    let tracks = conventional.0.div_ceil(CONVENTIONAL_TRACK_BLOCKS);
+    let runs = [(tracks, CONVENTIONAL_TRACK_BLOCKS), (100, TRACK_BLOCKS)];
+    let conventional = BlockCount(tracks * CONVENTIONAL_TRACK_BLOCKS);
+    let tracks = TrackTable::new(runs, conventional, OVERLAP_TRACKS);
+    Geometry {
+        tracks: Some(Arc::new(tracks.clone())),
+        ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
+    }
+}
+
+/// How much the buffers of a translation may hold when a stretch is `stretch` blocks long.
+fn translation_buffers(settings: &PersistentCacheSettings, stretch: u64) -> BufferBound {
+    let carried = OVERLAP_TRACKS * TRACK_BLOCKS;
+    let merged = bands().largest().0.min(stretch + carried);
+    let tables = 2 * (1 + u64::from(bands().bands()));
+    let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
+    BufferBound {
+        blocks: merged + 1 + REQUESTS + settings.durability.map_or(0, |_| tables + journal),
+        because: "one stretch of a band is merged at a time, behind the tracks that the last one has \
+                  destroyed, with its note; a request may write a record of the map; a durable one writes its journal, the pages of a checkpoint and of the checksums \
+                  beside",
+    }
+}
+
+fn translation(settings: PersistentCacheSettings) -> Kind {
+    let track = BlockCount(CONVENTIONAL_TRACK_BLOCKS);
+    let disk = shingled_disk(conventional_blocks_needed(&settings, &bands(), track));
+    let longest = bands().largest();
+    let stretch = settings.merge_buffer_blocks.unwrap_or(longest).0;
+    let buffers = translation_buffers(&settings, stretch);
+    let is_durable = settings.durability.is_some();
+    let loses_on_failure = settings.rewrite == RewriteMethod::InPlace;
+    let known = match settings.map_journal.every_records {
+        _ if is_durable => Some(KnownFault::UnreadDataIsRolledBack),
+        0 => None,
+        _ => Some(KnownFault::MapRecordsOverlap),
+    };
+    let kind = Kind::new(vec![disk], is_durable, buffers, move |below| {
+        PersistentCache::new(settings.clone(), bands(), &below[0]).expect("a layout")
+    });
+    Kind {
+        loses_on_failure,
+        known,
+        ..kind
+    }
+}
+
+// Disks with zones.
+
+/// Two conventional zones, six others and a runt.
+fn zones(model: ZoneModel, open_max: Option<u32>) -> ZoneGeometry {
+    const ZONE_BLOCKS: u64 = 20;
+    ZoneGeometry {
+        model,
+        blocks: BlockCount(8 * ZONE_BLOCKS + 9),
+        zone_blocks: BlockCount(ZONE_BLOCKS),
+        conventional_zones: 2,
+        open_max,
+        active_max: None,
+        optimal_open: None,
+        optimal_non_sequential: None,
+    }
+}
+
+fn host_aware(settings: PersistentCacheSettings) -> Kind {
+    let zones = zones(ZoneModel::HostAware, None);
+    let lengths = (0..zones.zones()).map(|zone| zones.extent_of(ZoneId(zone)).blocks);
+    let bands = Arc::new(BandTable::new(lengths));
+    let buffers = translation_buffers(&settings, zones.zone_blocks.0);
+    let settings = PersistentCacheSettings {
+        rewrite: RewriteMethod::InPlace,
+        rewrite_extent: RewriteExtent::FromFirstDirty,
+        host_aware: Some(HostAware {
+            zones: Arc::new(zones),
+            command: Duration(10),
+            report: Duration(100),
+        }),
+        ..settings
+    };
+    let disk = shingled_disk(BlockCount(24 * CONVENTIONAL_TRACK_BLOCKS));
+    let kind = Kind::new(vec![disk], false, buffers, move |below| {
+        PersistentCache::new(settings.clone(), Arc::clone(&bands), &below[0]).expect("a layout")
+    });
+    Kind {
+        loses_on_failure: true,
+        ..kind
+    }
+}
+
+fn host_managed(open_max: Option<u32>) -> Kind {
+    let settings = HostManagedSettings {
+        unrestricted_reads: true,
+        unwritten_bytes_per_second: 4_096_000_000,
+        command: Duration(10),
+        report: Duration(100),
+        read_only_zones: Vec::new(),
+        offline_zones: Vec::new(),
+    };
+    let disk = shingled_disk(BlockCount(8 * CONVENTIONAL_TRACK_BLOCKS));
+    let buffers = BufferBound {
+        blocks: 0,
+        because: "data goes from the host to the disk and back",
+    };
+    let zones = zones(ZoneModel::HostManaged, open_max);
+    Kind::new(vec![disk], false, buffers, move |below| {
+        HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")
+    })
+}
