@@ -19,6 +19,8 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// Entries and slots are numbered in 32 bits, one number kept for "none".
@@ -262,6 +264,23 @@ impl CacheSettings {
 }
 
 impl PolicySettings {
+    /// What a saved state must share with the cache that takes it back: a number of the policy, and
+    /// its settings.
+    pub(super) fn identity(&self) -> Vec<(&'static str, u64)> {
+        let number = match self {
+            PolicySettings::Lru => 0,
+            PolicySettings::LruBand { .. } => 1,
+            PolicySettings::Pore(_) => 2,
+            PolicySettings::Unlimited => 3,
+            PolicySettings::Opt { .. } => 4,
+        };
+        let mut words = vec![("policy number", number)];
+        if let PolicySettings::Pore(settings) = self {
+            words.extend(settings.identity());
+        }
+        words
+    }
+
     /// What the policy counts beside what every cache does.
     pub fn counters(&self) -> &'static [Counter] {
         match self {
