@@ -4,8 +4,7 @@
 use super::Cache;
 use super::entries::Flag;
 use super::policy::CachedBlock;
-use super::pore::{OpenZones, PeriodCounter, PopularityWindow};
-use super::settings::{CacheMode, PolicySettings};
+use super::settings::CacheMode;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::format;
@@ -98,39 +97,7 @@ impl Cache {
             ),
             ("blocks below", self.backing_blocks),
         ];
-        let policy = |number| ("policy number", number);
-        match &settings.policy {
-            PolicySettings::Lru => words.push(policy(0)),
-            PolicySettings::LruBand { .. } => words.push(policy(1)),
-            PolicySettings::Pore(pore) => {
-                let counter = match pore.period_counter {
-                    PeriodCounter::WriteMiss => 0,
-                    PeriodCounter::DirtyEvict => 1,
-                    PeriodCounter::DirtyInsert => 2,
-                };
-                let window = match pore.popularity_window {
-                    PopularityWindow::Period => 0,
-                    PopularityWindow::Lifetime => 1,
-                };
-                let open_zones = match pore.open_zones {
-                    OpenZones::Cf => 0,
-                    OpenZones::Pf => 1,
-                    OpenZones::Bl => 2,
-                    OpenZones::All => 3,
-                };
-                words.extend([
-                    policy(2),
-                    ("zone_blocks", pore.zone_blocks),
-                    ("period_blocks", pore.period_blocks),
-                    ("period_counter number", counter),
-                    ("popularity_window number", window),
-                    ("access_floor", pore.access_floor),
-                    ("open_zones number", open_zones),
-                ]);
-            }
-            PolicySettings::Unlimited => words.push(policy(3)),
-            PolicySettings::Opt { .. } => words.push(policy(4)),
-        }
+        words.extend(settings.policy.identity());
         words
     }
 }
@@ -138,7 +105,10 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::{AccessKind, CacheSettings, PolicyEvents, PoreSettings};
+    use crate::cache::{
+        AccessKind, CacheSettings, OpenZones, PeriodCounter, PolicyEvents, PolicySettings,
+        PopularityWindow, PoreSettings,
+    };
     use crate::disk::{Geometry, Media};
     use crate::operation::Durability;
     use crate::units::BlockCount;

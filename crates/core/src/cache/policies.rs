@@ -12,6 +12,8 @@ use crate::counters::Counter;
 use crate::disk::Geometry;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 impl CacheSettings {
     /// The policy, empty.
@@ -30,6 +32,23 @@ impl CacheSettings {
 }
 
 impl PolicySettings {
+    /// What a saved state must share with the cache that takes it back: a number of the policy, and
+    /// its settings.
+    pub(super) fn identity(&self) -> Vec<(&'static str, u64)> {
+        let number = match self {
+            PolicySettings::Lru => 0,
+            PolicySettings::LruBand { .. } => 1,
+            PolicySettings::Pore(_) => 2,
+            PolicySettings::Unlimited => 3,
+            PolicySettings::Opt { .. } => 4,
+        };
+        let mut words = vec![("policy number", number)];
+        if let PolicySettings::Pore(settings) = self {
+            words.extend(settings.identity());
+        }
+        words
+    }
+
     /// What the policy counts beside what every cache does.
     pub fn counters(&self) -> &'static [Counter] {
         match self {

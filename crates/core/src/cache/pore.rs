@@ -77,6 +77,33 @@ pub enum OpenZones {
 }
 
 impl PoreSettings {
+    /// The settings as numbers, which a saved state keeps.
+    pub(super) fn identity(&self) -> [(&'static str, u64); 6] {
+        let counter = match self.period_counter {
+            PeriodCounter::WriteMiss => 0,
+            PeriodCounter::DirtyEvict => 1,
+            PeriodCounter::DirtyInsert => 2,
+        };
+        let window = match self.popularity_window {
+            PopularityWindow::Period => 0,
+            PopularityWindow::Lifetime => 1,
+        };
+        let open_zones = match self.open_zones {
+            OpenZones::Cf => 0,
+            OpenZones::Pf => 1,
+            OpenZones::Bl => 2,
+            OpenZones::All => 3,
+        };
+        [
+            ("zone_blocks", self.zone_blocks),
+            ("period_blocks", self.period_blocks),
+            ("period_counter number", counter),
+            ("popularity_window number", window),
+            ("access_floor", self.access_floor),
+            ("open_zones number", open_zones),
+        ]
+    }
+
     /// The policy over a device, for a cache of so many blocks.
     pub(super) fn build(
         &self,

@@ -82,42 +82,59 @@ impl<'de> Deserialize<'de> for CacheConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CacheConfig, D::Error> {
         let wrong = |error: toml::de::Error| D::Error::custom(error.message());
         let mut keys = toml::Table::deserialize(from)?;
-        let Some(policy) = keys.get(POLICY) else {
-            return Err(D::Error::missing_field(POLICY));
-        };
-        let policy = policy.as_str().unwrap_or_default().to_string();
+        let policy = keys.get(POLICY).and_then(toml::Value::as_str);
+        let policy = policy.unwrap_or_default().to_string();
         let own = keys_of_policy(&policy).unwrap_or_default();
+        if let Some(words) = stray_key(&keys, &policy, own) {
+            return Err(D::Error::custom(words));
+        }
         let mut of_policy = toml::Table::new();
         for key in own.iter().copied().chain([POLICY]) {
             if let Some(value) = keys.remove(key) {
                 of_policy.insert(key.to_string(), value);
             }
         }
-        // First, because an unknown policy has none of its keys.
-        let config = PolicyConfig::deserialize(of_policy).map_err(wrong)?;
-        let common = keys_of::<CacheKeys>();
-        if let Some(key) = keys.keys().find(|key| !common.contains(&key.as_str())) {
-            let node = keys.get("name").and_then(toml::Value::as_str);
-            let node = node.unwrap_or("cache");
-            return Err(D::Error::custom(match owner_of(&policy, key) {
-                Some(owner) => format!(
-                    "`{node}.{key}` belongs to policy \"{owner}\"; this node has policy \"{policy}\""
-                ),
-                None => {
-                    let known = common.iter().chain([&POLICY]).chain(own);
-                    let known: Vec<String> = known.map(|key| format!("`{key}`")).collect();
-                    format!(
-                        "unknown field `{key}`, expected one of {}",
-                        known.join(", ")
-                    )
-                }
-            }));
+        if of_policy.is_empty() {
+            return Err(D::Error::missing_field(POLICY));
         }
+        let config = PolicyConfig::deserialize(of_policy).map_err(wrong)?;
         Ok(CacheConfig {
             keys: CacheKeys::deserialize(keys).map_err(wrong)?,
             policy: config,
         })
     }
+}
+
+/// What to say of a key that a cache of the `policy` with its `own` keys does not have; nothing of
+/// an unknown policy, unless no policy has the key.
+fn stray_key(keys: &toml::Table, policy: &str, own: &'static [&'static str]) -> Option<String> {
+    let common = keys_of::<CacheKeys>();
+    let known = || {
+        common
+            .iter()
+            .copied()
+            .chain([POLICY])
+            .chain(own.iter().copied())
+    };
+    let is_known = |key: &str| known().any(|known| known == key);
+    let is_policy = keys_of_policy(policy).is_some();
+    let strays = keys.keys().filter(|key| !is_known(key));
+    let told = |key: &String| match owner_of(policy, key) {
+        Some(owner) if is_policy => {
+            let node = keys.get("name").and_then(toml::Value::as_str);
+            let node = node.unwrap_or("cache");
+            Some(format!(
+                "`{node}.{key}` belongs to policy \"{owner}\"; this node has policy \"{policy}\""
+            ))
+        }
+        Some(_) => None,
+        None => {
+            let known: Vec<String> = known().map(|key| format!("`{key}`")).collect();
+            let known = known.join(", ");
+            Some(format!("unknown field `{key}`, expected one of {known}"))
+        }
+    };
+    strays.into_iter().find_map(told)
 }
 
 /// The nodes under a cache.
