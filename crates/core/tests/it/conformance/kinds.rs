@@ -106,8 +106,9 @@ pub enum KnownFault {
     /// While a journal comes up, a block of data that cannot be read is taken for one that never
     /// reached the medium: what was flushed is rolled back, and older data is served.
     UnreadDataIsRolledBack,
-    /// Two records of a map that is kept by a simulated drive are on their way to one page.
-    MapRecordsOverlap,
+    /// Two blocks that a volatile translation writes for itself, pages of its map or notes of an
+    /// aborted rewrite, are on their way to one place.
+    OwnBlocksOverlap,
 }
 
 /// Makes the layer over disks, and says what it tells the node above.
@@ -374,10 +375,11 @@ fn translation(settings: PersistentCacheSettings) -> Kind {
     let buffers = translation_buffers(&settings, stretch);
     let is_durable = settings.durability.is_some();
     let loses_on_failure = settings.rewrite == RewriteMethod::InPlace;
-    let known = match settings.map_journal.every_records {
-        _ if is_durable => Some(KnownFault::UnreadDataIsRolledBack),
-        0 => None,
-        _ => Some(KnownFault::MapRecordsOverlap),
+    let aborts = |idle: IdleCleaning| idle.on_arrival == OnArrival::Abort;
+    let overlaps = settings.map_journal.every_records > 0 || settings.idle.is_some_and(aborts);
+    let known = match is_durable {
+        true => Some(KnownFault::UnreadDataIsRolledBack),
+        false => overlaps.then_some(KnownFault::OwnBlocksOverlap),
     };
     let kind = Kind::new(vec![disk], is_durable, buffers, move |below| {
         PersistentCache::new(settings.clone(), bands(), &below[0]).expect("a layout")

@@ -219,7 +219,7 @@ impl World<'_> {
     /// The rules that hold at any time.
     fn check_bounds(&self) -> Result<(), Stop> {
         let witness = self.witness.borrow();
-        let may_overlap = self.kind.known == Some(KnownFault::MapRecordsOverlap);
+        let may_overlap = self.kind.known == Some(KnownFault::OwnBlocksOverlap);
         if let Some(overlap) = witness.overlap.as_ref().filter(|_| !may_overlap) {
             return Err(Stop::Mistake(overlap.clone()));
         }

@@ -238,8 +238,10 @@ fn wrong_layers_are_rejected_for_the_right_reason() {
     }
 }
 
+type MakeKind = fn() -> Kind;
+
 /// The bugs that must be noticed, with a kind of layer that has each.
-const PLANTED: &[(PlantedBug, fn() -> Kind)] = &[
+const PLANTED: &[(PlantedBug, MakeKind)] = &[
     (PlantedBug::SsdFlushSkipped, made::durable_cache_lru),
     (PlantedBug::SmrFlushSkipped, made::durable_translation),
     (PlantedBug::AckBeforeJournalFlush, made::durable_translation),
