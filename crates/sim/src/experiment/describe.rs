@@ -97,28 +97,24 @@ impl Describe {
 
     /// The zones: of a host-managed disk, or of the translation of a host-aware one.
     pub fn zones(&self) -> Option<NodeId> {
-        let has_zones = |facts: &Facts| match facts {
-            Facts::HostManaged(_) => true,
-            Facts::PersistentCache(facts) => facts.has_zones,
-            Facts::Disk(_) | Facts::WriteBackCache(_) => false,
-        };
+        let has_zones = |facts: &Facts| facts.reported().has_zones();
         self.only(ZONES, has_zones).node().map(|node| node.id)
     }
 
     pub(super) fn translation_facts(&self) -> Option<(NodeId, &TranslationFacts)> {
         let node = self.only_translation().node()?;
-        match &node.facts {
-            Facts::PersistentCache(facts) => Some((node.id, facts)),
-            Facts::Disk(_) | Facts::HostManaged(_) | Facts::WriteBackCache(_) => None,
-        }
+        let Facts::PersistentCache(facts) = &node.facts else {
+            return None;
+        };
+        Some((node.id, facts))
     }
 
     /// Capacity of the cache; one without a bound has that of the device.
     pub fn capacity_blocks(&self) -> Option<u64> {
-        match &self.only_cache().node()?.facts {
-            Facts::WriteBackCache(facts) => Some(facts.capacity_blocks),
-            Facts::Disk(_) | Facts::HostManaged(_) | Facts::PersistentCache(_) => None,
-        }
+        let Facts::WriteBackCache(facts) = &self.only_cache().node()?.facts else {
+            return None;
+        };
+        Some(facts.capacity_blocks)
     }
 
     /// Slots of the persistent cache.
@@ -128,9 +124,11 @@ impl Describe {
 
     /// The disks, in the order of their ids.
     pub fn disks(&self) -> impl Iterator<Item = &DescribeDisk> {
-        self.nodes.iter().filter_map(|node| match &node.facts {
-            Facts::Disk(disk) => Some(disk),
-            Facts::HostManaged(_) | Facts::PersistentCache(_) | Facts::WriteBackCache(_) => None,
+        self.nodes.iter().filter_map(|node| {
+            let Facts::Disk(disk) = &node.facts else {
+                return None;
+            };
+            Some(disk)
         })
     }
 

@@ -82,6 +82,10 @@ impl Planned for PlannedZones {
 pub struct Facts;
 
 impl Reported for Facts {
+    fn has_zones(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> Vec<Counter> {
         ZONE_COUNTERS.to_vec()
     }

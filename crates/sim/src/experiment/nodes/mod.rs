@@ -327,6 +327,11 @@ pub(super) trait Reported {
         vec![]
     }
 
+    /// Whether the host sees zones there.
+    fn has_zones(&self) -> bool {
+        false
+    }
+
     /// What is counted outside of the core, with its name.
     fn others(&self) -> Vec<(&'static str, u64)> {
         vec![]

@@ -289,6 +289,10 @@ impl Facts {
 }
 
 impl Reported for Facts {
+    fn has_zones(&self) -> bool {
+        self.has_zones
+    }
+
     fn counters(&self) -> Vec<Counter> {
         let own = [
             Counter::PersistentCacheAppendedBlocks,
