@@ -7,6 +7,7 @@
 mod closed_loop;
 mod engine;
 mod job;
+mod job_check;
 mod json;
 mod known_options;
 mod logs;
