@@ -20,6 +20,7 @@ mod session;
 mod spread;
 mod text;
 mod units;
+mod values;
 mod zoned;
 
 pub use job::{
