@@ -2,7 +2,7 @@
 //! smaller or larger.
 
 use super::gates::MEASUREMENTS;
-use super::row::Row;
+use super::row::{Measurement, Row};
 use super::run::{BenchOptions, in_parallel};
 use super::subject::{BenchError, Subject};
 use crate::report::number;
@@ -123,6 +123,76 @@ fn scaled(value: &str, factor: f64) -> Option<String> {
     Some((number * factor).to_string())
 }
 
+/// A drive to measure.
+struct Variant {
+    /// What is done to it.
+    measurement: &'static Measurement,
+    /// Name in the library, or path of the file with one value changed.
+    drive: String,
+    /// `None` for the drive as its file in the library says.
+    change: Option<Change>,
+}
+
+/// What one file says otherwise than that of the library.
+struct Change {
+    /// `table.key`.
+    parameter: String,
+    /// In the file of the library.
+    value: String,
+    /// What it is multiplied by, one of [`FACTORS`].
+    factor: f64,
+}
+
+impl Variant {
+    /// The drive of a measurement as its file says, then with each estimated value a tenth smaller
+    /// and a tenth larger. Writes the files that differ to `folder`.
+    fn all_of(
+        measurement: &'static Measurement,
+        folder: &Path,
+    ) -> Result<Vec<Variant>, BenchError> {
+        // A row about a formula has no drive file, and so no parameter.
+        let Ok(text) = Drive::text_of_library(measurement.drive) else {
+            return Ok(Vec::new());
+        };
+        let mut variants = vec![Variant {
+            measurement,
+            drive: measurement.drive.to_string(),
+            change: None,
+        }];
+        for (place, estimated) in Estimated::all(text).into_iter().enumerate() {
+            for factor in FACTORS {
+                let path = folder.join(format!("{}-{place}-{factor}.toml", measurement.drive));
+                std::fs::write(&path, estimated.changed(text, factor))
+                    .map_err(|error| BenchError::Words(format!("{}: {error}", path.display())))?;
+                variants.push(Variant {
+                    measurement,
+                    drive: path.to_string_lossy().into_owned(),
+                    change: Some(Change {
+                        parameter: estimated.parameter.clone(),
+                        value: estimated.value.clone(),
+                        factor,
+                    }),
+                });
+            }
+        }
+        Ok(variants)
+    }
+
+    /// Its rows; `None` when such a drive cannot exist.
+    fn rows(&self, options: &BenchOptions) -> Result<Option<Vec<Row>>, BenchError> {
+        let subject = Subject {
+            drive: self.drive.clone(),
+            ..options.subject(self.measurement.drive)
+        };
+        let rows = self.measurement.rows(&subject);
+        match self.change {
+            None => rows.map(Some),
+            // A drive that cannot be built with a tenth more or less has no number.
+            Some(_) => Ok(rows.ok()),
+        }
+    }
+}
+
 /// Measures every row anew for each estimated number of its drive, smaller and larger. Drive files
 /// that differ lie in `folder` meanwhile.
 ///
@@ -134,92 +204,75 @@ pub fn sensitivity(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Sensitivity>, BenchError> {
     let drives = options.drive_names()?;
-    for drive in &drives {
-        if !MEASUREMENTS
-            .iter()
-            .any(|measurement| measurement.drive == drive)
-        {
-            let drives: Vec<&str> = MEASUREMENTS
-                .iter()
-                .map(|measurement| measurement.drive)
-                .collect();
-            let hint = nearest(drive, drives)
-                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(BenchError::Words(format!(
-                "nothing was published of a drive `{drive}`, so no row of it can move{hint}"
-            )));
-        }
-    }
+    check_published(&drives)?;
     let wanted = |drive: &str| drives.is_empty() || drives.iter().any(|d| d == drive);
     let mut variants = Vec::new();
-    for (index, measurement) in MEASUREMENTS
-        .iter()
-        .enumerate()
-        .filter(|(_, m)| wanted(m.drive))
-    {
-        // A row about a formula has no drive file, and so no parameter.
-        let Ok(text) = Drive::text_of_library(measurement.drive) else {
-            continue;
-        };
-        variants.push((index, None, measurement.drive.to_string()));
-        for (place, estimated) in Estimated::all(text).into_iter().enumerate() {
-            for factor in FACTORS {
-                let path = folder.join(format!("{}-{place}-{factor}.toml", measurement.drive));
-                std::fs::write(&path, estimated.changed(text, factor))
-                    .map_err(|error| BenchError::Words(format!("{}: {error}", path.display())))?;
-                let drive = path.to_string_lossy().into_owned();
-                let parameter = (estimated.parameter.clone(), estimated.value.clone(), factor);
-                variants.push((index, Some(parameter), drive));
-            }
-        }
+    for measurement in MEASUREMENTS.iter().filter(|m| wanted(m.drive)) {
+        variants.extend(Variant::all_of(measurement, folder)?);
     }
-    let measured = in_parallel(
-        options.jobs,
-        &variants,
-        &|(index, parameter, drive)| -> Result<Option<Vec<Row>>, BenchError> {
-            let measurement = &MEASUREMENTS[*index];
-            let subject = Subject {
-                drive: drive.clone(),
-                ..options.subject(measurement.drive)
-            };
-            let rows = measurement.rows(&subject);
-            progress(drive);
-            match parameter {
-                None => rows.map(Some),
-                // A drive that cannot be built with a tenth more or less has no number.
-                Some(_) => Ok(rows.ok()),
-            }
-        },
-    );
+    let measured = in_parallel(options.jobs, &variants, &|variant| {
+        let rows = variant.rows(options);
+        progress(&variant.drive);
+        rows
+    });
     let measured = measured.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(compared(&variants, &measured))
+}
+
+/// An error for the first drive of which no figure was published.
+fn check_published(drives: &[String]) -> Result<(), BenchError> {
+    let published = || MEASUREMENTS.iter().map(|measurement| measurement.drive);
+    let Some(drive) = drives
+        .iter()
+        .find(|drive| !published().any(|known| known == *drive))
+    else {
+        return Ok(());
+    };
+    let hint = nearest(drive, published())
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Err(BenchError::Words(format!(
+        "nothing was published of a drive `{drive}`, so no row of it can move{hint}"
+    )))
+}
+
+/// One entry for each pair of parameter and row, from the rows of each variant: those of a drive as
+/// its file says come before those of its changes, and less before more.
+fn compared(variants: &[Variant], measured: &[Option<Vec<Row>>]) -> Vec<Sensitivity> {
     let mut found: Vec<Sensitivity> = Vec::new();
     let mut base: &[Row] = &[];
-    for ((_, parameter, _), rows) in variants.iter().zip(&measured) {
-        let Some((parameter, value, factor)) = parameter else {
+    for (variant, rows) in variants.iter().zip(measured) {
+        let Some(change) = &variant.change else {
             base = rows.as_deref().unwrap_or_default();
             continue;
         };
         for (place, row) in base.iter().enumerate() {
             let moved = rows.as_ref().and_then(|rows| rows[place].model);
-            if *factor < 1.0 {
-                found.push(Sensitivity {
-                    drive: row.drive.clone(),
-                    parameter: parameter.clone(),
-                    value: value.clone(),
-                    id: row.id.clone(),
-                    metric: row.metric.clone(),
-                    unit: row.unit.clone(),
-                    less: moved,
-                    model: row.model,
-                    more: None,
-                });
+            if change.factor < 1.0 {
+                found.push(change.less(row, moved));
             } else {
                 let of_less = found.len() - base.len() + place;
                 found[of_less].more = moved;
             }
         }
     }
-    Ok(found)
+    found
+}
+
+impl Change {
+    /// The entry for a row, of which the number with a tenth more is still to come.
+    fn less(&self, row: &Row, moved: Option<f64>) -> Sensitivity {
+        Sensitivity {
+            drive: row.drive.clone(),
+            parameter: self.parameter.clone(),
+            value: self.value.clone(),
+            id: row.id.clone(),
+            metric: row.metric.clone(),
+            unit: row.unit.clone(),
+            less: moved,
+            model: row.model,
+            more: None,
+        }
+    }
 }
 
 impl Sensitivity {

@@ -188,6 +188,23 @@ fn scaled(subject: &Subject) -> (u64, Result<Session, BenchError>) {
     (scale, subject.scaled_session(scale))
 }
 
+/// What was written before the drive had to clean.
+struct Climb {
+    /// Until cleaning began.
+    bytes: u64,
+    /// In `seconds`: without the slice of writes in which cleaning began, unless that was the first.
+    measured_bytes: u64,
+    seconds: f64,
+}
+
+/// How the rows about a cliff are called.
+struct CliffNames {
+    /// The writes: start of each metric.
+    writes: String,
+    /// The circumstances: end of each definition.
+    on: String,
+}
+
 /// Writes until the drive has to clean, and then as much again.
 fn writes_over_the_cliff(
     subject: &Subject,
@@ -199,71 +216,76 @@ fn writes_over_the_cliff(
     let mut session = session?;
     // As many writes as say within 1 MiB where the cliff is.
     let slice = ((1 << 20) / chunk).clamp(1, 50);
-    let job = write_job(&session, range.0, chunk, slice);
-    let (mut before_s, mut measured_bytes, mut before_bytes) = (0.0, 0, 0);
-    // A range smaller than the persistent cache, rewritten for ever, need not fill it.
-    let bytes_max = 2 * session.device_bytes();
-    while rewritten(&session).0 == 0 && before_bytes < bytes_max {
-        let outcome = subject.run_one(&mut session, &job)?;
-        before_bytes += slice * chunk;
-        if rewritten(&session).0 == 0 || before_s == 0.0 {
-            (before_s, measured_bytes) = (before_s + outcome.runtime.as_seconds(), before_bytes);
-        }
-    }
-    let name = format!("{} random writes over {}", human_bytes(chunk), range.1);
-    let on = format!(", queue depth 1, on 1/{scale} of the drive");
-    let rate = measured_bytes as f64 / before_s / 1e6;
+    let mut job = write_job(&session, range.0, chunk, slice);
+    let climb = write_until_cleaning(subject, &mut session, &job, slice * chunk)?;
+    let names = CliffNames {
+        writes: format!("{} random writes over {}", human_bytes(chunk), range.1),
+        on: format!(", queue depth 1, on 1/{scale} of the drive"),
+    };
+    let CliffNames { writes, on } = &names;
+    let rate = climb.measured_bytes as f64 / climb.seconds / 1e6;
+    let metric = format!("{writes}, before the cliff");
     let definition = format!("bytes over time until cleaning begins{on}");
-    rows.push(row(
-        subject,
-        &format!("{name}, before the cliff"),
-        &definition,
-        "MB/s",
-        rate,
-    ));
+    rows.push(row(subject, &metric, &definition, "MB/s", rate));
     if rewritten(&session).0 == 0 {
         return Ok(());
     }
-    let written = (before_bytes * scale) as f64 / 1e9;
+    let written = (climb.bytes * scale) as f64 / 1e9;
+    let metric = format!("{writes}, cliff");
     let definition = format!("bytes written until cleaning begins, times {scale}{on}");
-    rows.push(row(
-        subject,
-        &format!("{name}, cliff"),
-        &definition,
-        "GB",
-        written,
-    ));
+    rows.push(row(subject, &metric, &definition, "GB", written));
     // A cycle of all bands, or as many writes as there were before the cliff.
-    let (bands, cleaning_ns) = rewritten(&session);
-    let mut after = job;
-    after.number_ios = Some((before_bytes / chunk).clamp(200, 20_000));
-    let outcome = subject.run_one(&mut session, &after)?;
+    job.number_ios = Some((climb.bytes / chunk).clamp(200, 20_000));
+    after_the_cliff(subject, &mut session, &job, &names, rows)
+}
+
+/// Repeats a job of `slice_bytes` until the drive cleans, or twice its capacity is written.
+fn write_until_cleaning(
+    subject: &Subject,
+    session: &mut Session,
+    job: &Job,
+    slice_bytes: u64,
+) -> Result<Climb, BenchError> {
+    let mut climb = Climb {
+        bytes: 0,
+        measured_bytes: 0,
+        seconds: 0.0,
+    };
+    // A range smaller than the persistent cache, rewritten for ever, need not fill it.
+    let bytes_max = 2 * session.device_bytes();
+    while rewritten(session).0 == 0 && climb.bytes < bytes_max {
+        let outcome = subject.run_one(session, job)?;
+        climb.bytes += slice_bytes;
+        if rewritten(session).0 == 0 || climb.seconds == 0.0 {
+            climb.seconds += outcome.runtime.as_seconds();
+            climb.measured_bytes = climb.bytes;
+        }
+    }
+    Ok(climb)
+}
+
+/// Runs a job on a drive that has to clean: its rate, its latencies and what a band's cleaning takes.
+fn after_the_cliff(
+    subject: &Subject,
+    session: &mut Session,
+    job: &Job,
+    CliffNames { writes, on }: &CliffNames,
+    rows: &mut Vec<Row>,
+) -> Result<(), BenchError> {
+    let (bands, cleaning_ns) = rewritten(session);
+    let outcome = subject.run_one(session, job)?;
     let rate = outcome.direction(Direction::Write).bytes_per_s() / 1e6;
+    let metric = format!("{writes}, after the cliff");
     let definition = format!("bytes over time of as many writes again (200 to 20,000){on}");
-    rows.push(row(
-        subject,
-        &format!("{name}, after the cliff"),
-        &definition,
-        "MB/s",
-        rate,
-    ));
-    latencies(
-        subject,
-        &format!("{name}, after the cliff"),
-        |percent| ms(&outcome, Direction::Write, percent),
-        rows,
-    );
-    let (bands_after, cleaning_after_ns) = rewritten(&session);
+    rows.push(row(subject, &metric, &definition, "MB/s", rate));
+    let ms = |percent| ms(&outcome, Direction::Write, percent);
+    latencies(subject, &metric, ms, rows);
+    let (bands_after, cleaning_after_ns) = rewritten(session);
     if bands_after > bands {
         let each_s = (cleaning_after_ns - cleaning_ns) as f64 / (bands_after - bands) as f64 / 1e9;
-        let metric = format!("{name}, time of a band's cleaning");
-        rows.push(row(
-            subject,
-            &metric,
-            "mean over those of the writes above",
-            "s",
-            each_s,
-        ));
+        let metric = format!("{writes}, time of a band's cleaning");
+        let definition = "mean over those of the writes above";
+        rows.push(row(subject, &metric, definition, "s", each_s));
     }
     Ok(())
 }

@@ -28,6 +28,24 @@ pub(super) struct InFlight {
     syncing: bool,
 }
 
+impl InFlight {
+    /// A flush of a clone.
+    fn flush(owner: u32, now: Instant) -> InFlight {
+        InFlight {
+            owner,
+            arrived: now,
+            what: What::Flush,
+            place: Place {
+                offset: 0,
+                bytes: 0,
+            },
+            zone: None,
+            buffer: BufferSlice::EMPTY,
+            syncing: false,
+        }
+    }
+}
+
 /// What is in flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
@@ -140,95 +158,99 @@ impl<'a> Jobs<'a> {
         now: Instant,
         buffers: &mut Buffers,
     ) -> Option<Arrival> {
-        let each = &mut self.loops[index as usize];
-        let mut entry = InFlight {
-            owner: index,
-            arrived: now,
-            what: What::Flush,
-            place: Place {
-                offset: 0,
-                bytes: 0,
-            },
-            zone: None,
-            buffer: BufferSlice::EMPTY,
-            syncing: false,
-        };
-        let mut arrival = Arrival {
-            tag: Tag(0),
-            operation: Operation::Flush,
-            extent: Extent::EMPTY,
-            buffer: BufferSlice::EMPTY,
-        };
+        let mut entry = InFlight::flush(index, now);
         match step {
-            Step::Request(direction) => {
-                let (direction, admission) = each.admit(direction, self.zones.as_deref_mut());
-                match admission {
-                    Admission::Go(place, zone) => {
-                        entry.what = What::Request(direction);
-                        (entry.place, entry.zone) = (place, zone);
-                    }
-                    Admission::Reset(zone) => {
-                        entry.what = What::Reset;
-                        entry.zone = Some(zone);
-                        each.is_blocked = true;
-                    }
-                    Admission::Wait => {
-                        each.is_blocked = true;
-                        self.blocked.push_back(index);
-                        return None;
-                    }
-                    Admission::Over => {
-                        each.stopped = true;
-                        each.meter.outcome.ran_out_of_zones = true;
-                        return None;
-                    }
-                }
-            }
-            _ => each.flush_begun(),
+            Step::Request(direction) => entry = self.admit(direction, entry)?,
+            _ => self.loops[index as usize].flush_begun(),
         }
-        let owned = entry.zone.zip(self.zones.as_deref());
-        match entry.what {
-            What::Request(direction) => {
-                let first = entry.place.offset / BLOCK_BYTES;
-                let end = (entry.place.offset + entry.place.bytes).div_ceil(BLOCK_BYTES);
-                let durability = Durability::Cached;
-                arrival.operation = match (direction, owned) {
-                    (Direction::Read, _) => Operation::Read,
-                    (Direction::Write, _) => Operation::Write { durability },
-                    (Direction::Trim, Some(_)) => Operation::ZoneReset,
-                    (Direction::Trim, None) => Operation::Zero {
-                        durability,
-                        may_unmap: true,
-                    },
-                };
-                arrival.extent = Extent::new(first, end - first);
-                if arrival.operation.has_data() {
-                    arrival.buffer = buffers.allocate(end - first);
-                }
-                entry.buffer = arrival.buffer;
-                entry.syncing = each.job.sync_writes && direction == Direction::Write;
-                if let Some(zones) = self.zones.as_deref_mut()
-                    && each.zoned.is_none()
-                    && direction != Direction::Read
-                {
-                    zones.follow(arrival.extent);
-                }
-            }
-            What::Reset => {
-                let (zone, zones) = owned.expect("a zone that is reset");
-                arrival.operation = Operation::ZoneReset;
-                arrival.extent = zones.extent_of(zone);
-                each.meter.outcome.zone_resets += 1;
-            }
-            What::Flush => {}
-        }
-        each.in_flight += 1;
+        let mut arrival = match entry.what {
+            What::Request(direction) => self.request(direction, &mut entry, buffers),
+            What::Reset => self.reset(&entry),
+            What::Flush => flush(Tag(0)),
+        };
+        self.loops[index as usize].in_flight += 1;
         if self.outstanding == 0 {
             self.busy_since = now;
         }
         self.outstanding += 1;
         arrival.tag = Tag(u64::from(self.enter(entry)));
         Some(arrival)
+    }
+
+    /// Asks the zones for the place of a request. `None` when it must wait, or no zone is left for it.
+    fn admit(&mut self, direction: Direction, entry: InFlight) -> Option<InFlight> {
+        let each = &mut self.loops[entry.owner as usize];
+        let (direction, admission) = each.admit(direction, self.zones.as_deref_mut());
+        match admission {
+            Admission::Go(place, zone) => Some(InFlight {
+                what: What::Request(direction),
+                place,
+                zone,
+                ..entry
+            }),
+            Admission::Reset(zone) => {
+                each.is_blocked = true;
+                Some(InFlight {
+                    what: What::Reset,
+                    zone: Some(zone),
+                    ..entry
+                })
+            }
+            Admission::Wait => {
+                each.is_blocked = true;
+                self.blocked.push_back(entry.owner);
+                None
+            }
+            Admission::Over => {
+                each.stopped = true;
+                each.meter.outcome.ran_out_of_zones = true;
+                None
+            }
+        }
+    }
+
+    /// A request that was admitted, as the stack takes it: the whole blocks that it touches.
+    fn request(
+        &mut self,
+        direction: Direction,
+        entry: &mut InFlight,
+        buffers: &mut Buffers,
+    ) -> Arrival {
+        let each = &self.loops[entry.owner as usize];
+        let first = entry.place.offset / BLOCK_BYTES;
+        let end = (entry.place.offset + entry.place.bytes).div_ceil(BLOCK_BYTES);
+        let is_zoned = entry.zone.is_some() && self.zones.is_some();
+        let operation = operation_of(direction, is_zoned);
+        let extent = Extent::new(first, end - first);
+        if operation.has_data() {
+            entry.buffer = buffers.allocate(end - first);
+        }
+        entry.syncing = each.job.sync_writes && direction == Direction::Write;
+        if let Some(zones) = self.zones.as_deref_mut()
+            && each.zoned.is_none()
+            && direction != Direction::Read
+        {
+            zones.follow(extent);
+        }
+        Arrival {
+            tag: Tag(0),
+            operation,
+            extent,
+            buffer: entry.buffer,
+        }
+    }
+
+    /// The reset of the zone of an entry.
+    fn reset(&mut self, entry: &InFlight) -> Arrival {
+        let owned = entry.zone.zip(self.zones.as_deref());
+        let (zone, zones) = owned.expect("a zone that is reset");
+        self.loops[entry.owner as usize].meter.outcome.zone_resets += 1;
+        Arrival {
+            tag: Tag(0),
+            operation: Operation::ZoneReset,
+            extent: zones.extent_of(zone),
+            buffer: BufferSlice::EMPTY,
+        }
     }
 
     /// Lets the clones go on that waited for an answer.
@@ -255,12 +277,7 @@ impl Frontend for Jobs<'_> {
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         if let Some(slot) = self.followups.pop_front() {
-            return Some(Arrival {
-                tag: Tag(u64::from(slot)),
-                operation: Operation::Flush,
-                extent: Extent::EMPTY,
-                buffer: BufferSlice::EMPTY,
-            });
+            return Some(flush(Tag(u64::from(slot))));
         }
         while let Some(Reverse((at, index))) = self.timers.peek().copied()
             && at <= now
@@ -311,6 +328,30 @@ impl Frontend for Jobs<'_> {
 
     fn finished(&self) -> bool {
         self.live == 0
+    }
+}
+
+/// A flush, as the stack takes it.
+fn flush(tag: Tag) -> Arrival {
+    Arrival {
+        tag,
+        operation: Operation::Flush,
+        extent: Extent::EMPTY,
+        buffer: BufferSlice::EMPTY,
+    }
+}
+
+/// What a request of a direction asks of the stack. A trim in a zone with a write pointer resets it.
+fn operation_of(direction: Direction, is_zoned: bool) -> Operation {
+    let durability = Durability::Cached;
+    match (direction, is_zoned) {
+        (Direction::Read, _) => Operation::Read,
+        (Direction::Write, _) => Operation::Write { durability },
+        (Direction::Trim, true) => Operation::ZoneReset,
+        (Direction::Trim, false) => Operation::Zero {
+            durability,
+            may_unmap: true,
+        },
     }
 }
 

@@ -7,6 +7,7 @@
 mod closed_loop;
 mod engine;
 mod job;
+mod job_check;
 mod json;
 mod known_options;
 mod logs;
@@ -19,6 +20,7 @@ mod session;
 mod spread;
 mod text;
 mod units;
+mod values;
 mod zoned;
 
 pub use job::{

@@ -1,8 +1,7 @@
 //! What each option of fio does to a job here.
 
 use super::job::{
-    Access, BlockSizes, Direction, Distribution, Job, Mix, RateLimit, Sequencer, Stride, Think,
-    ZonedAccess,
+    Access, BlockSizes, Direction, Job, Mix, RateLimit, Sequencer, Stride, Think, ZonedAccess,
 };
 use super::known_options::{
     ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZBD_OPTIONS,
@@ -11,6 +10,7 @@ use super::known_options::{
 use super::parse::{JobReport, Line, LogSettings, Problem};
 use super::spread::PERCENTILES;
 use super::units::{KbBase, boolean, number, per_direction, range, size, size_or_percent, time};
+use super::values::{distribution, pattern, percentiles, split, zbd_option};
 use imbrex_core::units::Duration;
 
 /// A job while its lines are read.
@@ -125,22 +125,8 @@ impl Draft {
     }
 
     fn option_with_value(&mut self, name: &str, value: Option<&str>) -> Result<(), Problem> {
-        if let Some((_, why)) = REFUSED.iter().find(|(known, _)| *known == name) {
-            return Err(Problem::Refused(why));
-        }
-        if name.starts_with("verify") || name.starts_with("replay_") {
-            return Err(Problem::Refused(
-                "a model keeps no data, and replays no trace of fio's",
-            ));
-        }
-        if let Some((_, values, why)) = WITH_ONE_VALUE.iter().find(|(known, ..)| *known == name) {
-            let fits = value.is_some_and(|value| values.contains(&value));
-            let accepted = || format!("{} ({why})", values.join(" or "));
-            return fits.then_some(()).ok_or_else(|| accepted().into());
-        }
-        if WITHOUT_EFFECT.iter().any(|(known, _)| *known == name) {
-            self.note_cache(name, value)?;
-            return Ok(());
+        if changes_nothing(name, value)? {
+            return self.note_cache(name, value);
         }
         let is_zbd = ZBD_OPTIONS.contains(&name);
         let is_known = is_zbd || OPTIONS.contains(&name) || ZONE_OPTIONS.contains(&name);
@@ -157,65 +143,76 @@ impl Draft {
             self.zbd_option = Some(name.to_string());
             return Ok(zbd_option(&mut self.zbd, name, value)?);
         }
-        let counted = |from| number(value, from, u64::MAX);
+        self.work_option(name, value)
+    }
+
+    /// What the job does, how much of it and with how many requests in flight.
+    fn work_option(&mut self, name: &str, value: &str) -> Result<(), Problem> {
         let job = &mut self.job;
         match name {
             "name" => job.name = value.to_string(),
-            "description" => self.report.description = Some(value.to_string()),
             "filename" if value.contains(':') => {
                 return Err("one name, because one drive takes its place"
                     .to_string()
                     .into());
             }
             "filename" => {}
-            "kb_base" if self.has_sizes => {
-                return Err("a place before all sizes".to_string().into());
-            }
-            "kb_base" => {
-                self.base = match value {
-                    "1024" => KbBase::Compatible,
-                    "1000" => KbBase::International,
-                    _ => return Err("1000 or 1024".to_string().into()),
-                }
-            }
-            "ioengine" => {
-                let engines = ASYNCHRONOUS.iter().chain(SYNCHRONOUS);
-                if !engines.clone().any(|known| *known == value) {
-                    let names: Vec<&str> = engines.copied().collect();
-                    return Err(names.join(", ").into());
-                }
-                self.report.engine = value.to_string();
-            }
             "iodepth" => job.iodepth = number(value, 1, 1 << 16)? as u32,
             "numjobs" => job.numjobs = number(value, 1, 4096)? as u32,
-            "loops" => job.loops = counted(1)?,
-            "number_ios" => job.number_ios = Some(counted(1)?),
-            "fsync" => job.fsync = counted(0)?,
+            "loops" => job.loops = counted(value, 1)?,
+            "number_ios" => job.number_ios = Some(counted(value, 1)?),
+            "fsync" => job.fsync = counted(value, 0)?,
             // A drive has no metadata of a file to leave out.
-            "fdatasync" => job.fsync = counted(0)?,
+            "fdatasync" => job.fsync = counted(value, 0)?,
             "end_fsync" => job.end_fsync = boolean(value)?,
-            "randrepeat" | "allrandrepeat" => job.rand_repeat = boolean(value)?,
-            "randseed" => job.rand_seed = Some(counted(0)?),
-            "rwmixread" => self.read_percent = number(value, 0, 100)? as u32,
-            "rwmixwrite" => self.read_percent = 100 - number(value, 0, 100)? as u32,
-            "percentage_random" => job.percentage_random = number(value, 0, 100)? as u32,
-            "runtime" => job.runtime = Some(time(value, 1_000_000_000)?),
-            "ramp_time" => job.ramp_time = time(value, 1_000_000_000)?,
-            "startdelay" => job.start_delay = time(value, 1_000_000_000)?,
-            "thinktime" => self.think_pause = time(value, 1_000)?,
-            "thinktime_blocks" => self.think_every = counted(1)?,
-            "thinktime_blocks_type" => {
-                self.think_counts_issued = match value {
-                    "complete" => false,
-                    "issue" => true,
-                    _ => return Err("complete or issue".to_string().into()),
-                }
-            }
             "sync" => {
                 job.sync_writes = match value {
                     "none" | "0" => false,
                     "sync" | "dsync" | "1" => true,
                     _ => return Err("none, sync or dsync".to_string().into()),
+                }
+            }
+            "rwmixread" => self.read_percent = number(value, 0, 100)? as u32,
+            "rwmixwrite" => self.read_percent = 100 - number(value, 0, 100)? as u32,
+            _ => return self.random_option(name, value),
+        }
+        Ok(())
+    }
+
+    /// What the job draws.
+    fn random_option(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+        let job = &mut self.job;
+        match name {
+            "randrepeat" | "allrandrepeat" => job.rand_repeat = boolean(value)?,
+            "randseed" => job.rand_seed = Some(counted(value, 0)?),
+            "percentage_random" => job.percentage_random = number(value, 0, 100)? as u32,
+            "random_distribution" => job.distribution = distribution(value)?,
+            "rw_sequencer" => {
+                self.sequencer = match value {
+                    "sequential" => Sequencer::Sequential,
+                    "identical" => Sequencer::Identical,
+                    _ => return Err("sequential or identical".to_string().into()),
+                }
+            }
+            _ => return self.time_option(name, value),
+        }
+        Ok(())
+    }
+
+    /// When the job makes requests.
+    fn time_option(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+        let job = &mut self.job;
+        match name {
+            "runtime" => job.runtime = Some(time(value, 1_000_000_000)?),
+            "ramp_time" => job.ramp_time = time(value, 1_000_000_000)?,
+            "startdelay" => job.start_delay = time(value, 1_000_000_000)?,
+            "thinktime" => self.think_pause = time(value, 1_000)?,
+            "thinktime_blocks" => self.think_every = counted(value, 1)?,
+            "thinktime_blocks_type" => {
+                self.think_counts_issued = match value {
+                    "complete" => false,
+                    "issue" => true,
+                    _ => return Err("complete or issue".to_string().into()),
                 }
             }
             "rate_process" => {
@@ -225,25 +222,52 @@ impl Draft {
                     _ => return Err("linear or poisson".to_string().into()),
                 }
             }
-            "random_distribution" => job.distribution = distribution(value)?,
-            "rw_sequencer" => {
-                self.sequencer = match value {
-                    "sequential" => Sequencer::Sequential,
-                    "identical" => Sequencer::Identical,
-                    _ => return Err("sequential or identical".to_string().into()),
+            _ => return self.report_option(name, value),
+        }
+        Ok(())
+    }
+
+    /// What is printed and logged of the job.
+    fn report_option(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+        let report = &mut self.report;
+        match name {
+            "description" => report.description = Some(value.to_string()),
+            "ioengine" => {
+                let engines = ASYNCHRONOUS.iter().chain(SYNCHRONOUS);
+                if !engines.clone().any(|known| *known == value) {
+                    let names: Vec<&str> = engines.copied().collect();
+                    return Err(names.join(", ").into());
                 }
+                report.engine = value.to_string();
             }
-            "percentile_list" => self.report.percentiles = percentiles(value)?,
-            "log_avg_msec" => self.report.logs.average_ms = counted(0)?,
-            "log_max_value" => self.report.logs.largest = boolean(value)?,
-            "log_offset" => self.report.logs.offsets = boolean(value)?,
-            "per_job_logs" => self.report.logs.per_job = boolean(value)?,
+            "percentile_list" => report.percentiles = percentiles(value)?,
+            "log_avg_msec" => report.logs.average_ms = counted(value, 0)?,
+            "log_max_value" => report.logs.largest = boolean(value)?,
+            "log_offset" => report.logs.offsets = boolean(value)?,
+            "per_job_logs" => report.logs.per_job = boolean(value)?,
             _ => return self.size_option(name, value),
         }
         Ok(())
     }
 
+    /// What a `k` is in sizes. It comes before all of them, because each is read once.
+    fn set_base(&mut self, value: &str) -> Result<(), String> {
+        if self.has_sizes {
+            return Err("a place before all sizes".to_string());
+        }
+        self.base = match value {
+            "1024" => KbBase::Compatible,
+            "1000" => KbBase::International,
+            _ => return Err("1000 or 1024".to_string()),
+        };
+        Ok(())
+    }
+
+    /// Where the job goes, and its lengths and rates.
     fn size_option(&mut self, name: &str, value: &str) -> Result<(), Problem> {
+        if name == "kb_base" {
+            return Ok(self.set_base(value)?);
+        }
         let (base, whole) = (self.base, self.device_bytes);
         let job = &mut self.job;
         self.has_sizes = true;
@@ -415,24 +439,27 @@ impl Draft {
     }
 }
 
-fn zbd_option(zbd: &mut ZonedAccess, name: &str, value: &str) -> Result<(), String> {
-    let share = || {
-        let share = value.parse::<f64>().ok();
-        share
-            .filter(|share| (0.0..=1.0).contains(share))
-            .ok_or_else(|| "0 to 1".to_string())
-    };
-    match name {
-        // As in fio, 0 is the limit of the drive.
-        "max_open_zones" => {
-            let zones = number(value, 0, 1 << 20)? as u32;
-            zbd.open_max = (zones > 0).then_some(zones);
-        }
-        "read_beyond_wp" => zbd.read_beyond_pointer = boolean(value)?,
-        "zone_reset_threshold" => zbd.reset_threshold = share()?,
-        _ => zbd.reset_frequency = share()?,
+/// True when an option has no effect here, or has the one value with which it has none.
+fn changes_nothing(name: &str, value: Option<&str>) -> Result<bool, Problem> {
+    if let Some((_, why)) = REFUSED.iter().find(|(known, _)| *known == name) {
+        return Err(Problem::Refused(why));
     }
-    Ok(())
+    if name.starts_with("verify") || name.starts_with("replay_") {
+        return Err(Problem::Refused(
+            "a model keeps no data, and replays no trace of fio's",
+        ));
+    }
+    if let Some((_, values, why)) = WITH_ONE_VALUE.iter().find(|(known, ..)| *known == name) {
+        let fits = value.is_some_and(|value| values.contains(&value));
+        let accepted = || format!("{} ({why})", values.join(" or "));
+        return fits.then_some(true).ok_or_else(|| accepted().into());
+    }
+    Ok(WITHOUT_EFFECT.iter().any(|(known, _)| *known == name))
+}
+
+/// A whole number of at least `from`.
+fn counted(value: &str, from: u64) -> Result<u64, String> {
+    number(value, from, u64::MAX)
 }
 
 impl Job {
@@ -443,122 +470,4 @@ impl Job {
             }
         }
     }
-}
-
-fn pattern(value: &str, base: KbBase, job: &mut Job) -> Result<(), String> {
-    let (word, tail) = match value.split_once(':') {
-        Some((word, tail)) => (word.trim(), Some(tail.trim())),
-        None => (value, None),
-    };
-    let (random, mix) = match word {
-        "read" => (false, Mix::Only(Direction::Read)),
-        "write" => (false, Mix::Only(Direction::Write)),
-        "trim" => (false, Mix::Only(Direction::Trim)),
-        "rw" | "readwrite" => (false, Mix::ReadWrite { read_percent: 50 }),
-        "randread" => (true, Mix::Only(Direction::Read)),
-        "randwrite" => (true, Mix::Only(Direction::Write)),
-        "randtrim" => (true, Mix::Only(Direction::Trim)),
-        "randrw" => (true, Mix::ReadWrite { read_percent: 50 }),
-        _ => {
-            return Err(
-                "read, write, trim, rw, randread, randwrite, randtrim or randrw, with :N if need be"
-                    .to_string(),
-            );
-        }
-    };
-    job.mix = mix;
-    job.access = match (random, tail) {
-        (true, None) => Access::RANDOM,
-        (true, Some(tail)) => Access::Random {
-            per_draw: number(tail, 1, u64::MAX)?,
-            sequencer: Sequencer::Sequential,
-        },
-        (false, None) => Access::Sequential { skip_bytes: 0 },
-        (false, Some(tail)) => {
-            let (sign, digits) = match tail.strip_prefix('-') {
-                Some(digits) => (-1, digits),
-                None => (1, tail),
-            };
-            let bytes = i64::try_from(size(digits, base)?).map_err(|_| super::units::SIZES)?;
-            Access::Sequential {
-                skip_bytes: sign * bytes,
-            }
-        }
-    };
-    Ok(())
-}
-
-fn distribution(value: &str) -> Result<Distribution, String> {
-    let accepted = || "random, or zipf:THETA with THETA above 0 and not 1".to_string();
-    if value == "random" {
-        return Ok(Distribution::Uniform);
-    }
-    let theta = value.strip_prefix("zipf").ok_or_else(accepted)?;
-    let theta = match theta.strip_prefix(':') {
-        // fio's default.
-        None if theta.is_empty() => 1.1,
-        None => return Err(accepted()),
-        Some(theta) => theta.parse::<f64>().map_err(|_| accepted())?,
-    };
-    if !(theta > 0.0 && theta.is_finite() && theta != 1.0) {
-        return Err(accepted());
-    }
-    Ok(Distribution::Zipf { theta })
-}
-
-/// Lengths with percentages; those without one share what is left.
-fn split(text: &str, base: KbBase) -> Result<BlockSizes, String> {
-    let accepted = || "lengths with percentages such as 4k/60:64k/40".to_string();
-    let mut sizes: Vec<(u64, Option<u32>)> = Vec::new();
-    for part in text.split(':') {
-        let (length, percent) = part.split_once('/').unwrap_or((part, ""));
-        let percent = match percent.trim() {
-            "" => None,
-            digits => Some(digits.parse::<u32>().map_err(|_| accepted())?),
-        };
-        sizes.push((size(length, base)?, percent));
-    }
-    let given: u64 = sizes
-        .iter()
-        .filter_map(|(_, percent)| *percent)
-        .map(u64::from)
-        .sum();
-    let open = sizes
-        .iter()
-        .filter(|(_, percent)| percent.is_none())
-        .count() as u64;
-    if given > 100 || (open == 0 && given < 100) {
-        return Err(format!("{} that add up to 100", accepted()));
-    }
-    // In parts of a percent that the open ones can share evenly.
-    let scale = open.max(1);
-    let weight = |percent: Option<u32>| match percent {
-        Some(percent) => u64::from(percent) * scale,
-        None => 100 - given,
-    };
-    let weighted = sizes
-        .into_iter()
-        .map(|(bytes, p)| (bytes, weight(p) as u32));
-    Ok(BlockSizes::Split(
-        weighted.filter(|(_, weight)| *weight > 0).collect(),
-    ))
-}
-
-fn percentiles(value: &str) -> Result<Vec<f64>, String> {
-    let accepted = || "up to 20 numbers above 0 up to 100, such as 50:99:99.9".to_string();
-    let mut list = value
-        .split(':')
-        .map(|text| {
-            text.trim()
-                .parse::<f64>()
-                .ok()
-                .filter(|p| *p > 0.0 && *p <= 100.0)
-        })
-        .collect::<Option<Vec<f64>>>()
-        .ok_or_else(accepted)?;
-    if list.len() > 20 {
-        return Err(accepted());
-    }
-    list.sort_by(f64::total_cmp);
-    Ok(list)
 }

@@ -86,117 +86,163 @@ impl JobFile {
     /// # Errors
     /// At the first line that has no meaning here.
     pub fn parse(file: &str, text: &str, device_bytes: u64) -> Result<JobFile, JobFileError> {
-        let at = |line: usize, what: String| JobFileError {
-            file: file.to_string(),
+        let mut reader = Reader::new(file, device_bytes);
+        for (index, line) in text.lines().enumerate() {
+            reader.line(index + 1, line)?;
+        }
+        reader.finish(text.lines().count())
+    }
+}
+
+/// A job file while its lines are read.
+struct Reader<'a> {
+    file: &'a str,
+    device_bytes: u64,
+    parsed: JobFile,
+    /// What `[global]` said so far, from which each job starts.
+    defaults: Draft,
+    /// The job whose section is read, and the line that opened it.
+    section: Option<(usize, Draft)>,
+    /// The section that is read is `[global]`.
+    in_global: bool,
+    /// The one name that all jobs may state.
+    filename: Option<String>,
+}
+
+impl Reader<'_> {
+    fn new(file: &str, device_bytes: u64) -> Reader<'_> {
+        Reader {
+            file,
+            device_bytes,
+            parsed: JobFile {
+                jobs: Vec::new(),
+                reports: Vec::new(),
+                global: Vec::new(),
+                notes: Vec::new(),
+            },
+            defaults: Draft::new(device_bytes),
+            section: None,
+            in_global: false,
+            filename: None,
+        }
+    }
+
+    fn error(&self, line: usize, what: String) -> JobFileError {
+        JobFileError {
+            file: self.file.to_string(),
             line,
             what,
+        }
+    }
+
+    /// Reads a line, which may be a comment, the start of a section or an option.
+    fn line(&mut self, number: usize, whole: &str) -> Result<(), JobFileError> {
+        let line = whole
+            .find([';', '#'])
+            .map_or(whole, |at| &whole[..at])
+            .trim();
+        if line.is_empty() {
+            return Ok(());
+        }
+        match line.strip_prefix('[') {
+            Some(rest) => self.begin_section(number, line, rest),
+            None => self.option(number, line),
+        }
+    }
+
+    /// Ends the section before and begins the one of `line`, of which `rest` is behind the bracket.
+    fn begin_section(&mut self, number: usize, line: &str, rest: &str) -> Result<(), JobFileError> {
+        let Some(name) = rest.strip_suffix(']').filter(|name| !name.is_empty()) else {
+            let what = format!("`{line}`: accepted: a section such as [job1]");
+            return Err(self.error(number, what));
         };
-        let mut parsed = JobFile {
-            jobs: Vec::new(),
-            reports: Vec::new(),
-            global: Vec::new(),
-            notes: Vec::new(),
+        self.finish_section()?;
+        self.in_global = name == "global";
+        if !self.in_global {
+            self.section = Some((number, self.defaults.job(name)));
+        }
+        Ok(())
+    }
+
+    /// Adds the job whose section was read, if it was one, to those of the file.
+    fn finish_section(&mut self) -> Result<(), JobFileError> {
+        let Some((line, draft)) = self.section.take() else {
+            return Ok(());
         };
-        let mut defaults = Draft::new(device_bytes);
-        let mut section: Option<(usize, Draft)> = None;
-        let mut in_global = false;
-        let mut filename: Option<String> = None;
-        let finish = |section: Option<(usize, Draft)>, parsed: &mut JobFile| match section {
-            None => Ok(()),
-            Some((line, draft)) => {
-                let (job, report) = draft
-                    .finish(&mut parsed.notes)
-                    .map_err(|what| at(line, what))?;
-                job.check(device_bytes).map_err(|error: JobError| {
-                    let JobError {
-                        option,
-                        value,
-                        accepted,
-                        job,
-                    } = error;
-                    at(
-                        line,
-                        format!("job `{job}`: {option}={value}: accepted: {accepted}"),
-                    )
-                })?;
-                parsed.jobs.push(job);
-                parsed.reports.push(report);
-                Ok(())
-            }
+        let (job, report) = draft
+            .finish(&mut self.parsed.notes)
+            .map_err(|what| self.error(line, what))?;
+        job.check(self.device_bytes)
+            .map_err(|error: JobError| self.error(line, error.to_string()))?;
+        self.parsed.jobs.push(job);
+        self.parsed.reports.push(report);
+        Ok(())
+    }
+
+    /// Applies an option to the section that is read.
+    fn option(&mut self, number: usize, text: &str) -> Result<(), JobFileError> {
+        let (option, value) = match text.split_once('=') {
+            Some((option, value)) => (option.trim(), Some(value.trim())),
+            None => (text, None),
         };
-        for (index, whole) in text.lines().enumerate() {
-            let number = index + 1;
-            let line = whole
-                .find([';', '#'])
-                .map_or(whole, |at| &whole[..at])
-                .trim();
-            if line.is_empty() {
-                continue;
+        let line = Line { option, value };
+        self.apply(text, &line)
+            .map_err(|what| self.error(number, what))?;
+        if let Some(value) = value {
+            if option == "filename" {
+                self.check_filename(value)
+                    .map_err(|what| self.error(number, what))?;
             }
-            if let Some(rest) = line.strip_prefix('[') {
-                let name = rest.strip_suffix(']').filter(|name| !name.is_empty());
-                let name = name.ok_or_else(|| {
-                    at(
-                        number,
-                        format!("`{line}`: accepted: a section such as [job1]"),
-                    )
-                })?;
-                finish(section.take(), &mut parsed)?;
-                in_global = name == "global";
-                if !in_global {
-                    section = Some((number, defaults.job(name)));
-                }
-                continue;
-            }
-            let (option, value) = match line.split_once('=') {
-                Some((option, value)) => (option.trim(), Some(value.trim())),
-                None => (line, None),
-            };
-            let parsed_line = Line { option, value };
-            let draft = match (in_global, &mut section) {
-                (true, _) => &mut defaults,
-                (false, Some((_, draft))) => draft,
-                (false, None) => {
-                    let what =
-                        format!("`{line}` before the first section; accepted: [global] or [JOB]");
-                    return Err(at(number, what));
-                }
-            };
-            check_words(&parsed_line).map_err(|what| at(number, what))?;
-            draft
-                .apply(&parsed_line)
-                .map_err(|problem| at(number, problem.words(&parsed_line)))?;
-            if option == "filename"
-                && let Some(value) = value
-                && filename.get_or_insert_with(|| value.to_string()) != value
-            {
-                let first = filename.unwrap_or_default();
-                let what = format!(
-                    "filename={value}: accepted: one name for all jobs (`{first}` before), because one \
-                     drive takes its place"
-                );
-                return Err(at(number, what));
-            }
-            if in_global && let Some(value) = value {
-                parsed.global.push((option.to_string(), value.to_string()));
+            if self.in_global {
+                let entry = (option.to_string(), value.to_string());
+                self.parsed.global.push(entry);
             }
         }
-        finish(section.take(), &mut parsed)?;
-        if parsed.jobs.is_empty() {
-            return Err(at(
-                text.lines().count().max(1),
-                "no job; accepted: a section such as [job1] beside [global]".to_string(),
-            ));
+        Ok(())
+    }
+
+    fn apply(&mut self, text: &str, line: &Line<'_>) -> Result<(), String> {
+        let draft = match (self.in_global, &mut self.section) {
+            (true, _) => &mut self.defaults,
+            (false, Some((_, draft))) => draft,
+            (false, None) => {
+                return Err(format!(
+                    "`{text}` before the first section; accepted: [global] or [JOB]"
+                ));
+            }
+        };
+        check_words(line)?;
+        draft.apply(line).map_err(|problem| problem.words(line))
+    }
+
+    /// Holds all jobs to the first name.
+    fn check_filename(&mut self, value: &str) -> Result<(), String> {
+        let first = self.filename.get_or_insert_with(|| value.to_string());
+        if first == value {
+            return Ok(());
         }
-        let threads: u32 = parsed.jobs.iter().map(|job| job.numjobs).sum();
-        if filename.is_none() && threads > 1 {
-            parsed.notes.push(
+        Err(format!(
+            "filename={value}: accepted: one name for all jobs (`{first}` before), because one \
+             drive takes its place"
+        ))
+    }
+
+    /// The file, when all its `lines` are read.
+    fn finish(mut self, lines: usize) -> Result<JobFile, JobFileError> {
+        self.finish_section()?;
+        if self.parsed.jobs.is_empty() {
+            let what = "no job; accepted: a section such as [job1] beside [global]".to_string();
+            return Err(self.error(lines.max(1), what));
+        }
+        let threads: u32 = self.parsed.jobs.iter().map(|job| job.numjobs).sum();
+        if self.filename.is_none() && threads > 1 {
+            self.parsed.notes.push(
                 "no `filename`: all jobs work on the one drive, as with `fio --filename=DEVICE`, not each \
                  on a file of its own"
                     .to_string(),
             );
         }
-        Ok(parsed)
+        Ok(self.parsed)
     }
 }
 

@@ -207,7 +207,7 @@ impl Zones {
     fn within_kind(&self, clone: &Zoned, drawn: &Drawn) -> Place {
         let Place { offset, bytes } = drawn.place;
         let conventional = u64::from(self.geometry.conventional_zones);
-        let end = conventional * self.geometry.zone_blocks.bytes();
+        let end = conventional * self.zone_bytes();
         let shortest = clone.shortest[drawn.direction as usize];
         let room = end - offset;
         let bytes = match room / shortest * shortest {
@@ -438,75 +438,85 @@ pub(super) fn check(
     zones: Option<&Zones>,
     device_bytes: u64,
 ) -> Result<(), JobError> {
-    let zoned = || {
-        let with = |job: &'_ Job| job.zones.map(|access| (job.name.clone(), access));
-        jobs.iter().filter_map(with)
-    };
-    let wrong = |job: &str, option, value: String, accepted: String| JobError {
-        job: job.to_string(),
-        option,
-        value,
-        accepted,
-    };
-    let Some((name, first)) = zoned().next() else {
+    let zoned = || jobs.iter().filter_map(|job| Some((job, job.zones?)));
+    let Some((job, first)) = zoned().next() else {
         return Ok(());
     };
     let Some(zones) = zones else {
-        let accepted = "none or strided, because this drive has no zones".to_string();
-        return Err(wrong(&name, "zonemode", "zbd".to_string(), accepted));
+        let accepted = "none or strided, because this drive has no zones";
+        return job.wrong("zonemode", "zbd", accepted);
     };
-    let zone_bytes = zones.geometry.zone_blocks.bytes();
-    for (name, access) in zoned() {
-        if let Some(bytes) = access.zone_bytes.filter(|bytes| *bytes != zone_bytes) {
-            let accepted = format!("{zone_bytes}, the size of the zones of this drive, or none");
-            return Err(wrong(&name, "zonesize", bytes.to_string(), accepted));
-        }
-        if !access.skip_bytes.is_multiple_of(zone_bytes) {
-            let accepted = format!("a multiple of the size of the zones, {zone_bytes}");
-            return Err(wrong(
-                &name,
-                "zoneskip",
-                access.skip_bytes.to_string(),
-                accepted,
-            ));
-        }
-        if let (Some(open), Some(limit)) = (access.open_max, zones.geometry.open_max)
-            && open > limit
-        {
-            let accepted = format!("0 to {limit}, as many as this drive can have open");
-            return Err(wrong(&name, "max_open_zones", open.to_string(), accepted));
-        }
+    for (job, access) in zoned() {
+        zones.check_access(job, &access)?;
         if access.open_max != first.open_max {
-            let value = access.open_max.unwrap_or(0).to_string();
             let accepted = format!(
                 "the same for all jobs ({} before), because they write the zones together",
                 first.open_max.unwrap_or(0)
             );
-            return Err(wrong(&name, "max_open_zones", value, accepted));
+            return job.wrong("max_open_zones", access.open_max.unwrap_or(0), accepted);
         }
     }
-    for job in jobs.iter().filter(|job| job.zones.is_some()) {
+    for (job, _) in zoned() {
+        zones.check_lengths(job)?;
+        zones.check_regions(job, device_bytes)?;
+    }
+    Ok(())
+}
+
+impl Zones {
+    fn zone_bytes(&self) -> u64 {
+        self.geometry.zone_blocks.bytes()
+    }
+
+    /// What a job says of the zones is true of this device.
+    fn check_access(&self, job: &Job, access: &ZonedAccess) -> Result<(), JobError> {
+        let zone_bytes = self.zone_bytes();
+        if let Some(bytes) = access.zone_bytes.filter(|bytes| *bytes != zone_bytes) {
+            let accepted = format!("{zone_bytes}, the size of the zones of this drive, or none");
+            return job.wrong("zonesize", bytes, accepted);
+        }
+        if !access.skip_bytes.is_multiple_of(zone_bytes) {
+            let accepted = format!("a multiple of the size of the zones, {zone_bytes}");
+            return job.wrong("zoneskip", access.skip_bytes, accepted);
+        }
+        if let (Some(open), Some(limit)) = (access.open_max, self.geometry.open_max)
+            && open > limit
+        {
+            let accepted = format!("0 to {limit}, as many as this drive can have open");
+            return job.wrong("max_open_zones", open, accepted);
+        }
+        Ok(())
+    }
+
+    /// A request is at most a zone, and a trim all of one.
+    fn check_lengths(&self, job: &Job) -> Result<(), JobError> {
+        let zone_bytes = self.zone_bytes();
         for direction in Direction::ALL.into_iter().filter(|d| job.mix.has(*d)) {
             let sizes = &job.block_sizes[direction as usize];
             let whole_zones = sizes.min() == zone_bytes && sizes.max() == zone_bytes;
             if direction == Direction::Trim && !whole_zones {
                 let accepted = format!("{zone_bytes}, because a trim resets a zone");
-                return Err(wrong(&job.name, "bs", sizes.max().to_string(), accepted));
+                return job.wrong("bs", sizes.max(), accepted);
             }
             if sizes.max() > zone_bytes {
                 let accepted = format!("at most the size of the zones, {zone_bytes}");
-                return Err(wrong(&job.name, "bs", sizes.max().to_string(), accepted));
+                return job.wrong("bs", sizes.max(), accepted);
             }
         }
+        Ok(())
+    }
+
+    /// What is left of the region of each clone, in whole zones, has room for a request.
+    fn check_regions(&self, job: &Job, device_bytes: u64) -> Result<(), JobError> {
         for clone in 0..job.numjobs {
             let (start, length) = job.region(clone, device_bytes).unwrap_or((0, 1));
-            let (_, whole) = zones.whole_zones(start, length);
+            let (_, whole) = self.whole_zones(start, length);
             if whole < job.smallest_block() {
                 let value = format!("{length} at offset {start}");
-                let accepted = format!("at least one whole zone of {zone_bytes} bytes");
-                return Err(wrong(&job.name, "size", value, accepted));
+                let accepted = format!("at least one whole zone of {} bytes", self.zone_bytes());
+                return job.wrong("size", value, accepted);
             }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -82,18 +82,7 @@ impl SeekFit {
     /// # Errors
     /// When there are too few.
     pub fn of(log: &Log, capacity_bytes: Option<u64>) -> Result<SeekFit, FitError> {
-        let end = log
-            .entries
-            .iter()
-            .map(|entry| entry.offset + entry.bytes)
-            .max()
-            .unwrap_or(1);
-        if let Some(capacity) = capacity_bytes.filter(|capacity| *capacity < end) {
-            let reason = format!("reads go to byte {end}, beyond a capacity of {capacity}");
-            return Err(FitError::log(&log.path, reason));
-        }
-        let capacity = capacity_bytes.unwrap_or(end) as f64;
-        let bins = bins_of(log, capacity);
+        let bins = bins_of(log, capacity_of(log, capacity_bytes)?);
         if bins.len() < BINS / 2 {
             let reason = format!(
                 "{} reads reach {} of {BINS} ranges of distance; accepted: a few thousand reads over the \
@@ -108,33 +97,15 @@ impl SeekFit {
                           reads over the whole drive";
             FitError::log(&log.path, reason)
         })?;
-        let points: Vec<(f64, f64, f64)> = bins
-            .iter()
-            .map(|bin| {
-                let reads = bin.latencies_ms.len() as f64;
-                let mean = bin.latencies_ms.iter().sum::<f64>() / reads;
-                (
-                    bin.distance,
-                    mean - revolution_ms / 2.0 - COMMAND_OVERHEAD_MS,
-                    reads,
-                )
-            })
-            .collect();
+        let points: Vec<_> = bins.iter().map(|bin| bin.point(revolution_ms)).collect();
         let knees = (2..=40).map(|step| f64::from(step) / 100.0);
         let fits = knees.filter_map(|knee| Some((knee, least_squares(&points, knee)?)));
         let (knee, ([short_ms, root_ms, slope_ms], rms_ms)) = fits
             .min_by(|(_, a), (_, b)| a.1.total_cmp(&b.1))
             .ok_or_else(|| FitError::log(&log.path, "no curve fits these reads"))?;
-        let rpm = RPM
-            .into_iter()
-            .min_by(|a, b| {
-                let off = |rpm: &f64| (60_000.0 / rpm - revolution_ms).abs();
-                off(a).total_cmp(&off(b))
-            })
-            .filter(|rpm| (60_000.0 / rpm / revolution_ms - 1.0).abs() < 0.02);
         let mut fit = SeekFit {
             revolution_ms,
-            rpm,
+            rpm: nearest_rpm(revolution_ms),
             short_ms,
             root_ms,
             knee,
@@ -143,15 +114,55 @@ impl SeekFit {
             rms_ms,
             reads: log.entries.len(),
         };
-        // The weight of a distance is 2 (1 - d): pairs that far apart.
+        fit.average_ms = fit.mean_ms();
+        Ok(fit)
+    }
+
+    /// The mean of the curve over all pairs of places. The weight of a distance d is 2 (1 - d): pairs
+    /// that far apart.
+    fn mean_ms(&self) -> f64 {
         let steps = 1000;
         let mean = (0..steps).map(|i| {
             let d = (f64::from(i) + 0.5) / f64::from(steps);
-            fit.at(d) * 2.0 * (1.0 - d)
+            self.at(d) * 2.0 * (1.0 - d)
         });
-        fit.average_ms = mean.sum::<f64>() / f64::from(steps);
-        Ok(fit)
+        mean.sum::<f64>() / f64::from(steps)
     }
+}
+
+impl Bin {
+    /// Its distance, its mean seek, ms, and its weight: how many reads it has. What a read takes
+    /// beside its seek is half a revolution, in the mean, and the overhead of the command.
+    fn point(&self, revolution_ms: f64) -> (f64, f64, f64) {
+        let reads = self.latencies_ms.len() as f64;
+        let mean = self.latencies_ms.iter().sum::<f64>() / reads;
+        (
+            self.distance,
+            mean - revolution_ms / 2.0 - COMMAND_OVERHEAD_MS,
+            reads,
+        )
+    }
+}
+
+/// Bytes of the drive; where nobody says, as far as the reads go.
+fn capacity_of(log: &Log, capacity_bytes: Option<u64>) -> Result<f64, FitError> {
+    let ends = log.entries.iter().map(|entry| entry.offset + entry.bytes);
+    let end = ends.max().unwrap_or(1);
+    if let Some(capacity) = capacity_bytes.filter(|capacity| *capacity < end) {
+        let reason = format!("reads go to byte {end}, beyond a capacity of {capacity}");
+        return Err(FitError::log(&log.path, reason));
+    }
+    Ok(capacity_bytes.unwrap_or(end) as f64)
+}
+
+/// The rotation that is sold and nearest to a length of a revolution, if one is within 2 %.
+fn nearest_rpm(revolution_ms: f64) -> Option<f64> {
+    RPM.into_iter()
+        .min_by(|a, b| {
+            let off = |rpm: &f64| (60_000.0 / rpm - revolution_ms).abs();
+            off(a).total_cmp(&off(b))
+        })
+        .filter(|rpm| (60_000.0 / rpm / revolution_ms - 1.0).abs() < 0.02)
 }
 
 fn bins_of(log: &Log, capacity: f64) -> Vec<Bin> {

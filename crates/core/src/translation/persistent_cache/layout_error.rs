@@ -68,6 +68,26 @@ pub enum LayoutError {
     },
 }
 
+// Which settings go together: what to say of those that do not.
+const UPDATE_NOT_DURABLE: &str = "\
+    a persistent cache that updates blocks in place cannot outlive a power cut; accepted with \
+    durability: update = append";
+const REWRITE_NOT_DURABLE: &str = "\
+    a persistent cache that rewrites bands in place, without a scratch copy, cannot outlive a \
+    power cut; accepted with durability: rewrite = copy-then-home";
+const EXTENT_NOT_DURABLE: &str = "\
+    a persistent cache that outlives a power cut rewrites a band to its end; accepted with \
+    durability: rewrite_extent = \"band\" or \"from-first-dirty\"";
+const ZONES_NOT_DURABLE: &str = "\
+    a host-aware disk keeps the states of its zones in memory, so it can be simulated and \
+    emulated, but not created and served";
+const ZONES_NEED: &str = "\
+    a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\" and \
+    rewrite_extent = \"from-first-dirty\"";
+const MERGE_BUFFER_WITH_ZONES: &str = "\
+    a host-aware disk reads a zone that is rewritten from the memory that holds all of it; \
+    accepted: no merge_buffer";
+
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,22 +108,10 @@ impl fmt::Display for LayoutError {
                 "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \
                  less than the persistent cache"
             ),
-            LayoutError::UpdateNotDurable => f.write_str(
-                "a persistent cache that updates blocks in place cannot outlive a power cut; \
-                 accepted with durability: update = append",
-            ),
-            LayoutError::RewriteNotDurable => f.write_str(
-                "a persistent cache that rewrites bands in place, without a scratch copy, cannot \
-                 outlive a power cut; accepted with durability: rewrite = copy-then-home",
-            ),
-            LayoutError::ExtentNotDurable => f.write_str(
-                "a persistent cache that outlives a power cut rewrites a band to its end; accepted \
-                 with durability: rewrite_extent = \"band\" or \"from-first-dirty\"",
-            ),
-            LayoutError::MergeBufferWithZones => f.write_str(
-                "a host-aware disk reads a zone that is rewritten from the memory that holds all \
-                 of it; accepted: no merge_buffer",
-            ),
+            LayoutError::UpdateNotDurable => f.write_str(UPDATE_NOT_DURABLE),
+            LayoutError::RewriteNotDurable => f.write_str(REWRITE_NOT_DURABLE),
+            LayoutError::ExtentNotDurable => f.write_str(EXTENT_NOT_DURABLE),
+            LayoutError::MergeBufferWithZones => f.write_str(MERGE_BUFFER_WITH_ZONES),
             LayoutError::MergeBufferTooSmall { buffer, needed } => write!(
                 f,
                 "merge_buffer = {} KiB is too small; accepted: {} KiB or more, one track beside \
@@ -115,14 +123,8 @@ impl fmt::Display for LayoutError {
                 f,
                 "a journal ring of {blocks} blocks is too small; accepted: {RING_BLOCKS_MIN} or more"
             ),
-            LayoutError::ZonesNotDurable => f.write_str(
-                "a host-aware disk keeps the states of its zones in memory, so it can be simulated \
-                 and emulated, but not created and served",
-            ),
-            LayoutError::ZonesNeed => f.write_str(
-                "a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \
-                 \"in-place\" and rewrite_extent = \"from-first-dirty\"",
-            ),
+            LayoutError::ZonesNotDurable => f.write_str(ZONES_NOT_DURABLE),
+            LayoutError::ZonesNeed => f.write_str(ZONES_NEED),
             LayoutError::ZonesAreNotBands => {
                 f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
             }

@@ -47,6 +47,19 @@ impl Frame {
         let share = (value - self.from) / (self.to - self.from);
         self.left + (share * f64::from(self.right - self.left)).round() as i32
     }
+
+    /// A line of the grid at a value of the horizontal axis, with its label.
+    fn mark(&self, canvas: &Canvas<'_>, value: f64, label: &str) {
+        let at = self.x(value);
+        line(canvas, &[(at, self.top), (at, self.bottom)], GRID, 1);
+        text(canvas, label, (at, self.bottom + 18 * SCALE), HPos::Center);
+    }
+
+    /// What the horizontal axis shows.
+    fn name_axis(&self, canvas: &Canvas<'_>, name: &str) {
+        let middle = ((self.left + self.right) / 2, self.bottom + 40 * SCALE);
+        text(canvas, name, middle, HPos::Center);
+    }
 }
 
 /// Response times of all runs: logarithmic time across, nines up.
@@ -69,82 +82,95 @@ pub(super) fn latency(report: &Report, body: &mut String) {
         body,
     );
     legend(report, runs.iter().map(|(index, _)| *index), body);
-    let nonzero = |values: &[f64]| {
-        values
-            .iter()
-            .copied()
-            .filter(|v| *v > 0.0)
-            .collect::<Vec<_>>()
-    };
-    let low = runs
-        .iter()
-        .flat_map(|(_, cdf)| nonzero(&cdf.ms))
-        .fold(f64::INFINITY, f64::min);
-    let high = runs
-        .iter()
-        .flat_map(|(_, cdf)| nonzero(&cdf.ms))
-        .fold(low.min(1.0), f64::max);
-    let low = if low.is_finite() { low } else { high };
-    let rarest = runs
-        .iter()
-        .flat_map(|(_, cdf)| nonzero(&cdf.tail))
-        .fold(1.0, f64::min);
-    let decades = (-rarest.log10()).ceil().clamp(2.0, 6.0);
-    let frame = Frame {
-        reader: "latency",
-        left: 84 * SCALE,
-        right: WIDTH - 12 * SCALE,
-        top: 12 * SCALE,
-        bottom: 330 * SCALE,
-        height: 382 * SCALE,
-        from: low.log10().floor(),
-        to: high.log10().ceil().max(low.log10().floor() + 1.0),
-    };
-    let y = |nines: f64| {
-        frame.bottom - (nines / decades * f64::from(frame.bottom - frame.top)).round() as i32
-    };
-    draw(&frame, "Distribution of response times", body, |canvas| {
-        for nines in 0..=decades as i32 {
-            let at = y(f64::from(nines));
+    let axes = LatencyAxes::of(&runs);
+    draw(
+        &axes.frame,
+        "Distribution of response times",
+        body,
+        |canvas| {
+            axes.draw(canvas);
+            for (index, cdf) in &runs {
+                line(canvas, &axes.points(cdf), run_colour(*index), 2);
+            }
+        },
+    );
+    body.push_str("</section>\n");
+}
+
+/// The axes of the response times: across, the decades of a millisecond that the runs span; up, from
+/// all requests to the rarest.
+struct LatencyAxes {
+    frame: Frame,
+    /// How many nines the top stands for.
+    decades: f64,
+}
+
+impl LatencyAxes {
+    fn of(runs: &[(usize, &LatencyCdf)]) -> LatencyAxes {
+        let nonzero = |of: fn(&LatencyCdf) -> &[f64]| {
+            let values = runs.iter().flat_map(move |(_, cdf)| of(cdf));
+            values.copied().filter(|v| *v > 0.0)
+        };
+        let low = nonzero(|cdf| &cdf.ms).fold(f64::INFINITY, f64::min);
+        let high = nonzero(|cdf| &cdf.ms).fold(low.min(1.0), f64::max);
+        let low = if low.is_finite() { low } else { high };
+        let rarest = nonzero(|cdf| &cdf.tail).fold(1.0, f64::min);
+        LatencyAxes {
+            frame: Frame {
+                reader: "latency",
+                left: 84 * SCALE,
+                right: WIDTH - 12 * SCALE,
+                top: 12 * SCALE,
+                bottom: 330 * SCALE,
+                height: 382 * SCALE,
+                from: low.log10().floor(),
+                to: high.log10().ceil().max(low.log10().floor() + 1.0),
+            },
+            decades: (-rarest.log10()).ceil().clamp(2.0, 6.0),
+        }
+    }
+
+    fn y(&self, nines: f64) -> i32 {
+        let Frame { top, bottom, .. } = self.frame;
+        bottom - (nines / self.decades * f64::from(bottom - top)).round() as i32
+    }
+
+    /// The grid and its labels.
+    fn draw(&self, canvas: &Canvas<'_>) {
+        let frame = &self.frame;
+        for nines in 0..=self.decades as i32 {
+            let at = self.y(f64::from(nines));
             line(canvas, &[(frame.left, at), (frame.right, at)], GRID, 1);
             let share = 100.0 - 100.0 * 0.1f64.powi(nines);
             let digits = (nines - 2).max(0) as usize;
-            text(
-                canvas,
-                &format!("{share:.digits$} %"),
-                (frame.left - 8 * SCALE, at),
-                HPos::Right,
-            );
+            let label = format!("{share:.digits$} %");
+            text(canvas, &label, (frame.left - 8 * SCALE, at), HPos::Right);
         }
         for decade in frame.from as i32..=frame.to as i32 {
-            let at = frame.x(f64::from(decade));
-            line(canvas, &[(at, frame.top), (at, frame.bottom)], GRID, 1);
-            let label = time_label(decade);
-            text(
-                canvas,
-                &label,
-                (at, frame.bottom + 18 * SCALE),
-                HPos::Center,
-            );
+            frame.mark(canvas, f64::from(decade), &time_label(decade));
         }
-        let middle = ((frame.left + frame.right) / 2, frame.bottom + 40 * SCALE);
-        text(canvas, "response time", middle, HPos::Center);
-        for (index, cdf) in &runs {
-            let mut points = vec![];
-            for (ms, tail) in cdf.ms.iter().zip(&cdf.tail) {
-                let across = frame.x(ms.log10().clamp(frame.from, frame.to));
-                let nines = if *tail > 0.0 { -tail.log10() } else { decades };
-                // The last step of a distribution is the slowest request: draw it to the top.
-                if points.is_empty() {
-                    points.push((across, y(0.0)));
-                }
-                points.push((across, y(nines.min(decades))));
+        frame.name_axis(canvas, "response time");
+    }
+
+    /// The line of a run.
+    fn points(&self, cdf: &LatencyCdf) -> Vec<(i32, i32)> {
+        let frame = &self.frame;
+        let mut points = vec![];
+        for (ms, tail) in cdf.ms.iter().zip(&cdf.tail) {
+            let across = frame.x(ms.log10().clamp(frame.from, frame.to));
+            // The last step of a distribution is the slowest request: draw it to the top.
+            let nines = match *tail > 0.0 {
+                true => -tail.log10(),
+                false => self.decades,
+            };
+            if points.is_empty() {
+                points.push((across, self.y(0.0)));
             }
-            points.dedup();
-            line(canvas, &points, run_colour(*index), 2);
+            points.push((across, self.y(nines.min(self.decades))));
         }
-    });
-    body.push_str("</section>\n");
+        points.dedup();
+        points
+    }
 }
 
 /// Host throughput of each run over time, reads and writes together.
@@ -229,6 +255,14 @@ struct Panels<'a> {
 const STRIP: i32 = 46 * SCALE;
 const STRIP_GAP: i32 = 14 * SCALE;
 
+/// What a run has in a chart of strips.
+struct Strip<'a> {
+    /// Of the run in the report.
+    index: usize,
+    run: &'a Run,
+    series: Series,
+}
+
 fn panels(
     report: &Report,
     chart: &Panels<'_>,
@@ -236,110 +270,103 @@ fn panels(
     summary: impl Fn(&Run, &Series) -> String,
     body: &mut String,
 ) {
-    let strips: Vec<(usize, &Run, Series)> = report
-        .runs
-        .iter()
-        .take(CHART_RUNS_MAX)
-        .enumerate()
-        .map(|(index, run)| (index, run, show(run)))
-        .filter(|(_, _, series)| !series.values.is_empty())
+    let runs = report.runs.iter().take(CHART_RUNS_MAX).enumerate();
+    let strips: Vec<Strip<'_>> = runs
+        .map(|(index, run)| Strip {
+            index,
+            run,
+            series: show(run),
+        })
+        .filter(|strip| !strip.series.values.is_empty())
         .collect();
     if strips.is_empty() {
         return;
     }
     open_section(chart.title, chart.why, body);
-    let most = strips
-        .iter()
-        .flat_map(|(_, _, s)| &s.values)
-        .copied()
-        .fold(0.0, f64::max);
+    let values = strips.iter().flat_map(|strip| &strip.series.values);
+    let most = values.copied().fold(0.0, f64::max);
     let full = chart.full.unwrap_or(most).max(f64::MIN_POSITIVE);
-    let end_s = strips
-        .iter()
-        .map(|(_, run, _)| run.costs.finish_s)
-        .fold(0.0, f64::max)
-        .max(1e-9);
-    let top = 24 * SCALE;
-    let bottom = top + strips.len() as i32 * (STRIP + STRIP_GAP) - STRIP_GAP;
-    let frame = Frame {
-        reader: chart.reader,
-        left: 150 * SCALE,
-        right: WIDTH - 118 * SCALE,
-        top,
-        bottom,
-        height: bottom + 52 * SCALE,
-        from: 0.0,
-        to: end_s,
-    };
+    let frame = chart.frame(&strips);
     draw(&frame, chart.title, body, |canvas| {
-        for tick in ticks(end_s) {
-            let at = frame.x(tick);
-            line(canvas, &[(at, frame.top), (at, frame.bottom)], GRID, 1);
-            text(
-                canvas,
-                &number(tick),
-                (at, frame.bottom + 18 * SCALE),
-                HPos::Center,
-            );
+        for tick in ticks(frame.to) {
+            frame.mark(canvas, tick, &number(tick));
         }
-        let middle = ((frame.left + frame.right) / 2, frame.bottom + 40 * SCALE);
-        text(canvas, "time, s", middle, HPos::Center);
+        frame.name_axis(canvas, "time, s");
         let label = (chart.full_label)(full);
-        text(
-            canvas,
-            &label,
-            (frame.left, frame.top - 10 * SCALE),
-            HPos::Left,
-        );
-        for (position, (index, run, series)) in strips.iter().enumerate() {
+        let above = (frame.left, frame.top - 10 * SCALE);
+        text(canvas, &label, above, HPos::Left);
+        for (position, strip) in strips.iter().enumerate() {
             let low = frame.top + position as i32 * (STRIP + STRIP_GAP) + STRIP;
-            let y = |value: f64| low - (value.min(full) / full * f64::from(STRIP)) as i32;
-            line(
-                canvas,
-                &[(frame.left, low - STRIP), (frame.right, low - STRIP)],
-                GRID,
-                1,
-            );
-            line(canvas, &[(frame.left, low), (frame.right, low)], GRID, 1);
-            let mut outline = vec![];
-            for (i, value) in series.values.iter().enumerate() {
-                let from = frame.x((i as f64 * series.bucket_s).min(run.costs.finish_s));
-                let is_last = i + 1 == series.values.len();
-                let end = (i + 1) as f64 * series.bucket_s;
-                let to = frame.x(if is_last {
-                    run.costs.finish_s
-                } else {
-                    end.min(run.costs.finish_s)
-                });
-                outline.push((from, y(*value)));
-                outline.push((to, y(*value)));
-            }
-            outline.dedup();
-            let mut area = vec![(outline[0].0, low)];
-            area.extend_from_slice(&outline);
-            area.push((area[area.len() - 1].0, low));
-            let colour = run_colour(*index);
-            canvas
-                .draw(&Polygon::new(area, colour.mix(0.22).filled()))
-                .expect(IN_MEMORY);
-            line(canvas, &outline, colour, 1);
-            let name: String = run.label().chars().take(22).collect();
-            let centre = low - STRIP / 2;
-            ink(
-                canvas,
-                &name,
-                (frame.left - 14 * SCALE, centre),
-                HPos::Right,
-            );
+            strip.draw(canvas, &frame, low, full);
+            let centre = (frame.right + 12 * SCALE, low - STRIP / 2);
             text(
                 canvas,
-                &summary(run, series),
-                (frame.right + 12 * SCALE, centre),
+                &summary(strip.run, &strip.series),
+                centre,
                 HPos::Left,
             );
         }
     });
     body.push_str("</section>\n");
+}
+
+impl Panels<'_> {
+    /// The strips one below the other, from the start to the end of the longest run.
+    fn frame(&self, strips: &[Strip<'_>]) -> Frame {
+        let ends_s = strips.iter().map(|strip| strip.run.costs.finish_s);
+        let top = 24 * SCALE;
+        let bottom = top + strips.len() as i32 * (STRIP + STRIP_GAP) - STRIP_GAP;
+        Frame {
+            reader: self.reader,
+            left: 150 * SCALE,
+            right: WIDTH - 118 * SCALE,
+            top,
+            bottom,
+            height: bottom + 52 * SCALE,
+            from: 0.0,
+            to: ends_s.fold(0.0, f64::max).max(1e-9),
+        }
+    }
+}
+
+impl Strip<'_> {
+    /// The strip whose lower edge is at `low` and whose upper edge stands for `full`: its edges, its
+    /// values as a filled area, and the name of the run at the left.
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, low: i32, full: f64) {
+        for edge in [low - STRIP, low] {
+            line(canvas, &[(frame.left, edge), (frame.right, edge)], GRID, 1);
+        }
+        let y = |value: f64| low - (value.min(full) / full * f64::from(STRIP)) as i32;
+        let outline = self.outline(frame, y);
+        let mut area = vec![(outline[0].0, low)];
+        area.extend_from_slice(&outline);
+        area.push((area[area.len() - 1].0, low));
+        let colour = run_colour(self.index);
+        canvas
+            .draw(&Polygon::new(area, colour.mix(0.22).filled()))
+            .expect(IN_MEMORY);
+        line(canvas, &outline, colour, 1);
+        let name: String = self.run.label().chars().take(22).collect();
+        let centre = (frame.left - 14 * SCALE, low - STRIP / 2);
+        ink(canvas, &name, centre, HPos::Right);
+    }
+
+    /// A step for each bucket; the last reaches to the end of the run.
+    fn outline(&self, frame: &Frame, y: impl Fn(f64) -> i32) -> Vec<(i32, i32)> {
+        let Series { bucket_s, values } = &self.series;
+        let finish_s = self.run.costs.finish_s;
+        let mut outline = vec![];
+        for (i, value) in values.iter().enumerate() {
+            let from = frame.x((i as f64 * bucket_s).min(finish_s));
+            let is_last = i + 1 == values.len();
+            let end = (i + 1) as f64 * bucket_s;
+            let to = frame.x(if is_last { finish_s } else { end.min(finish_s) });
+            outline.push((from, y(*value)));
+            outline.push((to, y(*value)));
+        }
+        outline.dedup();
+        outline
+    }
 }
 
 /// Draws into an SVG of the frame's size and appends it, made accessible and themeable.

@@ -289,33 +289,23 @@ pub(super) fn details(report: &Report, body: &mut String) {
         "Everything needed to judge these runs and to repeat them.",
         body,
     );
+    facts(report, body);
+    runs(report, body);
+    disks(report, body);
+    configurations(report, body);
+    body.push_str("</section>\n<footer>Written by Imbrex. This page holds all of its data and loads nothing.</footer>\n");
+}
+
+/// What was replayed, on which drives, and what did it.
+fn facts(report: &Report, body: &mut String) {
     let workload = &report.workload;
-    let skipped: Vec<String> = workload
-        .skipped_lines
-        .iter()
-        .map(|(reason, lines)| format!("{} {reason}", count(*lines)))
-        .collect();
+    let or_dash = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_string());
+    let kind = workload.kind.describe();
     let facts = [
-        (
-            "workload",
-            format!("{} ({})", workload.path, workload.kind.describe()),
-        ),
-        (
-            "format",
-            workload.format.clone().unwrap_or_else(|| "-".to_string()),
-        ),
-        (
-            "sha256",
-            workload.sha256.clone().unwrap_or_else(|| "-".to_string()),
-        ),
-        (
-            "skipped lines",
-            if skipped.is_empty() {
-                "none".to_string()
-            } else {
-                skipped.join(", ")
-            },
-        ),
+        ("workload", format!("{} ({kind})", workload.path)),
+        ("format", or_dash(&workload.format)),
+        ("sha256", or_dash(&workload.sha256)),
+        ("skipped lines", skipped_lines(&workload.skipped_lines)),
         ("seed", report.seed.to_string()),
         ("commit", report.commit.clone()),
         ("schema", report.schema.clone()),
@@ -339,8 +329,22 @@ pub(super) fn details(report: &Report, body: &mut String) {
         );
     }
     body.push_str("</dl>\n");
-    runs(report, body);
-    disks(report, body);
+}
+
+/// How many lines of the trace were left out for which reason.
+fn skipped_lines(skipped: &BTreeMap<String, u64>) -> String {
+    let reasons: Vec<String> = skipped
+        .iter()
+        .map(|(reason, lines)| format!("{} {reason}", count(*lines)))
+        .collect();
+    match reasons.is_empty() {
+        true => "none".to_string(),
+        false => reasons.join(", "),
+    }
+}
+
+/// The whole configuration of each run that has one.
+fn configurations(report: &Report, body: &mut String) {
     for run in &report.runs {
         if run.configuration.is_null() {
             continue;
@@ -354,7 +358,6 @@ pub(super) fn details(report: &Report, body: &mut String) {
             escape(&text)
         );
     }
-    body.push_str("</section>\n<footer>Written by Imbrex. This page holds all of its data and loads nothing.</footer>\n");
 }
 
 fn runs(report: &Report, body: &mut String) {
