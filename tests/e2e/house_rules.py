@@ -21,8 +21,8 @@ LONG_FUNCTIONS_MAX = 10
 
 # Whoever asks whether a layer keeps anything over a crash.
 ASKS = re.compile(
-    r"\b(durable|durability|journaled)\b(\(\))?(\s*\.as_(ref|mut|deref|deref_mut)\(\))?\s*\.(is_some|is_none|is_some_and|is_none_or|map|and_then)\b"
-    r"|\bis_(volatile|journaled|durable_layer)\(|\bare_kept\(\)"
+    r"\b(durable|durability|journaled)\b(\(\))?(\s*\.as_(ref|mut|deref|deref_mut)\(\))?\s*\.(is_some|is_none|is_some_and|is_none_or|map|map_or|map_or_else|and_then)\b"
+    r"|\bis_(volatile|journaled|durable_layer)\(|\bkeeps_checksums\(\)|\bare_kept\(\)"
     r"|\b(match|let Some\([^)]*\) =) [^{=\n]*\b(durable|durability|journaled)\b\s*(\.as_\w+\(\)\s*)?(\{|else|$)")
 # The ledger and the journal below it answer that question for everybody; `settings` checks what may go together.
 LEDGER = ("ledger", "durability")

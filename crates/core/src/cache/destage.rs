@@ -180,7 +180,7 @@ impl Cache {
         job.outstanding = issued + u32::from(awaited);
         job.ready = job.outstanding == 0;
         let is_freed_early = ctx.is_planted(PlantedBug::DirtyDroppedBeforeDestinationFlush);
-        if is_freed_early && self.ledger.is_volatile() {
+        if is_freed_early && !self.destages.is_joined_when_unblocked() {
             self.free_slots_early(id, ctx);
         }
     }

@@ -190,9 +190,6 @@ impl Layer for Cache {
         if !self.ledger.complete(completion, ctx) && !self.intent_operation_done(completion, ctx) {
             self.operation_done(completion, ctx);
         }
-        if self.ledger.is_volatile() {
-            return self.deny_slots_when_stuck(ctx);
-        }
         self.advance(ctx);
     }
 

@@ -72,6 +72,15 @@ pub enum PolicySettings {
     },
 }
 
+/// How a cache divides its flash, in blocks.
+struct FlashUse {
+    /// The journal, before the slots.
+    journal: u64,
+    /// The capacity of the cache, victims on their way below, and for a durable cache as many slots
+    /// again, so that it never has to write over data that may still be needed.
+    slots: u64,
+}
+
 impl CacheSettings {
     /// Blocks at the end of the device below that a cache keeps for itself.
     pub fn reserved_blocks(durability: Option<DurabilitySettings>) -> u64 {
@@ -80,29 +89,21 @@ impl CacheSettings {
 
     /// Blocks of flash that the cache uses.
     pub fn flash_blocks(&self) -> BlockCount {
-        BlockCount(self.journal_blocks().saturating_add(self.slots()))
+        let FlashUse { journal, slots } = self.flash_use();
+        BlockCount(journal.saturating_add(slots))
     }
 
-    /// Slots of the cache: its capacity, those of victims on their way below, and for a durable
-    /// cache as many again, so that it never has to write over data that may still be needed.
-    fn slots(&self) -> u64 {
+    /// How the cache divides its flash.
+    fn flash_use(&self) -> FlashUse {
         let destages = u64::from(self.destage_slots_max);
-        let spare = match self.durability {
-            Some(_) => destages.max(SPARE_SLOTS_MIN),
-            None => 0,
+        let slots = self.capacity_blocks.saturating_add(destages);
+        let Some(durability) = self.durability else {
+            return FlashUse { journal: 0, slots };
         };
-        self.capacity_blocks
-            .saturating_add(destages)
-            .saturating_add(spare)
-    }
-
-    /// Blocks of the journal before the slots.
-    fn journal_blocks(&self) -> u64 {
-        self.durability.map_or(0, |durability| {
-            let slots = self.slots().min(SLOTS_MAX);
-            let checkpoint = checkpoint_blocks(slots);
-            JournalSettings::area_blocks_for(checkpoint, durability.ring_blocks)
-        })
+        let slots = slots.saturating_add(destages.max(SPARE_SLOTS_MIN));
+        let checkpoint = checkpoint_blocks(slots.min(SLOTS_MAX));
+        let journal = JournalSettings::area_blocks_for(checkpoint, durability.ring_blocks);
+        FlashUse { journal, slots }
     }
 
     /// Blocks that the cache serves over a backing of `backing` blocks.
@@ -113,12 +114,13 @@ impl CacheSettings {
     /// The area of the journal at the start of `flash`, a device of which `port` is the port; empty
     /// where nothing outlives a crash.
     pub(super) fn journal_settings(&self, flash: &Geometry, port: Port) -> JournalSettings {
+        let FlashUse { journal, slots } = self.flash_use();
         JournalSettings {
             layer: LayerKind::Cache,
             port,
             member_blocks: flash.blocks,
-            area: Extent::new(0, self.journal_blocks()),
-            checkpoint_blocks: checkpoint_blocks(self.slots().min(SLOTS_MAX)),
+            area: Extent::new(0, journal),
+            checkpoint_blocks: checkpoint_blocks(slots.min(SLOTS_MAX)),
             required_features: 0,
         }
     }
@@ -174,7 +176,7 @@ impl CacheSettings {
         if capacity == 0 {
             return error("capacity_blocks is 0: a cache holds at least 1 block".into());
         }
-        let slots = self.slots();
+        let slots = self.flash_use().slots;
         if slots > SLOTS_MAX {
             return error(format!(
                 "capacity_blocks {capacity} and destage_slots_max {} are together more than \

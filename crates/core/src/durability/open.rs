@@ -25,6 +25,7 @@ use crate::planted::PlantedBug;
 use crate::units::BLOCK_BYTES;
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// Blocks of a checkpoint or of the ring that are read at once.
@@ -460,6 +461,8 @@ impl Journal {
         Ok(())
     }
 
+    /// The data of a record has been read, or one block of it after a read of all has failed: one
+    /// block that cannot be read says nothing of the others.
     fn data_read(
         &mut self,
         opening: &mut Opening,
@@ -468,17 +471,62 @@ impl Journal {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) -> Result<(), OpenError> {
-        let record = &mut opening.records[number as usize].1;
+        let part = DataPart::from_number(number);
+        let record = &mut opening.records[part.record as usize].1;
+        let blocks = record.checksums.len();
+        let extent = record.data.expect("a record with data");
+        if part.block.is_none() && result.is_err() {
+            record.intact = Intact::Blocks(vec![false; blocks]);
+            for block in 0..blocks as u64 {
+                let part = DataPart {
+                    block: Some(block),
+                    ..part
+                };
+                let one = Extent::new(extent.start.0 + block, 1);
+                opening.outstanding += 1;
+                self.read(part.number(), one, ctx);
+            }
+            return Ok(());
+        }
         let mut found = Vec::new();
         if result.is_ok() {
             ctx.checksum(buffer, &mut found);
         }
-        let intact: Vec<bool> = (0..record.checksums.len())
-            .map(|at| found.get(at) == Some(&record.checksums[at]))
-            .collect();
-        if intact.contains(&false) {
-            record.intact = Intact::Blocks(intact);
+        let first = part.block.unwrap_or(0) as usize;
+        let is_there = |at: usize| found.get(at - first) == Some(&record.checksums[at]);
+        match (&mut record.intact, part.block) {
+            (Intact::Blocks(intact), Some(_)) => intact[first] = is_there(first),
+            _ => {
+                let intact: Vec<bool> = (0..blocks).map(is_there).collect();
+                if intact.contains(&false) {
+                    record.intact = Intact::Blocks(intact);
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// What a read of data is of, as the number of an operation.
+#[derive(Clone, Copy)]
+struct DataPart {
+    /// Which record.
+    record: u64,
+    /// The block of its data; all of them with `None`.
+    block: Option<u64>,
+}
+
+impl DataPart {
+    const RECORD_BITS: u32 = 32;
+
+    fn number(self) -> u64 {
+        self.block.map_or(0, |block| block + 1) << Self::RECORD_BITS | self.record
+    }
+
+    fn from_number(number: u64) -> DataPart {
+        DataPart {
+            record: number & ((1 << Self::RECORD_BITS) - 1),
+            block: (number >> Self::RECORD_BITS).checked_sub(1),
+        }
     }
 }

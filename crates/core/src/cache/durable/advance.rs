@@ -75,9 +75,10 @@ impl Cache {
     /// Lets everything go on that can.
     #[inline]
     pub(in crate::cache) fn advance(&mut self, ctx: &mut Context<'_>) {
-        // Nothing of a volatile cache waits for the end of an event.
-        if !self.ledger.is_volatile() {
-            self.advance_until_still(ctx);
+        match self.ledger.is_volatile() {
+            // Nothing waits for the end of an event but who gets no slot.
+            true => self.deny_slots_when_stuck(ctx),
+            false => self.advance_until_still(ctx),
         }
     }
 

@@ -52,7 +52,7 @@ impl Cache {
         let buffer = core::mem::replace(&mut job.buffer, BufferSlice::EMPTY);
         let blocks = job.extent.blocks.0;
         ctx.release(buffer);
-        if is_freed_early && !self.ledger.is_volatile() {
+        if is_freed_early && self.destages.is_joined_when_unblocked() {
             self.destages.batch.freeing.push_back(id);
             return When::Later;
         }

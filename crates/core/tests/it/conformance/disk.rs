@@ -32,8 +32,6 @@ pub struct Fault {
     /// How many operations the port has carried out before.
     pub after: u64,
     pub how: How,
-    /// Reads do not fail, though the power may be cut there.
-    pub spares_reads: bool,
 }
 
 /// What was seen below a layer, on all of its ports.
@@ -60,7 +58,7 @@ impl Witness {
     }
 
     /// Takes an operation of a port into account; says what is to happen with it.
-    fn count(&mut self, port: usize, operation: Operation) -> Option<How> {
+    fn count(&mut self, port: usize) -> Option<How> {
         let number = self.operations[port];
         self.operations[port] += 1;
         let fault = self.fault.filter(|fault| fault.port == port)?;
@@ -69,9 +67,8 @@ impl Witness {
             How::Once | How::PowerCut => number == fault.after,
         };
         let cuts = fault.how == How::PowerCut;
-        let spared = fault.spares_reads && operation == Operation::Read && !cuts;
-        self.failures += u64::from(fails && !cuts && !spared);
-        (fails && !spared).then_some(fault.how)
+        self.failures += u64::from(fails && !cuts);
+        fails.then_some(fault.how)
     }
 
     fn look_at(&mut self, buffers: &Buffers) {
@@ -156,7 +153,7 @@ impl Disk for WatchedDisk {
         let mut witness = witness.borrow_mut();
         witness.look_at(buffers);
         self.check_overlap(&op, &mut witness);
-        let fault = witness.count(self.port, op.operation);
+        let fault = witness.count(self.port);
         drop(witness);
         self.in_flight.push((op.id, op.operation, op.extent));
         match fault {

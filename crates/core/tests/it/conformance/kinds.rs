@@ -103,9 +103,6 @@ pub struct BufferBound {
 /// Faults that layers still have. The suite steps around them, and a test that is ignored plays each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KnownFault {
-    /// While a journal comes up, a block of data that cannot be read is taken for one that never
-    /// reached the medium: what was flushed is rolled back, and older data is served.
-    UnreadDataIsRolledBack,
     /// Two blocks that a volatile translation writes for itself, pages of its map or notes of an
     /// aborted rewrite, are on their way to one place.
     OwnBlocksOverlap,
@@ -233,7 +230,6 @@ fn cache(settings: CacheSettings) -> Kind {
     });
     Kind {
         whole_blocks: vec![0, served],
-        known: is_durable.then_some(KnownFault::UnreadDataIsRolledBack),
         ..kind
     }
 }
@@ -377,10 +373,7 @@ fn translation(settings: PersistentCacheSettings) -> Kind {
     let loses_on_failure = settings.rewrite == RewriteMethod::InPlace;
     let aborts = |idle: IdleCleaning| idle.on_arrival == OnArrival::Abort;
     let overlaps = settings.map_journal.every_records > 0 || settings.idle.is_some_and(aborts);
-    let known = match is_durable {
-        true => Some(KnownFault::UnreadDataIsRolledBack),
-        false => overlaps.then_some(KnownFault::OwnBlocksOverlap),
-    };
+    let known = (overlaps && !is_durable).then_some(KnownFault::OwnBlocksOverlap);
     let kind = Kind::new(vec![disk], is_durable, buffers, move |below| {
         PersistentCache::new(settings.clone(), bands(), &below[0]).expect("a layout")
     });

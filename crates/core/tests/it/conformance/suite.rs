@@ -472,13 +472,7 @@ pub fn with_failures(
                     false => turn,
                 } as u64;
                 turn += 1;
-                let fault = Fault {
-                    port,
-                    after,
-                    how,
-                    spares_reads: when == When::Reopening
-                        && kind.known == Some(KnownFault::UnreadDataIsRolledBack),
-                };
+                let fault = Fault { port, after, how };
                 let case = Case {
                     seed,
                     depth,
