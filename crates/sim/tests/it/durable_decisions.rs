@@ -105,8 +105,8 @@ fn decisions(stack: &str, durable: &[&str], of: &[&str]) -> Vec<Vec<u64>> {
     let nodes: Vec<NodeId> = of
         .iter()
         .filter_map(|name| match *name {
-            "cache" => built.describe.cache,
-            _ => built.describe.translation,
+            "cache" => built.describe.cache(),
+            _ => built.describe.translation(),
         })
         .collect();
     let mut engine = Engine {
