@@ -246,8 +246,7 @@ impl TrackTable {
     }
 
     /// The track that holds a block. Panics past the end.
-    // Bands are laid out with one or two of these for each; a call costs as much as the search.
-    #[inline(always)]
+    #[inline]
     pub fn track_of(&self, block: u64) -> u64 {
         let run = self.run_of_block(block);
         run.first_track + (block - run.first_block) / run.blocks_per_track
@@ -268,14 +267,18 @@ impl TrackTable {
         if end >= self.blocks() {
             return self.blocks();
         }
-        let track = match end {
-            0 => 0,
-            _ => self.track_of(end - 1) + 1 + guard,
-        };
-        if track < self.tracks() {
-            self.extent_of(track).start.0
-        } else {
-            self.blocks()
+        if end == 0 {
+            return 0;
+        }
+        let run = self.run_of_block(end - 1);
+        let in_run = (end - 1 - run.first_block) / run.blocks_per_track + 1 + guard;
+        if in_run < run.tracks {
+            return run.first_block + in_run * run.blocks_per_track;
+        }
+        let track = run.first_track + in_run;
+        match track < self.tracks() {
+            true => self.extent_of(track).start.0,
+            false => self.blocks(),
         }
     }
 

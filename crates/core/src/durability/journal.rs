@@ -127,6 +127,7 @@ impl Journal {
     }
 
     /// Why nothing can be made durable any more, if that is so. Sticky.
+    #[inline]
     pub fn failure(&self) -> Option<IoError> {
         self.failed
     }
@@ -210,6 +211,7 @@ impl Journal {
     /// Sends what was appended to the disk, or lets it wait for the block that is on its way, so
     /// that records which come together share a block. When the ring is all but full, only full
     /// blocks are written until a checkpoint has made room: the layer must begin one.
+    #[inline]
     pub fn commit(&mut self, ctx: &mut Context<'_>) {
         self.repeat_failure();
         let is_all_but_full = self.ring.used() + LAST_BLOCKS >= self.ring.blocks();
@@ -236,6 +238,7 @@ impl Journal {
     }
 
     /// The next thing the layer must know.
+    #[inline]
     pub fn next_event(&mut self) -> Option<JournalEvent> {
         self.events.pop_front()
     }

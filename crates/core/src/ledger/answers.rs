@@ -32,21 +32,25 @@ impl<T> Default for Answers<T> {
 
 impl<T> Answers<T> {
     /// A record was appended at this place.
+    #[inline]
     pub fn recorded(&mut self, place: Lsn) {
         self.recorded_before = Lsn(place.0 + 1);
     }
 
     /// Every record up to and with this one is written.
+    #[inline]
     pub fn written(&mut self, last: Lsn) {
         self.written_before = Lsn(last.0 + 1);
     }
 
     /// Every flush up to and with this one is done.
+    #[inline]
     pub fn flushed(&mut self, ticket: FlushTicket) {
         self.flushed = ticket;
     }
 
     /// True when the flush is done.
+    #[inline]
     pub fn is_flushed(&self, ticket: FlushTicket) -> bool {
         ticket <= self.flushed
     }
@@ -62,11 +66,13 @@ impl<T> Answers<T> {
     }
 
     /// The next token whose records are written.
+    #[inline]
     pub fn next_written(&mut self) -> Option<T> {
         self.after_written.pop_up_to(self.written_before)
     }
 
     /// The next token whose flush is done.
+    #[inline]
     pub fn next_flushed(&mut self) -> Option<T> {
         let (ticket, _) = self.after_flushed.front()?;
         match self.is_flushed(*ticket) {

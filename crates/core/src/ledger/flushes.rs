@@ -63,6 +63,7 @@ impl<T> PortFlushes<T> {
     }
 
     /// True when somebody has asked for a flush that has not begun.
+    #[inline]
     pub fn is_wanted(&self) -> bool {
         self.is_wanted
     }
@@ -78,6 +79,7 @@ impl<T> PortFlushes<T> {
     }
 
     /// True when no flush is in flight and none is wanted.
+    #[inline]
     pub fn is_idle(&self) -> bool {
         self.begun == self.done && !self.is_wanted
     }
@@ -93,6 +95,7 @@ impl<T> PortFlushes<T> {
     }
 
     /// True when a flush is to be issued now; it has begun then.
+    #[inline]
     pub(super) fn begin(&mut self) -> bool {
         let begins = self.is_wanted && self.begun == self.done;
         if begins {
@@ -111,6 +114,7 @@ impl<T> PortFlushes<T> {
     }
 
     /// The next token whose flush is done: riders first.
+    #[inline]
     pub(super) fn next_flushed(&mut self) -> Option<T> {
         if let Some(token) = self.arrived.pop_front() {
             return Some(token);

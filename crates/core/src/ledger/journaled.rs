@@ -73,6 +73,7 @@ pub(super) struct Failure {
 }
 
 impl<T> Journaled<T> {
+    #[inline]
     pub fn failure(&self) -> Option<IoError> {
         let failure = self.failure.port.or(self.journal.failure());
         failure.or(self.failure.refusal)
@@ -208,6 +209,7 @@ impl<T> Ledger<T> {
 
     /// Begins the flushes of other ports than the journal's that were asked for. At the end of
     /// every event.
+    #[inline]
     pub fn begin_flushes(&mut self, ctx: &mut Context<'_>) {
         let Some(it) = &mut self.journaled else {
             return;
@@ -219,7 +221,14 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// True when the ledger has nothing to do and nothing to say, and will not without a call.
+    #[inline]
+    pub fn is_silent(&self) -> bool {
+        self.journaled.is_none() && self.events.is_empty()
+    }
+
     /// The next thing that the layer must know. To be taken out after every event.
+    #[inline]
     pub fn next_event(&mut self) -> Option<LedgerEvent<T>> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);

@@ -79,6 +79,7 @@ impl<T> Ledger<T> {
     }
 
     /// True while a checkpoint is being written.
+    #[inline]
     pub fn is_checkpointing(&self) -> bool {
         let journal = self.journaled.as_deref().map(|it| &it.journal);
         journal.is_some_and(|journal| journal.is_checkpointing())
@@ -124,6 +125,7 @@ impl<T> Ledger<T> {
 
     /// When the layer must call [`mark_if_idle`](Self::mark_if_idle), if it does not know yet. At
     /// the end of every event.
+    #[inline]
     pub fn new_mark_alarm(&mut self, ctx: &Context<'_>) -> Option<Instant> {
         let it = self.journaled.as_deref_mut()?;
         it.journal.new_mark_alarm(ctx)

@@ -27,6 +27,7 @@ impl<T> Ledger<T> {
     ///
     /// Panics when a journaled ledger is not running or the ring is full: the layer asks for room
     /// first.
+    #[inline]
     pub fn record(&mut self, kind: u8, payload: &[u8], ctx: &mut Context<'_>) -> Lsn {
         match &mut self.journaled {
             None => Lsn(0),
@@ -40,6 +41,7 @@ impl<T> Ledger<T> {
     ///
     /// The checksums are taken here, and not when the write is issued. Panics as
     /// [`record`](Self::record).
+    #[inline]
     pub fn record_write(
         &mut self,
         kind: u8,
@@ -169,6 +171,7 @@ impl<T> Ledger<T> {
     }
 
     /// True when a flush from [`flush`](Self::flush) is done.
+    #[inline]
     pub fn is_flushed(&self, ticket: FlushTicket) -> bool {
         let it = self.journaled.as_deref();
         it.is_none_or(|it| it.answers.is_flushed(ticket))
@@ -194,6 +197,7 @@ impl<T> Ledger<T> {
 
     /// True when so much data was recorded without a flush that recovery would have to read too
     /// much: the layer begins a flush.
+    #[inline]
     pub fn has_too_much_unflushed(&self) -> bool {
         let own = self.journaled.as_deref().map(|it| &it.own_flush);
         own.is_some_and(|own| own.unflushed_blocks >= own.unflushed_blocks_max)
@@ -248,6 +252,7 @@ impl<T> Ledger<T> {
 
     /// True when a host request may append records. The rest of the ring is kept for work which
     /// must come to an end.
+    #[inline]
     pub fn has_room(&self) -> bool {
         let it = self.journaled.as_deref();
         it.is_none_or(|it| it.journal.has_room())
@@ -255,6 +260,7 @@ impl<T> Ledger<T> {
 
     /// Journal blocks that are still to be filled, those apart that are kept for the beginning of
     /// a checkpoint. One record takes at most one of them.
+    #[inline]
     pub fn room(&self) -> u64 {
         let it = self.journaled.as_deref();
         it.map_or(u64::MAX, |it| it.journal.room())

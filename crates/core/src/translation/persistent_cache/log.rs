@@ -152,7 +152,7 @@ impl Log {
             && holds.position != Some(self.head)
             && self.head < self.released
         {
-            self.free_oldest();
+            self.free_oldest(1);
         }
     }
 
@@ -199,12 +199,18 @@ impl Log {
             if self.head >= self.released {
                 return Room::AfterFlush;
             }
-            self.free_oldest();
+            self.free_oldest(1);
         }
         let wrap = self.capacity - self.slot(self.tail);
         let wanted = extent.blocks.0.min(self.packet_max).min(wrap);
         let mut free = self.capacity - self.used();
         while free < wanted && self.used() > 0 {
+            let superseded = self.superseded_at_head(wanted - free, holds);
+            if superseded > 0 {
+                self.free_oldest(superseded);
+                free += superseded;
+                continue;
+            }
             let oldest = self.oldest();
             let own =
                 extent.start <= oldest && oldest.0 < extent.start.0 + free && self.frees_at_once();
@@ -223,7 +229,7 @@ impl Log {
                 }
                 break;
             }
-            self.free_oldest();
+            self.free_oldest(1);
             free += 1;
         }
         match free.min(wanted) {
@@ -295,16 +301,32 @@ impl Log {
         self.live[(slot / 64) as usize] >> (slot % 64) & 1 == 1
     }
 
+    /// How many of the oldest slots, at most `most` and those of one run, are superseded, not held
+    /// and may be used again. There are slots in use.
     #[inline]
-    fn free_oldest(&mut self) {
+    fn superseded_at_head(&self, most: u64, holds: Holds) -> u64 {
+        let (_, blocks) = unpack(*self.runs.front().expect("a slot in use"));
+        let slot = self.slot(self.head);
+        let live = self.live[(slot / 64) as usize] >> (slot % 64);
+        // The bits that were shifted in say nothing.
+        let dead = u64::from(live.trailing_zeros()).min(64 - slot % 64);
+        let held = holds.position.filter(|position| *position >= self.head);
+        let to_held = held.map_or(u64::MAX, |position| position - self.head);
+        let released = self.released.saturating_sub(self.head);
+        dead.min(blocks).min(most).min(to_held).min(released)
+    }
+
+    /// Frees so many of the oldest slots, all of one run.
+    #[inline]
+    fn free_oldest(&mut self, slots: u64) {
         let front = self.runs.front_mut().expect("a slot in use");
-        match unpack(*front) {
-            (_, 1) => {
-                self.runs.pop_front();
-            }
-            (lba, blocks) => *front = pack(lba + 1, blocks - 1),
+        let (lba, blocks) = unpack(*front);
+        if blocks == slots {
+            self.runs.pop_front();
+        } else {
+            *front = pack(lba + slots, blocks - slots);
         }
-        self.head += 1;
+        self.head += slots;
     }
 
     /// Sets an empty log to the given head, appended runs and live entries; false when they

@@ -109,6 +109,7 @@ pub(super) struct DataWrite {
 
 impl Part {
     /// The job that waits for the operation.
+    #[inline]
     fn job(self) -> Option<u32> {
         match self {
             Part::Log { write, .. } | Part::Bypass(write) => Some(write.job),
@@ -136,6 +137,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Takes in a request; it has no lock yet.
+    #[inline]
     pub fn add(&mut self, request: Request) -> u32 {
         let job = Job::new(request);
         match self.free_jobs.pop() {
@@ -161,11 +163,13 @@ impl Requests {
     }
 
     /// The next job that has its lock and is to be begun.
+    #[inline]
     pub fn next_granted(&mut self) -> Option<u32> {
         self.granted.pop_front()
     }
 
     /// True when a job has its lock and is to be begun.
+    #[inline]
     pub fn has_granted(&self) -> bool {
         !self.granted.is_empty()
     }
@@ -175,15 +179,18 @@ impl Requests {
         self.granted.append(jobs);
     }
 
+    #[inline]
     pub fn get(&self, job: u32) -> &Job {
         &self.jobs[job as usize]
     }
 
+    #[inline]
     pub fn get_mut(&mut self, job: u32) -> &mut Job {
         &mut self.jobs[job as usize]
     }
 
     /// Forgets a job that is to be answered, and lets those go on that waited for its lock.
+    #[inline]
     pub fn remove(&mut self, job: u32) -> Job {
         let granted = &mut self.granted;
         self.locks.unlock(job, |job| granted.push_back(job));
@@ -192,6 +199,7 @@ impl Requests {
     }
 
     /// Keeps in mind what an operation about to be issued is for; returns its number.
+    #[inline]
     pub fn issue(&mut self, part: Part) -> u32 {
         let index = match self.free_parts.pop() {
             Some(index) => index,
@@ -208,6 +216,7 @@ impl Requests {
     }
 
     /// What the operation with a number, which has finished, was for.
+    #[inline]
     pub fn finished(&mut self, index: u32) -> Part {
         self.free_parts.push(index);
         core::mem::replace(&mut self.parts[index as usize], Part::Unused)
@@ -215,6 +224,7 @@ impl Requests {
 
     /// Nothing more will be issued for a job; true when nothing is in flight either.
     #[must_use]
+    #[inline]
     pub fn all_issued(&mut self, job: u32) -> bool {
         let entry = &mut self.jobs[job as usize];
         entry.issued = true;
@@ -223,6 +233,7 @@ impl Requests {
 
     /// An operation of a job has finished; true when it was the last.
     #[must_use]
+    #[inline]
     pub fn part_done(&mut self, job: u32, result: Result<(), IoError>) -> bool {
         let entry = &mut self.jobs[job as usize];
         entry.outstanding -= 1;

@@ -16,7 +16,12 @@ const RECORDS_IN_RESERVE: u64 = 3;
 
 impl PersistentCache {
     /// Sends off what was recorded and takes what the ledger says; false when it said nothing.
+    #[inline]
     pub(super) fn hear_ledger(&mut self, ctx: &mut Context<'_>) -> bool {
+        !self.ledger.is_silent() && self.hear_all(ctx)
+    }
+
+    fn hear_all(&mut self, ctx: &mut Context<'_>) -> bool {
         self.advance_tables(ctx);
         self.ledger.commit(ctx);
         let mut has_heard = false;
@@ -200,6 +205,7 @@ impl PersistentCache {
 
     /// True when no write may begin: the ledger has no room, or a checkpoint waits for the writes
     /// in flight to end.
+    #[inline]
     pub(super) fn ledger_holds_writes(&self) -> bool {
         self.ledger.wants_checkpoint()
             || !self.ledger.has_room()
@@ -209,6 +215,7 @@ impl PersistentCache {
 
     /// True when the journal has no more room than for what is under way: a write, or a rewrite that
     /// goes on with another stretch, must wait for a checkpoint.
+    #[inline]
     pub(super) fn journal_is_full(&self) -> bool {
         self.ledger.room() <= u64::from(self.writes.in_flight()) + RECORDS_IN_RESERVE
     }
@@ -216,6 +223,7 @@ impl PersistentCache {
     /// True when so much is lost, or would be if all writes in flight failed, that another write
     /// waits: for the end of those, or for a checkpoint that forgets what was lost and is there
     /// again.
+    #[inline]
     fn may_lose_too_much(&self) -> bool {
         let lost = self.undo.lost_since();
         lost + self.writes.blocks_in_flight() > self.shape.conduct.lost_blocks_max
