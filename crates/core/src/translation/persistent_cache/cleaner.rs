@@ -103,16 +103,16 @@ impl Cleaner {
     }
 
     /// True when a rewrite may do its next step.
-    pub fn may_go_on(&self, rewrite: Option<&Rewrite>, host_is_done: bool) -> bool {
+    pub fn may_continue(&self, rewrite: Option<&Rewrite>, host_is_done: bool) -> bool {
         rewrite.is_none_or(|rewrite| match rewrite.pace.is_idle {
             true => rewrite.pace.is_finishing || (self.idle.is_idle && !host_is_done),
-            false => self.may_go_on_for_room(),
+            false => self.may_continue_for_room(),
         })
     }
 
     /// True when a rewrite for want of room may do its next step: no request is being served between
     /// two slices.
-    fn may_go_on_for_room(&self) -> bool {
+    fn may_continue_for_room(&self) -> bool {
         !self.is_serving()
     }
 
@@ -273,9 +273,9 @@ mod tests {
         cleaner.remove_held(0);
         cleaner.take_turn(7);
         assert!(!cleaner.is_turn(at(300)), "it is being served");
-        assert!(!cleaner.may_go_on_for_room(), "cleaning stands still");
+        assert!(!cleaner.may_continue_for_room(), "cleaning stands still");
         cleaner.end_turn(7, at(400));
-        assert!(cleaner.may_go_on_for_room() && !cleaner.is_turn(at(499)));
+        assert!(cleaner.may_continue_for_room() && !cleaner.is_turn(at(499)));
         cleaner.hold_request(8);
         assert_eq!(cleaner.end_blocking().drain(..).collect::<Vec<_>>(), [8]);
         assert!(!cleaner.is_blocking() && !cleaner.holds_requests());

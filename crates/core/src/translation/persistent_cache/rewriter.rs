@@ -102,7 +102,7 @@ impl Rewriter {
     }
 
     /// A request waits for the rewrite, which no longer waits for idle time.
-    pub fn hurry(&mut self) {
+    pub fn stop_waiting_for_idle_time(&mut self) {
         if let Some(rewrite) = &mut self.current {
             rewrite.pace.is_idle = false;
         }

@@ -51,7 +51,7 @@ impl PersistentCache {
         self.rewriter.enter(Phase::Reading, there);
         if self.copy_check.pages.blocks > 0 {
             // The checksums are in memory since the first stretch.
-            return self.go_on(ctx);
+            return self.continue_rewrite(ctx);
         }
         let in_memory = self
             .copy_check

@@ -17,11 +17,11 @@ const RECORDS_IN_RESERVE: u64 = 3;
 impl PersistentCache {
     /// Sends off what was recorded and takes what the ledger says; false when it said nothing.
     #[inline]
-    pub(super) fn hear_ledger(&mut self, ctx: &mut Context<'_>) -> bool {
-        !self.ledger.is_silent() && self.hear_all(ctx)
+    pub(super) fn take_ledger_events(&mut self, ctx: &mut Context<'_>) -> bool {
+        !self.ledger.is_silent() && self.take_all_events(ctx)
     }
 
-    fn hear_all(&mut self, ctx: &mut Context<'_>) -> bool {
+    fn take_all_events(&mut self, ctx: &mut Context<'_>) -> bool {
         self.advance_tables(ctx);
         self.ledger.commit(ctx);
         let mut has_heard = false;
@@ -35,7 +35,7 @@ impl PersistentCache {
                 }
             );
             has_heard |= !is_repeated;
-            self.heed(event, ctx);
+            self.take_event(event, ctx);
         }
         if let Some(at) = self.ledger.new_mark_alarm(ctx) {
             self.set_timer(Timer::Mark, at, ctx);
@@ -43,7 +43,7 @@ impl PersistentCache {
         has_heard
     }
 
-    fn heed(&mut self, event: LedgerEvent<u32>, ctx: &mut Context<'_>) {
+    fn take_event(&mut self, event: LedgerEvent<u32>, ctx: &mut Context<'_>) {
         match event {
             LedgerEvent::Blank => {
                 let map = self.encode_map();
@@ -111,7 +111,7 @@ impl PersistentCache {
             .undo
             .rewrite_goes_on(|ticket| ledger.is_flushed(ticket))
         {
-            self.go_on(ctx);
+            self.continue_rewrite(ctx);
         }
     }
 

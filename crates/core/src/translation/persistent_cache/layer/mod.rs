@@ -291,11 +291,11 @@ impl Layer for PersistentCache {
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
         self.ledger
             .open(start, LayerKind::PersistentCache as u16, ctx);
-        self.hear_ledger(ctx);
+        self.take_ledger_events(ctx);
     }
 
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.ledger.begin_close();
-        self.hear_ledger(ctx);
+        self.take_ledger_events(ctx);
     }
 }

@@ -31,7 +31,7 @@ impl PersistentCache {
 
     fn read_as_planned(&mut self, job: u32, plan: &[ReadPiece], ctx: &mut Context<'_>) {
         if plan.iter().any(|piece| self.is_kept_from_reads(piece)) {
-            self.rewriter.hurry();
+            self.rewriter.stop_waiting_for_idle_time();
             return self.wait_for_rewrite(job, ctx);
         }
         if plan.iter().any(|piece| self.is_being_written(piece)) {

@@ -35,7 +35,7 @@ impl PersistentCache {
         if rewrite.phase != Phase::Draining || rewrite.pace.is_paused {
             return false;
         }
-        if !self.may_go_on(ctx) {
+        if !self.may_continue(ctx) {
             self.interrupt_rewrite(ctx);
             return false;
         }
@@ -84,20 +84,20 @@ impl PersistentCache {
         let held = self.rewriter.get().stretch;
         let to_read = held.blocks_at_home().saturating_sub(held.carried);
         self.rewriter.enter(Phase::Reading, to_read);
-        self.go_on(ctx);
+        self.continue_rewrite(ctx);
     }
 
     /// Sends off what may be sent of the present phase. When all of it is done, the next phase
     /// begins; when the rest has to wait, the rewrite is paused.
-    pub(super) fn go_on(&mut self, ctx: &mut Context<'_>) {
-        let may_go_on = self.may_go_on(ctx);
-        if may_go_on {
+    pub(super) fn continue_rewrite(&mut self, ctx: &mut Context<'_>) {
+        let may_continue = self.may_continue(ctx);
+        if may_continue {
             self.send_steps(ctx);
         }
         if self.rewriter.get().steps.outstanding > 0 {
             return;
         }
-        match may_go_on {
+        match may_continue {
             true => self.end_phase(ctx),
             false => self.interrupt_rewrite(ctx),
         }
@@ -145,7 +145,7 @@ impl PersistentCache {
         }
         let steps = self.rewriter.get().steps;
         match steps.result {
-            Ok(()) => self.go_on(ctx),
+            Ok(()) => self.continue_rewrite(ctx),
             Err(error) if steps.outstanding == 0 => self.fail_rewrite(error, ctx),
             Err(_) => {}
         }
@@ -223,7 +223,7 @@ impl PersistentCache {
             let part = rewrite.buffer.part(zeroed.start.0 - start, zeroed.blocks.0);
             ctx.zero(part);
         }
-        self.go_on(ctx);
+        self.continue_rewrite(ctx);
     }
 
     fn end_of_gather(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
@@ -245,7 +245,7 @@ impl PersistentCache {
             false => {
                 self.rewriter
                     .enter(Phase::WritingScratch, rewrite.stretch.blocks);
-                self.go_on(ctx);
+                self.continue_rewrite(ctx);
             }
         }
     }
@@ -276,7 +276,7 @@ impl PersistentCache {
             blocks = self.rewriter.blocks_to_last_dirty_track(&self.shape);
         }
         self.rewriter.enter(Phase::WritingHome, blocks);
-        self.go_on(ctx);
+        self.continue_rewrite(ctx);
     }
 
     fn end_of_writing_home(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
@@ -392,13 +392,13 @@ impl PersistentCache {
     /// Lets a paused rewrite go on if it may; false when there is none.
     pub(super) fn resume_rewrite(&mut self, ctx: &mut Context<'_>) -> bool {
         let is_paused = |it: &PersistentCache| it.rewriter.current().map(|it| it.pace.is_paused);
-        if is_paused(self) != Some(true) || !self.may_go_on(ctx) {
+        if is_paused(self) != Some(true) || !self.may_continue(ctx) {
             return false;
         }
         let rewrite = self.rewriter.get_mut();
         rewrite.pace.resume(ctx.now());
         if !rewrite.is_draining() {
-            self.go_on(ctx);
+            self.continue_rewrite(ctx);
         }
         is_paused(self) != Some(true)
     }

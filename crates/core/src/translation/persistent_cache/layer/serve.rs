@@ -58,7 +58,7 @@ impl PersistentCache {
             }
             self.clean_when_idle(ctx);
             let has_resumed = self.resume_rewrite(ctx);
-            let has_heard = self.hear_ledger(ctx);
+            let has_heard = self.take_ledger_events(ctx);
             if !self.requests.has_granted() && !has_heard && !has_resumed {
                 return;
             }

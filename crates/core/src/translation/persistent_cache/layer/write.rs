@@ -166,11 +166,11 @@ impl PersistentCache {
                         let band = self.shape.bands.band_of(oldest);
                         self.start_rewrite(band, Reason::Room, ctx);
                     }
-                    Some(_) => self.rewriter.hurry(),
+                    Some(_) => self.rewriter.stop_waiting_for_idle_time(),
                 }
             }
             // It may be the rewrite that reads the oldest slot.
-            Room::AfterRead => self.rewriter.hurry(),
+            Room::AfterRead => self.rewriter.stop_waiting_for_idle_time(),
             Room::AfterFlush => self.flush_for_slots(ctx),
         }
         Progress::Waits
@@ -205,7 +205,7 @@ impl PersistentCache {
             rewrite.drops(position) && extent.overlaps(bands.extent_of(rewrite.band))
         };
         if self.rewriter.current().is_some_and(drops) {
-            self.rewriter.hurry();
+            self.rewriter.stop_waiting_for_idle_time();
             return Progress::Waits;
         }
         ctx.count(Counter::PersistentCacheUpdatedBlocks, extent.blocks.0);

@@ -16,7 +16,7 @@ impl PersistentCache {
         // What is zeroed when a band is gathered goes home as zeroes; until that is recorded, the
         // set of zeroed blocks of the band only shrinks.
         if self.rewriter.is_merging(&self.shape, extent) {
-            self.rewriter.hurry();
+            self.rewriter.stop_waiting_for_idle_time();
             return Zeroed::Waits;
         }
         // The write pointer of a band must be what the records before this one say.

@@ -32,7 +32,7 @@ impl PersistentCache {
             Operation::ZoneReset | Operation::ZoneFinish
         );
         if empties && self.rewriter.band() == Some(zone) {
-            self.rewriter.hurry();
+            self.rewriter.stop_waiting_for_idle_time();
             return self.wait_for_rewrite(job, ctx);
         }
         let result = self.obey(request, ctx);
