@@ -24,7 +24,7 @@ ASKS = re.compile(
     r"\b(durable|durability|journaled)\b(\(\))?(\s*\.as_(ref|mut|deref|deref_mut)\(\))?\s*\.(is_some|is_none|is_some_and|is_none_or|map|map_or|map_or_else|and_then)\b"
     r"|\bis_(volatile|journaled|durable_layer)\(|\bkeeps_checksums\(\)|\bare_kept\(\)"
     r"|\b(match|let Some\([^)]*\) =) [^{=\n]*\b(durable|durability|journaled)\b\s*(\.as_\w+\(\)\s*)?(\{|else|$)")
-# The ledger and the journal below it answer that question for everybody; `settings` checks what may go together.
+# The ledger and the journal below it answer that question for everybody.
 LEDGER = ("ledger", "durability")
 
 found = []

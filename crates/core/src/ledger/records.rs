@@ -64,20 +64,6 @@ impl<T> Ledger<T> {
         (place, &it.checksums)
     }
 
-    /// As [`record_write`](Self::record_write), of data whose checksums the layer has.
-    pub fn record_data(
-        &mut self,
-        kind: u8,
-        payload: &[u8],
-        data: DataRef<'_>,
-        ctx: &mut Context<'_>,
-    ) -> Lsn {
-        match &mut self.journaled {
-            None => Lsn(0),
-            Some(it) => it.append_data(kind, payload, data, ctx),
-        }
-    }
-
     /// The checksum of each block of data that was written and needs no record; none from a
     /// volatile ledger.
     pub fn checksums_of(&mut self, buffer: BufferSlice, ctx: &Context<'_>) -> &[u32] {
