@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// What became of the first blocks of a write that are not issued yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Progress {
+pub(super) enum FirstBlocks {
     /// This many were issued.
     Issued(BlockCount),
     /// They wait for a rewrite, or for an operation in flight.

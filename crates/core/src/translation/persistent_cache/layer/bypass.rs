@@ -17,7 +17,7 @@ use crate::map::BandId;
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::records::Entry;
 use crate::translation::persistent_cache::requests::{DataWrite, Part};
-use crate::translation::persistent_cache::writes::Progress;
+use crate::translation::persistent_cache::writes::FirstBlocks;
 use crate::translation::persistent_cache::zones::Belongs;
 
 impl PersistentCache {
@@ -28,7 +28,7 @@ impl PersistentCache {
         job: u32,
         rest: Extent,
         ctx: &mut Context<'_>,
-    ) -> Option<Progress> {
+    ) -> Option<FirstBlocks> {
         if !self.shape.settings.bypass {
             return None;
         }
@@ -45,7 +45,7 @@ impl PersistentCache {
         }
         // A read of what was never written there must not find it destroyed.
         if self.reads.is_read_at_home(band) {
-            return Some(Progress::Waits);
+            return Some(FirstBlocks::Waits);
         }
         self.write_at_pointer(job, rest, ctx)
     }
@@ -57,7 +57,7 @@ impl PersistentCache {
         job: u32,
         rest: Extent,
         ctx: &mut Context<'_>,
-    ) -> Option<Progress> {
+    ) -> Option<FirstBlocks> {
         let (band, offset) = self.shape.band_and_offset(rest.start);
         match self.zones().place(band, offset) {
             Belongs::InLog => None,
@@ -71,7 +71,7 @@ impl PersistentCache {
                 let (request, buffer) = (entry.request, entry.data_of(extent));
                 let part = Part::Conventional { job, extent };
                 self.issue(part, request.operation, (home, buffer), request.cause, ctx);
-                Some(Progress::Issued(extent.blocks))
+                Some(FirstBlocks::Issued(extent.blocks))
             }
         }
     }
@@ -86,10 +86,10 @@ impl PersistentCache {
         job: u32,
         rest: Extent,
         ctx: &mut Context<'_>,
-    ) -> Option<Progress> {
+    ) -> Option<FirstBlocks> {
         let (band, offset) = self.shape.band_and_offset(rest.start);
         if self.writes.is_bypassing(band) {
-            return Some(Progress::Waits);
+            return Some(FirstBlocks::Waits);
         }
         if !self.may_bypass(band, ctx) {
             return None;
@@ -124,7 +124,7 @@ impl PersistentCache {
         let operation = conduct.data_operation(request.operation);
         let part = Part::Bypass(write);
         self.issue(part, operation, (home, buffer), request.cause, ctx);
-        Some(Progress::Issued(extent.blocks))
+        Some(FirstBlocks::Issued(extent.blocks))
     }
 
     /// True when the bypass may write to the band now, as far as the ledger and the checksums go.

@@ -14,7 +14,7 @@ use crate::translation::persistent_cache::records::Entry;
 use crate::translation::persistent_cache::requests::{DataWrite, Part};
 use crate::translation::persistent_cache::rewrite::{Reason, Rewrite};
 use crate::translation::persistent_cache::settings::UpdateMethod;
-use crate::translation::persistent_cache::writes::Progress;
+use crate::translation::persistent_cache::writes::FirstBlocks;
 use crate::units::BlockCount;
 
 impl PersistentCache {
@@ -85,8 +85,8 @@ impl PersistentCache {
                 }
             }
             match self.issue_first_blocks(job, rest, is_zero, ctx) {
-                Progress::Issued(blocks) => self.requests.get_mut(job).progress += blocks.0,
-                Progress::Waits => return false,
+                FirstBlocks::Issued(blocks) => self.requests.get_mut(job).progress += blocks.0,
+                FirstBlocks::Waits => return false,
             }
         }
     }
@@ -98,7 +98,7 @@ impl PersistentCache {
         rest: Extent,
         is_zero: bool,
         ctx: &mut Context<'_>,
-    ) -> Progress {
+    ) -> FirstBlocks {
         let home = match (is_zero, self.zones.is_some()) {
             (true, _) => None,
             (false, true) => self.write_to_zone(job, rest, ctx),
@@ -127,7 +127,7 @@ impl PersistentCache {
         Extent::between(rest.start, rest.end().min(band.end()))
     }
 
-    fn append_to_log(&mut self, job: u32, rest: Extent, ctx: &mut Context<'_>) -> Progress {
+    fn append_to_log(&mut self, job: u32, rest: Extent, ctx: &mut Context<'_>) -> FirstBlocks {
         let mut rest = rest;
         if self.shape.settings.update == UpdateMethod::InPlace {
             let first = self.blocks.log.map().pieces(rest).next();
@@ -157,7 +157,7 @@ impl PersistentCache {
                     self.count_out_of_sequence(extent, ctx);
                 }
                 self.write_slots(job, extent, (position, supersedes), ctx);
-                return Progress::Issued(blocks);
+                return FirstBlocks::Issued(blocks);
             }
             Room::AfterRewrite(oldest) => {
                 self.cleaner.begin_blocking(ctx.now());
@@ -173,7 +173,7 @@ impl PersistentCache {
             Room::AfterRead => self.rewriter.stop_waiting_for_idle_time(),
             Room::AfterFlush => self.flush_for_slots(ctx),
         }
-        Progress::Waits
+        FirstBlocks::Waits
     }
 
     /// Skips the slots that the records of flushes take, as far as there is room for them.
@@ -198,7 +198,7 @@ impl PersistentCache {
         extent: Extent,
         position: u64,
         ctx: &mut Context<'_>,
-    ) -> Progress {
+    ) -> FirstBlocks {
         // The rewrite is about to drop the slot together with what would be written to it.
         let bands = &self.shape.bands;
         let drops = |rewrite: &Rewrite| {
@@ -206,11 +206,11 @@ impl PersistentCache {
         };
         if self.rewriter.current().is_some_and(drops) {
             self.rewriter.stop_waiting_for_idle_time();
-            return Progress::Waits;
+            return FirstBlocks::Waits;
         }
         ctx.count(Counter::PersistentCacheUpdatedBlocks, extent.blocks.0);
         self.write_slots(job, extent, (position, SUPERSEDES_NOTHING), ctx);
-        Progress::Issued(extent.blocks)
+        FirstBlocks::Issued(extent.blocks)
     }
 
     /// Writes blocks of a job to the slots from a position, which supersede others.
