@@ -5,6 +5,7 @@ mod tracks;
 pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable};
 
 use crate::buffer::{BufferSlice, Buffers};
+use crate::command::{CommandError, Fault};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::BandTable;
@@ -52,6 +53,18 @@ pub trait Disk {
     /// When something will next finish; `None` when nothing is in flight, or when it will be
     /// signalled from outside.
     fn next_event(&self) -> Option<Instant>;
+    /// Breaks the disk in a way, or mends it.
+    ///
+    /// # Errors
+    /// When the disk cannot be broken on purpose.
+    fn set_fault(
+        &mut self,
+        _now: Instant,
+        _fault: Fault,
+        _buffers: &mut Buffers,
+    ) -> Result<(), CommandError> {
+        Err(CommandError::NotTaken)
+    }
 }
 
 /// What a disk is made of.
@@ -63,6 +76,18 @@ pub enum Media {
     Shingled,
     /// No moving parts.
     SolidState,
+}
+
+/// What the contents of a medium survive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Survival {
+    /// Nothing: plain memory.
+    Nothing,
+    /// The death of the process: shared memory.
+    Process,
+    /// A power cut, once flushed: a disk, or memory with a battery.
+    #[default]
+    Power,
 }
 
 /// What a node tells the node above of itself.
@@ -79,6 +104,8 @@ pub struct Geometry {
     pub bands: Option<Arc<BandTable>>,
     /// Zones that the node above must respect.
     pub zones: Option<Arc<ZoneGeometry>>,
+    /// What the contents survive.
+    pub survives: Survival,
 }
 
 impl Geometry {
@@ -90,6 +117,7 @@ impl Geometry {
             tracks: None,
             bands: None,
             zones: None,
+            survives: Survival::Power,
         }
     }
 }

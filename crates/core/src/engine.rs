@@ -1,7 +1,8 @@
 //! The one loop that runs a stack in every world; only its three plugs differ.
 
 use crate::buffer::Buffers;
-use crate::disk::Disk;
+use crate::command::{CommandArrival, CommandKind, CommandReply, Fault, Replacement};
+use crate::disk::{Disk, DiskCompletion};
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::Completion;
@@ -31,6 +32,16 @@ pub trait Frontend {
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers);
     /// True when no further request will come.
     fn finished(&self) -> bool;
+    /// When the next command arrives as far as is known.
+    fn next_command(&self) -> Option<Instant> {
+        None
+    }
+    /// A command that has arrived by `now`. At one instant commands come before requests.
+    fn poll_command(&mut self, _now: Instant) -> Option<CommandArrival> {
+        None
+    }
+    /// What is said of a command: how far it has come, or how it has ended.
+    fn reply_to_command(&mut self, _now: Instant, _reply: CommandReply) {}
 }
 
 /// Sends nothing: the frontend while layers come up and go down.
@@ -99,6 +110,8 @@ impl Engine {
 
     /// Lets every layer come up, from the bottom up, before the first [`run`](Self::run).
     ///
+    /// A layer that cannot because a disk below it is lost is lost to the layer above, which decides.
+    ///
     /// # Errors
     /// When a layer cannot; says which node it is. The engine is of no use then.
     pub fn open(&mut self, clock: &mut dyn Clock, start: Start) -> Result<(), (NodeId, OpenError)> {
@@ -112,7 +125,12 @@ impl Engine {
                 }
                 now = clock.wait(self.next_event(&Nobody));
             };
-            result.map_err(|error| (node, error))?;
+            match result {
+                Err(OpenError::Io(IoError::Lost)) if node != self.stack.top() => {
+                    self.stack.lose(node);
+                }
+                result => result.map_err(|error| (node, error))?,
+            }
         }
         Ok(())
     }
@@ -136,6 +154,10 @@ impl Engine {
                     now = clock.wait(self.next_event(&Nobody));
                 }
             }
+            // What was lost has nothing to write down; those above have answered for it.
+            if node != self.stack.top() && self.stack.is_lost(node) {
+                continue;
+            }
             self.stack.close_node(now, node, &mut self.buffers);
             let result = loop {
                 self.run_instant(now, &mut Nobody);
@@ -158,7 +180,11 @@ impl Engine {
             None
         };
         let disks = self.disks.iter().filter_map(|disk| disk.next_event());
-        disks.chain(arrival).chain(self.stack.next_wakeup()).min()
+        disks
+            .chain(arrival)
+            .chain(frontend.next_command())
+            .chain(self.stack.next_wakeup())
+            .min()
     }
 
     fn accepts(&self) -> bool {
@@ -176,6 +202,10 @@ impl Engine {
         } = self;
         for _ in 0..STEPS_PER_INSTANT_MAX {
             let mut progressed = false;
+            while let Some(arrival) = frontend.poll_command(now) {
+                handle_command(stack, disks, now, arrival, buffers);
+                progressed = true;
+            }
             while stack.host_in_flight() < *in_flight_max
                 && let Some(arrival) = frontend.poll(now, buffers)
             {
@@ -191,7 +221,17 @@ impl Engine {
             }
             progressed |= stack.handle_wakeups(now, buffers);
             while let Some((disk, op)) = stack.poll_disk_op() {
-                disks[usize::from(disk.0)].submit(now, op, buffers);
+                if stack.is_disk_lost(disk) {
+                    let (id, result) = (op.id, Err(IoError::Lost));
+                    let completion = DiskCompletion { id, result };
+                    stack.handle_disk_completion(now, disk, completion, buffers);
+                } else {
+                    disks[usize::from(disk.0)].submit(now, op, buffers);
+                }
+                progressed = true;
+            }
+            while let Some(reply) = stack.poll_command_reply() {
+                frontend.reply_to_command(now, reply);
                 progressed = true;
             }
             while let Some(completion) = stack.poll_reply() {
@@ -203,5 +243,43 @@ impl Engine {
             }
         }
         panic!("the loop made {STEPS_PER_INSTANT_MAX} rounds at {now:?}");
+    }
+}
+
+/// A new disk takes its place at once; a fault is the disk's own business; the rest is the stack's.
+#[cold]
+fn handle_command(
+    stack: &mut Stack,
+    disks: &mut [Box<dyn Disk>],
+    now: Instant,
+    arrival: CommandArrival,
+    buffers: &mut Buffers,
+) {
+    match arrival {
+        CommandArrival::Command { node, command } => match (command.kind, stack.disk_of(node)) {
+            (CommandKind::Fault(fault), Some(disk)) => {
+                let result = disks[usize::from(disk.0)].set_fault(now, fault, buffers);
+                stack.end_command(command.id, result);
+            }
+            (kind, disk) => {
+                stack.handle_command(now, node, command, buffers);
+                if let (CommandKind::Fail, Some(disk)) = (kind, disk) {
+                    // What hangs would never end otherwise. A disk that takes no faults has none.
+                    let _ = disks[usize::from(disk.0)].set_fault(now, Fault::None, buffers);
+                }
+            }
+        },
+        CommandArrival::Replace(Replacement {
+            id,
+            disk,
+            with,
+            first_member,
+        }) => match stack.begin_replacement(id, disk, with.geometry(), first_member) {
+            Ok(()) => {
+                disks[usize::from(disk.0)] = with;
+                stack.tell_replacement(now, id, disk, buffers);
+            }
+            Err(error) => stack.end_command(id, Err(error)),
+        },
     }
 }

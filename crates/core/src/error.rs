@@ -31,6 +31,9 @@ pub enum IoError {
     ZoneReadOnly,
     /// The zone is lost.
     ZoneOffline,
+    /// The disk is lost: it could not be opened, it has gone, or it was told to fail (EIO). Nothing
+    /// that was on it can be reached.
+    Lost,
 }
 
 /// What a SCSI drive says of a refused command: a sense key and an additional sense code by their
@@ -80,6 +83,7 @@ impl fmt::Display for IoError {
             IoError::ZoneResources => "no further zone can be open",
             IoError::ZoneReadOnly => "zone can only be read",
             IoError::ZoneOffline => "zone is lost",
+            IoError::Lost => "disk is lost",
         })?;
         match self.sense() {
             Some(Sense { key, additional }) => {

@@ -1,6 +1,7 @@
 //! The one trait of the stack, and the only door a layer has to the world.
 
 use crate::buffer::{BufferSlice, Buffers};
+use crate::command::{Command, CommandError, CommandId, CommandReply, CommandState, OnReplacement};
 use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -41,6 +42,33 @@ pub trait Layer {
     fn close(&mut self, ctx: &mut Context<'_>) {
         ctx.closed(Ok(()));
     }
+
+    /// The node behind a port is lost, told once. What is in flight there ends with
+    /// [`IoError::Lost`], and so does every later operation. A layer that cannot go on without the
+    /// node is lost itself. A layer that comes up asks [`Context::is_lost`] instead.
+    fn lost(&mut self, _port: Port, ctx: &mut Context<'_>) {
+        ctx.lose();
+    }
+
+    /// What the layer makes of a new disk in the place of a lost one below it.
+    fn on_replacement(&self) -> OnReplacement {
+        OnReplacement::Refuses
+    }
+
+    /// The lost node behind a port is there again, blank, under a new
+    /// [number](Context::member_number). A layer that [takes](OnReplacement::Takes) it writes the
+    /// number down and answers the command when that is durable. One that passes it on does not
+    /// answer.
+    fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {}
+
+    /// A command other than a question for the status. It is answered with
+    /// [`Context::answer_command`], once, now or later.
+    fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
+        ctx.answer_command(command.id, Err(CommandError::NotTaken));
+    }
+
+    /// Adds what there is to know of the layer by name.
+    fn status(&self, _facts: &mut Vec<(&'static str, u64)>) {}
 }
 
 /// An edge from a layer to a node below it. Each layer names its ports as constants.
@@ -129,6 +157,36 @@ impl Context<'_> {
     /// Says how going down has ended.
     pub fn closed(&mut self, result: Result<(), IoError>) {
         self.router.closed = Some(result);
+    }
+
+    /// Says that this layer is of no use any more to the nodes above. They are told once.
+    pub fn lose(&mut self) {
+        self.router.lose(self.node);
+    }
+
+    /// True when the node behind a port is lost.
+    pub fn is_lost(&self, port: Port) -> bool {
+        let below = self.router.node(self.node).ports[usize::from(port.0)].below;
+        self.router.node(below).is_lost
+    }
+
+    /// The number of the member behind a port in its set; `None` where the stack was built without
+    /// numbers.
+    pub fn member_number(&self, port: Port) -> Option<u16> {
+        self.router.node(self.node).ports[usize::from(port.0)].member
+    }
+
+    /// Ends a command.
+    pub fn answer_command(&mut self, id: CommandId, result: Result<(), CommandError>) {
+        self.router.end_command(id, result);
+    }
+
+    /// Says how far a command has come, in blocks.
+    pub fn tell_progress(&mut self, id: CommandId, done: u64, total: u64) {
+        let state = CommandState::Progress { done, total };
+        self.router
+            .command_replies
+            .push_back(CommandReply { id, state });
     }
 
     /// Asks to be woken at `instant`, instead of at any instant asked for before.

@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod buffer;
 pub mod cache;
+pub mod command;
 pub mod counters;
 pub mod disk;
 pub mod durability;

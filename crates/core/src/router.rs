@@ -1,6 +1,7 @@
 //! Moves requests and completions across the edges of the stack, one at a time.
 
 use crate::buffer::BufferSlice;
+use crate::command::{Command, CommandError, CommandId, CommandReply, CommandState, NodeStatus};
 use crate::counters::Counts;
 use crate::disk::DiskOp;
 use crate::error::IoError;
@@ -25,6 +26,8 @@ pub(crate) enum Issuer {
 pub(crate) struct PortState {
     pub below: NodeId,
     pub in_flight: u32,
+    /// The number of the member behind the port, if members are numbered.
+    pub member: Option<u16>,
 }
 
 pub(crate) struct NodeState {
@@ -32,6 +35,10 @@ pub(crate) struct NodeState {
     pub blocks: BlockCount,
     /// Set for a leaf.
     pub disk: Option<DiskId>,
+    /// The layer was told to come up.
+    pub is_up: bool,
+    /// The nodes above have lost it.
+    pub is_lost: bool,
     pub wake: Option<Instant>,
     pub rng: Rng,
     pub counts: Counts,
@@ -63,6 +70,19 @@ pub(crate) enum Message {
         completion: Completion,
         buffer: BufferSlice,
     },
+    Lost {
+        to: NodeId,
+        port: Port,
+    },
+    Replaced {
+        to: NodeId,
+        port: Port,
+        command: CommandId,
+    },
+    Command {
+        to: NodeId,
+        command: Command,
+    },
 }
 
 /// The queues between the nodes and the table of requests in flight.
@@ -74,6 +94,9 @@ pub(crate) struct Router {
     free: Vec<u32>,
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
+    pub command_replies: VecDeque<CommandReply>,
+    /// Replacements that more than one layer has to answer, and how many answers are missing.
+    pub replacements: Vec<(CommandId, u32)>,
     pub host_in_flight: u32,
     /// The host will send no further request.
     pub host_is_done: bool,
@@ -102,6 +125,8 @@ impl Router {
             free: Vec::new(),
             messages: VecDeque::new(),
             disk_ops: VecDeque::new(),
+            command_replies: VecDeque::new(),
+            replacements: Vec::new(),
             host_in_flight: 0,
             host_is_done: false,
             is_read_only: false,
@@ -156,6 +181,48 @@ impl Router {
 
     pub fn nodes(&self) -> &[NodeState] {
         &self.nodes
+    }
+
+    /// The node is of no use any more: the layers above are told, once.
+    pub fn lose(&mut self, node: NodeId) {
+        if core::mem::replace(&mut self.node_mut(node).is_lost, true) {
+            return;
+        }
+        for (to, port) in self.parents(node) {
+            // A layer that comes up later asks for itself.
+            if self.node(to).is_up {
+                self.messages.push_back(Message::Lost { to, port });
+            }
+        }
+    }
+
+    /// The layers above a node, with the port that leads to it.
+    pub fn parents(&self, node: NodeId) -> Vec<(NodeId, Port)> {
+        let ports = |(index, state): (usize, &NodeState)| {
+            let below = state.ports.iter().map(|port| port.below);
+            let below: Vec<NodeId> = below.collect();
+            (0..)
+                .zip(below)
+                .filter(move |(_, below)| *below == node)
+                .map(move |(port, _)| (NodeId(index as u16), Port(port)))
+        };
+        self.nodes.iter().enumerate().flat_map(ports).collect()
+    }
+
+    /// A layer has answered a command. A replacement that other layers have yet to answer goes on,
+    /// unless this one could not.
+    pub fn end_command(&mut self, id: CommandId, result: Result<(), CommandError>) {
+        let entry = self.replacements.iter().position(|(other, _)| *other == id);
+        if let Some(index) = entry {
+            let missing = &mut self.replacements[index].1;
+            *missing -= 1;
+            if result.is_ok() && *missing > 0 {
+                return;
+            }
+            self.replacements.remove(index);
+        }
+        let state = CommandState::Ended(result.map(|()| NodeStatus::default()));
+        self.command_replies.push_back(CommandReply { id, state });
     }
 
     pub fn host_arrived(&mut self) {
@@ -354,8 +421,9 @@ impl Router {
             data,
             "the buffer of {op:?} does not fit {extent:?}"
         );
+        // A flush may name the blocks it is for; whoever takes it may flush more.
         assert!(
-            extent.is_empty() == matches!(op, Operation::Flush),
+            !extent.is_empty() || matches!(op, Operation::Flush),
             "{op:?} with an extent of {extent:?}"
         );
     }

@@ -1,5 +1,10 @@
 //! The tree of layers over disks, and the order in which its events are handled.
 
+mod builder;
+mod commands;
+
+pub use builder::StackBuilder;
+
 use crate::buffer::{BufferSlice, Buffers};
 use crate::counters::Counts;
 use crate::disk::{DiskCompletion, DiskOp, Geometry};
@@ -10,8 +15,7 @@ use crate::lifecycle::{OpenError, Start};
 use crate::map::ExtentLocks;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
-use crate::rng::Rng;
-use crate::router::{HostOperation, Message, NodeState, PortState, Router};
+use crate::router::{HostOperation, Message, Router};
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -150,7 +154,13 @@ impl Stack {
     ) {
         let node = self.router.node_of(disk);
         buffers.take_from_disk(self.router.buffer_of(completion.id));
-        self.router.finish(completion.id, node, completion.result);
+        let mut result = completion.result;
+        if result == Err(IoError::Lost) {
+            self.router.lose(node);
+        } else if self.router.node(node).is_lost {
+            result = Err(IoError::Lost);
+        }
+        self.router.finish(completion.id, node, result);
         self.deliver(now, buffers);
     }
 
@@ -234,6 +244,7 @@ impl Stack {
         buffers: &mut Buffers,
     ) {
         self.router.opened = None;
+        self.router.node_mut(node).is_up = true;
         match &mut self.layers[usize::from(node.0)] {
             None => self.router.opened = Some(Ok(())),
             Some(layer) => layer.open(
@@ -324,7 +335,31 @@ impl Stack {
                     self.replies.push_back(completion);
                     self.unlock(request);
                 }
+                rare => self.deliver_rare(now, rare, buffers),
             }
+        }
+    }
+
+    /// What is no request and no answer to one.
+    #[cold]
+    fn deliver_rare(&mut self, now: Instant, message: Message, buffers: &mut Buffers) {
+        let (Message::Lost { to, .. } | Message::Replaced { to, .. } | Message::Command { to, .. }) =
+            message
+        else {
+            unreachable!("requests and answers are delivered by themselves")
+        };
+        let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
+        let mut ctx = Context {
+            now,
+            node: to,
+            router: &mut self.router,
+            buffers,
+        };
+        match message {
+            Message::Lost { port, .. } => layer.lost(port, &mut ctx),
+            Message::Replaced { port, command, .. } => layer.replaced(port, command, &mut ctx),
+            Message::Command { command, .. } => layer.command(command, &mut ctx),
+            _ => {}
         }
     }
 
@@ -353,96 +388,5 @@ fn answer_of_read_only(operation: Operation) -> Option<Result<(), IoError>> {
         | Operation::ZoneClose
         | Operation::ZoneReset
         | Operation::ZoneFinish => Some(Err(IoError::NotPermitted)),
-    }
-}
-
-/// Puts a stack together from the bottom up.
-pub struct StackBuilder {
-    seed: u64,
-    layers: Vec<Option<Box<dyn Layer>>>,
-    nodes: Vec<NodeState>,
-    geometries: Vec<Geometry>,
-    disks: u16,
-}
-
-impl StackBuilder {
-    /// A builder whose layers draw their random numbers from `seed`.
-    pub fn new(seed: u64) -> StackBuilder {
-        StackBuilder {
-            seed,
-            layers: Vec::new(),
-            nodes: Vec::new(),
-            geometries: Vec::new(),
-            disks: 0,
-        }
-    }
-
-    /// Adds a leaf.
-    pub fn disk(&mut self, geometry: Geometry) -> NodeId {
-        let disk = DiskId(self.disks);
-        self.disks += 1;
-        self.push(None, geometry, Vec::new(), Some(disk))
-    }
-
-    /// Adds a layer over `below`, one node per port in the order of the ports. `geometry` is what
-    /// the layer tells the node above. Panics when a node below has another parent already.
-    pub fn layer(&mut self, layer: Box<dyn Layer>, geometry: Geometry, below: &[NodeId]) -> NodeId {
-        for node in below {
-            let taken = self
-                .nodes
-                .iter()
-                .flat_map(|n| &n.ports)
-                .any(|port| port.below == *node);
-            assert!(!taken, "a node has two parents");
-        }
-        let ports = below
-            .iter()
-            .map(|below| PortState {
-                below: *below,
-                in_flight: 0,
-            })
-            .collect();
-        self.push(Some(layer), geometry, ports, None)
-    }
-
-    /// What a node tells the node above.
-    pub fn geometry(&self, node: NodeId) -> &Geometry {
-        &self.geometries[usize::from(node.0)]
-    }
-
-    /// The stack under `top`.
-    pub fn build(self, top: NodeId) -> Stack {
-        Stack {
-            layers: self.layers,
-            geometry: self.geometries[usize::from(top.0)].clone(),
-            router: Router::new(self.nodes),
-            top,
-            locks: ExtentLocks::default(),
-            waiting: Vec::new(),
-            granted: Vec::new(),
-            replies: VecDeque::new(),
-            unflushed: [false; 2],
-        }
-    }
-
-    fn push(
-        &mut self,
-        layer: Option<Box<dyn Layer>>,
-        geometry: Geometry,
-        ports: Vec<PortState>,
-        disk: Option<DiskId>,
-    ) -> NodeId {
-        let node = NodeId(self.nodes.len() as u16);
-        self.nodes.push(NodeState {
-            ports,
-            blocks: geometry.blocks,
-            disk,
-            wake: None,
-            rng: Rng::new(self.seed, u64::from(node.0)),
-            counts: Counts::default(),
-        });
-        self.layers.push(layer);
-        self.geometries.push(geometry);
-        node
     }
 }

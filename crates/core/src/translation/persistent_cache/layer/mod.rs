@@ -129,6 +129,7 @@ impl PersistentCache {
             tracks: None,
             bands: Some(Arc::clone(&bands)),
             zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
+            survives: below.survives,
         };
         let Keeping {
             ledger,

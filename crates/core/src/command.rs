@@ -1,0 +1,156 @@
+//! Commands to a node of a running stack: what a person, a script or an experiment asks of it beside
+//! requests.
+//!
+//! A command arrives through the [`Frontend`](crate::engine::Frontend). It comes after all requests
+//! that its node has received and before all later ones. It is answered when what it has done is
+//! durable. To repeat one is harmless.
+
+use crate::disk::Disk;
+use crate::extent::Extent;
+use crate::stack::{DiskId, NodeId};
+use crate::units::Duration;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Names a command while it is under way. Whoever gives the command chooses it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CommandId(pub u64);
+
+/// A command to a layer or a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Comes back with every answer.
+    pub id: CommandId,
+    /// What to do.
+    pub kind: CommandKind,
+}
+
+/// How fast work of a command may go, at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    /// Bytes of the device that are worked through in a second.
+    pub bytes_per_s: u64,
+}
+
+/// What a node can be asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandKind {
+    /// Any node: say how it is.
+    Status,
+    /// A disk: it counts as lost from now on.
+    Fail,
+    /// An array: bring what a replaced member lacks back onto it. Without a rate as fast as it goes.
+    Rebuild(Option<Rate>),
+    /// An array: read everything and compare it. Without a rate as fast as it goes.
+    Scrub(Option<Rate>),
+    /// A disk that is served: break it in a way.
+    Fault(Fault),
+}
+
+/// How a disk can be broken, for those who test what stands on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Reads that touch the blocks fail with a medium error; all reads where there is no extent.
+    FailReads(Option<Extent>),
+    /// Writes that touch the blocks fail with a medium error; all writes where there is no extent.
+    FailWrites(Option<Extent>),
+    /// Every operation takes so much longer.
+    Slow(Duration),
+    /// Operations are taken and not answered.
+    Hang,
+    /// What reads of the blocks return is changed.
+    Corrupt(Extent),
+    /// All of the above end. What hangs is carried out.
+    None,
+}
+
+/// What a frontend asks of the engine beside requests.
+pub enum CommandArrival {
+    /// A command to a node.
+    Command {
+        /// The layer or disk.
+        node: NodeId,
+        /// What it is asked to do.
+        command: Command,
+    },
+    /// A new disk in the place of a lost one.
+    Replace(Replacement),
+}
+
+/// A new disk in the place of a lost one. The frontend has made it: only a door knows how.
+pub struct Replacement {
+    /// Comes back with the answer.
+    pub id: CommandId,
+    /// The disk that is lost.
+    pub disk: DiskId,
+    /// The one that takes its place. Nothing that a layer would know is on it.
+    pub with: Box<dyn Disk>,
+    /// The number of the first member on the new disk; further ones count up. No member of the set
+    /// ever had one of these numbers.
+    pub first_member: u16,
+}
+
+/// How a node is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeStatus {
+    /// It is lost to the nodes above.
+    pub is_lost: bool,
+    /// What else there is to know, by name.
+    pub facts: Vec<(&'static str, u64)>,
+}
+
+/// Why a command came to nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CommandError {
+    /// The node takes no such command.
+    NotTaken,
+    /// The node is not in a state for it; the words say why and what would help.
+    NotNow(String),
+    /// What it has done cannot be made durable.
+    Failed(String),
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandError::NotTaken => f.write_str("the node takes no such command"),
+            CommandError::NotNow(words) | CommandError::Failed(words) => f.write_str(words),
+        }
+    }
+}
+
+/// How far a command has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CommandState {
+    /// It goes on.
+    Progress {
+        /// Blocks worked through.
+        done: u64,
+        /// Blocks there are.
+        total: u64,
+    },
+    /// It is over. Nothing more is said of it.
+    Ended(Result<NodeStatus, CommandError>),
+}
+
+/// What is said of a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandReply {
+    /// Which command.
+    pub id: CommandId,
+    /// How far it has come.
+    pub state: CommandState,
+}
+
+/// What a layer makes of a new disk below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnReplacement {
+    /// It cannot use one while it runs.
+    Refuses,
+    /// The node above decides: the layer keeps nothing of its own on the disk.
+    PassesOn,
+    /// It takes the disk in.
+    Takes,
+}

@@ -1,0 +1,213 @@
+//! Lost nodes, new disks in their place, and commands to nodes.
+
+use super::{DiskId, NodeId, Stack};
+use crate::buffer::Buffers;
+use crate::command::{
+    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, NodeStatus,
+    OnReplacement,
+};
+use crate::disk::Geometry;
+use crate::layer::Port;
+use crate::router::Message;
+use crate::units::Instant;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What a new disk below concerns: layers that pass it on, and layers that take it.
+#[derive(Default)]
+struct Concerned {
+    passing: Vec<(NodeId, Port)>,
+    taking: Vec<(NodeId, Port)>,
+    /// A layer that refuses.
+    refusing: Option<NodeId>,
+}
+
+impl Stack {
+    /// The node that the host's requests go to.
+    pub fn top(&self) -> NodeId {
+        self.top
+    }
+
+    /// The disk of a node; `None` of a layer.
+    pub fn disk_of(&self, node: NodeId) -> Option<DiskId> {
+        self.router.node(node).disk
+    }
+
+    /// True when the nodes above have lost a node.
+    pub fn is_lost(&self, node: NodeId) -> bool {
+        self.router.node(node).is_lost
+    }
+
+    /// True when a disk is lost.
+    #[inline]
+    pub fn is_disk_lost(&self, disk: DiskId) -> bool {
+        self.router.node(self.router.node_of(disk)).is_lost
+    }
+
+    /// The disk could not be opened: it is lost before the layers come up, and each decides what
+    /// becomes of it.
+    pub fn lose_disk(&mut self, disk: DiskId) {
+        self.router.lose(self.router.node_of(disk));
+    }
+
+    pub(crate) fn lose(&mut self, node: NodeId) {
+        self.router.lose(node);
+    }
+
+    /// Layers that would take a new disk in the place of this one, with the port that leads to it.
+    /// Each of these ports is a member of its own.
+    pub fn members_on(&self, disk: DiskId) -> Vec<(NodeId, Port)> {
+        self.concerned(self.router.node_of(disk)).taking
+    }
+
+    /// Takes a command to a layer, or one to a disk that needs nothing of the disk itself.
+    pub(crate) fn handle_command(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        command: Command,
+        buffers: &mut Buffers,
+    ) {
+        let is_disk = self.disk_of(node).is_some();
+        match command.kind {
+            CommandKind::Status => {
+                let status = self.status_of(node);
+                let (id, state) = (command.id, CommandState::Ended(Ok(status)));
+                let reply = CommandReply { id, state };
+                self.router.command_replies.push_back(reply);
+            }
+            CommandKind::Fail if is_disk => {
+                self.router.lose(node);
+                self.router.end_command(command.id, Ok(()));
+            }
+            _ if is_disk => {
+                self.router
+                    .end_command(command.id, Err(CommandError::NotTaken));
+            }
+            _ => {
+                let message = Message::Command { to: node, command };
+                self.router.messages.push_back(message);
+            }
+        }
+        self.deliver(now, buffers);
+    }
+
+    /// How a node is.
+    pub fn status_of(&self, node: NodeId) -> NodeStatus {
+        let mut facts = vec![];
+        if let Some(layer) = &self.layers[usize::from(node.0)] {
+            layer.status(&mut facts);
+        }
+        NodeStatus {
+            is_lost: self.is_lost(node),
+            facts,
+        }
+    }
+
+    pub(crate) fn end_command(&mut self, id: CommandId, result: Result<(), CommandError>) {
+        self.router.end_command(id, result);
+    }
+
+    /// What there is to say of commands.
+    #[inline]
+    pub fn poll_command_reply(&mut self) -> Option<CommandReply> {
+        self.router.command_replies.pop_front()
+    }
+
+    /// Makes a lost disk one that is there again, its members under new numbers.
+    ///
+    /// # Errors
+    /// When the disk is not lost, still works on something, does not fit, or a layer over it cannot
+    /// take another.
+    pub(crate) fn begin_replacement(
+        &mut self,
+        id: CommandId,
+        disk: DiskId,
+        geometry: &Geometry,
+        first_member: u16,
+    ) -> Result<(), CommandError> {
+        let node = self.router.node_of(disk);
+        let not_now = |words| Err(CommandError::NotNow(words));
+        if !self.is_lost(node) {
+            return not_now("the disk is not lost; accepted: a disk that is, after `fail`".into());
+        }
+        let in_flight: u32 = (self.router.parents(node).iter())
+            .map(|(parent, port)| self.router.node(*parent).ports[usize::from(port.0)].in_flight)
+            .sum();
+        if in_flight > 0 {
+            return not_now(format!(
+                "{in_flight} operations of the lost disk have not ended yet; try again later"
+            ));
+        }
+        let (found, needed) = (geometry.blocks, self.router.node(node).blocks);
+        if found < needed {
+            return not_now(format!(
+                "the new disk has {} B; accepted: {} B or more",
+                found.bytes(),
+                needed.bytes()
+            ));
+        }
+        let concerned = self.concerned(node);
+        if concerned.refusing.is_some() || concerned.taking.is_empty() {
+            let words = "no layer over the disk can take another one while it runs; accepted: a disk \
+                         whose data an array above has elsewhere";
+            return not_now(words.into());
+        }
+        for (number, (to, port)) in (first_member..).zip(&concerned.taking) {
+            let port = &mut self.router.node_mut(*to).ports[usize::from(port.0)];
+            port.member = Some(number);
+        }
+        self.router.node_mut(node).is_lost = false;
+        for (passing, _) in &concerned.passing {
+            self.router.node_mut(*passing).is_lost = false;
+        }
+        let missing = concerned.taking.len() as u32;
+        self.router.replacements.push((id, missing));
+        Ok(())
+    }
+
+    /// Tells every layer that has to do with a new disk, from the bottom up.
+    pub(crate) fn tell_replacement(
+        &mut self,
+        now: Instant,
+        command: CommandId,
+        disk: DiskId,
+        buffers: &mut Buffers,
+    ) {
+        let Concerned {
+            passing, taking, ..
+        } = self.concerned(self.router.node_of(disk));
+        for (to, port) in passing.into_iter().chain(taking) {
+            let message = Message::Replaced { to, port, command };
+            self.router.messages.push_back(message);
+        }
+        self.deliver(now, buffers);
+    }
+
+    /// Whom a new disk in the place of a node concerns.
+    fn concerned(&self, node: NodeId) -> Concerned {
+        let mut concerned = Concerned::default();
+        let mut below = vec![node];
+        while let Some(node) = below.pop() {
+            for (parent, port) in self.router.parents(node) {
+                let layer = self.layers[usize::from(parent.0)].as_ref();
+                match layer.expect("a layer").on_replacement() {
+                    OnReplacement::Refuses => concerned.refusing = Some(parent),
+                    OnReplacement::Takes => concerned.taking.push((parent, port)),
+                    OnReplacement::PassesOn => {
+                        concerned.passing.push((parent, port));
+                        below.push(parent);
+                    }
+                }
+            }
+        }
+        concerned
+            .passing
+            .sort_by_key(|(node, port)| (node.0, port.0));
+        concerned
+            .taking
+            .sort_by_key(|(node, port)| (node.0, port.0));
+        concerned
+    }
+}
