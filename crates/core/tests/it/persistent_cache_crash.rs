@@ -6,7 +6,7 @@ use crate::crash_host::CrashHost;
 use crate::harness::JumpingClock;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Counter;
-use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::disk::{Geometry, Media, Survival, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
@@ -109,6 +109,7 @@ pub fn geometry(seed: u64, settings: &PersistentCacheSettings) -> Geometry {
         tracks: Some(Arc::new(tracks)),
         bands: None,
         zones: None,
+        survives: Survival::Power,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::crash_disk::{CrashDisk, Medium, Shared};
 use crate::harness::JumpingClock;
 use crate::persistent_cache_crash::SET;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
-use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::disk::{Geometry, Media, Survival, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
@@ -50,6 +50,7 @@ fn geometry() -> Geometry {
         tracks: Some(Arc::new(table)),
         bands: None,
         zones: None,
+        survives: Survival::Power,
     }
 }
 

@@ -6,7 +6,7 @@ use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
 use imbrex_core::cache::{Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter};
 use imbrex_core::cache::{PolicySettings, PopularityWindow, PoreSettings};
 use imbrex_core::counters::Gauge;
-use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, TrackTable};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, Survival, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::extent::Extent;
@@ -217,6 +217,7 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         tracks: Some(Arc::new(tracks)),
         bands: None,
         zones: None,
+        survives: Survival::Power,
     };
     let smr = builder.disk(geometry.clone());
     let mut disks = vec![disk(&geometry, &media[0])];
