@@ -31,6 +31,7 @@ mod journal_toy;
 mod journal_world;
 mod ledger;
 mod ledger_toy;
+mod lost_disks;
 mod map_journal;
 mod persistent_cache;
 mod persistent_cache_blocking;
