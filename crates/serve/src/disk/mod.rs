@@ -3,9 +3,12 @@
 mod bounce;
 mod file;
 mod held;
+mod lost;
 mod overlay;
+mod watch;
 mod workers;
 
 pub use file::{DirectIo, DiskError, FileDisk};
 pub use held::{HeldDisk, HeldWrites};
+pub use lost::LostDisk;
 pub use overlay::{OVERLAY_BYTES_MAX, OverlaidDisk, Overlay};
