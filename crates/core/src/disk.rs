@@ -2,6 +2,7 @@
 
 mod tracks;
 
+pub(crate) use tracks::UNKNOWN_TRACK;
 pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable};
 
 use crate::buffer::{BufferSlice, Buffers};

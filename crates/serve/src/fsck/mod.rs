@@ -8,6 +8,7 @@
 
 mod cache;
 mod data;
+mod disks;
 mod findings;
 mod intent;
 mod journal;
@@ -29,6 +30,7 @@ pub use scratch::Scratch;
 pub use superblocks::{Copy, NoSuperblock, Superblocks};
 pub use translation::{Band, Logged, TranslationState, Where};
 
+use disks::{Disks, Elsewhere};
 use imbrex_core::durability::LayerKind;
 use imbrex_core::lifecycle::Uuid;
 use kinds::Device;
@@ -50,6 +52,13 @@ pub enum Shape {
     Disk(Member),
     /// A persistent cache over bands on a disk.
     PersistentCache(Member),
+    /// A persistent cache with its log on one node and its bands on a disk.
+    PersistentCacheOnTwo {
+        /// What the log lies on.
+        log: Box<Shape>,
+        /// The disk of the bands.
+        home: Member,
+    },
     /// A write-back cache.
     Cache {
         /// Its flash.
@@ -112,7 +121,14 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
 fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
     match shape {
         Shape::Disk(disk) => Some(kinds::disk::device(disk)),
-        Shape::PersistentCache(disk) => kinds::persistent_cache::read(disk, reader),
+        Shape::PersistentCache(disk) => {
+            let disk = disk.clone();
+            kinds::persistent_cache::read(Disks::One(disk), reader)
+        }
+        Shape::PersistentCacheOnTwo { log, home } => {
+            let (log, home) = (walk(log, reader)?.member(), home.clone());
+            kinds::persistent_cache::read(Disks::Two { log, home }, reader)
+        }
         Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
     }
 }
@@ -129,10 +145,15 @@ impl Reader<'_> {
         &mut self.reading.findings
     }
 
-    /// Reads the journal of a member.
-    fn journal(&mut self, member: &Member, layer: LayerKind) -> Option<JournalState> {
+    /// Reads the journal of a member, of whose records some may speak of data elsewhere.
+    fn journal(
+        &mut self,
+        member: &Member,
+        elsewhere: Option<Elsewhere<'_>>,
+        layer: LayerKind,
+    ) -> Option<JournalState> {
         let (set, checks) = (self.set, self.checks);
-        read_journal(member, set, layer, checks, self.findings())
+        read_journal((member, elsewhere), set, layer, checks, self.findings())
     }
 
     /// Keeps what was read of a member.
@@ -153,7 +174,7 @@ fn member_state(member: &Member, journal: Option<JournalState>, layer: LayerStat
 
 /// Reads the journal of a member and checks it: `None` when nothing can be said of its layer.
 fn read_journal(
-    member: &Member,
+    (member, elsewhere): (&Member, Option<Elsewhere<'_>>),
     set: Option<Uuid>,
     layer: LayerKind,
     checks: Checks,
@@ -167,7 +188,7 @@ fn read_journal(
             return None;
         }
     };
-    let state = JournalState::read(superblocks, member, checks.repair, into)?;
+    let state = JournalState::read(superblocks, (member, elsewhere), checks.repair, into)?;
     journal::check_set(&state.superblock, set, member.name(), into);
     if state.superblock.layer_kind() != Some(layer) {
         let found = state.superblock.layer;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 pub fn read(flash: &Shape, backing: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
     let backing = walk(backing, reader);
     let flash = walk(flash, reader)?.member();
-    let journal = reader.journal(&flash, LayerKind::Cache);
+    let journal = reader.journal(&flash, None, LayerKind::Cache);
     let state = journal
         .as_ref()
         .and_then(|journal| CacheState::read(journal, &flash, reader.findings()));
