@@ -3,6 +3,7 @@
 mod track_parts;
 mod tracks;
 
+pub(crate) use tracks::UNKNOWN_TRACK;
 pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable};
 
 use crate::buffer::{BufferSlice, Buffers};

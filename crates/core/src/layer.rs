@@ -170,6 +170,12 @@ impl Context<'_> {
         self.router.node(below).is_lost
     }
 
+    /// True when a node behind any port is lost.
+    pub fn has_lost_port(&self) -> bool {
+        let mut ports = self.router.node(self.node).ports.iter();
+        ports.any(|port| self.router.node(port.below).is_lost)
+    }
+
     /// The number of the member behind a port in its set; `None` where the stack was built without
     /// numbers.
     pub fn member_number(&self, port: Port) -> Option<u16> {

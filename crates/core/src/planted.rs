@@ -30,6 +30,8 @@ planted_bugs! {
     SsdFlushSkipped = "ssd-flush-skipped",
     /// A flush of a translation does not reach its disk.
     SmrFlushSkipped = "smr-flush-skipped",
+    /// A flush of a translation on two disks reaches the disk of its log alone.
+    HomeFlushSkipped = "home-flush-skipped",
     /// A flush is answered before the flush of the journal has completed.
     AckBeforeJournalFlush = "ack-before-journal-flush",
     /// A forced write is answered like a plain one.

@@ -100,6 +100,10 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
     Ok(match tree {
         Tree::Flash(name) | Tree::Conventional(name) => Shape::Disk(member(name)?),
         Tree::Translation(name) => Shape::PersistentCache(member(name)?),
+        Tree::TranslationOnTwo(log, home) => Shape::PersistentCacheOnTwo {
+            log: Box::new(Shape::Disk(member(log)?)),
+            home: member(home)?,
+        },
         Tree::Cache(_, flash, backing) => Shape::Cache {
             flash: Box::new(shape(flash, members)?),
             backing: Box::new(shape(backing, members)?),
@@ -240,7 +244,11 @@ fn made_small(subject: &Subject, failure: &PointFailure, options: Options) -> St
 fn plant_all(subject: &Subject) -> ExitCode {
     let mut unnoticed = 0;
     emit("| bug | points to find | found as |\n|---|---|---|\n");
-    for bug in PlantedBug::ALL {
+    let bugs = PlantedBug::ALL.iter().copied();
+    let bugs: Vec<PlantedBug> = bugs
+        .filter(|bug| stacks::can_have(&subject.name, *bug))
+        .collect();
+    for bug in &bugs {
         let (points, failure) = points_to_find(subject, *bug, POINTS_TO_FIND_MAX);
         let line = match failure {
             Some(failure) => format!("| {} | {points} | {} |\n", bug.name(), failure.what),
@@ -251,7 +259,7 @@ fn plant_all(subject: &Subject) -> ExitCode {
         };
         emit(&line);
     }
-    let bugs = PlantedBug::ALL.len();
+    let bugs = bugs.len();
     emit(&format!(
         "{}: {} of {bugs} planted bugs found\n",
         subject.name,

@@ -122,6 +122,7 @@ impl CacheSettings {
             area: Extent::new(0, journal),
             checkpoint_blocks: checkpoint_blocks(slots.min(SLOTS_MAX)),
             required_features: 0,
+            data: None,
         }
     }
 

@@ -42,7 +42,7 @@ pub struct ShingleRun {
 }
 
 /// Track length assumed of a disk that does not tell its tracks (1 MiB).
-const UNKNOWN_TRACK_BLOCKS: u64 = 256;
+pub(crate) const UNKNOWN_TRACK: BlockCount = BlockCount(256);
 
 /// Which block lies on which track, in address order, and which tracks overlap.
 ///
@@ -285,9 +285,9 @@ impl TrackTable {
     /// A disk that does not tell its tracks: tracks of 1 MiB that do not overlap; `None` when it
     /// is shorter than one.
     pub(crate) fn unknown(blocks: BlockCount) -> Option<TrackTable> {
-        let tracks = blocks.0 / UNKNOWN_TRACK_BLOCKS;
-        let conventional = BlockCount(tracks * UNKNOWN_TRACK_BLOCKS);
-        (tracks > 0).then(|| TrackTable::new([(tracks, UNKNOWN_TRACK_BLOCKS)], conventional, 0))
+        let tracks = blocks.0 / UNKNOWN_TRACK.0;
+        let conventional = BlockCount(tracks * UNKNOWN_TRACK.0);
+        (tracks > 0).then(|| TrackTable::new([(tracks, UNKNOWN_TRACK.0)], conventional, 0))
     }
 }
 

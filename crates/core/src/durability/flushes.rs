@@ -20,6 +20,8 @@ pub(super) struct Flushing {
     pub covers: Lsn,
     /// The checkpoint waits for it.
     pub is_for_checkpoint: bool,
+    /// Ports on which it is not done.
+    ports: u8,
 }
 
 /// The flushes that were asked for.
@@ -76,13 +78,21 @@ impl Flushes {
             ticket,
             covers: written,
             is_for_checkpoint,
+            ports: 1,
         });
         Some(ticket)
     }
 
-    /// The flush in flight has completed. Returns what it was.
-    pub fn complete(&mut self) -> Flushing {
-        self.flushing.take().expect("a flush in flight")
+    /// The flush that has begun goes to another port as well.
+    pub fn goes_to_another_port(&mut self) {
+        self.flushing.as_mut().expect("a flush in flight").ports += 1;
+    }
+
+    /// The flush in flight has completed on a port. Returns what it was when that was the last.
+    pub fn complete(&mut self) -> Option<Flushing> {
+        let flushing = self.flushing.as_mut().expect("a flush in flight");
+        flushing.ports -= 1;
+        self.flushing.take_if(|it| it.ports == 0)
     }
 
     /// Every flush up to and with this one is done.

@@ -15,7 +15,7 @@ use super::superblock::{COPIES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::layer::{Context, Issue};
+use crate::layer::{Context, Issue, Port};
 use crate::lifecycle::Uuid;
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
@@ -53,6 +53,8 @@ pub struct Journal {
     scratch: Vec<u8>,
     pub(super) idle_mark: IdleMark,
     flushes: Flushes,
+    /// Something may lie unflushed on the port that holds other data.
+    has_unflushed_data: bool,
     operations: Operations,
 }
 
@@ -96,6 +98,8 @@ impl Journal {
             scratch: vec![0; BLOCK_BYTES as usize],
             idle_mark: IdleMark::default(),
             flushes: Flushes::default(),
+            // Recovery takes back what was written there and never flushed.
+            has_unflushed_data: settings.data.is_some(),
             operations: Operations::default(),
         }
     }
@@ -220,8 +224,15 @@ impl Journal {
         }
     }
 
-    /// Makes every record appended and every operation of the port completed before now durable.
-    /// [`JournalEvent::Flushed`] says when.
+    /// A write to the port that holds other data is being issued: the flushes that follow go there
+    /// too.
+    #[inline]
+    pub fn writes_data(&mut self) {
+        self.has_unflushed_data = true;
+    }
+
+    /// Makes every record appended and every operation completed before now durable, on the
+    /// journal's port and on that which holds other data. [`JournalEvent::Flushed`] says when.
     pub fn flush(&mut self, ctx: &mut Context<'_>) -> FlushTicket {
         self.commit(ctx);
         let is_open = !self.ring.open.is_empty();
@@ -250,8 +261,10 @@ impl Journal {
             (Purpose::Recovery(number), result) => {
                 self.recovery_read(number, buffer, result, ctx);
             }
-            (Purpose::Flush, Err(_)) if ctx.is_planted(PlantedBug::FailedFlushRetried) => {
-                self.issue(Purpose::Flush, Operation::Flush, Extent::EMPTY, buffer, ctx);
+            (Purpose::Flush | Purpose::DataFlush, Err(_))
+                if ctx.is_planted(PlantedBug::FailedFlushRetried) =>
+            {
+                self.issue(purpose, Operation::Flush, Extent::EMPTY, buffer, ctx);
             }
             (_, Err(error)) => {
                 ctx.release(buffer);
@@ -261,7 +274,7 @@ impl Journal {
                 ctx.release(buffer);
                 match purpose {
                     Purpose::JournalBlock(lsn) => self.block_written(lsn, ctx),
-                    Purpose::Flush => self.flush_done(ctx),
+                    Purpose::Flush | Purpose::DataFlush => self.flush_done(ctx),
                     Purpose::Page | Purpose::SuperblockCopy => self.checkpoint_part_done(ctx),
                     Purpose::RingZero => self.ring_zeroed(ctx),
                     Purpose::Recovery(_) | Purpose::Unused => {
@@ -321,9 +334,24 @@ impl Journal {
         buffer: BufferSlice,
         ctx: &mut Context<'_>,
     ) {
+        let port = match (purpose, self.settings.data) {
+            (Purpose::DataFlush, Some(data)) => data.port,
+            _ => self.settings.port,
+        };
+        self.issue_on(port, purpose, operation, (extent, buffer), ctx);
+    }
+
+    pub(super) fn issue_on(
+        &mut self,
+        port: Port,
+        purpose: Purpose,
+        operation: Operation,
+        (extent, buffer): (Extent, BufferSlice),
+        ctx: &mut Context<'_>,
+    ) {
         let tag = self.operations.begin(purpose, buffer);
         ctx.issue(Issue {
-            port: self.settings.port,
+            port,
             operation,
             extent,
             buffer,
@@ -363,6 +391,7 @@ impl Journal {
                 durable_before: self.ring.written,
             });
         }
+        self.flush_data(ctx);
         let nothing = BufferSlice::EMPTY;
         self.issue(
             Purpose::Flush,
@@ -373,8 +402,25 @@ impl Journal {
         );
     }
 
+    /// Has the flush that begins go to the port that holds other data, if anything was written
+    /// there. What is in flight is left for the next.
+    fn flush_data(&mut self, ctx: &mut Context<'_>) {
+        let Some(data) = self.settings.data.filter(|_| self.has_unflushed_data) else {
+            return;
+        };
+        self.has_unflushed_data = ctx.in_flight(data.port) > 0;
+        if ctx.is_planted(PlantedBug::HomeFlushSkipped) {
+            return;
+        }
+        self.flushes.goes_to_another_port();
+        let (purpose, nothing) = (Purpose::DataFlush, BufferSlice::EMPTY);
+        self.issue(purpose, Operation::Flush, Extent::EMPTY, nothing, ctx);
+    }
+
     fn flush_done(&mut self, ctx: &mut Context<'_>) {
-        let flushing = self.flushes.complete();
+        let Some(flushing) = self.flushes.complete() else {
+            return;
+        };
         if self.failed.is_some() {
             return;
         }

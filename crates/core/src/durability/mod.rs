@@ -45,7 +45,7 @@ pub use ids::{FlushTicket, Lsn};
 pub use journal::Journal;
 pub use record::{DataRef, FIELDS as RECORD_FIELDS, RECORD_BYTES_MAX, Record, records};
 pub use replay_end::{DamagedEnd, ReplayEnd};
-pub use settings::{JournalSettings, LayerKind};
+pub use settings::{DataPort, JournalSettings, LayerKind};
 
 /// What can be set on the durability of a layer; a layer without such settings keeps nothing over
 /// a restart, as a simulation of an untimed algorithm.

@@ -18,7 +18,7 @@ use crate::buffer::BufferSlice;
 use crate::counters::Gauge;
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::layer::Context;
+use crate::layer::{Context, Port};
 use crate::lifecycle::{OpenError, Uuid};
 use crate::operation::Operation;
 use crate::planted::PlantedBug;
@@ -56,9 +56,19 @@ impl Journal {
     }
 
     fn read(&mut self, number: u64, extent: Extent, ctx: &mut Context<'_>) {
+        self.read_on(self.settings.port, number, extent, ctx);
+    }
+
+    /// Reads data of a record of some kind.
+    fn read_data(&mut self, kind: u8, number: u64, extent: Extent, ctx: &mut Context<'_>) {
+        let (port, _) = self.settings.data_port(kind);
+        self.read_on(port, number, extent, ctx);
+    }
+
+    fn read_on(&mut self, port: Port, number: u64, extent: Extent, ctx: &mut Context<'_>) {
         let buffer = ctx.allocate(extent.blocks);
         let purpose = Purpose::Recovery(number);
-        self.issue(purpose, Operation::Read, extent, buffer, ctx);
+        self.issue_on(port, purpose, Operation::Read, (extent, buffer), ctx);
     }
 
     /// A read of the recovery has finished.
@@ -169,9 +179,10 @@ impl Journal {
                     {
                         let number = opening.next_record;
                         opening.next_record += 1;
-                        if let Some(data) = opening.records[number].1.data {
+                        let record = &opening.records[number].1;
+                        if let Some(data) = record.data {
                             opening.outstanding += 1;
-                            self.read(number as u64, data, ctx);
+                            self.read_data(record.kind, number as u64, data, ctx);
                         }
                     }
                     return Ok(opening.outstanding == 0);
@@ -348,7 +359,8 @@ impl Journal {
                 settings.checkpoint_blocks,
             ),
             (
-                "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`)",
+                "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`; bit 1: \
+                 log and bands are on two disks)",
                 superblock.required_features.into(),
                 settings.required_features.into(),
             ),
@@ -434,7 +446,7 @@ impl Journal {
                 Some((header, payload))
                     if !opening.stopped && (header.sequence == lsn.0 || ignore_address) =>
                 {
-                    take_records(opening, lsn, payload, self.settings.member_blocks)?;
+                    take_records(opening, lsn, payload, &self.settings)?;
                     opening.lsn = Lsn(lsn.0 + 1);
                 }
                 // A block that came later says that the one which is missing was durable.
@@ -473,7 +485,7 @@ impl Journal {
     ) -> Result<(), OpenError> {
         let part = DataPart::from_number(number);
         let record = &mut opening.records[part.record as usize].1;
-        let blocks = record.checksums.len();
+        let (kind, blocks) = (record.kind, record.checksums.len());
         let extent = record.data.expect("a record with data");
         if part.block.is_none() && result.is_err() {
             record.intact = Intact::Blocks(vec![false; blocks]);
@@ -484,7 +496,7 @@ impl Journal {
                 };
                 let one = Extent::new(extent.start.0 + block, 1);
                 opening.outstanding += 1;
-                self.read(part.number(), one, ctx);
+                self.read_data(kind, part.number(), one, ctx);
             }
             return Ok(());
         }

@@ -5,10 +5,10 @@ use super::events::{Intact, Replayed};
 use super::ids::Lsn;
 use super::record;
 use super::replay_end::ReplayEnd;
+use super::settings::JournalSettings;
 use super::superblock::{COPIES, Superblock};
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Uuid};
-use crate::units::BlockCount;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -92,17 +92,15 @@ pub(super) fn take_records(
     opening: &mut Opening,
     lsn: Lsn,
     payload: &[u8],
-    member_blocks: BlockCount,
+    settings: &JournalSettings,
 ) -> Result<(), OpenError> {
     for record in record::records(payload) {
         let record = record.map_err(|_| {
             let detail = format!("the records of block {} cannot be taken apart", lsn.0);
             OpenError::damaged("journal", detail)
         })?;
-        if record
-            .data
-            .is_some_and(|data| data.end().0 > member_blocks.0)
-        {
+        let (_, blocks) = settings.data_port(record.kind);
+        if record.data.is_some_and(|data| data.end().0 > blocks.0) {
             let detail = format!("block {} names data past the end of the member", lsn.0);
             return Err(OpenError::damaged("journal", detail));
         }

@@ -14,6 +14,8 @@ pub(super) enum Purpose {
     Unused,
     JournalBlock(Lsn),
     Flush,
+    /// The flush of the port that holds other data.
+    DataFlush,
     Page,
     SuperblockCopy,
     /// The zeroing of the ring.

@@ -26,6 +26,18 @@ impl LayerKind {
     }
 }
 
+/// Another port than the journal's that holds data of which records speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DataPort {
+    /// The port.
+    pub port: Port,
+    /// Blocks of the node there.
+    pub blocks: BlockCount,
+    /// The kind of record whose data lies there; that of every other kind lies on the journal's
+    /// own port.
+    pub kind: u8,
+}
+
 /// Where a journal lies and whose it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalSettings {
@@ -42,6 +54,8 @@ pub struct JournalSettings {
     pub checkpoint_blocks: u64,
     /// What a reader must know of the layer: some of [`FEATURES`](super::superblock::FEATURES).
     pub required_features: u32,
+    /// The port that is flushed together with the journal's, where a layer keeps data on two.
+    pub data: Option<DataPort>,
 }
 
 impl JournalSettings {
@@ -71,6 +85,14 @@ impl JournalSettings {
         let before = 2 + 2 * self.checkpoint_blocks;
         let blocks = self.area.blocks.0.saturating_sub(before + 2);
         Extent::new(self.area.start.0 + before, blocks)
+    }
+
+    /// The port on which the data of a kind of record lies, and the blocks of the node there.
+    pub(super) fn data_port(&self, kind: u8) -> (Port, BlockCount) {
+        match self.data {
+            Some(data) if data.kind == kind => (data.port, data.blocks),
+            _ => (self.port, self.member_blocks),
+        }
     }
 
     /// Where the journal block with a number lies.

@@ -33,8 +33,10 @@ pub const FIELDS: [Field; 15] = [
 
 /// The feature that bands are rewritten in stretches, through two places of the scratch band.
 pub const FEATURE_STRETCHES: u32 = 1;
+/// The feature that the bands and the scratch band of a translation lie on another disk than its log.
+pub const FEATURE_HOME_APART: u32 = 2;
 /// All features that this build knows.
-pub const FEATURES: u32 = FEATURE_STRETCHES;
+pub const FEATURES: u32 = FEATURE_STRETCHES | FEATURE_HOME_APART;
 
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -147,8 +147,17 @@ impl<T> Ledger<T> {
         Some(self.journaled.as_deref_mut()?.flushes_of(port))
     }
 
-    /// Makes every record appended and every operation of the journal's port completed before now
-    /// durable. [`is_flushed`](Self::is_flushed) says when.
+    /// A write to the port that holds other data than the journal's is being issued: the flushes
+    /// that follow go there too. No matter without such a port.
+    #[inline]
+    pub fn writes_data(&mut self) {
+        if let Some(it) = &mut self.journaled {
+            it.journal.writes_data();
+        }
+    }
+
+    /// Makes every record appended and every operation of the journal's port, and of that which
+    /// holds other data, completed before now durable. [`is_flushed`](Self::is_flushed) says when.
     pub fn flush(&mut self, ctx: &mut Context<'_>) -> FlushTicket {
         match &mut self.journaled {
             None => FlushTicket(0),

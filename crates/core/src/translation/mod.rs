@@ -5,7 +5,7 @@ mod persistent_cache;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{
-    Areas, BlockingCleaning, DurableAreas, HostAware, IdleCleaning, Layout, LayoutError,
+    Areas, BlockingCleaning, Disks, DurableAreas, HostAware, IdleCleaning, Layout, LayoutError,
     MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
     RewriteMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,
 };

@@ -56,6 +56,7 @@ impl Shape {
             area: Extent::new(0, area),
             checkpoint_blocks,
             required_features: 0,
+            data: None,
         }
     }
 

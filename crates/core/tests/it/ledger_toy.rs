@@ -62,6 +62,7 @@ impl LedgerToy {
             area: Extent::new(0, places().start.0),
             checkpoint_blocks: CHECKPOINT_BLOCKS,
             required_features: 0,
+            data: None,
         };
         let ledger = match is_journaled {
             false => Ledger::volatile(),

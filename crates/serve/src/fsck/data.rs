@@ -1,5 +1,6 @@
 //! Reading all data of a translation and comparing it with its checksums.
 
+use super::disks::Disks;
 use super::findings::Findings;
 use super::member::Member;
 use super::translation::{SUMS_PER_PAGE, TranslationState, Where};
@@ -10,17 +11,17 @@ use std::rc::Rc;
 /// Reads blocks of the device through the map.
 pub(super) struct Through {
     state: Rc<TranslationState>,
-    disk: Member,
+    disks: Disks,
     member: Uuid,
     /// The page that was read last: band, index, checksums.
     page: Option<(usize, u64, Vec<u32>)>,
 }
 
 impl Through {
-    pub fn new(state: Rc<TranslationState>, disk: Member, member: Uuid) -> Through {
+    pub fn new(state: Rc<TranslationState>, disks: Disks, member: Uuid) -> Through {
         Through {
             state,
-            disk,
+            disks,
             member,
             page: None,
         }
@@ -34,19 +35,22 @@ impl Through {
     /// Reads one block of the device and verifies it.
     pub fn read(&mut self, lba: u64, into: &mut Vec<u8>) -> Result<(), String> {
         let place = self.state.find(lba).ok_or("it lies past the device")?;
-        let (address, expected) = match place {
+        let (is_home, address, expected) = match place {
             Where::Zeroes => {
                 into.clear();
                 into.resize(super::member::BLOCK, 0);
                 return Ok(());
             }
             Where::Lost => return Err("its write has failed".to_owned()),
-            Where::Log(address, checksum) => (address, checksum),
-            Where::Home(address, band, offset) => (address, self.checksum(band, offset)?),
+            Where::Log(address, checksum) => (false, address, checksum),
+            Where::Home(address, band, offset) => (true, address, self.checksum(band, offset)?),
         };
-        self.disk
-            .read(address, 1, into)
-            .map_err(|error| error.to_string())?;
+        let disk = match is_home {
+            true => self.disks.home(),
+            false => self.disks.log(),
+        };
+        let read = disk.read(address, 1, into);
+        read.map_err(|error| error.to_string())?;
         match crc32c::crc32c(into) == expected {
             true => Ok(()),
             false => Err(format!(
@@ -86,7 +90,8 @@ impl Through {
         let problem = |words: String| format!("page {index} of the table of band {band}: {words}");
         let address = self.state.table_start(band) + index;
         let mut bytes = Vec::new();
-        self.disk
+        self.disks
+            .log()
             .read(address, 1, &mut bytes)
             .map_err(|error| problem(error.to_string()))?;
         let expected = Expected::new(BlockKind::ChecksumTable, Some(self.member), address);
@@ -112,7 +117,7 @@ impl Through {
             }
             for index in 0..band.pointer.div_ceil(SUMS_PER_PAGE) {
                 if let Err(problem) = self.read_page(number, index) {
-                    into.damage(self.disk.name(), "table of checksums", problem);
+                    into.damage(self.disks.log().name(), "table of checksums", problem);
                 }
             }
         }
@@ -121,9 +126,9 @@ impl Through {
     /// Reads every block that holds something.
     pub fn check_data(&mut self, into: &mut Findings) {
         let mut bytes = Vec::new();
-        let disk = self.disk.name().to_owned();
-        let mut complain = |lba: u64, problem: String| {
-            into.damage(&disk, "data", format!("block {lba}: {problem}"));
+        let disks = self.disks.clone();
+        let mut complain = |disk: &Member, lba: u64, problem: String| {
+            into.damage(disk.name(), "data", format!("block {lba}: {problem}"));
         };
         let logged: Vec<u64> = self.state.logged.keys().copied().collect();
         let homes: Vec<(u64, u64)> = self
@@ -137,13 +142,13 @@ impl Through {
                 if let Some(Where::Home(..)) = self.state.find(lba)
                     && let Err(problem) = self.read(lba, &mut bytes)
                 {
-                    complain(lba, problem);
+                    complain(disks.home(), lba, problem);
                 }
             }
         }
         for lba in logged {
             if let Err(problem) = self.read(lba, &mut bytes) {
-                complain(lba, problem);
+                complain(disks.log(), lba, problem);
             }
         }
     }

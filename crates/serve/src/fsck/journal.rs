@@ -1,6 +1,7 @@
 //! The journal of a member as a reader of the format sees it: the newest checkpoint and the records
 //! after it.
 
+use super::disks::Elsewhere;
 use super::findings::Findings;
 use super::member::{BLOCK, Member};
 use super::superblocks::Superblocks;
@@ -75,11 +76,12 @@ pub fn checkpoint_start(superblock: &Superblock) -> u64 {
 }
 
 impl JournalState {
-    /// Reads the journal, of which the superblocks were found, and says what is wrong with it.
+    /// Reads the journal of a member, of which the superblocks were found, and says what is wrong
+    /// with it. The data of some records may lie elsewhere.
     /// `None` when nothing can be said of the state of the layer.
-    pub fn read(
+    pub(super) fn read(
         superblocks: Superblocks,
-        member: &Member,
+        (member, elsewhere): (&Member, Option<Elsewhere<'_>>),
         repair: bool,
         into: &mut Findings,
     ) -> Option<JournalState> {
@@ -126,19 +128,19 @@ impl JournalState {
             superblock,
         };
         if !superblock.clean
-            && let Err(problem) = state.replay(member)
+            && let Err(problem) = state.replay(member, elsewhere)
         {
             into.damage(member.name(), "journal", problem);
         }
         if let Some(damaged) = state.damaged_end {
             into.note(member.name(), DamagedEnd::words(damaged.data_blocks_max));
         }
-        state.look_for_data(member, into);
+        state.look_for_data(member, elsewhere, into);
         Some(state)
     }
 
     /// Reads the ring once around.
-    fn replay(&mut self, member: &Member) -> Result<(), String> {
+    fn replay(&mut self, member: &Member, elsewhere: Option<Elsewhere<'_>>) -> Result<(), String> {
         let (start, blocks) = ring(&self.superblock);
         if blocks > RING_BLOCKS_MAX {
             return Err(format!(
@@ -169,7 +171,7 @@ impl JournalState {
                 }
                 match found {
                     Some((header, payload)) if !is_over && header.sequence == lsn => {
-                        self.take(lsn, payload)?;
+                        self.take(lsn, payload, elsewhere)?;
                         self.next = lsn + 1;
                     }
                     Some((header, _))
@@ -194,12 +196,21 @@ impl JournalState {
         Ok(())
     }
 
-    fn take(&mut self, lsn: u64, payload: &[u8]) -> Result<(), String> {
+    fn take(
+        &mut self,
+        lsn: u64,
+        payload: &[u8],
+        elsewhere: Option<Elsewhere<'_>>,
+    ) -> Result<(), String> {
         for record in records(payload) {
             let record =
                 record.map_err(|_| format!("the records of block {lsn} cannot be taken apart"))?;
+            let blocks = match elsewhere.filter(|it| it.kind == record.kind) {
+                Some(elsewhere) => elsewhere.member.blocks(),
+                None => self.superblock.member_blocks,
+            };
             if let Some(data) = record.data
-                && data.end().0 > self.superblock.member_blocks
+                && data.end().0 > blocks
             {
                 return Err(format!("block {lsn} names data past the end of the member"));
             }
@@ -218,12 +229,21 @@ impl JournalState {
     }
 
     /// Which data of records that no flush is known to have covered is there.
-    fn look_for_data(&mut self, member: &Member, into: &mut Findings) {
+    fn look_for_data(
+        &mut self,
+        journal: &Member,
+        elsewhere: Option<Elsewhere<'_>>,
+        into: &mut Findings,
+    ) {
         let mut bytes = Vec::new();
         let mut rolled_back = 0;
         for record in &mut self.records {
             let Some(data) = record.data.filter(|_| record.lsn >= self.mark) else {
                 continue;
+            };
+            let member = match elsewhere.filter(|it| it.kind == record.kind) {
+                Some(elsewhere) => elsewhere.member,
+                None => journal,
             };
             let found: Vec<bool> = (data.start.0..data.end().0)
                 .zip(&record.checksums)
@@ -240,7 +260,7 @@ impl JournalState {
         }
         if rolled_back > 0 {
             let words = "blocks of data never became durable; the next opening rolls them back";
-            into.note(member.name(), format!("{rolled_back} {words}"));
+            into.note(journal.name(), format!("{rolled_back} {words}"));
         }
     }
 }

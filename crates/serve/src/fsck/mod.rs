@@ -8,6 +8,7 @@
 
 mod cache;
 mod data;
+mod disks;
 mod findings;
 mod intent;
 mod journal;
@@ -29,6 +30,7 @@ pub use scratch::Scratch;
 pub use superblocks::{Copy, NoSuperblock, Superblocks};
 pub use translation::{Band, Logged, TranslationState, Where};
 
+use disks::{Disks, Elsewhere};
 use imbrex_core::durability::LayerKind;
 use imbrex_core::lifecycle::Uuid;
 use kinds::Device;
@@ -50,6 +52,13 @@ pub enum Shape {
     Disk(Member),
     /// A persistent cache over bands on a disk.
     PersistentCache(Member),
+    /// A persistent cache with its log on one node and its bands on a disk.
+    PersistentCacheOnTwo {
+        /// What the log lies on.
+        log: Box<Shape>,
+        /// The disk of the bands.
+        home: Member,
+    },
     /// A write-back cache.
     Cache {
         /// Its flash.
@@ -115,7 +124,17 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
 fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
     match shape {
         Shape::Disk(disk) => Some(kinds::disk::device(disk)),
-        Shape::PersistentCache(disk) => kinds::persistent_cache::read(disk, reader),
+        Shape::PersistentCache(disk) => {
+            let names = reader.take_names();
+            let disks = Disks::One(disk.clone());
+            kinds::persistent_cache::read(disks, names.first(), reader)
+        }
+        Shape::PersistentCacheOnTwo { log, home } => {
+            let names = reader.take_names();
+            let (log, home) = (walk(log, reader)?.member(), home.clone());
+            let disks = Disks::Two { log, home };
+            kinds::persistent_cache::read(disks, names.first(), reader)
+        }
         Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
         Shape::Numbered(numbers, layer) => {
             reader.numbers.clone_from(numbers);
@@ -146,15 +165,17 @@ impl Reader<'_> {
         self.set.map_or_else(Vec::new, names)
     }
 
-    /// Reads the journal of a member, and checks that it is the one of that name.
+    /// Reads the journal of a member, of whose records some may speak of data elsewhere, and checks
+    /// that it is the one of that name.
     fn journal(
         &mut self,
         member: &Member,
+        elsewhere: Option<Elsewhere<'_>>,
         layer: LayerKind,
         name: Option<&Uuid>,
     ) -> Option<JournalState> {
         let (set, checks) = (self.set, self.checks);
-        let state = read_journal(member, set, layer, checks, self.findings())?;
+        let state = read_journal((member, elsewhere), set, layer, checks, self.findings())?;
         let found = state.superblock.member;
         if let Some(words) = other_member(self.set, found, name) {
             self.findings().damage(member.name(), STRUCTURE, words);
@@ -190,7 +211,7 @@ fn member_state(member: &Member, journal: Option<JournalState>, layer: LayerStat
 
 /// Reads the journal of a member and checks it: `None` when nothing can be said of its layer.
 fn read_journal(
-    member: &Member,
+    (member, elsewhere): (&Member, Option<Elsewhere<'_>>),
     set: Option<Uuid>,
     layer: LayerKind,
     checks: Checks,
@@ -203,7 +224,7 @@ fn read_journal(
             return None;
         }
     };
-    let state = JournalState::read(superblocks, member, checks.repair, into)?;
+    let state = JournalState::read(superblocks, (member, elsewhere), checks.repair, into)?;
     journal::check_set(&state.superblock, set, member.name(), into);
     if state.superblock.layer_kind() != Some(layer) {
         let found = state.superblock.layer;

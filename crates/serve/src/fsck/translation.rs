@@ -1,5 +1,6 @@
 //! What the journal of a persistent cache says: where each block of the device lies.
 
+use super::disks::Disks;
 use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
@@ -95,17 +96,26 @@ pub(super) fn short() -> String {
 
 impl TranslationState {
     /// Works out the state; `None` when the checkpoint cannot be taken apart.
-    pub fn read(
+    pub(super) fn read(
         journal: &JournalState,
-        member: &Member,
+        disks: &Disks,
         into: &mut Findings,
     ) -> Option<TranslationState> {
+        let member = disks.log();
+        if let Some(problem) = disks.problem(&journal.superblock) {
+            into.damage(member.name(), "superblock", problem.to_owned());
+            return None;
+        }
         let mut state = TranslationState {
             tables_start: journal.superblock.area_blocks,
             ..TranslationState::default()
         };
-        let member_blocks = journal.superblock.member_blocks.min(member.blocks());
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint, member_blocks) {
+        let log_blocks = journal.superblock.member_blocks.min(member.blocks());
+        let home_blocks = match disks.is_two() {
+            true => disks.home().blocks(),
+            false => log_blocks,
+        };
+        if let Err(problem) = state.take_checkpoint(&journal.checkpoint, home_blocks) {
             into.damage(member.name(), "checkpoint", problem);
             return None;
         }
@@ -115,11 +125,16 @@ impl TranslationState {
                 into.damage(member.name(), "journal", words);
             }
         }
+        let log_end_max = match disks.is_two() {
+            true => log_blocks,
+            false => state.scratch_start,
+        };
         // What overlaps could be read over and over.
-        state.check(member_blocks, member, into).then_some(state)
+        let is_sane = state.check((log_end_max, home_blocks), member, into);
+        is_sane.then_some(state)
     }
 
-    fn take_checkpoint(&mut self, bytes: &[u8], member_blocks: u64) -> Result<(), String> {
+    fn take_checkpoint(&mut self, bytes: &[u8], home_blocks: u64) -> Result<(), String> {
         let words = &mut Words::new(bytes);
         let version = words.u64().ok_or_else(short)?;
         if version != 1 {
@@ -150,7 +165,7 @@ impl TranslationState {
         if let Some(problem) = self.scratch.and_then(|scratch| scratch.problem(self)) {
             return Err(problem.to_owned());
         }
-        if self.bands_end > member_blocks {
+        if self.bands_end > home_blocks {
             return Err("its bands end past the member".to_owned());
         }
         self.take_open(words)?;
@@ -478,13 +493,18 @@ impl TranslationState {
 
     /// Checks that no two things lie at one place, and everything inside the disk; false when
     /// bands overlap.
-    fn check(&self, member_blocks: u64, member: &Member, into: &mut Findings) -> bool {
+    fn check(
+        &self,
+        (log_end_max, home_blocks): (u64, u64),
+        member: &Member,
+        into: &mut Findings,
+    ) -> bool {
         const STRUCTURE: &str = "map of the bands";
         let mut is_sane = true;
         let mut complain = |words: String| into.damage(member.name(), STRUCTURE, words);
         let log_end = self.log_start.saturating_add(self.log_blocks);
         let mut end = self.scratch_start.saturating_add(1);
-        if log_end > self.scratch_start || self.bands_end > member_blocks {
+        if log_end > log_end_max || self.bands_end > home_blocks {
             complain("log, scratch band and bands overlap or end past the disk".to_owned());
             is_sane = false;
         }

@@ -9,6 +9,7 @@ use super::medium::{Block, Medium, SECTOR_BYTES, block_of};
 use super::oracle::{Leniency, Oracle};
 use super::recorded::Recorded;
 use super::recording_disk::World;
+use super::subject::Member;
 use super::trial::{Setting, Trial, catching};
 use super::workload::Step;
 use imbrex_core::durability::block::HEADER_BYTES;
@@ -177,6 +178,7 @@ pub struct Faulty<'a> {
     steps: Vec<Step>,
     /// By member and kind, the calls of the workload when nothing breaks.
     calls: Vec<[u64; 3]>,
+    members: Vec<Member>,
 }
 
 impl<'a> Faulty<'a> {
@@ -202,6 +204,7 @@ impl<'a> Faulty<'a> {
                 .map(|member| kinds.map(|kind| faults.calls(member, kind)))
                 .collect();
             Ok(Faulty {
+                members: trial.members.clone(),
                 setting,
                 formatted,
                 steps: steps.to_vec(),
@@ -309,7 +312,7 @@ impl<'a> Faulty<'a> {
         let cut = Cut::draw(&world.log, &self.formatted, index, mode, rng.next_u64());
         let image = cut.image(&world.log, &self.formatted);
         let is_unsure = |(member, at, before): &(usize, u64, Block)| {
-            JournalView::of(&image[*member]).is_unsure(*at, &before[..])
+            JournalView::of(&self.members, &image, *member).is_unsure(*at, &before[..])
         };
         let older = !class.is_honest() && world.faults.astray().iter().any(is_unsure);
         let afterwards = Leniency {
@@ -404,9 +407,10 @@ impl<'a> Faulty<'a> {
         damage(class, medium, at, rng);
         let was_journal = journal_header(&before[..], at).is_some();
         let is_blank = medium.block(at).iter().all(|byte| *byte == 0);
+        let view = JournalView::of(&self.members, &image, member);
         let leniency = Leniency {
             errors: true,
-            older: JournalView::of(medium).is_unsure(at, &before[..]),
+            older: view.is_unsure(at, &before[..]),
             older_is_told: was_journal && !is_blank,
             ..Leniency::default()
         };

@@ -2,6 +2,7 @@
 //! no later journal block calls durable cannot be told from one that never reached the medium.
 
 use super::medium::Medium;
+use super::subject::Member;
 use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
 use imbrex_core::durability::records;
 use imbrex_core::extent::Extent;
@@ -21,8 +22,29 @@ pub fn journal_header(block: &[u8], at: u64) -> Option<Header> {
 }
 
 impl JournalView {
-    /// The journal of a member; empty when it has none.
-    pub fn of(medium: &Medium) -> JournalView {
+    /// The journal of the member with a number, and what it, or that of another member, says of data
+    /// there; empty when there is none.
+    pub fn of(members: &[Member], media: &[Medium], number: usize) -> JournalView {
+        let own = JournalView::on(&media[number], |kind| {
+            let name = members[number].name;
+            !members
+                .iter()
+                .any(|other| other.data_of == Some((name, kind)))
+        });
+        let Some((name, kind)) = members[number].data_of else {
+            return own;
+        };
+        let other = members.iter().position(|member| member.name == name);
+        let other = other.expect("a member with a journal");
+        let theirs = JournalView::on(&media[other], |it| it == kind);
+        JournalView {
+            unsure: theirs.unsure,
+            ..own
+        }
+    }
+
+    /// The journal on a medium, and the data of records of some kinds.
+    fn on(medium: &Medium, takes: impl Fn(u8) -> bool) -> JournalView {
         let whole = |at| Some((at, journal_header(&medium.block(at)[..], at)?));
         let mut blocks: Vec<(u64, Header)> = (0..medium.len()).filter_map(whole).collect();
         let epoch = blocks.iter().map(|(_, header)| header.generation).max();
@@ -35,7 +57,10 @@ impl JournalView {
             }
             let expected = Expected::new(BlockKind::Journal, None, *at);
             if let Ok((_, payload)) = unseal(&medium.block(*at)[..], expected) {
-                unsure.extend(records(payload).filter_map(|record| record.ok()?.data));
+                let taken = records(payload)
+                    .flatten()
+                    .filter(|record| takes(record.kind));
+                unsure.extend(taken.filter_map(|record| record.data));
             }
         }
         JournalView { blocks, unsure }

@@ -8,16 +8,18 @@ mod translation;
 use super::subject::{Member, Parts, Subject};
 use super::workload::Shape;
 pub use cache::Policy;
+use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "pore",
     "lru",
     "lru-band",
     "smr-only",
+    "smr-two-ports",
     "lru-cmr",
     "cache-over-cache",
 ];
@@ -35,6 +37,8 @@ pub enum Tree {
     Conventional(&'static str),
     /// A translation over a shingled disk.
     Translation(&'static str),
+    /// A translation with its log on one disk and its bands on a shingled one.
+    TranslationOnTwo(&'static str, &'static str),
     /// A cache over flash and backing.
     Cache(Policy, &'static Tree, &'static Tree),
 }
@@ -42,6 +46,7 @@ pub enum Tree {
 const FLASH: Tree = Tree::Flash("flash");
 const CMR: Tree = Tree::Conventional("cmr");
 const SMR: Tree = Tree::Translation("smr");
+const SMR_TWO_PORTS: Tree = Tree::TranslationOnTwo("log", "home");
 const PORE: Tree = Tree::Cache(Policy::Pore, &FLASH, &SMR);
 const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
 const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
@@ -55,10 +60,16 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "lru" => &LRU,
         "lru-band" => &LRU_BAND,
         "smr-only" => &SMR,
+        "smr-two-ports" => &SMR_TWO_PORTS,
         "lru-cmr" => &LRU_CMR,
         "cache-over-cache" => &CACHE_OVER_CACHE,
         _ => return None,
     })
+}
+
+/// True when a stack of the name can have a bug at all.
+pub fn can_have(name: &str, bug: PlantedBug) -> bool {
+    bug != PlantedBug::HomeFlushSkipped || name == "smr-two-ports"
 }
 
 /// A stack by name.
@@ -101,6 +112,7 @@ impl Assembly {
             }
             Tree::Conventional(name) => disk::conventional(self, name),
             Tree::Translation(name) => translation::build(self, name),
+            Tree::TranslationOnTwo(log, home) => translation::build_on_two(self, log, home),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
         }
     }

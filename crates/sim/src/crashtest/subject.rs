@@ -14,6 +14,9 @@ pub struct Member {
     pub geometry: Geometry,
     /// The disk never tears a block and never lies: no layer keeps checksums of its data.
     pub is_trusted: bool,
+    /// The member with the journal that speaks of data on this one, and the kind of its records that
+    /// do, where it is another.
+    pub data_of: Option<(&'static str, u8)>,
 }
 
 /// A stack that was just built.

@@ -1,17 +1,17 @@
 //! Where a durable translation keeps its journal and its tables, and how large they must be.
 
+use super::disks::{Disks, HOME, LOG};
 use super::open_bands::OPEN_BANDS_MAX;
+use super::records;
 use super::settings::PersistentCacheSettings;
 use crate::durability::block::PAYLOAD_BYTES;
-use crate::durability::superblock::FEATURE_STRETCHES;
-use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
+use crate::durability::superblock::{FEATURE_HOME_APART, FEATURE_STRETCHES};
+use crate::durability::{DataPort, DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
-use crate::layer::{Area, Port};
+use crate::layer::Area;
 use crate::map::{BandId, BandTable};
 use crate::units::BlockCount;
 
-/// The shingled disk.
-pub(super) const DISK: Port = Port(0);
 /// Checksums in a page of a table.
 pub(super) const SUMS_PER_PAGE: usize = PAYLOAD_BYTES / 4;
 /// Ranges in the set of zeroed blocks beyond which a zero is served by appending zeroes to the log.
@@ -30,7 +30,7 @@ pub(super) fn pages_of(sums: u64) -> u64 {
     sums.div_ceil(SUMS_PER_PAGE as u64)
 }
 
-/// The metadata of a durable translation, at the start of its disk:
+/// The metadata of a durable translation, at the start of the disk of its log:
 ///
 /// ```text
 /// | journal | tables of band 0: place 0, place 1 | tables of band 1 | ...
@@ -45,7 +45,7 @@ pub struct DurableAreas {
     pub tables: Extent,
     /// Blocks of each such place.
     pub table_blocks: u64,
-    /// What a reader of the journal must know.
+    /// What a reader of the journal must know, whatever the disks are.
     pub required_features: u32,
 }
 
@@ -75,7 +75,7 @@ impl DurableAreas {
 
     /// Some of their blocks, behind the port that they lie behind.
     pub fn area(&self, extent: Extent) -> Area {
-        Area { port: DISK, extent }
+        Area { port: LOG, extent }
     }
 
     /// All of them.
@@ -83,15 +83,22 @@ impl DurableAreas {
         Extent::between(self.journal.start, self.tables.end())
     }
 
-    /// What the journal must know, on a disk of `member_blocks`.
-    pub fn journal_settings(&self, member_blocks: BlockCount) -> JournalSettings {
+    /// What the journal must know, on such disks.
+    pub(super) fn journal_settings(&self, disks: Disks<'_>) -> JournalSettings {
+        let is_apart = disks.home_port() != LOG;
+        let feature = if is_apart { FEATURE_HOME_APART } else { 0 };
         JournalSettings {
             layer: LayerKind::PersistentCache,
-            port: DISK,
-            member_blocks,
+            port: LOG,
+            member_blocks: disks.log().blocks,
             area: self.journal,
             checkpoint_blocks: self.checkpoint_blocks,
-            required_features: self.required_features,
+            required_features: self.required_features | feature,
+            data: is_apart.then_some(DataPort {
+                port: HOME,
+                blocks: disks.home().blocks,
+                kind: records::BYPASS,
+            }),
         }
     }
 
@@ -119,8 +126,8 @@ fn checkpoint_bytes_max(settings: &PersistentCacheSettings, bands: &BandTable) -
     8 * (FIXED_WORDS + entries + zeroed + lost + open + bands)
 }
 
-/// Blocks at the start of a disk that a persistent cache needs on tracks that do not overlap: its
-/// metadata and its log. `first_track` is the length of the first track of the disk.
+/// Blocks at the start of the disk of its log that a persistent cache needs on tracks that do not
+/// overlap: its metadata and its log. `first_track` is the length of the first track of that disk.
 pub fn conventional_blocks_needed(
     settings: &PersistentCacheSettings,
     bands: &BandTable,

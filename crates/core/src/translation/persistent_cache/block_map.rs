@@ -304,6 +304,7 @@ mod tests {
     use crate::disk::{Geometry, Media};
     use crate::map::BandTable;
     use crate::translation::persistent_cache::conduct::Conduct;
+    use crate::translation::persistent_cache::disks::Disks;
     use crate::translation::persistent_cache::layout::Layout;
     use crate::translation::persistent_cache::settings::PersistentCacheSettings;
     use alloc::sync::Arc;
@@ -313,7 +314,7 @@ mod tests {
         let settings = PersistentCacheSettings::new(BlockCount(16));
         let bands = Arc::new(BandTable::new([64; 2].map(BlockCount)));
         let disk = Geometry::plain(BlockCount(8192), Media::SolidState);
-        let layout = Layout::new(&settings, &bands, &disk).expect("a layout");
+        let layout = Layout::new(&settings, &bands, Disks::One(&disk)).expect("a layout");
         Shape::new(settings, conduct, bands, layout)
     }
 

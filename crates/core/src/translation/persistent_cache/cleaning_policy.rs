@@ -154,6 +154,7 @@ mod tests {
     use crate::extent::Extent;
     use crate::map::BandTable;
     use crate::translation::persistent_cache::conduct::Conduct;
+    use crate::translation::persistent_cache::disks::Disks;
     use crate::translation::persistent_cache::layout::Layout;
     use crate::units::BlockCount;
     use alloc::sync::Arc;
@@ -163,7 +164,7 @@ mod tests {
         let settings = PersistentCacheSettings::new(BlockCount(32));
         let bands = Arc::new(BandTable::new([64; 4].map(BlockCount)));
         let disk = Geometry::plain(BlockCount(8192), Media::SolidState);
-        let layout = Layout::new(&settings, &bands, &disk).expect("a layout");
+        let layout = Layout::new(&settings, &bands, Disks::One(&disk)).expect("a layout");
         let conduct = Conduct::of_a_drive(&settings);
         Shape::new(settings, conduct, bands, layout)
     }

@@ -3,6 +3,7 @@
 use super::areas::{DATA_BLOCKS_MAX, DurableAreas};
 use super::checksums::Checksums;
 use super::conduct::Conduct;
+use super::disks::Disks;
 use super::log::Log;
 use super::settings::PersistentCacheSettings;
 use crate::ledger::Ledger;
@@ -19,12 +20,8 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    /// Those for such settings and bands, on a disk of `disk_blocks`.
-    pub fn new(
-        settings: &PersistentCacheSettings,
-        bands: &BandTable,
-        disk_blocks: BlockCount,
-    ) -> Keeping {
+    /// Those for such settings and bands, on such disks.
+    pub fn new(settings: &PersistentCacheSettings, bands: &BandTable, disks: Disks<'_>) -> Keeping {
         let (slots, entries_max) = (settings.log_blocks, settings.entries_max);
         let packet_max = settings.packet_blocks_max;
         match settings.durability {
@@ -36,7 +33,7 @@ impl Keeping {
             },
             Some(durability) => {
                 let areas = DurableAreas::new(settings, &durability, bands);
-                let journal = areas.journal_settings(disk_blocks);
+                let journal = areas.journal_settings(disks);
                 let longest = packet_max.min(BlockCount(DATA_BLOCKS_MAX));
                 Keeping {
                     ledger: Ledger::journaled(journal, durability, &[]),

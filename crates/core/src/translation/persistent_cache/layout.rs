@@ -1,18 +1,19 @@
-//! Where a persistent cache keeps what on its disk.
+//! Where a persistent cache keeps what on its disk, or on its two.
 
-use super::areas::{DISK, conventional_blocks_needed, conventional_zone_blocks};
+use super::areas::{conventional_blocks_needed, conventional_zone_blocks};
+use super::disks::{Disks, LOG};
 use super::layout_error::LayoutError;
 use super::log::LBA_MAX;
 use super::settings::PersistentCacheSettings;
-use crate::disk::{Geometry, TrackRun, TrackTable};
+use crate::disk::{Geometry, TrackRun, TrackTable, UNKNOWN_TRACK};
 use crate::extent::Extent;
-use crate::layer::Area;
+use crate::layer::{Area, Port};
 use crate::map::{BandId, BandTable};
 use crate::units::{BlockCount, Lba};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The parts of the disk under a persistent cache.
+/// The parts of the disks under a persistent cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Areas {
     /// Records of the translation.
@@ -35,6 +36,13 @@ pub struct Areas {
 /// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one
 /// track, or what the journal and the tables of checksums need.
 ///
+/// On two disks metadata and log are at the start of one, and the scratch band begins the other, of
+/// which all tracks may overlap:
+///
+/// ```text
+/// | metadata | log |        | scratch band, guard | band, guard | ...
+/// ```
+///
 /// With a `merge_buffer` that does not hold the longest band the scratch band has two places, each
 /// with its guard: one is written while the other holds the only copy of some tracks.
 ///
@@ -43,9 +51,11 @@ pub struct Areas {
 #[derive(Clone, Debug)]
 pub struct Layout {
     areas: Areas,
-    /// First block of each band on the disk.
+    /// First block of each band on its disk.
     band_starts: Vec<u64>,
+    /// Tracks of the disk of the bands.
     tracks: Arc<TrackTable>,
+    home_port: Port,
     /// Longest stretch of a band that is written home at a time.
     stretch_max: u64,
     /// Blocks of the longest stretch with the tracks that are carried on to the next.
@@ -64,40 +74,37 @@ pub(super) struct Stretch {
 }
 
 impl Layout {
-    /// Places everything on a disk.
+    /// Places everything on one disk or two.
     ///
     /// # Errors
-    /// When it does not fit, or tracks overlap downwards.
+    /// When it does not fit, or tracks of the bands overlap downwards.
     pub fn new(
         settings: &PersistentCacheSettings,
         bands: &BandTable,
-        below: &Geometry,
+        below: Disks<'_>,
     ) -> Result<Layout, LayoutError> {
-        let tracks = tracks_of(below)?;
-        if bands.bands() == 0 {
-            return Err(LayoutError::NoBands);
-        }
-        if bands.blocks().0 > LBA_MAX {
-            return Err(LayoutError::TooLarge(bands.blocks()));
-        }
-        if let Some(from) = tracks.first_downwards() {
-            return Err(LayoutError::OverlapsDownwards(from));
-        }
-        let (metadata, log) = front(settings, bands, &tracks)?;
+        let (home, home_port) = (below.home(), below.home_port());
+        let tracks = tracks_of(home)?;
+        check_bands(bands, &tracks)?;
+        let (metadata, log) = front(settings, bands, below.log())?;
         let too_small = |bands_that_fit| LayoutError::DiskTooSmall {
             bands_that_fit,
             bands: bands.bands(),
-            disk: below.blocks,
+            disk: home.blocks,
+            has_log: home_port == LOG,
         };
         let place = |start: u64, blocks: u64| {
             let end = start + blocks;
-            let fits = end <= tracks.blocks() && end <= below.blocks.0;
+            let fits = end <= tracks.blocks() && end <= home.blocks.0;
             fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
         };
         let zones = settings.host_aware.as_ref().map(|it| &it.zones);
         let conventional_bands = zones.map_or(0, |zones| zones.conventional_zones);
         let mut band_starts = Vec::with_capacity(bands.bands() as usize);
-        let mut conventional_end = log.end().0;
+        let mut conventional_end = match home_port {
+            LOG => log.end().0,
+            _ => 0,
+        };
         for band in 0..conventional_bands {
             band_starts.push(conventional_end);
             conventional_end += bands.extent_of(BandId(band)).blocks.0;
@@ -119,19 +126,28 @@ impl Layout {
             next = place(next, blocks.0).ok_or(too_small(band))?;
         }
         let areas = Areas {
-            metadata: on_disk(metadata),
-            persistent_cache: on_disk(log),
-            scratch: on_disk(Extent::between(Lba(scratch_start), Lba(scratch_end))),
-            bands: on_disk(Extent::between(Lba(bands_start), Lba(next))),
+            metadata: behind(LOG, metadata),
+            persistent_cache: behind(LOG, log),
+            scratch: behind(
+                home_port,
+                Extent::between(Lba(scratch_start), Lba(scratch_end)),
+            ),
+            bands: behind(home_port, Extent::between(Lba(bands_start), Lba(next))),
         };
         Ok(Layout {
             areas,
             band_starts,
             tracks,
+            home_port,
             stretch_max,
             rewrite_blocks,
             scratch_starts,
         })
+    }
+
+    /// The port of the bands.
+    pub(super) fn home_port(&self) -> Port {
+        self.home_port
     }
 
     /// Blocks that a rewrite needs memory for.
@@ -144,7 +160,7 @@ impl Layout {
         self.scratch_starts[0] != self.scratch_starts[1]
     }
 
-    /// The place of the scratch band that begins at a block of the disk.
+    /// The place of the scratch band that begins at a block of its disk.
     pub(super) fn scratch_place(&self, start: u64) -> Option<usize> {
         self.scratch_starts.iter().position(|it| *it == start)
     }
@@ -157,7 +173,8 @@ impl Layout {
 
     /// Where the first of `blocks` blocks of a stretch lie in a place of the scratch band.
     pub(super) fn scratch(&self, place: usize, offset: u64, blocks: u64) -> Area {
-        on_disk(Extent::new(self.scratch_starts[place] + offset, blocks))
+        let start = self.scratch_starts[place] + offset;
+        behind(self.home_port, Extent::new(start, blocks))
     }
 
     /// The stretch at `from`, the start of a track, of a band that is rewritten up to `end`: whole
@@ -191,7 +208,7 @@ impl Layout {
         self.tracks.extent_of(track).start.0 - home
     }
 
-    /// The parts of the disk.
+    /// The parts of the disks.
     pub fn areas(&self) -> Areas {
         self.areas
     }
@@ -202,13 +219,11 @@ impl Layout {
         lengths.min().unwrap_or(1)
     }
 
-    /// Where `blocks` blocks of a band from `offset` lie on the disk.
+    /// Where `blocks` blocks of a band from `offset` lie.
     #[inline]
     pub fn home(&self, band: BandId, offset: u64, blocks: u64) -> Area {
-        on_disk(Extent::new(
-            self.band_starts[band.0 as usize] + offset,
-            blocks,
-        ))
+        let start = self.band_starts[band.0 as usize] + offset;
+        behind(self.home_port, Extent::new(start, blocks))
     }
 
     /// The offset in a band at which the track of the block at `offset` begins.
@@ -226,7 +241,21 @@ impl Layout {
     }
 }
 
-/// The tracks of the disk below; tracks that do not overlap where it tells of none.
+/// Refuses bands that cannot be placed on such tracks, however many there are.
+fn check_bands(bands: &BandTable, tracks: &TrackTable) -> Result<(), LayoutError> {
+    if bands.bands() == 0 {
+        return Err(LayoutError::NoBands);
+    }
+    if bands.blocks().0 > LBA_MAX {
+        return Err(LayoutError::TooLarge(bands.blocks()));
+    }
+    match tracks.first_downwards() {
+        Some(from) => Err(LayoutError::OverlapsDownwards(from)),
+        None => Ok(()),
+    }
+}
+
+/// The tracks of a disk; tracks that do not overlap where it tells of none.
 fn tracks_of(below: &Geometry) -> Result<Arc<TrackTable>, LayoutError> {
     if let Some(tracks) = &below.tracks {
         return Ok(Arc::clone(tracks));
@@ -235,24 +264,29 @@ fn tracks_of(below: &Geometry) -> Result<Arc<TrackTable>, LayoutError> {
         bands_that_fit: 0,
         bands: 0,
         disk: below.blocks,
+        has_log: false,
     };
     Ok(Arc::new(TrackTable::unknown(below.blocks).ok_or(no_track)?))
 }
 
-/// The metadata and the log, on the tracks at the front that do not overlap.
+/// The metadata and the log, on the tracks at the front of a disk that do not overlap.
 fn front(
     settings: &PersistentCacheSettings,
     bands: &BandTable,
-    tracks: &TrackTable,
+    disk: &Geometry,
 ) -> Result<(Extent, Extent), LayoutError> {
-    let needed = conventional_blocks_needed(settings, bands, tracks.extent_of(0).blocks);
+    let (first_track, conventional) = match &disk.tracks {
+        Some(tracks) => (tracks.extent_of(0).blocks, tracks.conventional_prefix()),
+        None => (UNKNOWN_TRACK, disk.blocks),
+    };
+    let needed = conventional_blocks_needed(settings, bands, first_track);
     let zones = conventional_zone_blocks(settings);
     let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
     let log = Extent {
         start: metadata.end(),
         blocks: settings.log_blocks,
     };
-    let conventional = tracks.conventional_prefix();
+    let conventional = conventional.min(disk.blocks);
     match needed > conventional {
         true => Err(LayoutError::LogPastConventional {
             needed,
@@ -285,8 +319,8 @@ fn stretch_lengths(
     ))
 }
 
-fn on_disk(extent: Extent) -> Area {
-    Area { port: DISK, extent }
+fn behind(port: Port, extent: Extent) -> Area {
+    Area { port, extent }
 }
 
 /// Blocks of the longest track that overlaps the next; of any track where none does.
@@ -321,7 +355,7 @@ mod tests {
     fn everything_starts_on_a_track_behind_its_guard() {
         let settings = PersistentCacheSettings::new(BlockCount(20));
         let bands = BandTable::new([7, 9, 13].map(BlockCount));
-        let layout = Layout::new(&settings, &bands, &geometry(32)).unwrap();
+        let layout = Layout::new(&settings, &bands, Disks::One(&geometry(32))).unwrap();
         let areas = layout.areas();
         assert_eq!(areas.metadata.extent, Extent::new(0, 8));
         assert_eq!(areas.persistent_cache.extent, Extent::new(8, 20));
@@ -343,16 +377,17 @@ mod tests {
     fn what_does_not_fit_is_an_error() {
         let settings = PersistentCacheSettings::new(BlockCount(20));
         let bands = BandTable::new([40; 4].map(BlockCount));
-        let error = Layout::new(&settings, &bands, &geometry(32)).unwrap_err();
+        let error = Layout::new(&settings, &bands, Disks::One(&geometry(32))).unwrap_err();
         assert_eq!(
             error,
             LayoutError::DiskTooSmall {
                 bands_that_fit: 2,
                 bands: 4,
-                disk: BlockCount(200)
+                disk: BlockCount(200),
+                has_log: true,
             }
         );
-        let error = Layout::new(&settings, &bands, &geometry(24)).unwrap_err();
+        let error = Layout::new(&settings, &bands, Disks::One(&geometry(24))).unwrap_err();
         assert_eq!(
             error,
             LayoutError::LogPastConventional {
@@ -378,9 +413,9 @@ mod tests {
             tracks: Some(Arc::new(tracks(overlap))),
             ..geometry(32)
         };
-        let error = Layout::new(&settings, &bands, &geometry(2)).unwrap_err();
+        let error = Layout::new(&settings, &bands, Disks::One(&geometry(2))).unwrap_err();
         assert_eq!(error, LayoutError::OverlapsDownwards(Lba(80 + 15 * 6)));
-        assert!(Layout::new(&settings, &bands, &geometry(0)).is_ok());
+        assert!(Layout::new(&settings, &bands, Disks::One(&geometry(0))).is_ok());
     }
 
     #[test]
@@ -388,7 +423,7 @@ mod tests {
         let settings = PersistentCacheSettings::new(BlockCount(20));
         let bands = BandTable::new([300, 300].map(BlockCount));
         let plain = Geometry::plain(BlockCount(4096), Media::SolidState);
-        let layout = Layout::new(&settings, &bands, &plain).unwrap();
+        let layout = Layout::new(&settings, &bands, Disks::One(&plain)).unwrap();
         assert_eq!(layout.areas().scratch.extent, Extent::new(512, 300));
         assert_eq!(
             layout.home(BandId(1), 0, 300).extent,

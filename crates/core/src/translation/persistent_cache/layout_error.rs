@@ -23,6 +23,8 @@ pub enum LayoutError {
     LogPerFlush(BlockCount),
     /// Zones are kept in memory, so they cannot outlive a crash.
     ZonesNotDurable,
+    /// The log of a host-aware disk lies on another disk.
+    ZonesOnTwoDisks,
     /// Zones go with certain settings only.
     ZonesNeed,
     /// The zones are no bands of the translation.
@@ -65,6 +67,8 @@ pub enum LayoutError {
         bands: u32,
         /// Blocks of the disk.
         disk: BlockCount,
+        /// The log lies on it too.
+        has_log: bool,
     },
 }
 
@@ -81,6 +85,8 @@ const EXTENT_NOT_DURABLE: &str = "\
 const ZONES_NOT_DURABLE: &str = "\
     a host-aware disk keeps the states of its zones in memory, so it can be simulated and \
     emulated, but not created and served";
+const ZONES_ON_TWO_DISKS: &str = "\
+    a host-aware disk has its log beside its zones; accepted: one disk in `below`";
 const ZONES_NEED: &str = "\
     a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\" and \
     rewrite_extent = \"from-first-dirty\"";
@@ -124,6 +130,7 @@ impl fmt::Display for LayoutError {
                 "a journal ring of {blocks} blocks is too small; accepted: {RING_BLOCKS_MIN} or more"
             ),
             LayoutError::ZonesNotDurable => f.write_str(ZONES_NOT_DURABLE),
+            LayoutError::ZonesOnTwoDisks => f.write_str(ZONES_ON_TWO_DISKS),
             LayoutError::ZonesNeed => f.write_str(ZONES_NEED),
             LayoutError::ZonesAreNotBands => {
                 f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
@@ -150,10 +157,16 @@ impl fmt::Display for LayoutError {
                 bands_that_fit,
                 bands,
                 disk,
+                has_log,
             } => write!(
                 f,
                 "{bands_that_fit} of {bands} bands fit on the disk of {disk:?} \
-                 beside the persistent cache, the scratch band and the guard tracks"
+                 beside {}the scratch band and the guard tracks",
+                if *has_log {
+                    "the persistent cache, "
+                } else {
+                    ""
+                }
             ),
         }
     }

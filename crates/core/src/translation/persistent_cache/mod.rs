@@ -6,7 +6,7 @@
 //!
 //! | Part | Says |
 //! |---|---|
-//! | `shape`, `conduct`, `keeping`, `layout`, `areas` | what never changes: settings, choices, where everything lies |
+//! | `shape`, `conduct`, `keeping`, `layout`, `areas`, `disks` | what never changes: settings, choices, where everything lies |
 //! | `block_map`, `log`, `salvage` | where each block is |
 //! | `requests`, `writes`, `reads`, `streams` | what is being served |
 //! | `rewriter`, `rewrite`, `stretch`, `copy_check` | how a band is rewritten, and what its copy must be |
@@ -30,6 +30,9 @@
 //! * The bypass writes home where nothing can be read, durably so: at the write pointer, and not
 //!   while the trim that lowered a pointer can still be undone by a crash.
 //!
+//! Log and bands may be on two disks. A flush is then one of both, so that what is durable is so on
+//! either; nothing that has an order is written without a flush between.
+//!
 //! For each band the translation keeps a *write pointer*: the number of blocks from its start that
 //! can be read at home. What lies above reads as zeroes without being read.
 
@@ -43,6 +46,7 @@ mod cleaning_policy;
 pub mod codec;
 mod conduct;
 mod copy_check;
+mod disks;
 mod firmware;
 mod keeping;
 mod layer;
@@ -69,6 +73,7 @@ mod writes;
 mod zones;
 
 pub use areas::{DurableAreas, conventional_blocks_needed};
+pub use disks::Disks;
 pub use layer::PersistentCache;
 pub use layout::{Areas, Layout};
 pub use layout_error::LayoutError;

@@ -72,6 +72,12 @@ macro_rules! every_kind {
             durable_translation_in_slices: translation(durably(in_slices(bypassing(log(24))))),
             durable_translation_few_entries: translation(durably(PersistentCacheSettings { entries_max: Some(6), ..log(24) })),
             durable_translation_map_journal: translation(durably(with_map_journal(log(24)))),
+            translation_on_two_disks: on_two_disks(bypassing(log(24))),
+            translation_on_two_disks_idle: on_two_disks(idle(OnArrival::FinishChunk, in_stretches(log(24)))),
+            durable_translation_on_two_disks: on_two_disks(durably(from_first_dirty(log(24)))),
+            durable_translation_on_two_disks_bypass: on_two_disks(durably(bypassing(log(24)))),
+            durable_translation_on_two_disks_stretches: on_two_disks(durably(in_stretches(bypassing(log(24))))),
+            durable_translation_on_two_disks_idle: on_two_disks(durably(idle(OnArrival::FinishChunk, bypassing(log(24))))),
             host_aware_blocking: host_aware(log(24)),
             host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
             host_managed_with_limits: host_managed(Some(3)),
@@ -350,6 +356,7 @@ fn shingled_disk(conventional: BlockCount) -> Geometry {
     let tracks = conventional.0.div_ceil(CONVENTIONAL_TRACK_BLOCKS);
     let runs = [(tracks, CONVENTIONAL_TRACK_BLOCKS), (100, TRACK_BLOCKS)];
     let conventional = BlockCount(tracks * CONVENTIONAL_TRACK_BLOCKS);
+    let runs = runs.into_iter().filter(|(tracks, _)| *tracks > 0);
     let tracks = TrackTable::new(runs, conventional, OVERLAP_TRACKS);
     Geometry {
         tracks: Some(Arc::new(tracks.clone())),
@@ -374,6 +381,25 @@ fn translation_buffers(settings: &PersistentCacheSettings, stretch: u64) -> Buff
 fn translation(settings: PersistentCacheSettings) -> Kind {
     let track = BlockCount(CONVENTIONAL_TRACK_BLOCKS);
     let disk = shingled_disk(conventional_blocks_needed(&settings, &bands(), track));
+    translation_over(settings, vec![disk])
+}
+
+/// A translation whose log is on port 0, a disk that is just large enough, and whose bands are on port
+/// 1, a disk of which all tracks overlap.
+fn on_two_disks(settings: PersistentCacheSettings) -> Kind {
+    let track = BlockCount(CONVENTIONAL_TRACK_BLOCKS);
+    let needed = conventional_blocks_needed(&settings, &bands(), track);
+    let tracks = needed.0.div_ceil(CONVENTIONAL_TRACK_BLOCKS);
+    let blocks = BlockCount(tracks * CONVENTIONAL_TRACK_BLOCKS);
+    let tracks = TrackTable::new([(tracks, CONVENTIONAL_TRACK_BLOCKS)], blocks, 0);
+    let log = Geometry {
+        tracks: Some(Arc::new(tracks)),
+        ..Geometry::plain(blocks, Media::Conventional)
+    };
+    translation_over(settings, vec![log, shingled_disk(BlockCount::ZERO)])
+}
+
+fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> Kind {
     let longest = bands().largest();
     let stretch = settings.merge_buffer_blocks.unwrap_or(longest).0;
     let buffers = translation_buffers(&settings, stretch);
@@ -382,8 +408,12 @@ fn translation(settings: PersistentCacheSettings) -> Kind {
     let aborts = |idle: IdleCleaning| idle.on_arrival == OnArrival::Abort;
     let overlaps = settings.map_journal.every_records > 0 || settings.idle.is_some_and(aborts);
     let known = (overlaps && !is_durable).then_some(KnownFault::OwnBlocksOverlap);
-    let kind = Kind::new(vec![disk], is_durable, buffers, move |below| {
-        PersistentCache::new(settings.clone(), bands(), &below[0]).expect("a layout")
+    let kind = Kind::new(disks, is_durable, buffers, move |below| {
+        let built = match below {
+            [log, home] => PersistentCache::on_two(settings.clone(), bands(), log, home),
+            _ => PersistentCache::new(settings.clone(), bands(), &below[0]),
+        };
+        built.expect("a layout")
     });
     Kind {
         loses_on_failure,

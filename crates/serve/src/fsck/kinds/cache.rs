@@ -13,7 +13,7 @@ pub fn read(flash: &Shape, backing: &Shape, reader: &mut Reader<'_>) -> Option<D
     let names = reader.take_names();
     let backing = walk(backing, reader);
     let flash = walk(flash, reader)?.member();
-    let journal = reader.journal(&flash, LayerKind::Cache, names.first());
+    let journal = reader.journal(&flash, None, LayerKind::Cache, names.first());
     let state = journal
         .as_ref()
         .and_then(|journal| CacheState::read(journal, &flash, reader.findings()));

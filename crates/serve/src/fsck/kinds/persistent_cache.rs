@@ -1,22 +1,23 @@
-//! A persistent cache over bands on a disk.
+//! A persistent cache over bands, on a disk or on two.
 
 use super::Device;
 use crate::fsck::data::Through;
-use crate::fsck::member::Member;
+use crate::fsck::disks::Disks;
 use crate::fsck::translation::TranslationState;
 use crate::fsck::{LayerState, Reader};
 use imbrex_core::durability::LayerKind;
+use imbrex_core::lifecycle::Uuid;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Reads the translation on a disk.
-pub fn read(disk: &Member, reader: &mut Reader<'_>) -> Option<Device> {
-    let names = reader.take_names();
-    let journal = reader.journal(disk, LayerKind::PersistentCache, names.first());
+/// Reads the translation on its disks. `name` is that of the member with the log.
+pub fn read(disks: Disks, name: Option<&Uuid>, reader: &mut Reader<'_>) -> Option<Device> {
+    let log = disks.log().clone();
+    let journal = reader.journal(&log, disks.elsewhere(), LayerKind::PersistentCache, name);
     let through = journal.as_ref().and_then(|journal| {
-        let state = Rc::new(TranslationState::read(journal, disk, reader.findings())?);
+        let state = Rc::new(TranslationState::read(journal, &disks, reader.findings())?);
         let member = journal.superblock.member;
-        let mut through = Through::new(Rc::clone(&state), disk.clone(), member);
+        let mut through = Through::new(Rc::clone(&state), disks.clone(), member);
         through.check_tables(reader.findings());
         if reader.checks.data {
             through.check_data(reader.findings());
@@ -24,14 +25,14 @@ pub fn read(disk: &Member, reader: &mut Reader<'_>) -> Option<Device> {
         Some((state, through))
     });
     let Some((state, through)) = through else {
-        reader.keep(disk, journal, LayerState::Unknown);
+        reader.keep(&log, journal, LayerState::Unknown);
         return None;
     };
-    reader.keep(disk, journal, LayerState::Translation(state));
+    reader.keep(&log, journal, LayerState::Translation(state));
     let blocks = through.blocks();
     let through = RefCell::new(through);
     Some(Device {
-        disk: disk.name().to_owned(),
+        disk: disks.home().name().to_owned(),
         blocks,
         read: Rc::new(move |address, into| through.borrow_mut().read(address, into)),
         is_disk: None,

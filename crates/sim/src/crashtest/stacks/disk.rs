@@ -24,6 +24,7 @@ pub fn add(assembly: &mut Assembly, name: &'static str, geometry: Geometry) -> N
         geometry: geometry.clone(),
         // Nothing checks the data on a plain disk.
         is_trusted: geometry.media == Media::Conventional,
+        data_of: None,
     });
     assembly.builder.disk(geometry)
 }

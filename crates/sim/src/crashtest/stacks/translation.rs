@@ -6,7 +6,7 @@ use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::NodeId;
-use imbrex_core::translation::records::RECORDS;
+use imbrex_core::translation::records::{BYPASS, RECORDS};
 use imbrex_core::translation::{
     BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
     PersistentCacheSettings, RewriteExtent, RewriteMethod,
@@ -64,61 +64,123 @@ fn merge_buffer(seed: u64, overlap_tracks: u64) -> Option<BlockCount> {
     (rng.below(4) == 0).then(|| BlockCount(least + rng.below(TRACK_BLOCKS.0)))
 }
 
-/// Adds a translation over a disk of its own.
+/// Adds a translation over a disk of its own, whose conventional part is just large enough, so that
+/// the scratch band and all bands lie on tracks that overlap.
 pub fn build(assembly: &mut Assembly, disk: &'static str) -> NodeId {
-    let ((layer, told), shingled) = translation(&mut assembly.rng, assembly.seed);
+    let settings = Settings::draw(&mut assembly.rng, assembly.seed);
+    let overlap = settings.overlap_tracks;
+    let (built, shingled) = just_large_enough(|conventional| {
+        let disk = shingled_disk(conventional, overlap);
+        let Settings { layer, bands, .. } = settings.clone();
+        (PersistentCache::new(layer, bands, &disk), disk)
+    });
     let below = disk::add(assembly, disk, shingled);
-    let node = assembly.builder.layer(Box::new(layer), told, &[below]);
+    add(assembly, built, &[below])
+}
+
+/// Adds a translation over two disks of its own: one without overlapping tracks that is just large
+/// enough for the log, and one of which all tracks overlap.
+pub fn build_on_two(assembly: &mut Assembly, log: &'static str, home: &'static str) -> NodeId {
+    let settings = Settings::draw(&mut assembly.rng, assembly.seed);
+    let shingled = shingled_disk(0, settings.overlap_tracks);
+    let (built, plain) = just_large_enough(|tracks| {
+        let blocks = BlockCount(tracks * TRACK_BLOCKS.1);
+        let plain = Geometry::plain(blocks, Media::SolidState);
+        let Settings { layer, bands, .. } = settings.clone();
+        let built = PersistentCache::on_two(layer, bands, &plain, &shingled);
+        (built, plain)
+    });
+    let below = [
+        disk::add(assembly, log, plain),
+        disk::add(assembly, home, shingled),
+    ];
+    let home = assembly.members.last_mut().expect("a disk was added");
+    home.data_of = Some((log, BYPASS));
+    add(assembly, built, &below)
+}
+
+fn add(
+    assembly: &mut Assembly,
+    (layer, told): (PersistentCache, Geometry),
+    below: &[NodeId],
+) -> NodeId {
+    let node = assembly.builder.layer(Box::new(layer), told, below);
     assembly.translations.push(node);
     node
 }
 
-/// The translation over a disk whose conventional part is just large enough, so that the scratch
-/// band and all bands lie on tracks that overlap.
-fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geometry) {
-    let spread = BAND_BLOCKS / 2;
-    let lengths: Vec<BlockCount> = (0..BANDS)
-        .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
-        .collect();
-    let bands = Arc::new(BandTable::new(lengths));
-    let rewrite_extent = match rng.below(2) {
-        0 => RewriteExtent::Band,
-        _ => RewriteExtent::FromFirstDirty,
-    };
-    let mut settings = PersistentCacheSettings {
-        bypass: true,
-        bypass_after_blocks: BlockCount(4),
-        rewrite: RewriteMethod::CopyThenHome,
-        rewrite_extent,
-        packet_blocks_max: BlockCount(8),
-        blocking: blocking_cleaning(seed),
-        idle: idle_cleaning(seed),
-        durability: Some(DurabilitySettings {
-            ring_blocks: 16 + rng.below(5),
-            unflushed_blocks_max: 16 + rng.below(24),
-        }),
-        ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
-    };
-    let overlap_tracks = 1 + rng.below(2);
-    settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
-    for conventional in 1..CONVENTIONAL_TRACKS_MAX {
-        let runs = [
-            (conventional, TRACK_BLOCKS.1),
-            (SHINGLED_TRACKS, TRACK_BLOCKS.0),
-        ];
-        let edge = BlockCount(conventional * TRACK_BLOCKS.1);
-        let tracks = TrackTable::new(runs, edge, overlap_tracks);
-        let geometry = Geometry {
-            tracks: Some(Arc::new(tracks)),
-            ..Geometry::plain(
-                BlockCount(edge.0 + SHINGLED_TRACKS * TRACK_BLOCKS.0),
-                Media::Shingled,
-            )
+/// A translation with so many bands over tracks that so overlap.
+#[derive(Clone)]
+struct Settings {
+    layer: PersistentCacheSettings,
+    bands: Arc<BandTable>,
+    overlap_tracks: u64,
+}
+
+impl Settings {
+    fn draw(rng: &mut Rng, seed: u64) -> Settings {
+        let spread = BAND_BLOCKS / 2;
+        let lengths: Vec<BlockCount> = (0..BANDS)
+            .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
+            .collect();
+        let bands = Arc::new(BandTable::new(lengths));
+        let rewrite_extent = match rng.below(2) {
+            0 => RewriteExtent::Band,
+            _ => RewriteExtent::FromFirstDirty,
         };
-        match PersistentCache::new(settings.clone(), Arc::clone(&bands), &geometry) {
-            Ok(built) => return (built, geometry),
-            Err(LayoutError::LogPastConventional { .. }) => {}
-            Err(error) => panic!("{error}"),
+        let mut layer = PersistentCacheSettings {
+            bypass: true,
+            bypass_after_blocks: BlockCount(4),
+            rewrite: RewriteMethod::CopyThenHome,
+            rewrite_extent,
+            packet_blocks_max: BlockCount(8),
+            blocking: blocking_cleaning(seed),
+            idle: idle_cleaning(seed),
+            durability: Some(DurabilitySettings {
+                ring_blocks: 16 + rng.below(5),
+                unflushed_blocks_max: 16 + rng.below(24),
+            }),
+            ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
+        };
+        let overlap_tracks = 1 + rng.below(2);
+        layer.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+        Settings {
+            layer,
+            bands,
+            overlap_tracks,
+        }
+    }
+}
+
+/// A disk of which the first tracks do not overlap.
+fn shingled_disk(conventional_tracks: u64, overlap_tracks: u64) -> Geometry {
+    let runs = [
+        (conventional_tracks, TRACK_BLOCKS.1),
+        (SHINGLED_TRACKS, TRACK_BLOCKS.0),
+    ];
+    let edge = BlockCount(conventional_tracks * TRACK_BLOCKS.1);
+    let runs = runs.into_iter().filter(|(tracks, _)| *tracks > 0);
+    let tracks = TrackTable::new(runs, edge, overlap_tracks);
+    Geometry {
+        tracks: Some(Arc::new(tracks)),
+        ..Geometry::plain(
+            BlockCount(edge.0 + SHINGLED_TRACKS * TRACK_BLOCKS.0),
+            Media::Shingled,
+        )
+    }
+}
+
+type Built = (PersistentCache, Geometry);
+
+/// The translation, and the disk of its log, for the least number of tracks that hold the log.
+fn just_large_enough(
+    mut with: impl FnMut(u64) -> (Result<Built, LayoutError>, Geometry),
+) -> (Built, Geometry) {
+    for tracks in 1..CONVENTIONAL_TRACKS_MAX {
+        match with(tracks) {
+            (Ok(built), disk) => return (built, disk),
+            (Err(LayoutError::LogPastConventional { .. }), _) => {}
+            (Err(error), _) => panic!("{error}"),
         }
     }
     panic!("a log that no conventional part can hold");

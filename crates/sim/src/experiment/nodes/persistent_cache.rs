@@ -40,7 +40,7 @@ impl Node for PersistentCacheConfig {
     }
 
     fn members(&self) -> Vec<(&'static str, Port)> {
-        vec![("below", PersistentCache::DISK)]
+        vec![("below", PersistentCache::LOG)]
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {

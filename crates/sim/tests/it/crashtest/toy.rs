@@ -78,6 +78,7 @@ impl ShadowStore {
             area: Extent::new(0, area),
             checkpoint_blocks: checkpoint,
             required_features: 0,
+            data: None,
         }
     }
 
@@ -446,6 +447,7 @@ pub fn subject() -> Subject {
                 name,
                 geometry,
                 is_trusted: false,
+                data_of: None,
             }],
             translations: vec![],
             shape: Shape {

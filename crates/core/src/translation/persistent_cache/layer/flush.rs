@@ -6,8 +6,8 @@ use crate::error::IoError;
 use crate::layer::{Area, Context};
 use crate::ledger::When;
 use crate::operation::{Cause, Operation};
-use crate::translation::persistent_cache::areas::DISK;
 use crate::translation::persistent_cache::conduct::{FlushOrder, Progress};
+use crate::translation::persistent_cache::disks::LOG;
 use crate::translation::persistent_cache::firmware::FlushNeeds;
 use crate::translation::persistent_cache::requests::Part;
 use crate::units::BlockCount;
@@ -45,17 +45,22 @@ impl PersistentCache {
             return;
         }
         let cause = self.requests.get(job).request.cause;
-        let part = Part::Flush { job, is_recorded };
-        let whole_disk = Area {
-            port: DISK,
-            ..Area::EMPTY
-        };
-        let nothing = (whole_disk, BufferSlice::EMPTY);
-        self.issue(part, Operation::Flush, nothing, cause, ctx);
+        let home = self.shape.layout.home_port();
+        let other = Some(home).filter(|port| *port != LOG);
+        for port in [LOG].into_iter().chain(other) {
+            let whole_disk = Area {
+                port,
+                ..Area::EMPTY
+            };
+            let nothing = (whole_disk, BufferSlice::EMPTY);
+            let part = Part::Flush { job, is_recorded };
+            self.issue(part, Operation::Flush, nothing, cause, ctx);
+        }
         self.all_issued(job, ctx);
     }
 
-    /// A flush below has finished. Its part of the job ends when its record has been issued.
+    /// A flush below has finished. Where two disks are flushed, what comes after waits for both. Its
+    /// part of the job ends when its record has been issued.
     pub(super) fn flushed_below(
         &mut self,
         job: u32,
@@ -63,6 +68,10 @@ impl PersistentCache {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
+        if self.requests.get(job).outstanding > 1 {
+            return self.part_done(job, result, ctx);
+        }
+        let result = self.requests.get(job).result.and(result);
         match (is_recorded, result) {
             (true, Ok(())) => return self.make_up_record(job, ctx),
             (true, Err(_)) => self.firmware.end_of_record(),

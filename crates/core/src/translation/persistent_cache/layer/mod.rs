@@ -16,12 +16,12 @@ mod write;
 mod zero;
 mod zone_commands;
 
-use super::areas::DISK;
 use super::block_map::BlockMap;
 use super::checksums::{Checksums, HomeRead, Origin};
 use super::cleaner::Cleaner;
 use super::cleaning_policy::CleaningPolicy;
 use super::copy_check::CopyCheck;
+use super::disks::{Disks, HOME, LOG};
 use super::firmware::Firmware;
 use super::keeping::Keeping;
 use super::layout::{Areas, Layout};
@@ -105,8 +105,10 @@ pub struct PersistentCache {
 }
 
 impl PersistentCache {
-    /// The shingled disk.
-    pub const DISK: Port = DISK;
+    /// The disk of the log, and of all else where there is one disk.
+    pub const LOG: Port = LOG;
+    /// The disk of the bands, where there are two.
+    pub const HOME: Port = HOME;
 
     /// A translation with the given bands over a disk, and what it tells the node above: as many
     /// blocks as the bands hold, and the bands.
@@ -118,25 +120,49 @@ impl PersistentCache {
         bands: Arc<BandTable>,
         below: &Geometry,
     ) -> Result<(PersistentCache, Geometry), LayoutError> {
+        PersistentCache::over(settings, bands, Disks::One(below))
+    }
+
+    /// As [`new`](Self::new), over a disk for the log and another for the bands.
+    ///
+    /// # Errors
+    /// When a setting is out of range or a disk is too small.
+    pub fn on_two(
+        settings: PersistentCacheSettings,
+        bands: Arc<BandTable>,
+        log: &Geometry,
+        home: &Geometry,
+    ) -> Result<(PersistentCache, Geometry), LayoutError> {
+        PersistentCache::over(settings, bands, Disks::Two { log, home })
+    }
+
+    fn over(
+        settings: PersistentCacheSettings,
+        bands: Arc<BandTable>,
+        below: Disks<'_>,
+    ) -> Result<(PersistentCache, Geometry), LayoutError> {
         settings.check()?;
         if let Some(host_aware) = &settings.host_aware {
+            if let Disks::Two { .. } = below {
+                return Err(LayoutError::ZonesOnTwoDisks);
+            }
             check_zones(&host_aware.zones, &bands)?;
         }
         let layout = Layout::new(&settings, &bands, below)?;
         let geometry = Geometry {
             blocks: bands.blocks(),
-            media: below.media,
+            media: below.home().media,
             tracks: None,
             bands: Some(Arc::clone(&bands)),
             zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
-            survives: below.survives,
+            survives: below.log().survives.min(below.home().survives),
         };
         let Keeping {
             ledger,
             log,
             checksums,
             conduct,
-        } = Keeping::new(&settings, &bands, below.blocks);
+        } = Keeping::new(&settings, &bands, below);
         let zones = settings
             .host_aware
             .clone()
@@ -165,7 +191,7 @@ impl PersistentCache {
         Ok((cache, geometry))
     }
 
-    /// The parts of the disk.
+    /// The parts of the disks.
     pub fn areas(&self) -> Areas {
         self.shape.layout.areas()
     }
@@ -179,6 +205,9 @@ impl PersistentCache {
         cause: Cause,
         ctx: &mut Context<'_>,
     ) {
+        if area.port == HOME && matches!(operation, Operation::Write { .. }) {
+            self.ledger.writes_data();
+        }
         let index = self.requests.issue(part);
         ctx.issue(Issue {
             port: area.port,
@@ -290,10 +319,10 @@ impl Layer for PersistentCache {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
-        if ctx.is_lost(DISK) {
+        if ctx.has_lost_port() {
             return ctx.opened(Err(OpenError::Io(IoError::Lost)));
         }
-        let number = ctx.member_number(DISK);
+        let number = ctx.member_number(LOG);
         let number = number.unwrap_or(LayerKind::PersistentCache as u16);
         self.ledger.open(start, number, ctx);
         self.take_ledger_events(ctx);
