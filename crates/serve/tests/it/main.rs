@@ -2,6 +2,7 @@
 
 mod bounds;
 mod client;
+mod control;
 mod file_disk;
 mod fsck;
 mod fsck_images;
