@@ -408,8 +408,8 @@ impl Control {
         self.listener = None;
         for (disk, operations) in self.commands.faults.iter().flat_map(Faults::end_waits) {
             say(&format!(
-                "node `{disk}` was told to hang: its {operations} operations are carried out now, \
-                 because {STOPPING}"
+                "node `{disk}` was told to hang; operations held back and carried out now, because \
+                 {STOPPING}: {operations}"
             ));
         }
         let (replacing, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
