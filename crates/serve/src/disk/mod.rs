@@ -1,6 +1,7 @@
 //! Leaves of the stack that are real.
 
 mod bounce;
+mod faults;
 mod file;
 mod held;
 mod lost;
@@ -8,6 +9,7 @@ mod overlay;
 mod watch;
 mod workers;
 
+pub use faults::{Faults, FaultyDisk};
 pub use file::{DirectIo, DiskError, FileDisk};
 pub use held::{HeldDisk, HeldWrites};
 pub use lost::LostDisk;
