@@ -7,7 +7,7 @@ mod report_file;
 mod same_stack;
 
 use super::create::IMAGE_SEED;
-use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error};
+use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error, listed_members};
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
@@ -25,7 +25,7 @@ use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_sim::experiment::{
-    BuildOptions, Built, Describe, FillObserver, Footprint, Plan, StackConfig,
+    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
 };
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
@@ -184,7 +184,8 @@ fn refuse_member_as_report(
 fn mode_of(is_read_only: bool, members: &[Member]) -> String {
     let promise = if is_read_only { "read-only" } else { "durable" };
     let named = |direct: bool| -> Vec<&str> {
-        let members = members.iter().filter(|member| member.is_direct == direct);
+        let used = members.iter().filter(|member| member.lost.is_none());
+        let members = used.filter(|member| member.is_direct == direct);
         members.map(|member| member.node.as_str()).collect()
     };
     match (named(true), named(false)) {
@@ -231,7 +232,8 @@ fn open_image(
     server: &Server,
 ) -> Result<Served, Failure> {
     let started = Instant::now();
-    let plan = Plan::new(&config, &image_options())?;
+    let numbers = listed_members(image.description().members.as_ref());
+    let plan = Plan::new(&config, &image_options(numbers))?;
     let direct = match args.direct {
         DirectArg::Auto => DirectIo::Auto,
         DirectArg::On => DirectIo::On,
@@ -243,10 +245,8 @@ fn open_image(
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
-    let start = Start::Recover(Some(image.description().uuid));
-    server
-        .open(&mut stack.engine, start)
-        .map_err(|(node, error)| stack.open_error(node, &error))?;
+    let set = image.description().uuid;
+    stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
     let StackOnFiles {
         engine,
         describe,
@@ -263,6 +263,7 @@ fn open_image(
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
     image.mark_in_use();
+    image.remove_leftovers();
     Ok(Served {
         config,
         engine,
@@ -325,6 +326,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         trim_disks: false,
         contents_dir: args.data.clone(),
         durable: false,
+        members: MemberNumbers::Counted,
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {

@@ -80,6 +80,10 @@ impl Directory {
         }
     }
 
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

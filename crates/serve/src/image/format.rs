@@ -28,10 +28,6 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
         nodes,
         members,
     } = description;
-    let version = match members {
-        Some(_) => FORMAT_VERSION,
-        None => WITHOUT_MEMBERS,
-    };
     let mut body = stack_toml.as_bytes().to_vec();
     for node in nodes {
         body.extend((node.name.len() as u32).to_le_bytes());
@@ -53,7 +49,7 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
         }
     }
     let mut bytes = MAGIC.to_vec();
-    bytes.extend(version.to_le_bytes());
+    bytes.extend(version_of(description).to_le_bytes());
     bytes.extend((nodes.len() as u32).to_le_bytes());
     bytes.extend(uuid.0);
     bytes.extend(size_bytes.to_le_bytes());
@@ -64,6 +60,14 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     debug_assert_eq!(bytes.len(), HEADER_BYTES);
     bytes.extend(body);
     bytes
+}
+
+/// The version that a description is written in.
+pub(super) fn version_of(description: &ImageDescription) -> u32 {
+    match description.members {
+        Some(_) => FORMAT_VERSION,
+        None => WITHOUT_MEMBERS,
+    }
 }
 
 /// True of the bytes of a description file of whatever version, and of their beginning, which is what

@@ -91,7 +91,7 @@ pub enum ImageError {
     },
     /// It was made by a build with another format.
     #[error(
-        "the image in {dir} has format version {found}, this build reads versions 2 to {expected}{hint}",
+        "the image in {dir} has format version {found}, this build reads versions 2 and {expected}{hint}",
         dir = dir.display(),
         expected = FORMAT_VERSION,
         hint = if *found == 1 {
@@ -324,6 +324,11 @@ impl Image {
     /// True when a directory is an image, of whatever version.
     pub fn is_in(dir: &Path) -> bool {
         directory::description_in(dir).is_some()
+    }
+
+    /// The version of its format.
+    pub fn version(&self) -> u32 {
+        format::version_of(&self.description)
     }
 
     /// What it was made for.

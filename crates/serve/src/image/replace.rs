@@ -88,8 +88,12 @@ impl Image {
         let _ = disk.path.map(fs::remove_file);
     }
 
-    /// Removes what a crash has left of disks that came too late or were replaced.
+    /// Removes what a crash has left of disks that came too late or were replaced, unless the image
+    /// is only read.
     pub fn remove_leftovers(&self) {
+        if self.directory.is_read_only() {
+            return;
+        }
         for path in self.directory.leftovers(&self.description.nodes) {
             // It is in nobody's way.
             let _ = fs::remove_file(path);

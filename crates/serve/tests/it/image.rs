@@ -199,7 +199,7 @@ fn an_image_of_another_version_is_refused() {
     let shown = dir.path().display();
     assert_eq!(
         refusal(dir.path()),
-        format!("the image in {shown} has format version 4, this build reads versions 2 to 3")
+        format!("the image in {shown} has format version 4, this build reads versions 2 and 3")
     );
     // Version 1 had another file.
     fs::remove_file(&path).expect("the description");
@@ -209,7 +209,7 @@ fn an_image_of_another_version_is_refused() {
     assert_eq!(
         refusal(dir.path()),
         format!(
-            "the image in {shown} has format version 1, this build reads versions 2 to 3: copy its data with the \
+            "the image in {shown} has format version 1, this build reads versions 2 and 3: copy its data with the \
              build that made it, and create it anew"
         )
     );
