@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod control;
 pub mod crashtest;
 pub mod create;
 pub mod doctor;

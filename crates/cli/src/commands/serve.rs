@@ -1,5 +1,6 @@
 //! `imbrex serve`.
 
+mod control;
 mod live_report;
 mod private_socket;
 mod recording;
@@ -13,10 +14,12 @@ use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
+use imbrex_core::disk::Disk;
 use imbrex_core::durability::DamagedEnd;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::stack::Stack;
+use imbrex_drives::DiskStatistics;
 use imbrex_drives::quantity::parse_size;
 use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
 use imbrex_serve::image::{Image, create_private_folder};
@@ -33,10 +36,12 @@ use private_socket::PrivateSocket;
 use recording::{Recording, create_file};
 use report_file::ReportFile;
 use same_stack::stack_of_image;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::rc::Rc;
 use std::time::Instant;
 
 /// A stack that is ready to be served.
@@ -46,6 +51,34 @@ struct Served {
     describe: Describe,
     /// What holds it; `None` when its drives are emulated.
     files: Option<Files>,
+    /// Where new drives come from, when they are emulated.
+    emulated: Option<EmulatedDisks>,
+}
+
+/// Makes new simulated drives for a stack whose drives are emulated.
+struct EmulatedDisks {
+    plan: Plan,
+    footprint: Footprint,
+    /// By node, what is counted of the drives there, which goes on.
+    statistics: BTreeMap<String, Rc<DiskStatistics>>,
+    /// Where their contents are kept.
+    folder: Option<PathBuf>,
+}
+
+impl EmulatedDisks {
+    /// A blank drive for a disk node.
+    fn make(&mut self, node: &str) -> Result<Box<dyn Disk>, Failure> {
+        if let Some(folder) = &self.folder {
+            // The file of the lost one, which would not be blank. It may be gone already.
+            let _ = std::fs::remove_file(folder.join(format!("{node}.contents")));
+        }
+        let footprint = Some(self.footprint);
+        let mut disk = self.plan.new_disk(node, footprint, ContentKind::Bytes)?;
+        if let Some(statistics) = self.statistics.get(node) {
+            disk.count_into(Rc::clone(statistics));
+        }
+        Ok(Box::new(disk))
+    }
 }
 
 /// An image in use.
@@ -71,6 +104,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     };
     let (listen, private) = listen(args)?;
     let mut server = Server::bind(&listen)?;
+    let commands_at = control::bind(args, &mut server)?;
     let report_file = args.report.as_deref().map(ReportFile::open).transpose()?;
     let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
@@ -82,6 +116,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         mut engine,
         describe,
         files,
+        emulated,
     } = served;
     refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
@@ -100,12 +135,19 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         bytes: device_bytes,
         is_read_only: args.read_only,
     };
+    server.take_commands(control::commands(args, &mut engine, &describe, emulated));
     let (uri, size) = (server.uri(), human_bytes(export.bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
         |files| mode_of(args.read_only, &files.members),
     );
-    eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}", config.name);
+    let commands = commands_at.map_or_else(String::new, |path| {
+        format!("; commands at {}", path.display())
+    });
+    eprintln!(
+        "imbrex: serving {} ({size}) at {uri}; {mode}{commands}",
+        config.name
+    );
     let command = args
         .run
         .as_deref()
@@ -269,6 +311,7 @@ fn open_image(
         engine,
         describe,
         files: Some(Files { image, members }),
+        emulated: None,
     })
 }
 
@@ -339,6 +382,15 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         disks,
         describe,
     } = built;
+    let disks_of = describe.disks();
+    let emulated = EmulatedDisks {
+        plan,
+        footprint,
+        statistics: disks_of
+            .map(|disk| (disk.name().to_owned(), Rc::clone(disk.statistics())))
+            .collect(),
+        folder: args.data.clone(),
+    };
     let mut engine = Engine {
         stack,
         disks,
@@ -353,5 +405,6 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         engine,
         describe,
         files: None,
+        emulated: Some(emulated),
     })
 }

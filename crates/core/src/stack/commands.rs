@@ -61,6 +61,13 @@ impl Stack {
         self.concerned(self.router.node_of(disk)).taking
     }
 
+    /// The lowest number that no member of the stack has, or has had since it was built.
+    pub fn next_member(&self) -> u16 {
+        let ports = self.router.nodes().iter().flat_map(|node| &node.ports);
+        let highest = ports.filter_map(|port| port.member).max();
+        highest.map_or(0, |highest| highest.saturating_add(1))
+    }
+
     /// Takes a command to a layer, or one to a disk that needs nothing of the disk itself.
     pub(crate) fn handle_command(
         &mut self,

@@ -5,6 +5,7 @@ pub mod config;
 mod describe;
 mod drive_stack;
 mod durability;
+mod events;
 mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
@@ -25,6 +26,7 @@ pub use areas::Footprint;
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;
+pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
 pub use members::{ListedMember, MemberNumbers, StackMember};

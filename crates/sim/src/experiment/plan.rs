@@ -7,7 +7,9 @@ use super::config::{ConfigError, DiskConfig, NodeConfig, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
 use super::members::{MemberNumbers, StackMember, members};
-use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer};
+use super::nodes::{
+    Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong,
+};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Disk;
 use imbrex_core::map::BandTable;
@@ -253,6 +255,40 @@ impl Plan {
             disks,
             describe,
         })
+    }
+
+    /// A blank simulated disk for a disk node of a stack that was built with the same arguments.
+    ///
+    /// # Errors
+    /// When the sizes do not fit, or the node is no disk.
+    pub fn new_disk(
+        &self,
+        node: &str,
+        footprint: Option<Footprint>,
+        contents: ContentKind,
+    ) -> Result<SimulatedDisk, ConfigError> {
+        let known = Known {
+            options: &self.options,
+            footprint,
+            lookups: None,
+            contents,
+        };
+        let below = Below {
+            offers: vec![],
+            conventional: self
+                .conventional(&known)?
+                .get(node)
+                .copied()
+                .unwrap_or_default(),
+        };
+        match self.config.node(node) {
+            Some(NodeConfig::Disk(_)) => {}
+            _ => return Err(wrong(node, &"is no disk")),
+        }
+        match self.nodes[self.index_of(node)].build(&known, &below)?.body {
+            Body::Disk(disk) => Ok(*disk),
+            Body::Layer(_) => Err(wrong(node, &"is no disk")),
+        }
     }
 
     /// By disk: blocks at its start that must not overlap.
