@@ -50,8 +50,9 @@ impl ZoneGeometry {
     /// The zones inside an extent, in addresses that begin at 0; `None` where it cuts a zone.
     pub fn part(&self, extent: Extent) -> Option<ZoneGeometry> {
         let first = extent.start.0 / self.zone_blocks.0;
-        let is_whole = extent.start.0 % self.zone_blocks.0 == 0
-            && (extent.end().0 % self.zone_blocks.0 == 0 || extent.end().0 == self.blocks.0);
+        let is_whole = extent.start.0.is_multiple_of(self.zone_blocks.0)
+            && (extent.end().0.is_multiple_of(self.zone_blocks.0)
+                || extent.end().0 == self.blocks.0);
         let mut part = ZoneGeometry {
             blocks: extent.blocks,
             ..self.clone()
