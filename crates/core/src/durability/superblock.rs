@@ -35,8 +35,10 @@ pub const FIELDS: [Field; 15] = [
 pub const FEATURE_STRETCHES: u32 = 1;
 /// The feature that the bands and the scratch band of a translation lie on another disk than its log.
 pub const FEATURE_HOME_APART: u32 = 2;
+/// The feature that the journal has copies on other members, and membership pages.
+pub const FEATURE_MIRRORED: u32 = 4;
 /// All features that this build knows.
-pub const FEATURES: u32 = FEATURE_STRETCHES | FEATURE_HOME_APART;
+pub const FEATURES: u32 = FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED;
 
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

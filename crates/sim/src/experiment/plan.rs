@@ -7,9 +7,7 @@ use super::config::{ConfigError, DiskConfig, NodeConfig, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
 use super::members::{MemberNumbers, StackMember, members};
-use super::nodes::{
-    Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong,
-};
+use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Disk;
 use imbrex_core::map::BandTable;
