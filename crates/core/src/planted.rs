@@ -84,6 +84,14 @@ planted_bugs! {
     IdleMarkAhead = "idle-mark-ahead",
     /// Recovery says nothing of a damaged block at the end of the journal.
     DamagedEndUnreported = "damaged-end-unreported",
+    /// The loss of a copy of a mirrored journal is not recorded before the next answer.
+    LostCopyUnrecorded = "lost-copy-unrecorded",
+    /// Recovery takes a copy of a mirrored journal that another one has recorded out.
+    RecordedOutCopyTaken = "recorded-out-copy-taken",
+    /// Recovery goes by the oldest copy of a mirrored journal.
+    OlderCopyTaken = "older-copy-taken",
+    /// A new copy of a mirrored journal is admitted, and the others do not record its number.
+    ReplacementUnrecorded = "replacement-unrecorded",
     /// With its flash gone, a cache serves what lies below instead of what is lost.
     DeadSsdServedStale = "dead-ssd-served-stale",
 }

@@ -351,10 +351,11 @@ impl Journal {
             return;
         };
         let skipped = match self.settings.layer {
-            LayerKind::Cache => PlantedBug::SsdFlushSkipped,
-            LayerKind::PersistentCache => PlantedBug::SmrFlushSkipped,
+            LayerKind::Cache => Some(PlantedBug::SsdFlushSkipped),
+            LayerKind::PersistentCache => Some(PlantedBug::SmrFlushSkipped),
+            LayerKind::Array => None,
         };
-        if ctx.is_planted(skipped) {
+        if skipped.is_some_and(|bug| ctx.is_planted(bug)) {
             return self.flush_done(ctx);
         }
         if ctx.is_planted(PlantedBug::AckBeforeJournalFlush) {

@@ -15,12 +15,14 @@ pub enum LayerKind {
     Cache = 1,
     /// A persistent cache over bands; the member is its disk.
     PersistentCache = 2,
+    /// An array; each copy of its journal is on a member of the array.
+    Array = 3,
 }
 
 impl LayerKind {
     /// The kind with a number.
     pub fn from_number(number: u32) -> Option<LayerKind> {
-        [LayerKind::Cache, LayerKind::PersistentCache]
+        [LayerKind::Cache, LayerKind::PersistentCache, LayerKind::Array]
             .into_iter()
             .find(|kind| *kind as u32 == number)
     }

@@ -29,6 +29,15 @@ pub enum Stage {
     Closing,
 }
 
+/// Whether a copy of a mirrored ledger counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyState {
+    /// It has every record.
+    In,
+    /// It is lost, stale, foreign or recorded out, or not admitted yet.
+    Out,
+}
+
 /// Something that a layer must know.
 #[derive(Debug)]
 pub enum LedgerEvent<T> {
@@ -57,6 +66,14 @@ pub enum LedgerEvent<T> {
     PlacesFree,
     /// A checkpoint is durable, and there is room for records again.
     Checkpointed,
+    /// The copy behind this port is in from now on, and the other copies have recorded that
+    /// durably.
+    CopyAdmitted(Port),
+    /// The copy behind this port is out from now on, because an operation of it has failed. It is
+    /// told at once, and every answer waits until the other copies have recorded it durably. The
+    /// layer must not count on the port any more, not even for its data. The layer is not told of
+    /// a copy that it has [lost](super::Ledger::lose_copy) itself.
+    CopyOut(Port),
     /// The ledger goes down: the layer brings to an end what it has under way, and then gives its
     /// last map: [`close`](super::Ledger::close).
     Drain,

@@ -22,6 +22,7 @@
 //! chooses and gets back.
 
 mod answers;
+mod copies;
 mod events;
 mod flushes;
 mod journaled;
@@ -29,7 +30,7 @@ mod life;
 mod quarantine;
 mod records;
 
-pub use events::{LedgerEvent, Stage, When};
+pub use events::{CopyState, LedgerEvent, Stage, When};
 pub use flushes::PortFlushes;
 pub use journaled::Ledger;
 pub use quarantine::Quarantine;

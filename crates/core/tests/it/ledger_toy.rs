@@ -189,6 +189,7 @@ impl LedgerToy {
                 LedgerEvent::Drain => self.ledger.close(self.map_bytes(), ctx),
                 LedgerEvent::Closed(result) => ctx.closed(result),
                 LedgerEvent::Failed { error, .. } => self.fail(error, ctx),
+                LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
             }
         }
         if self.ledger.wants_checkpoint() {

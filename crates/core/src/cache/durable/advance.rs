@@ -194,6 +194,8 @@ impl Cache {
                 LedgerEvent::Closed(result) => self.ledger_closed(result, ctx),
                 // What is written is answered later, and a failure ends what waits.
                 LedgerEvent::Written | LedgerEvent::Failed { .. } => {}
+                // There is one copy of the journal.
+                LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
             }
         }
         moved

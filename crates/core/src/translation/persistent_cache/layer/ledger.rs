@@ -86,6 +86,8 @@ impl PersistentCache {
             }
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.ledger_failed(error, ctx),
+            // There is one copy of the journal.
+            LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
         }
     }
 
