@@ -19,7 +19,7 @@ use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::ledger::{CopyState, Ledger, LedgerEvent, When};
 use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::map::ExtentLocks;
-use imbrex_core::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
+use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::units::{BlockCount, Instant};
 use std::collections::VecDeque;
 use work::Work;
@@ -217,12 +217,19 @@ impl Mirror {
     /// Goes on without a port, if the other one has all data. No answer goes out before that is
     /// recorded.
     fn put_out(&mut self, port: usize, ctx: &mut Context<'_>) {
-        if !self.sides[port].is_in || !self.is_whole(1 - port) {
+        if self.sides[port].is_in && self.is_whole(1 - port) {
+            self.ledger.lose_copy(PORTS[port], ctx);
+            self.copy_out(port, ctx);
+        }
+    }
+
+    /// The ledger counts on a port no more.
+    fn copy_out(&mut self, port: usize, ctx: &mut Context<'_>) {
+        if !self.sides[port].is_in {
             return;
         }
         self.sides[port].is_in = false;
         self.sides[port].has = 0;
-        self.ledger.lose_copy(PORTS[port], ctx);
         self.record_progress(port, 0, ctx);
         let other = PORTS[1 - port];
         if self.ledger.answer_when_flushed(other, Token::Loss, ctx) == When::Later {
@@ -421,6 +428,7 @@ impl Mirror {
                 Token::Work => self.end_recorded(ctx),
             },
             LedgerEvent::CopyAdmitted(port) => self.admitted(usize::from(port.0), ctx),
+            LedgerEvent::CopyOut(port) => self.copy_out(usize::from(port.0), ctx),
             LedgerEvent::Drain => {
                 self.life = Life::Draining;
                 self.stop_work("the device goes down; it can be asked for again", ctx);

@@ -10,7 +10,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue};
 use imbrex_core::ledger::{CopyState, When};
 use imbrex_core::operation::{Cause, Operation, Tag};
-use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
+use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 
 /// Blocks that are copied at once.
 pub const RUN_BLOCKS: u64 = 8;
@@ -440,7 +440,7 @@ impl Mirror {
             has: 0,
             recorded: 0,
         };
-        if !self.flaw == Flaw::ReplacedBeforeRecorded {
+        if self.flaw != Flaw::ReplacedBeforeRecorded {
             ctx.answer_command(command, Ok(()));
         }
     }
