@@ -85,6 +85,17 @@ pub(crate) enum Message {
     },
 }
 
+/// A new disk in the place of a lost one, until every layer concerned has answered.
+pub(crate) struct Replacing {
+    pub id: CommandId,
+    /// The disk.
+    pub node: NodeId,
+    /// Answers to come.
+    pub missing: u32,
+    /// Of the first layer that could not take it.
+    pub error: Option<CommandError>,
+}
+
 /// The queues between the nodes and the table of requests in flight.
 pub(crate) struct Router {
     nodes: Vec<NodeState>,
@@ -95,8 +106,8 @@ pub(crate) struct Router {
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
     pub command_replies: VecDeque<CommandReply>,
-    /// Replacements that more than one layer has to answer, and how many answers are missing.
-    pub replacements: Vec<(CommandId, u32)>,
+    /// New disks that layers have yet to take.
+    pub replacements: Vec<Replacing>,
     pub host_in_flight: u32,
     /// The host will send no further request.
     pub host_is_done: bool,
@@ -209,17 +220,24 @@ impl Router {
         self.nodes.iter().enumerate().flat_map(ports).collect()
     }
 
-    /// A layer has answered a command. A replacement that other layers have yet to answer goes on,
-    /// unless this one could not.
-    pub fn end_command(&mut self, id: CommandId, result: Result<(), CommandError>) {
-        let entry = self.replacements.iter().position(|(other, _)| *other == id);
+    /// A layer has answered a command. A replacement that other layers have yet to answer goes on.
+    /// When one of them could not take the new disk, that is lost in its turn.
+    pub fn end_command(&mut self, id: CommandId, mut result: Result<(), CommandError>) {
+        let entry = self.replacements.iter().position(|it| it.id == id);
         if let Some(index) = entry {
-            let missing = &mut self.replacements[index].1;
-            *missing -= 1;
-            if result.is_ok() && *missing > 0 {
+            let replacing = &mut self.replacements[index];
+            replacing.missing -= 1;
+            if let Err(error) = result {
+                replacing.error.get_or_insert(error);
+            }
+            if replacing.missing > 0 {
                 return;
             }
-            self.replacements.remove(index);
+            let Replacing { node, error, .. } = self.replacements.remove(index);
+            result = error.map_or(Ok(()), Err);
+            if result.is_err() {
+                self.lose(node);
+            }
         }
         let state = CommandState::Ended(result.map(|()| NodeStatus::default()));
         self.command_replies.push_back(CommandReply { id, state });

@@ -42,8 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let export = Export {
         name: "bare".into(),
         description: "a file".into(),
+        offset: 0,
         bytes: blocks.bytes(),
         is_read_only: false,
     };
-    Ok(server.run(&mut engine, export, &mut |_, _| {})?)
+    Ok(server.run(&mut engine, vec![export], &mut |_, _| {})?)
 }

@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod connections;
+pub mod control;
 pub mod disk;
 pub mod fsck;
 pub mod image;

@@ -1,6 +1,7 @@
 //! The socket that clients connect to.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname, listen,
@@ -11,7 +12,7 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Clients that have connected and are not yet accepted.
@@ -94,6 +95,11 @@ impl Listener {
         }
     }
 
+    /// A Unix socket that only its owner may ever have connected to.
+    pub fn bind_private(path: &Path) -> Result<Listener, ListenError> {
+        bind_unix(path)
+    }
+
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("the socket is here").as_fd()
     }
@@ -140,13 +146,9 @@ fn bind_unix(path: &Path) -> Result<Listener, ListenError> {
     let address = SocketAddrUnix::new(path).map_err(failed)?;
     remove_dead_socket(path, &address)?;
     let socket = new_socket(AddressFamily::UNIX).map_err(failed)?;
+    // The file has the mode of the socket from its first moment, so nobody else can connect ever.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     bind(&socket, &address).map_err(failed)?;
-    // Before it listens, so that nobody else can connect in between.
-    let owner_only = fs::Permissions::from_mode(0o600);
-    fs::set_permissions(path, owner_only).map_err(|source| ListenError::System {
-        address: path.display().to_string(),
-        source,
-    })?;
     listen(&socket, BACKLOG).map_err(failed)?;
     Ok(Listener {
         socket: Some(socket),

@@ -2,6 +2,7 @@
 
 use crate::clock::{Poller, Waker, WallClock, WallTime};
 use crate::connections::{Connections, LISTENER, Observer, SIGNALS, WAKER};
+use crate::control::{Commands, Control, ControlSocket};
 use crate::listener::{Listen, ListenError, Listener};
 use crate::nbd::handshake::Export;
 use crate::signals::is_ignored;
@@ -17,6 +18,7 @@ use rustix::fd::AsFd;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,6 +103,8 @@ pub struct Server {
     listener: Listener,
     signals: Option<UnixStream>,
     observer: Option<Observer>,
+    control: Option<ControlSocket>,
+    commands: Commands,
 }
 
 impl Server {
@@ -123,6 +127,8 @@ impl Server {
             listener,
             signals: None,
             observer: None,
+            control: None,
+            commands: Commands::default(),
         })
     }
 
@@ -147,6 +153,21 @@ impl Server {
     /// Has every request told to `observer`.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
+    }
+
+    /// Opens a socket for commands to the nodes of the stack, with access for its owner alone. Clients
+    /// that connect wait until [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When the path is taken or not acceptable.
+    pub fn bind_control(&mut self, path: &Path) -> Result<(), ServeError> {
+        self.control = Some(ControlSocket::bind(path, &self.poller)?);
+        Ok(())
+    }
+
+    /// Says what commands can be about.
+    pub fn take_commands(&mut self, commands: Commands) {
+        self.commands = commands;
     }
 
     /// From now on SIGINT, SIGTERM and SIGHUP stop the server, and a further SIGINT or SIGTERM ends
@@ -235,32 +256,41 @@ impl Server {
     /// in flight, flushes and lets the layers go down. The socket is gone when it returns. `watch` sees the stack after
     /// every instant at which something happened.
     ///
+    /// The first of the exports is the device, which clients find under the empty name too; further
+    /// ones are parts of it.
+    ///
     /// The engine's own bound on requests is lifted: the clients' bounds are tighter. Panics when
-    /// the export is larger than the stack or does not consist of whole blocks.
+    /// there is no export, or one that is not on the stack or does not consist of whole blocks.
     ///
     /// # Errors
     /// When the last flush fails or a layer cannot go down in order.
     pub fn run(
         mut self,
         engine: &mut Engine,
-        export: Export,
+        exports: Vec<Export>,
         watch: &mut dyn FnMut(Instant, &Stack),
     ) -> Result<(), ServeError> {
         let blocks = engine.stack.geometry().blocks;
-        assert!(
-            export.bytes <= blocks.bytes() && export.bytes.is_multiple_of(BLOCK_BYTES),
-            "an export of {} bytes over {blocks:?}",
-            export.bytes
-        );
+        for Export { offset, bytes, .. } in &exports {
+            let is_whole = offset.is_multiple_of(BLOCK_BYTES) && bytes.is_multiple_of(BLOCK_BYTES);
+            let end = offset.checked_add(*bytes);
+            assert!(
+                is_whole && end.is_some_and(|end| end <= blocks.bytes()),
+                "an export of {bytes} bytes at {offset} over {blocks:?}"
+            );
+        }
         let mut clock = self.clock();
         engine.in_flight_max = u32::MAX;
+        let socket = self.control.as_mut().map(ControlSocket::take);
+        let control = Control::new(Rc::clone(&self.poller), socket, self.commands);
         let mut connections = Connections::new(
             Rc::clone(&self.poller),
             self.time,
             self.listener.take_socket(),
-            export,
+            exports.into(),
             self.stop,
             self.observer.take(),
+            control,
         );
         engine.run(&mut clock, &mut connections, watch);
         let mut flush = LastFlush::Pending;

@@ -96,6 +96,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let export = Export {
         name: config.name.clone(),
         description: config.description.clone(),
+        offset: 0,
         bytes: device_bytes,
         is_read_only: args.read_only,
     };
@@ -110,7 +111,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .as_deref()
         .map(|command| server.run_command(command))
         .transpose()?;
-    let outcome = server.run(&mut engine, export, &mut |now, stack| {
+    let outcome = server.run(&mut engine, vec![export], &mut |now, stack| {
         fill.observe(now, stack);
         if asked.take() {
             tell(&live.figures(&describe, stack, &uri, IMAGE_SEED));

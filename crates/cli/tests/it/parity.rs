@@ -356,6 +356,7 @@ fn serve(mut server: Server, built: Built, progress: &Progress) {
         }
     }));
     let export = Export {
+        offset: 0,
         name: "parity".into(),
         description: String::new(),
         bytes: built.stack.geometry().blocks.bytes(),
@@ -368,7 +369,7 @@ fn serve(mut server: Server, built: Built, progress: &Progress) {
         in_flight_max: 1,
     };
     server.open(&mut engine, FORMAT).expect("it opens");
-    let ended = server.run(&mut engine, export, &mut |_, stack| {
+    let ended = server.run(&mut engine, vec![export], &mut |_, stack| {
         let (state, changed) = &**progress;
         *state.lock().expect("progress") = (answered.get(), stack.is_quiet());
         changed.notify_one();

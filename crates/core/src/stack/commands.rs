@@ -8,7 +8,7 @@ use crate::command::{
 };
 use crate::disk::Geometry;
 use crate::layer::Port;
-use crate::router::Message;
+use crate::router::{Message, Replacing};
 use crate::units::Instant;
 use alloc::format;
 use alloc::vec;
@@ -163,7 +163,14 @@ impl Stack {
             self.router.node_mut(*passing).is_lost = false;
         }
         let missing = concerned.taking.len() as u32;
-        self.router.replacements.push((id, missing));
+        let error = None;
+        let replacing = Replacing {
+            id,
+            node,
+            missing,
+            error,
+        };
+        self.router.replacements.push(replacing);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use imbrex_core::units::{Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
+use std::rc::Rc;
 
 /// Clients taken in, or refused, before the next look at those there are.
 const ACCEPTS_MAX: usize = CONNECTIONS_MAX;
@@ -150,7 +151,7 @@ impl Connections {
         if self.poller.add(&socket, id.token()).is_err() {
             return;
         }
-        let handshake = Handshake::new(self.export.clone());
+        let handshake = Handshake::new(Rc::clone(&self.exports));
         let mut connection = Connection::new(socket, handshake, now);
         connection.output.extend_from_slice(&greeting());
         self.places[index].connection = Some(Box::new(connection));

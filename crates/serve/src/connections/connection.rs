@@ -2,10 +2,11 @@
 
 use super::requests::RequestIndex;
 use super::{HANDSHAKE_MS_MAX, STALLED_MS_MAX, TRANSFER_MS_MAX};
-use crate::nbd::handshake::{Handshake, OPTION_BYTES_MAX};
+use crate::nbd::handshake::{Export, Handshake, OPTION_BYTES_MAX};
 use crate::nbd::transmission::REPLY_BYTES;
 use imbrex_core::buffer::{BufferSlice, Buffers};
-use imbrex_core::units::{Duration, Instant};
+use imbrex_core::extent::Extent;
+use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{SendAncillaryBuffer, SendFlags};
@@ -92,10 +93,38 @@ impl Transfer {
     }
 }
 
+/// The part of the device that a client has chosen.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Window {
+    /// Where it begins on the device, in bytes.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    pub is_read_only: bool,
+    /// The blocks that a flush is for; none for the whole device.
+    pub flushed: Extent,
+}
+
+impl Window {
+    /// That of an export. The first of a server is the whole device.
+    pub fn of(exports: &[Export], chosen: usize) -> Window {
+        let export = &exports[chosen];
+        let extent = Extent::new(export.offset / BLOCK_BYTES, export.bytes / BLOCK_BYTES);
+        Window {
+            offset: export.offset,
+            bytes: export.bytes,
+            is_read_only: export.is_read_only,
+            flushed: if chosen == 0 { Extent::EMPTY } else { extent },
+        }
+    }
+}
+
 pub(super) struct Connection {
     pub socket: OwnedFd,
     pub phase: Phase,
     pub payload: Payload,
+    /// The part of the device that its requests are for.
+    pub window: Window,
     /// Requests read and not yet answered, replies not yet sent included.
     pub outstanding: u32,
     /// When it was accepted, until it sends its first request.
@@ -141,6 +170,7 @@ impl Connection {
                 until,
             },
             payload: Payload::None,
+            window: Window::default(),
             outstanding: 0,
             unused_since: Some(now),
             readable: true,

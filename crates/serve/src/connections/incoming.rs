@@ -1,7 +1,7 @@
 //! From what a client has sent to requests for the stack.
 
 use super::REQUESTS_MAX;
-use super::connection::{Payload, Phase};
+use super::connection::{Payload, Phase, Window};
 use super::requests::{ClientRequest, RequestIndex, extent_of, operation_of};
 use super::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, ConnectionId, Connections};
 use super::{RequestEvent, RequestRecord, Step};
@@ -9,7 +9,38 @@ use crate::nbd::PAYLOAD_BYTES_MAX;
 use crate::nbd::handshake::Next;
 use crate::nbd::transmission::{Command, Errno, REQUEST_BYTES, RequestHeader};
 use imbrex_core::buffer::Buffers;
+use imbrex_core::extent::Extent;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
+use std::rc::Rc;
+
+/// Where on the device a request is.
+#[derive(Clone, Copy)]
+pub(super) struct RequestPlace {
+    /// Zero for a flush, as is the length.
+    offset_bytes: u64,
+    length_bytes: u32,
+    /// The blocks it touches. A flush of a part of the device names the blocks of the part; one of
+    /// the whole device names none.
+    extent: Extent,
+}
+
+impl RequestPlace {
+    fn of(header: &RequestHeader, command: Command, window: Window) -> RequestPlace {
+        if command == Command::Flush {
+            return RequestPlace {
+                offset_bytes: 0,
+                length_bytes: 0,
+                extent: window.flushed,
+            };
+        }
+        let (offset_bytes, length_bytes) = (window.offset + header.offset, header.length);
+        RequestPlace {
+            offset_bytes,
+            length_bytes,
+            extent: extent_of(command, offset_bytes, length_bytes),
+        }
+    }
+}
 
 impl Connections {
     /// Reads a socket, at most once in a turn. True when there is something new to look at.
@@ -89,6 +120,7 @@ impl Connections {
 
     /// Takes one message of a handshake.
     pub(super) fn step_handshake(&mut self, id: ConnectionId) -> Step {
+        let exports = Rc::clone(&self.exports);
         let Some(connection) = self.get(id) else {
             return Step::Blocked;
         };
@@ -119,6 +151,7 @@ impl Connections {
             }
             Next::Transmission => {
                 connection.phase = Phase::Transmission;
+                connection.window = Window::of(&exports, handshake.chosen());
                 Step::Again
             }
             Next::Close => Step::Again,
@@ -131,10 +164,10 @@ impl Connections {
 
     /// Takes one request, or a part of a payload.
     pub(super) fn step_transmission(&mut self, id: ConnectionId, buffers: &mut Buffers) -> Step {
-        let (device_bytes, is_read_only) = (self.export.bytes, self.export.is_read_only);
         let Some(connection) = self.get(id) else {
             return Step::Blocked;
         };
+        let window = connection.window;
         match connection.payload {
             Payload::None => {}
             Payload::Write {
@@ -167,16 +200,19 @@ impl Connections {
             connection.blocked = true;
             return Step::Blocked;
         }
-        let command = match is_read_only && header.is_change() {
+        let command = match window.is_read_only && header.is_change() {
             true => Err(Errno::NotPermitted),
-            false => header.command(device_bytes),
+            false => header.command(window.bytes),
         };
         match command {
             Ok(Command::Disconnect) => {
                 connection.phase = Phase::Ending;
                 Step::Again
             }
-            Ok(command) => self.begin_request(id, &header, command, buffers),
+            Ok(command) => {
+                let place = RequestPlace::of(&header, command, window);
+                self.begin_request(id, header.cookie, command, place, buffers)
+            }
             Err(errno) => {
                 if header.payload_bytes() > PAYLOAD_BYTES_MAX {
                     return Step::Close;
@@ -197,17 +233,17 @@ impl Connections {
     pub(super) fn begin_request(
         &mut self,
         id: ConnectionId,
-        header: &RequestHeader,
+        cookie: u64,
         command: Command,
+        place: RequestPlace,
         buffers: &mut Buffers,
     ) -> Step {
+        let RequestPlace {
+            offset_bytes,
+            length_bytes,
+            extent,
+        } = place;
         let flush = command == Command::Flush;
-        let (offset_bytes, length_bytes) = if flush {
-            (0, 0)
-        } else {
-            (header.offset, header.length)
-        };
-        let extent = extent_of(command, offset_bytes, length_bytes);
         let has_data = matches!(command, Command::Read | Command::Write { .. });
         let blocks = if has_data { extent.blocks.0 } else { 0 };
         let bytes = if blocks == 0 {
@@ -240,12 +276,12 @@ impl Connections {
         let received = connection.received;
         if extent.is_empty() && !flush {
             // No bytes, or a trim that covers no whole block: nothing to do.
-            self.push_reply(id, header.cookie, None);
+            self.push_reply(id, cookie, None);
             return Step::Again;
         }
         let request = self.requests.insert(ClientRequest {
             connection: id,
-            cookie: header.cookie,
+            cookie,
             command,
             record: RequestRecord {
                 arrived: received,

@@ -16,9 +16,11 @@ mod requests;
 mod tests;
 
 use crate::clock::{Poller, WallTime};
+use crate::control::Control;
 use crate::nbd::handshake::Export;
 use connection::{Connection, Phase};
 use imbrex_core::buffer::Buffers;
+use imbrex_core::command::{CommandArrival, CommandReply};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
 use imbrex_core::operation::{Completion, Operation};
@@ -148,7 +150,7 @@ pub(crate) struct Connections {
     listener: Option<OwnedFd>,
     /// Descriptors ran out; to be tried again then, or when a connection closes.
     accept_again: Option<Instant>,
-    export: Export,
+    exports: Rc<[Export]>,
     stop: Arc<AtomicBool>,
     drain_until: Option<Instant>,
     places: Vec<Place>,
@@ -164,6 +166,8 @@ pub(crate) struct Connections {
     memory: Memory,
     log: Log,
     observer: Option<Observer>,
+    /// Commands to nodes, beside the requests.
+    control: Control,
 }
 
 impl Connections {
@@ -171,16 +175,17 @@ impl Connections {
         poller: Rc<Poller>,
         time: WallTime,
         listener: OwnedFd,
-        export: Export,
+        exports: Rc<[Export]>,
         stop: Arc<AtomicBool>,
         observer: Option<Observer>,
+        control: Control,
     ) -> Connections {
         Connections {
             poller,
             time,
             listener: Some(listener),
             accept_again: None,
-            export,
+            exports,
             stop,
             drain_until: None,
             places: Vec::new(),
@@ -194,6 +199,7 @@ impl Connections {
             memory: Memory::default(),
             log: Log::to_standard_error(),
             observer,
+            control,
         }
     }
 
@@ -233,11 +239,13 @@ impl Connections {
         for id in std::mem::take(&mut self.postponed) {
             self.activate(id);
         }
+        self.control.begin_turn();
         let poller = Rc::clone(&self.poller);
         let mut accept = false;
         poller.take_events(|token, flags| match token {
             LISTENER => accept = true,
             WAKER | SIGNALS => {}
+            token if Control::owns(token) => self.control.handle_event(token, flags),
             token => self.handle_event(ConnectionId::of_token(token), flags),
         });
         if accept || self.accept_again.is_some_and(|at| at <= now) {
@@ -245,6 +253,7 @@ impl Connections {
         }
         if self.stop.load(Ordering::Relaxed) && self.drain_until.is_none() {
             self.begin_drain(now, buffers);
+            self.control.begin_stop();
         }
         self.close_overdue(now, buffers);
     }
@@ -348,6 +357,21 @@ impl Frontend for Connections {
     }
 
     fn finished(&self) -> bool {
-        self.drain_until.is_some() && self.live == 0 && self.requests.in_flight() == 0
+        self.drain_until.is_some()
+            && self.live == 0
+            && self.requests.in_flight() == 0
+            && !self.control.is_replacing()
+    }
+
+    fn next_command(&self) -> Option<Instant> {
+        self.control.is_ready().then_some(Instant::ZERO)
+    }
+
+    fn poll_command(&mut self, _now: Instant) -> Option<CommandArrival> {
+        self.control.pop_ready()
+    }
+
+    fn reply_to_command(&mut self, now: Instant, reply: CommandReply) {
+        self.control.reply(now, reply);
     }
 }

@@ -171,7 +171,11 @@ impl Requests {
     #[inline]
     pub fn arrive(&mut self, index: RequestIndex, buffers: &mut Buffers) {
         let entry = self.slots[index.0 as usize].as_mut().expect(IN_FLIGHT);
-        let extent = entry.request.extent;
+        let extent = match entry.request.command {
+            // It covers only what has completed, so it waits for nothing.
+            Command::Flush => Extent::EMPTY,
+            _ => entry.request.extent,
+        };
         if entry.request.edges().next().is_some() || self.gate.overlaps(extent) {
             entry.locked = true;
             if !self.gate.lock(index.0, extent) {

@@ -42,6 +42,7 @@ impl World {
         let export = Export {
             name: "disk".into(),
             description: String::new(),
+            offset: 0,
             bytes: 256 * u64::from(MIB),
             is_read_only: false,
         };
@@ -49,9 +50,10 @@ impl World {
             Rc::clone(&poller),
             time,
             listener.take_socket(),
-            export,
+            [export].into(),
             Arc::default(),
             None,
+            Control::new(Rc::clone(&poller), None, Default::default()),
         );
         let lines = Rc::new(RefCell::new(Vec::new()));
         connections.log = Log::to({

@@ -1,11 +1,13 @@
 //! Leaves of the stack that are real.
 
 mod bounce;
+mod faults;
 mod file;
 mod held;
 mod overlay;
 mod workers;
 
+pub use faults::{Faults, FaultyDisk};
 pub use file::{DirectIo, DiskError, FileDisk};
 pub use held::{HeldDisk, HeldWrites};
 pub use overlay::{OVERLAY_BYTES_MAX, OverlaidDisk, Overlay};

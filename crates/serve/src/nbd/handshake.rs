@@ -1,6 +1,7 @@
 //! The fixed newstyle handshake: from the greeting to the transmission phase.
 
 use super::{BLOCK_BYTES_MIN, BLOCK_BYTES_PREFERRED, PAYLOAD_BYTES_MAX, be_u16, be_u32, be_u64};
+use std::rc::Rc;
 
 /// An option with more data is refused and its data skipped unread.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
@@ -51,14 +52,16 @@ const COMMON_FLAGS: u16 = HAS_FLAGS | SEND_FLUSH | ROTATIONAL | CAN_MULTI_CONN;
 /// What an export that can be written can do beside that.
 const WRITE_FLAGS: u16 = SEND_FUA | SEND_TRIM | SEND_WRITE_ZEROES;
 
-/// The device as clients see it.
+/// The device, or a part of it, as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
-    /// Its name; the empty name finds it as well.
+    /// Its name. The empty name finds the first export of a server as well.
     pub name: String,
     /// A line for people.
     pub description: String,
-    /// Its size.
+    /// Where it begins on the device, in bytes.
+    pub offset: u64,
+    /// Its size in bytes.
     pub bytes: u64,
     /// Every request that would change something is refused.
     pub is_read_only: bool,
@@ -94,7 +97,9 @@ enum State {
 
 /// The server's side of one handshake.
 pub struct Handshake {
-    export: Export,
+    exports: Rc<[Export]>,
+    /// The export that the client has chosen.
+    chosen: usize,
     state: State,
     no_zeroes: bool,
     options: u32,
@@ -111,14 +116,21 @@ pub fn greeting() -> [u8; GREETING_BYTES] {
 }
 
 impl Handshake {
-    /// A handshake whose [`greeting`] has been sent.
-    pub fn new(export: Export) -> Handshake {
+    /// A handshake whose [`greeting`] has been sent. Panics when there is no export.
+    pub fn new(exports: Rc<[Export]>) -> Handshake {
+        assert!(!exports.is_empty(), "a server without an export");
         Handshake {
-            export,
+            exports,
+            chosen: 0,
             state: State::ClientFlags,
             no_zeroes: false,
             options: 0,
         }
+    }
+
+    /// Which export requests are for, once [`Next::Transmission`] has been returned.
+    pub fn chosen(&self) -> usize {
+        self.chosen
     }
 
     /// Takes one message from the start of `input` and appends the answer to `output`. Returns
@@ -184,11 +196,13 @@ impl Handshake {
         match option {
             OPT_EXPORT_NAME => {
                 // This option has no way to say no, other than to close.
-                if !self.is_export(data) {
+                let Some(chosen) = self.find(data) else {
                     return self.finish(Next::Close);
-                }
-                output.extend(self.export.bytes.to_be_bytes());
-                output.extend(self.export.transmission_flags().to_be_bytes());
+                };
+                self.chosen = chosen;
+                let export = &self.exports[chosen];
+                output.extend(export.bytes.to_be_bytes());
+                output.extend(export.transmission_flags().to_be_bytes());
                 if !self.no_zeroes {
                     output.extend([0; 124]);
                 }
@@ -203,16 +217,21 @@ impl Handshake {
                     reply(output, option, REP_ERR_INVALID, &[]);
                     return Next::Input;
                 }
-                let name = self.export.name.as_bytes();
-                let length = (name.len() as u32).to_be_bytes();
-                let description = self.export.description.as_bytes();
-                reply(output, option, REP_SERVER, &[&length, name, description]);
+                for export in self.exports.iter() {
+                    let name = export.name.as_bytes();
+                    let length = (name.len() as u32).to_be_bytes();
+                    let description = export.description.as_bytes();
+                    reply(output, option, REP_SERVER, &[&length, name, description]);
+                }
                 reply(output, option, REP_ACK, &[]);
                 Next::Input
             }
             OPT_INFO | OPT_GO => match self.inform(option, data, output) {
-                Ok(()) if option == OPT_GO => self.finish(Next::Transmission),
-                Ok(()) => Next::Input,
+                Ok(chosen) if option == OPT_GO => {
+                    self.chosen = chosen;
+                    self.finish(Next::Transmission)
+                }
+                Ok(_) => Next::Input,
                 Err(error) => {
                     reply(output, option, error, &[]);
                     Next::Input
@@ -225,8 +244,9 @@ impl Handshake {
         }
     }
 
-    /// Answers INFO or GO; the error is the type of the reply to send instead.
-    fn inform(&self, option: u32, data: &[u8], output: &mut Vec<u8>) -> Result<(), u32> {
+    /// Answers INFO or GO and returns the export it is about; the error is the type of the reply to
+    /// send instead.
+    fn inform(&self, option: u32, data: &[u8], output: &mut Vec<u8>) -> Result<usize, u32> {
         if data.len() < 6 {
             return Err(REP_ERR_INVALID);
         }
@@ -245,15 +265,8 @@ impl Handshake {
         if name.contains(&0) {
             return Err(REP_ERR_INVALID);
         }
-        if !self.is_export(name) {
-            return Err(REP_ERR_UNKNOWN);
-        }
-        let Export {
-            name,
-            description,
-            bytes,
-            is_read_only: _,
-        } = &self.export;
+        let chosen = self.find(name).ok_or(REP_ERR_UNKNOWN)?;
+        let export = &self.exports[chosen];
         let mut info = |kind: u16, parts: [&[u8]; 3]| {
             let kind = kind.to_be_bytes();
             reply(
@@ -263,14 +276,14 @@ impl Handshake {
                 &[&kind, parts[0], parts[1], parts[2]],
             );
         };
-        let flags = self.export.transmission_flags().to_be_bytes();
-        info(INFO_EXPORT, [&bytes.to_be_bytes(), &flags, &[]]);
+        let flags = export.transmission_flags().to_be_bytes();
+        info(INFO_EXPORT, [&export.bytes.to_be_bytes(), &flags, &[]]);
         let asks = |kind: u16| wanted.chunks_exact(2).any(|pair| be_u16(pair, 0) == kind);
         if asks(INFO_NAME) {
-            info(INFO_NAME, [name.as_bytes(), &[], &[]]);
+            info(INFO_NAME, [export.name.as_bytes(), &[], &[]]);
         }
         if asks(INFO_DESCRIPTION) {
-            info(INFO_DESCRIPTION, [description.as_bytes(), &[], &[]]);
+            info(INFO_DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
         }
         if asks(INFO_BLOCK_SIZE) {
             let sizes = [BLOCK_BYTES_MIN, BLOCK_BYTES_PREFERRED, PAYLOAD_BYTES_MAX];
@@ -278,11 +291,13 @@ impl Handshake {
             info(INFO_BLOCK_SIZE, [&min, &preferred, &max]);
         }
         reply(output, option, REP_ACK, &[]);
-        Ok(())
+        Ok(chosen)
     }
 
-    fn is_export(&self, name: &[u8]) -> bool {
-        name.is_empty() || name == self.export.name.as_bytes()
+    /// The export of a name.
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        let is_it = |export: &Export| name.is_empty() || name == export.name.as_bytes();
+        self.exports.iter().position(is_it)
     }
 
     fn finish(&mut self, next: Next) -> Next {

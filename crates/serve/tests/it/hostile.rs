@@ -185,12 +185,16 @@ fn one_connection_too_many_is_closed_and_the_others_live() {
 
 /// Feeds a handshake in pieces of random length and returns all it answers and how it ends.
 fn haggle(bytes: &[u8], mut piece: impl FnMut() -> usize) -> (Vec<u8>, Next, usize) {
-    let mut handshake = Handshake::new(Export {
-        name: "disk".into(),
-        description: String::new(),
-        bytes: 4096,
-        is_read_only: false,
-    });
+    let mut handshake = Handshake::new(
+        [Export {
+            name: "disk".into(),
+            description: String::new(),
+            offset: 0,
+            bytes: 4096,
+            is_read_only: false,
+        }]
+        .into(),
+    );
     let (mut output, mut start, mut end) = (Vec::new(), 0, 0);
     loop {
         let (consumed, next) = handshake.advance(&bytes[start..end], &mut output);

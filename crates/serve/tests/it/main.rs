@@ -2,6 +2,10 @@
 
 mod bounds;
 mod client;
+mod control;
+mod control_hostile;
+mod exports;
+mod faults;
 mod file_disk;
 mod fsck;
 mod fsck_images;

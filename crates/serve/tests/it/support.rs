@@ -6,14 +6,18 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::StackBuilder;
+use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::connections::RequestEvent;
+use imbrex_serve::control::{Commands, ControlNode};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{ServeError, Server, StopHandle};
-use std::path::PathBuf;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -153,6 +157,15 @@ impl TestServer {
         disk: impl FnOnce(Waker) -> Box<dyn Disk> + Send + 'static,
         is_read_only: bool,
     ) -> TestServer {
+        TestServer::of(move |server| Served {
+            is_read_only,
+            ..Served::over(engine_over(disk(server.waker())))
+        })
+    }
+
+    /// A server over any stack, made on the thread of the server. It takes commands on the socket
+    /// [`control`](Self::control).
+    pub fn of(build: impl FnOnce(&Server) -> Served + Send + 'static) -> TestServer {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("s");
         let events = Events::default();
@@ -160,14 +173,18 @@ impl TestServer {
         let thread = {
             let (socket, events) = (socket.clone(), Arc::clone(&events));
             thread::spawn(move || {
-                let mut server = Server::bind(&Listen::Unix(socket)).expect("a free socket");
-                let disk = disk(server.waker());
+                let listen = Listen::Unix(socket.clone());
+                let mut server = Server::bind(&listen).expect("a free socket");
+                server
+                    .bind_control(&control_of(&socket))
+                    .expect("a free path");
+                let served = build(&server);
                 let handles = (server.uri(), server.stop_handle());
                 sender.send(handles).expect("a waiting test");
                 server.observe(Box::new(move |event| {
                     events.lock().expect("events").push(event);
                 }));
-                run_as(server, engine_over(disk), is_read_only)
+                serve_stack(server, served)
             })
         };
         let (uri, stop) = receiver.recv().expect("a server that has started");
@@ -188,6 +205,11 @@ impl TestServer {
         let server =
             TestServer::over(move |_| Box::new(TestDisk::new(blocks, delay_us_max, of_disk)));
         (server, control)
+    }
+
+    /// Where commands are taken.
+    pub fn control(&self) -> PathBuf {
+        control_of(&self.socket)
     }
 
     /// Waits for the end of a server that was told to stop.
@@ -228,20 +250,113 @@ pub fn serve(server: Server, disk: Box<dyn Disk>) -> Result<(), ServeError> {
 
 /// Serves an engine until the server is stopped.
 pub fn run(server: Server, engine: Engine) -> Result<(), ServeError> {
-    run_as(server, engine, false)
+    serve_stack(server, Served::over(engine))
 }
 
-fn run_as(server: Server, mut engine: Engine, is_read_only: bool) -> Result<(), ServeError> {
+/// A stack that a test serves.
+pub struct Served {
+    pub engine: Engine,
+    /// What commands can be about. `nodes` is filled from [`names`](Self::names).
+    pub commands: Commands,
+    /// The nodes that take commands, by name.
+    pub names: Vec<(&'static str, NodeId)>,
+    /// Parts of the device that clients find by name: their first byte and their bytes.
+    pub windows: Vec<(&'static str, u64, u64)>,
+    pub is_read_only: bool,
+}
+
+impl Served {
+    /// An engine without names for its nodes.
+    pub fn over(engine: Engine) -> Served {
+        Served {
+            engine,
+            commands: Commands::default(),
+            names: Vec::new(),
+            windows: Vec::new(),
+            is_read_only: false,
+        }
+    }
+}
+
+fn serve_stack(mut server: Server, served: Served) -> Result<(), ServeError> {
+    let Served {
+        mut engine,
+        mut commands,
+        names,
+        windows,
+        is_read_only,
+    } = served;
+    let named = names.iter();
+    commands.nodes = named
+        .map(|(name, node)| ControlNode::of(&engine, name, *node))
+        .collect();
+    commands.is_read_only = is_read_only;
+    server.take_commands(commands);
     let bytes = engine.stack.geometry().blocks.bytes();
-    let export = Export {
-        name: EXPORT.into(),
+    let whole = [(EXPORT, 0, bytes)];
+    let exports = whole.into_iter().chain(windows);
+    let exports = exports.map(|(name, offset, bytes)| Export {
+        name: name.into(),
         description: "a disk in memory".into(),
+        offset,
         bytes,
         is_read_only,
-    };
-    let result = server.run(&mut engine, export, &mut |_, _| {});
+    });
+    let result = server.run(&mut engine, exports.collect(), &mut |_, _| {});
     assert_eq!(engine.buffers.allocated(), 0, "buffers were lost");
     result
+}
+
+/// The socket for commands beside that of a device.
+fn control_of(socket: &Path) -> PathBuf {
+    socket.with_extension("control")
+}
+
+/// A client of a control socket.
+pub struct ControlClient {
+    pub stream: UnixStream,
+    lines: BufReader<UnixStream>,
+}
+
+impl ControlClient {
+    pub fn connect(path: &Path) -> ControlClient {
+        let stream = UnixStream::connect(path).expect("a listening server");
+        let patience = Some(std::time::Duration::from_secs(20));
+        stream.set_read_timeout(patience).expect("a timeout");
+        let lines = BufReader::new(stream.try_clone().expect("a second handle"));
+        ControlClient { stream, lines }
+    }
+
+    pub fn send(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        self.stream
+            .write_all(line.as_bytes())
+            .expect("a server that reads");
+    }
+
+    /// The next line that the server says; `None` when it has closed the connection.
+    pub fn answer(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line).expect("an answer in time") {
+            0 => None,
+            _ => Some(serde_json::from_str(&line).expect("a line of JSON")),
+        }
+    }
+
+    /// What is said at the end of a command: what there is to know, or an error.
+    pub fn call(&mut self, request: Value) -> Result<Value, String> {
+        self.send(&request.to_string());
+        loop {
+            let answer = self.answer().expect("an answer");
+            assert_eq!(answer["id"], request["id"], "{answer}");
+            if let Some(words) = answer["error"].as_str() {
+                return Err(words.to_owned());
+            }
+            if answer["progress"].is_null() {
+                return Ok(answer["ok"].clone());
+            }
+        }
+    }
 }
 
 /// Waits until `condition` holds.

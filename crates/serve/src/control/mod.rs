@@ -1,0 +1,429 @@
+//! Commands to the nodes of a served stack, over a socket of their own.
+//!
+//! Nothing here blocks, and every quantity that a client can make grow has a bound, named below.
+//! A command belongs to no client: one that goes away does not end it, and another one that asks
+//! for it under the same id is told how it ends.
+
+mod client;
+mod message;
+mod rate;
+mod replacer;
+mod targets;
+
+pub use replacer::{NewDisk, Replacer};
+pub use targets::{ControlDisk, ControlNode};
+
+use crate::clock::Poller;
+use crate::disk::Faults;
+use crate::listener::{ListenError, Listener};
+use crate::signals::say;
+use client::{Client, Received};
+use imbrex_core::command::{
+    Command, CommandArrival, CommandError, CommandId, CommandReply, CommandState, NodeStatus,
+    Replacement,
+};
+use imbrex_core::units::{Duration, Instant};
+use message::{Asked, Request};
+use rustix::event::epoll::EventFlags;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::rc::Rc;
+use targets::Targets;
+
+/// Clients of a control socket at once. One more takes the place of the one that has been there
+/// longest without a command under way, or else is told so and disconnected.
+pub const CONTROL_CLIENTS_MAX: usize = 16;
+/// Commands under way at once.
+pub const COMMANDS_MAX: usize = 64;
+/// Bytes of a request, its end of line aside.
+pub const REQUEST_LINE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of answers that a client has not taken; it is disconnected beyond them.
+pub const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// Between two lines that tell how far a command has come.
+pub const PROGRESS_MS_MIN: u64 = 200;
+
+/// Events of the control socket itself.
+pub(crate) const CONTROL_LISTENER: u64 = u64::MAX - 3;
+/// Events of the first client; further ones count down.
+const FIRST_CLIENT: u64 = u64::MAX - 16;
+/// Clients before their tokens begin again. The lower half of such a token is no number of a place
+/// for an NBD client.
+const CLIENT_TOKENS: u64 = 1 << 30;
+
+const STOPPING: &str = "the server is stopping";
+
+/// What commands of a served stack need beside the stack.
+#[derive(Default)]
+pub struct Commands {
+    /// The nodes by name. Commands to others are refused.
+    pub nodes: Vec<ControlNode>,
+    /// Makes new disks; without it `replace` is refused.
+    pub replacer: Option<Replacer>,
+    /// The disks that can be broken on purpose; without it faults are refused.
+    pub faults: Option<Faults>,
+    /// Commands that would change what the disks hold are refused.
+    pub is_read_only: bool,
+}
+
+/// A command that is not yet answered.
+struct UnderWay {
+    id: CommandId,
+    request: Request,
+    /// The clients that asked for it.
+    clients: Vec<u64>,
+    /// When its progress was last told.
+    told: Option<Instant>,
+}
+
+/// The control socket of a server, or none.
+pub(crate) struct Control {
+    poller: Rc<Poller>,
+    listener: Option<OwnedFd>,
+    targets: Targets,
+    commands: Commands,
+    clients: BTreeMap<u64, Client>,
+    /// Clients so far.
+    accepted: u64,
+    /// Clients that may have sent more than was read at once.
+    unread: Vec<u64>,
+    ready: VecDeque<CommandArrival>,
+    under_way: Vec<UnderWay>,
+    /// Commands so far.
+    started: u64,
+    is_stopping: bool,
+}
+
+/// A bound control socket, before the server runs.
+pub(crate) struct ControlSocket(Listener);
+
+impl ControlSocket {
+    pub fn bind(path: &Path, poller: &Poller) -> Result<ControlSocket, ListenError> {
+        let listener = Listener::bind_private(path)?;
+        let watched = poller.add(listener.socket(), CONTROL_LISTENER);
+        watched.map_err(|errno| ListenError::System {
+            address: path.display().to_string(),
+            source: errno.into(),
+        })?;
+        Ok(ControlSocket(listener))
+    }
+
+    pub fn take(&mut self) -> OwnedFd {
+        self.0.take_socket()
+    }
+}
+
+impl Control {
+    pub fn new(poller: Rc<Poller>, socket: Option<OwnedFd>, mut commands: Commands) -> Control {
+        let nodes = std::mem::take(&mut commands.nodes);
+        Control {
+            poller,
+            listener: socket,
+            targets: Targets::new(nodes),
+            commands,
+            clients: BTreeMap::new(),
+            accepted: 0,
+            unread: Vec::new(),
+            ready: VecDeque::new(),
+            under_way: Vec::new(),
+            started: 0,
+            is_stopping: false,
+        }
+    }
+
+    /// True of a token whose events belong here.
+    pub fn owns(token: u64) -> bool {
+        token == CONTROL_LISTENER
+            || (FIRST_CLIENT - CLIENT_TOKENS + 1..=FIRST_CLIENT).contains(&token)
+    }
+
+    /// There is something to do before the next wait.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.unread.is_empty()
+    }
+
+    /// True while a new disk takes its place, which is soon over and must not be left half done.
+    pub fn is_replacing(&self) -> bool {
+        let replaces = |it: &UnderWay| matches!(it.request.asked, Asked::Replace(_));
+        self.under_way.iter().any(replaces)
+    }
+
+    /// The next command for the engine.
+    pub fn pop_ready(&mut self) -> Option<CommandArrival> {
+        self.ready.pop_front()
+    }
+
+    /// Reads on where more was sent than is read at once.
+    pub fn begin_turn(&mut self) {
+        for token in std::mem::take(&mut self.unread) {
+            self.read(token);
+        }
+    }
+
+    pub fn handle_event(&mut self, token: u64, flags: EventFlags) {
+        if token == CONTROL_LISTENER {
+            return self.accept();
+        }
+        let Some(client) = self.clients.get_mut(&token) else {
+            return;
+        };
+        client.has_gone |= flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        client.send();
+        self.read(token);
+    }
+
+    /// Takes in everybody who has connected.
+    fn accept(&mut self) {
+        loop {
+            let Some(listener) = &self.listener else {
+                return;
+            };
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match rustix::net::accept_with(listener, flags) {
+                Ok(socket) => self.greet(socket),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                // Out of descriptors: whoever has connected waits until the next one comes.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn greet(&mut self, socket: OwnedFd) {
+        let token = FIRST_CLIENT - self.accepted % CLIENT_TOKENS;
+        self.accepted += 1;
+        if self.clients.len() >= CONTROL_CLIENTS_MAX && !self.close_idle() {
+            let words = format!(
+                "there are {CONTROL_CLIENTS_MAX} clients, and each has a command under way; try \
+                 again when one has ended"
+            );
+            Client::new(socket).tell(&message::error(None, &words));
+            return;
+        }
+        // Watched for room to write as well: an edge is told once, when there is room again.
+        let watched = self.poller.add(&socket, token);
+        if watched
+            .and_then(|()| self.poller.modify(&socket, token, true))
+            .is_ok()
+        {
+            self.clients.insert(token, Client::new(socket));
+            self.read(token);
+        }
+    }
+
+    /// Closes the client that has been there longest of those without a command under way.
+    fn close_idle(&mut self) -> bool {
+        let is_idle = |token: &&u64| !self.under_way.iter().any(|it| it.clients.contains(token));
+        // Tokens count down.
+        let idle = self.clients.keys().rev().find(is_idle).copied();
+        idle.is_some_and(|token| self.clients.remove(&token).is_some())
+    }
+
+    /// Reads what a client has sent, up to a share, and begins what it asks for.
+    fn read(&mut self, token: u64) {
+        let Some(client) = self.clients.get_mut(&token) else {
+            return;
+        };
+        let received = client.receive();
+        while let Some(line) = self.clients.get_mut(&token).and_then(Client::take_line) {
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let (id, begun) = match message::parse(&line) {
+                Ok(request) => (Some(request.id), self.begin(request, token)),
+                Err((id, words)) => (id, Err(words)),
+            };
+            if let (Err(words), Some(client)) = (begun, self.clients.get_mut(&token)) {
+                client.tell(&message::error(id, &words));
+            }
+        }
+        match (received, self.clients.get_mut(&token)) {
+            (Received::More, Some(_)) => self.unread.push(token),
+            (Received::TooLong, Some(client)) => {
+                let words = format!(
+                    "a line has more than {REQUEST_LINE_BYTES_MAX} bytes; accepted: one JSON \
+                     object a line, no longer than that"
+                );
+                client.tell(&message::error(None, &words));
+            }
+            _ => {}
+        }
+        self.close_if_done(token);
+    }
+
+    /// Forgets a client that cannot be told anything, or has nothing more to be told.
+    fn close_if_done(&mut self, token: u64) {
+        let Some(client) = self.clients.get(&token) else {
+            return;
+        };
+        let waits = self.under_way.iter().any(|it| it.clients.contains(&token));
+        let is_done = client.has_ended && !waits && !client.has_unsent();
+        // What a client that has gone sent before is read first.
+        let has_gone = client.is_broken || (client.has_gone && client.has_ended);
+        if is_done || has_gone {
+            self.clients.remove(&token);
+            for it in &mut self.under_way {
+                it.clients.retain(|other| *other != token);
+            }
+        }
+    }
+
+    /// Begins a command, or joins one that is under way.
+    fn begin(&mut self, request: Request, client: u64) -> Result<(), String> {
+        if self.is_stopping {
+            return Err(format!("{STOPPING}; it takes no further command"));
+        }
+        let id = request.id;
+        if let Some(same) = self.under_way.iter_mut().find(|it| it.request.id == id) {
+            if same.request != request {
+                return Err(format!(
+                    "id {id} is that of another command under way (`{}` of node `{}`); accepted: \
+                     the same command again, or another id",
+                    same.request.asked.name(),
+                    same.request.node
+                ));
+            }
+            if !same.clients.contains(&client) {
+                same.clients.push(client);
+            }
+            return Ok(());
+        }
+        if self.under_way.len() >= COMMANDS_MAX {
+            return Err(format!(
+                "{COMMANDS_MAX} commands are under way; try again when one has ended"
+            ));
+        }
+        let node = self.targets.check(&request, &self.commands)?;
+        let id = CommandId(self.started);
+        let arrival = match &request.asked {
+            Asked::Kind(kind) => CommandArrival::Command {
+                node: node.node,
+                command: Command { id, kind: *kind },
+            },
+            Asked::Replace(path) => {
+                let (disk, replacer) = match (&node.disk, &mut self.commands.replacer) {
+                    (Some(disk), Some(replacer)) => (disk.disk, replacer),
+                    _ => return Err(targets::NO_REPLACER.into()),
+                };
+                let NewDisk {
+                    disk: with,
+                    first_member,
+                } = (replacer.begin)(node.node, path.as_deref())?;
+                CommandArrival::Replace(Replacement {
+                    id,
+                    disk,
+                    with,
+                    first_member,
+                })
+            }
+        };
+        self.started += 1;
+        self.ready.push_back(arrival);
+        self.under_way.push(UnderWay {
+            id,
+            request,
+            clients: vec![client],
+            told: None,
+        });
+        Ok(())
+    }
+
+    /// The engine has something to say of a command.
+    pub fn reply(&mut self, now: Instant, reply: CommandReply) {
+        // One that the server no longer waits for was answered when it began to stop.
+        let Some(index) = self.under_way.iter().position(|it| it.id == reply.id) else {
+            return;
+        };
+        match reply.state {
+            CommandState::Progress { done, total } => {
+                let it = &mut self.under_way[index];
+                let span = Duration::from_ms(PROGRESS_MS_MIN);
+                if it.told.is_some_and(|told| now < told + span) {
+                    return;
+                }
+                it.told = Some(now);
+                let line = message::progress(it.request.id, done, total);
+                for token in &it.clients {
+                    // Whoever has not read the last line learns nothing from one more.
+                    if let Some(client) = self.clients.get_mut(token)
+                        && !client.has_unsent()
+                    {
+                        client.tell(&line);
+                    }
+                }
+            }
+            CommandState::Ended(result) => {
+                let ended = self.under_way.remove(index);
+                let result = self.settle(&ended.request, result);
+                self.answer(ended, result);
+            }
+        }
+    }
+
+    /// Does what is left to do when the engine has ended a command.
+    fn settle(
+        &mut self,
+        request: &Request,
+        result: Result<NodeStatus, CommandError>,
+    ) -> Result<NodeStatus, String> {
+        let words = |error: CommandError| match error {
+            CommandError::NotTaken => self.targets.not_taken(request),
+            error => error.to_string(),
+        };
+        let result = result.map_err(words);
+        let replaces = matches!(request.asked, Asked::Replace(_));
+        if let (true, Some(replacer), Some(node)) = (
+            replaces,
+            &mut self.commands.replacer,
+            self.targets.get(&request.node),
+        ) {
+            match &result {
+                Ok(_) => (replacer.finish)(node.node)?,
+                Err(_) => (replacer.abort)(node.node),
+            }
+        }
+        result
+    }
+
+    /// Tells everybody who waits for a command how it has ended.
+    fn answer(&mut self, ended: UnderWay, result: Result<NodeStatus, String>) {
+        let id = ended.request.id;
+        let line = match result {
+            Ok(status) => message::ok(id, &ended.request.node, &status),
+            Err(words) => message::error(Some(id), &words),
+        };
+        for token in ended.clients {
+            if let Some(client) = self.clients.get_mut(&token) {
+                client.tell(&line);
+            }
+            self.close_if_done(token);
+        }
+    }
+
+    /// Takes no further command, answers those whose end is not waited for, and lets go on what was
+    /// told to hang.
+    pub fn begin_stop(&mut self) {
+        self.is_stopping = true;
+        self.listener = None;
+        for (disk, operations) in self.commands.faults.iter().flat_map(Faults::end_waits) {
+            say(&format!(
+                "node `{disk}` was told to hang; operations held back and carried out now, because \
+                 {STOPPING}: {operations}"
+            ));
+        }
+        let (replacing, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
+            .into_iter()
+            .partition(|it| matches!(it.request.asked, Asked::Replace(_)));
+        self.under_way = replacing;
+        for it in others {
+            let words = format!(
+                "{STOPPING} and does not wait for `{}` of node `{}`; give the command again after \
+                 the next start",
+                it.request.asked.name(),
+                it.request.node
+            );
+            self.answer(it, Err(words));
+        }
+    }
+}
