@@ -30,6 +30,8 @@ pub enum BlockKind {
     WriteIntent = 4,
     /// A page of the table of checksums of a band.
     ChecksumTable = 5,
+    /// Which copies of a mirrored journal count.
+    Membership = 6,
 }
 
 impl BlockKind {
@@ -41,6 +43,7 @@ impl BlockKind {
             BlockKind::Journal => "journal block",
             BlockKind::WriteIntent => "write-intent page",
             BlockKind::ChecksumTable => "checksum page",
+            BlockKind::Membership => "membership page",
         }
     }
 }

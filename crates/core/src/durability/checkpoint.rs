@@ -49,16 +49,30 @@ impl Journal {
 
     /// The ring of a member that is formatted is blank.
     pub(super) fn ring_zeroed(&mut self, ctx: &mut Context<'_>) {
+        if self.mirror.is_some() && self.is_running() {
+            return self.new_ring_zeroed(ctx);
+        }
         let Phase::Formatting(checkpoint) = mem::replace(&mut self.phase, Phase::Shut) else {
             unreachable!("the ring of a member that is not being formatted")
         };
-        self.start_checkpoint(Occasion::Begin, checkpoint, ctx);
+        if let Some(mirror) = &mut self.mirror {
+            mirror.map = Some(checkpoint);
+            return self.record_membership(ctx);
+        }
+        self.begin_with(checkpoint, ctx);
     }
 
     /// Ends a recovery: `checkpoint` is the state that the layer has brought back. Records are
     /// taken after [`JournalEvent::Opened`]. Until then a second recovery would find what this one
     /// has found.
     pub fn begin(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
+        match self.is_mirrored() {
+            true => self.begin_copies(checkpoint, ctx),
+            false => self.begin_with(checkpoint, ctx),
+        }
+    }
+
+    pub(super) fn begin_with(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
         self.start_checkpoint(Occasion::Begin, checkpoint, ctx);
     }
 
@@ -79,12 +93,18 @@ impl Journal {
         }
     }
 
-    /// True while a checkpoint is being written.
+    /// True while a checkpoint is being written, or a new copy is being admitted.
     pub fn is_checkpointing(&self) -> bool {
-        self.checkpoint.is_some()
+        let mirror = self.mirror.as_deref();
+        self.checkpoint.is_some() || mirror.is_some_and(|mirror| mirror.admission.is_some())
     }
 
-    fn start_checkpoint(&mut self, occasion: Occasion, bytes: Vec<u8>, ctx: &mut Context<'_>) {
+    pub(super) fn start_checkpoint(
+        &mut self,
+        occasion: Occasion,
+        bytes: Vec<u8>,
+        ctx: &mut Context<'_>,
+    ) {
         assert!(self.checkpoint.is_none(), "a second checkpoint at once");
         let pages = bytes.len().div_ceil(PAYLOAD_BYTES).max(1) as u64;
         assert!(
@@ -92,8 +112,14 @@ impl Journal {
             "a checkpoint of {pages} pages in a place for {}",
             self.settings.checkpoint_blocks
         );
-        // What was appended is in the checkpoint; later records go to later blocks.
-        self.seal(ctx);
+        let replay_from = match occasion {
+            Occasion::Admission(from) => from,
+            _ => {
+                // What was appended is in the checkpoint; later records go to later blocks.
+                self.seal(ctx);
+                self.ring.next
+            }
+        };
         let old = self.superblock;
         let generation = self.next_generation();
         self.greatest_generation = generation;
@@ -116,7 +142,7 @@ impl Journal {
                 clean: occasion == Occasion::Close,
                 checkpoint_checksum: crc32c::crc32c(&bytes),
                 checkpoint_bytes: bytes.len() as u64,
-                replay_from: self.ring.next.0,
+                replay_from: replay_from.0,
                 ..old
             },
             occasion,
@@ -126,7 +152,7 @@ impl Journal {
             outstanding: 0,
         });
         match self.strays {
-            [false, false, false, false] => self.write_pages(ctx),
+            [false, false, false, false] if !self.have_strays() => self.write_pages(ctx),
             _ => self.write_strays(ctx),
         }
     }
@@ -137,6 +163,12 @@ impl Journal {
         let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
         checkpoint.step = Step::Strays;
         checkpoint.outstanding = strays.iter().filter(|is_stray| **is_stray).count() as u32;
+        if self.is_mirrored() {
+            let operations = self.write_strays_of_copies(ctx);
+            let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
+            checkpoint.outstanding = operations;
+            return;
+        }
         let found = self.superblock;
         for copy in (0..COPIES).filter(|copy| strays[*copy]) {
             self.write_copy(copy, &found, ctx);
@@ -144,6 +176,9 @@ impl Journal {
     }
 
     fn write_copy(&mut self, copy: usize, superblock: &Superblock, ctx: &mut Context<'_>) {
+        if self.is_mirrored() {
+            return self.write_superblocks(copy, superblock, ctx);
+        }
         let address = self.settings.superblock_addresses()[copy];
         let block = superblock.encode(address);
         self.scratch().copy_from_slice(&block);
@@ -178,24 +213,37 @@ impl Journal {
             let index = checkpoint.next_page;
             checkpoint.next_page += 1;
             let superblock = checkpoint.superblock;
-            let address = self.settings.checkpoint_start(superblock.checkpoint_place) + index;
-            let header = Header {
-                kind: BlockKind::CheckpointPage,
-                member: superblock.member,
-                address,
-                generation: superblock.generation,
-                sequence: index,
-                mark: pages,
-            };
             let from = index as usize * PAYLOAD_BYTES;
             let bytes = core::mem::take(&mut checkpoint.bytes);
             let to = (from + PAYLOAD_BYTES).min(bytes.len());
-            block::seal_into(&header, &bytes[from..to], self.scratch());
+            self.write_page(&superblock, (index, pages), &bytes[from..to], ctx);
             if let Some(checkpoint) = &mut self.checkpoint {
                 checkpoint.bytes = bytes;
             }
-            self.write_scratch(Purpose::Page, Extent::new(address, 1), ctx);
         }
+    }
+
+    fn write_page(
+        &mut self,
+        superblock: &Superblock,
+        (index, pages): (u64, u64),
+        bytes: &[u8],
+        ctx: &mut Context<'_>,
+    ) {
+        if self.is_mirrored() {
+            return self.write_pages_of_copies(superblock, (index, pages), bytes, ctx);
+        }
+        let address = self.settings.checkpoint_start(superblock.checkpoint_place) + index;
+        let header = Header {
+            kind: BlockKind::CheckpointPage,
+            member: superblock.member,
+            address,
+            generation: superblock.generation,
+            sequence: index,
+            mark: pages,
+        };
+        block::seal_into(&header, bytes, self.scratch());
+        self.write_scratch(Purpose::Page, Extent::new(address, 1), ctx);
     }
 
     fn pages_written(&mut self, hasty: bool, ctx: &mut Context<'_>) {
@@ -269,6 +317,9 @@ impl Journal {
 
     fn checkpoint_done(&mut self, ctx: &mut Context<'_>) {
         let checkpoint = self.checkpoint.take().expect("a checkpoint on its way");
+        if self.is_mirrored() {
+            self.turn_places(&checkpoint.superblock);
+        }
         self.superblock = checkpoint.superblock;
         let replay_from = Lsn(checkpoint.superblock.replay_from);
         self.ring.tail = replay_from;
@@ -280,7 +331,7 @@ impl Journal {
                 self.phase = Phase::Running;
                 JournalEvent::Opened
             }
-            Occasion::Running => JournalEvent::Checkpointed {
+            Occasion::Running | Occasion::Admission(_) => JournalEvent::Checkpointed {
                 durable_before: self.ring.durable,
             },
             Occasion::Close => {
@@ -291,5 +342,9 @@ impl Journal {
         self.events.push_back(event);
         // What had to wait for room.
         self.commit(ctx);
+        if self.is_mirrored() {
+            self.new_copy_written(ctx);
+            self.begin_admission(ctx);
+        }
     }
 }

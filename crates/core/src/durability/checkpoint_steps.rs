@@ -1,5 +1,6 @@
 //! Where a checkpoint stands.
 
+use super::ids::Lsn;
 use super::superblock::Superblock;
 use alloc::vec::Vec;
 
@@ -10,6 +11,8 @@ pub(super) enum Occasion {
     Begin,
     /// To make room in the ring.
     Running,
+    /// To bring a new copy up, with every record before this place.
+    Admission(Lsn),
     /// The last thing that is written.
     Close,
 }

@@ -3,6 +3,7 @@
 use super::ids::{FlushTicket, Lsn};
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::layer::Port;
 use crate::lifecycle::OpenError;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -33,6 +34,11 @@ pub enum JournalEvent {
         /// Every record before this place is durable.
         durable_before: Lsn,
     },
+    /// The copy behind this port is in, and all copies say so durably.
+    CopyAdmitted(Port),
+    /// An operation of the copy behind this port has failed, and the copy is out. Told at once;
+    /// what is said to be written or durable afterwards comes when that is recorded.
+    CopyOut(Port),
     /// The closing checkpoint is durable.
     Closed,
     /// A write or flush of the journal has failed. Nothing can be made durable any more: whatever

@@ -2,6 +2,7 @@
 
 use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
 use super::checkpoint_steps::Checkpoint;
+use super::copies::Mirror;
 use super::events::JournalEvent;
 use super::flushes::Flushes;
 use super::idle_mark::IdleMark;
@@ -20,6 +21,7 @@ use crate::lifecycle::Uuid;
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, BlockCount};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -53,7 +55,9 @@ pub struct Journal {
     scratch: Vec<u8>,
     pub(super) idle_mark: IdleMark,
     flushes: Flushes,
-    operations: Operations,
+    pub(super) operations: Operations,
+    /// The copies of a journal that is kept on several ports.
+    pub(super) mirror: Option<Box<Mirror>>,
 }
 
 impl Journal {
@@ -97,10 +101,11 @@ impl Journal {
             idle_mark: IdleMark::default(),
             flushes: Flushes::default(),
             operations: Operations::default(),
+            mirror: None,
         }
     }
 
-    /// Where the journal lies.
+    /// Where the journal lies; of a mirrored one, the copy that it goes by.
     pub fn settings(&self) -> &JournalSettings {
         &self.settings
     }
@@ -177,7 +182,7 @@ impl Journal {
         let half = self.ring.blocks() / 2;
         self.is_running()
             && self.failed.is_none()
-            && self.checkpoint.is_none()
+            && !self.is_checkpointing()
             && self.ring.used() >= half
     }
 
@@ -240,11 +245,20 @@ impl Journal {
     /// The next thing the layer must know.
     #[inline]
     pub fn next_event(&mut self) -> Option<JournalEvent> {
+        if let Some(mirror) = &mut self.mirror {
+            let notice = mirror.notices.pop_front();
+            if notice.is_some() || mirror.settling.is_some() {
+                return notice;
+            }
+        }
         self.events.pop_front()
     }
 
     /// Takes the completion of an operation that the journal [owns](Self::owns).
     pub fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        if self.mirror.is_some() {
+            return self.copy_completed(completion, ctx);
+        }
         let (purpose, buffer) = self.operations.end(completion.tag);
         match (purpose, completion.result) {
             (Purpose::Recovery(number), result) => {
@@ -259,16 +273,20 @@ impl Journal {
             }
             (purpose, Ok(())) => {
                 ctx.release(buffer);
-                match purpose {
-                    Purpose::JournalBlock(lsn) => self.block_written(lsn, ctx),
-                    Purpose::Flush => self.flush_done(ctx),
-                    Purpose::Page | Purpose::SuperblockCopy => self.checkpoint_part_done(ctx),
-                    Purpose::RingZero => self.ring_zeroed(ctx),
-                    Purpose::Recovery(_) | Purpose::Unused => {
-                        unreachable!("a completion of nothing")
-                    }
-                }
+                self.done(purpose, ctx);
             }
+        }
+    }
+
+    /// An operation has been done, on all copies where there are several.
+    pub(super) fn done(&mut self, purpose: Purpose, ctx: &mut Context<'_>) {
+        match purpose {
+            Purpose::JournalBlock(lsn) => self.block_written(lsn, ctx),
+            Purpose::Flush => self.flush_done(ctx),
+            Purpose::Page | Purpose::SuperblockCopy => self.checkpoint_part_done(ctx),
+            Purpose::RingZero => self.ring_zeroed(ctx),
+            Purpose::MembershipPage | Purpose::MembershipFlush => self.membership_step_done(ctx),
+            Purpose::Recovery(_) | Purpose::Unused => unreachable!("a completion of nothing"),
         }
     }
 
@@ -296,6 +314,9 @@ impl Journal {
         let has_records = !self.ring.open.is_empty();
         self.idle_mark
             .block_sent(mark, self.ring.next, has_records, ctx.now());
+        if self.mirror.is_some() {
+            return self.send_to_copies(header, ctx);
+        }
         block::seal_into(&header, &self.ring.open, &mut self.scratch);
         self.ring.open.clear();
         let place = Extent::new(header.address, 1);
@@ -311,6 +332,11 @@ impl Journal {
 
     pub(super) fn scratch(&mut self) -> &mut [u8] {
         &mut self.scratch
+    }
+
+    pub(super) fn copies_and_scratch(&mut self) -> (&mut Mirror, &mut [u8]) {
+        let mirror = self.mirror.as_deref_mut().expect("a mirrored journal");
+        (mirror, &mut self.scratch)
     }
 
     pub(super) fn issue(
@@ -364,6 +390,9 @@ impl Journal {
                 durable_before: self.ring.written,
             });
         }
+        if let Some(mirror) = &self.mirror {
+            return self.flush_copies(mirror.taking_part(), Purpose::Flush, ctx);
+        }
         let nothing = BufferSlice::EMPTY;
         self.issue(
             Purpose::Flush,
@@ -395,7 +424,7 @@ impl Journal {
     }
 
     /// From now on nothing becomes durable.
-    fn fail(&mut self, error: IoError) {
+    pub(super) fn fail(&mut self, error: IoError) {
         if self.failed.is_some() {
             return;
         }
@@ -403,6 +432,9 @@ impl Journal {
         self.checkpoint = None;
         self.flushes.give_up();
         self.ring.open.clear();
+        if let Some(mirror) = &mut self.mirror {
+            mirror.give_up();
+        }
         self.events.push_back(JournalEvent::Failed(error));
     }
 

@@ -22,15 +22,21 @@
 //! What a layer author writes is told in `ARCHITECTURE.md`; the bytes are drawn in
 //! `docs/formats/journal.md`.
 
+mod admission;
 pub mod block;
 mod checkpoint;
 mod checkpoint_steps;
+mod copies;
+mod copies_read;
+mod data_check;
 mod events;
 mod flushes;
 mod idle_mark;
 mod ids;
 mod journal;
 mod mark;
+pub mod membership;
+mod mirror;
 mod open;
 mod opening;
 mod operations;
@@ -38,6 +44,7 @@ mod record;
 mod replay_end;
 mod ring;
 mod settings;
+mod settling;
 pub mod superblock;
 
 pub use events::{Intact, JournalEvent, LsnQueue, Recovery, Replayed};

@@ -7,10 +7,11 @@
 
 use super::block::BlockError;
 use super::block::{self, BlockKind, Expected, PAYLOAD_BYTES};
-use super::events::{Intact, JournalEvent, Recovery};
+use super::events::{JournalEvent, Recovery};
 use super::ids::Lsn;
 use super::journal::Journal;
-use super::opening::{Opening, Phase, Step, no_superblock, take_records};
+use super::membership::Membership;
+use super::opening::{COUNT_MAX, Opening, Phase, Step, no_superblock, take_records};
 use super::operations::Purpose;
 use super::replay_end::ReplayEnd;
 use super::superblock::{FEATURES, Superblock};
@@ -25,14 +26,10 @@ use crate::planted::PlantedBug;
 use crate::units::BLOCK_BYTES;
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Blocks of a checkpoint or of the ring that are read at once.
 const CHUNK_BLOCKS_MAX: u64 = 64;
-/// Generations, epochs and journal blocks are never counted further in the life of a device: at a
-/// million blocks a second that takes 292,000 years.
-const COUNT_MAX: u64 = u64::MAX / 2;
 /// Reads of data in flight at once.
 const DATA_READS_MAX: u32 = 32;
 
@@ -40,7 +37,8 @@ impl Journal {
     /// Begins a recovery. [`JournalEvent::Recovered`] or [`JournalEvent::Refused`] ends it.
     /// `expected` is the set that the member must belong to, and its name in it.
     pub fn open(&mut self, expected: Option<(Uuid, Uuid)>, ctx: &mut Context<'_>) {
-        self.phase = Phase::Opening(Box::new(Opening::new(expected)));
+        let expected = expected.map(|(set, member)| (set, Some(member)));
+        self.phase = Phase::Opening(Box::new(Opening::new(expected, 0)));
         for (copy, address) in (0..).zip(self.settings.superblock_addresses()) {
             self.read(copy, Extent::new(address, 1), ctx);
         }
@@ -55,7 +53,10 @@ impl Journal {
         }
     }
 
-    fn read(&mut self, number: u64, extent: Extent, ctx: &mut Context<'_>) {
+    pub(super) fn read(&mut self, number: u64, extent: Extent, ctx: &mut Context<'_>) {
+        if let Some(mirror) = &self.mirror {
+            return self.read_copy(mirror.read.current, number, extent, ctx);
+        }
         let buffer = ctx.allocate(extent.blocks);
         let purpose = Purpose::Recovery(number);
         self.issue(purpose, Operation::Read, extent, buffer, ctx);
@@ -77,37 +78,64 @@ impl Journal {
             Step::Superblocks => self.superblock_read(&mut opening, number, buffer, result, ctx),
             Step::Checkpoint => self.pages_read(&mut opening, number, buffer, result, ctx),
             Step::Ring => self.ring_read(&mut opening, number, buffer, result, ctx),
-            Step::Data => self.data_read(&mut opening, number, buffer, result, ctx),
+            Step::Data => {
+                self.data_read(&mut opening, number, buffer, result, ctx);
+                Ok(())
+            }
         };
         ctx.release(buffer);
+        self.end_step(opening, outcome, ctx);
+    }
+
+    /// Goes on with a copy of several, by which the journal goes.
+    pub(super) fn go_on_recovering(&mut self, opening: Box<Opening>, ctx: &mut Context<'_>) {
+        self.end_step(opening, Ok(()), ctx);
+    }
+
+    fn end_step(
+        &mut self,
+        mut opening: Box<Opening>,
+        outcome: Result<(), OpenError>,
+        ctx: &mut Context<'_>,
+    ) {
         let outcome = outcome.and_then(|()| self.advance(&mut opening, ctx));
         let outcome = outcome.or_else(|error| self.turn_to_newer(&mut opening, error, ctx));
         match outcome {
             Ok(false) => self.phase = Phase::Opening(opening),
-            Ok(true) => {
-                let chosen = Some(Ok(self.superblock));
-                self.strays = opening.copies.each_ref().map(|copy| *copy != chosen);
-                let recovery = Recovery {
-                    checkpoint: opening.checkpoint,
-                    records: opening
-                        .records
-                        .into_iter()
-                        .map(|(_, record)| record)
-                        .collect(),
-                    clean: self.superblock.clean,
-                    generation: self.superblock.generation,
-                };
-                self.report_end(&opening.end, ctx);
-                self.ring.tail = Lsn(self.superblock.replay_from);
-                self.start_at(opening.lsn);
-                self.events
-                    .push_back(JournalEvent::Recovered(Box::new(recovery)));
+            Ok(true) if self.is_mirrored() && !opening.is_chosen => {
+                self.copy_read(Ok(opening), ctx);
             }
-            Err(error) if opening.outstanding == 0 => {
-                self.events.push_back(JournalEvent::Refused(error));
+            Ok(true) => self.recovered(opening, ctx),
+            Err(error) if opening.outstanding == 0 && self.is_mirrored() => {
+                self.copy_read(Err(error), ctx);
             }
+            Err(error) if opening.outstanding == 0 => self.refuse(error),
             Err(_) => unreachable!("a refusal with reads in flight"),
         }
+    }
+
+    pub(super) fn refuse(&mut self, error: OpenError) {
+        self.events.push_back(JournalEvent::Refused(error));
+    }
+
+    /// Everything that the layer needs was read.
+    fn recovered(&mut self, opening: Box<Opening>, ctx: &mut Context<'_>) {
+        if !self.is_mirrored() {
+            let chosen = Some(Ok(self.superblock));
+            self.strays = opening.copies.each_ref().map(|copy| *copy != chosen);
+        }
+        let records = opening.records.into_iter().map(|(_, record)| record);
+        let recovery = Recovery {
+            checkpoint: opening.checkpoint,
+            records: records.collect(),
+            clean: self.superblock.clean,
+            generation: self.superblock.generation,
+        };
+        self.report_end(&opening.end, ctx);
+        self.ring.tail = Lsn(self.superblock.replay_from);
+        self.start_at(opening.lsn);
+        self.events
+            .push_back(JournalEvent::Recovered(Box::new(recovery)));
     }
 
     /// Begins the next step when the last one is over; true when the recovery is.
@@ -119,6 +147,7 @@ impl Journal {
             match opening.step {
                 Step::Superblocks => {
                     self.superblock = self.choose(opening)?;
+                    self.check_membership(opening)?;
                     opening.step = Step::Checkpoint;
                 }
                 Step::Checkpoint => {
@@ -159,6 +188,10 @@ impl Journal {
                     let mark = opening.mark;
                     let unsure = opening.records.iter().position(|(lsn, _)| *lsn >= mark);
                     opening.next_record = unsure.unwrap_or(opening.records.len());
+                    if self.is_mirrored() {
+                        // The other copies come first.
+                        return Ok(true);
+                    }
                 }
                 Step::Data => {
                     if ctx.is_planted(PlantedBug::DanglingRecordKept) {
@@ -171,7 +204,7 @@ impl Journal {
                         opening.next_record += 1;
                         if let Some(data) = opening.records[number].1.data {
                             opening.outstanding += 1;
-                            self.read(number as u64, data, ctx);
+                            self.read_data_of(number, data, ctx);
                         }
                     }
                     return Ok(opening.outstanding == 0);
@@ -222,7 +255,14 @@ impl Journal {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) -> Result<(), OpenError> {
-        let address = self.settings.superblock_addresses()[copy as usize];
+        let addresses = self.settings.superblock_addresses();
+        let Some(&address) = addresses.get(copy as usize) else {
+            let page = copy as usize - addresses.len();
+            let address = self.settings.membership_addresses()[page];
+            let bytes = result.ok().and_then(|()| ctx.metadata(buffer));
+            opening.pages[page] = bytes.and_then(|bytes| Membership::decode(bytes, address).ok());
+            return Ok(());
+        };
         if let Err(error) = result {
             opening.read_error = Some(error);
             return Ok(());
@@ -272,7 +312,7 @@ impl Journal {
     fn admit(
         &self,
         superblock: &Superblock,
-        expected: Option<(Uuid, Uuid)>,
+        expected: Option<(Uuid, Option<Uuid>)>,
     ) -> Result<(), OpenError> {
         let unknown = superblock.required_features & !FEATURES | superblock.read_only_features;
         if unknown != 0 {
@@ -286,10 +326,10 @@ impl Journal {
                     expected: set,
                 });
             }
-            if found_member != member {
+            if let Some(expected) = member.filter(|member| *member != found_member) {
                 return Err(OpenError::OtherMember {
                     found: found_member,
-                    expected: member,
+                    expected,
                 });
             }
         }
@@ -348,7 +388,8 @@ impl Journal {
                 settings.checkpoint_blocks,
             ),
             (
-                "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`)",
+                "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`; bit \
+                 1: the journal has copies on other members)",
                 superblock.required_features.into(),
                 settings.required_features.into(),
             ),
@@ -459,74 +500,5 @@ impl Journal {
             }
         }
         Ok(())
-    }
-
-    /// The data of a record has been read, or one block of it after a read of all has failed: one
-    /// block that cannot be read says nothing of the others.
-    fn data_read(
-        &mut self,
-        opening: &mut Opening,
-        number: u64,
-        buffer: BufferSlice,
-        result: Result<(), IoError>,
-        ctx: &mut Context<'_>,
-    ) -> Result<(), OpenError> {
-        let part = DataPart::from_number(number);
-        let record = &mut opening.records[part.record as usize].1;
-        let blocks = record.checksums.len();
-        let extent = record.data.expect("a record with data");
-        if part.block.is_none() && result.is_err() {
-            record.intact = Intact::Blocks(vec![false; blocks]);
-            for block in 0..blocks as u64 {
-                let part = DataPart {
-                    block: Some(block),
-                    ..part
-                };
-                let one = Extent::new(extent.start.0 + block, 1);
-                opening.outstanding += 1;
-                self.read(part.number(), one, ctx);
-            }
-            return Ok(());
-        }
-        let mut found = Vec::new();
-        if result.is_ok() {
-            ctx.checksum(buffer, &mut found);
-        }
-        let first = part.block.unwrap_or(0) as usize;
-        let is_there = |at: usize| found.get(at - first) == Some(&record.checksums[at]);
-        match (&mut record.intact, part.block) {
-            (Intact::Blocks(intact), Some(_)) => intact[first] = is_there(first),
-            _ => {
-                let intact: Vec<bool> = (0..blocks).map(is_there).collect();
-                if intact.contains(&false) {
-                    record.intact = Intact::Blocks(intact);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a read of data is of, as the number of an operation.
-#[derive(Clone, Copy)]
-struct DataPart {
-    /// Which record.
-    record: u64,
-    /// The block of its data; all of them with `None`.
-    block: Option<u64>,
-}
-
-impl DataPart {
-    const RECORD_BITS: u32 = 32;
-
-    fn number(self) -> u64 {
-        self.block.map_or(0, |block| block + 1) << Self::RECORD_BITS | self.record
-    }
-
-    fn from_number(number: u64) -> DataPart {
-        DataPart {
-            record: number & ((1 << Self::RECORD_BITS) - 1),
-            block: (number >> Self::RECORD_BITS).checked_sub(1),
-        }
     }
 }

@@ -3,6 +3,7 @@
 use super::block::{BlockError, FORMAT_VERSION};
 use super::events::{Intact, Replayed};
 use super::ids::Lsn;
+use super::membership::{Membership, PAGES, Page};
 use super::record;
 use super::replay_end::ReplayEnd;
 use super::superblock::{COPIES, Superblock};
@@ -14,6 +15,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+
+/// Generations, epochs and journal blocks are never counted further in the life of a device: at a
+/// million blocks a second that takes 292,000 years.
+pub(super) const COUNT_MAX: u64 = u64::MAX / 2;
 
 /// How far the life of a journal has come.
 #[derive(Debug)]
@@ -38,14 +43,19 @@ pub(super) enum Step {
 /// A recovery on its way.
 #[derive(Debug)]
 pub(super) struct Opening {
-    /// The set that the member must belong to, and its name in it.
-    pub expected: Option<(Uuid, Uuid)>,
+    /// The set that the member must belong to, and its name in it if that is known.
+    pub expected: Option<(Uuid, Option<Uuid>)>,
     pub step: Step,
     pub outstanding: u32,
     pub copies: [Option<Result<Superblock, BlockError>>; COPIES],
     /// Lone superblocks newer than the chosen one, the newest last.
     pub newer: Vec<Superblock>,
     pub read_error: Option<IoError>,
+    /// Of a copy of several: its membership pages, and what the newer one says.
+    pub pages: [Option<Page>; PAGES],
+    pub membership: Option<Membership>,
+    /// Of a copy of several: it is the one that the journal goes by.
+    pub is_chosen: bool,
 
     pub checkpoint: Vec<u8>,
     /// The next page, or the next block of the ring counted from the first that is replayed.
@@ -65,16 +75,19 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Nothing is read yet. `expected` is the set that the member must belong to, and its name in
-    /// it.
-    pub fn new(expected: Option<(Uuid, Uuid)>) -> Opening {
+    /// Nothing is read yet; `pages` membership pages are beside the superblocks. `expected` is the
+    /// set that the member must belong to, and its name in it if that is known.
+    pub fn new(expected: Option<(Uuid, Option<Uuid>)>, pages: usize) -> Opening {
         Opening {
             expected,
             step: Step::Superblocks,
-            outstanding: COPIES as u32,
+            outstanding: (COPIES + pages) as u32,
             copies: [const { None }; COPIES],
             newer: Vec::new(),
             read_error: None,
+            pages: [const { None }; PAGES],
+            membership: None,
+            is_chosen: false,
             checkpoint: Vec::new(),
             next: 0,
             lsn: Lsn(0),
@@ -84,6 +97,11 @@ impl Opening {
             records: Vec::new(),
             next_record: 0,
         }
+    }
+
+    /// True when both membership pages say the same.
+    pub fn pages_agree(&self) -> bool {
+        self.pages[0].is_some() && self.pages[0] == self.pages[1]
     }
 }
 

@@ -7,6 +7,9 @@ use alloc::vec::Vec;
 
 /// Tags with this bit belong to the journal; a layer's own must not have it.
 const TAG_BIT: u64 = 1 << 63;
+/// Where a tag says which copy of a mirrored journal an operation went to; below is the index.
+const COPY_SHIFT: u32 = 32;
+const COPY_MASK: u64 = 0xff;
 
 /// What an operation in flight is for.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +21,18 @@ pub(super) enum Purpose {
     SuperblockCopy,
     /// The zeroing of the ring.
     RingZero,
+    /// A page that says which copies count, and the flush after it.
+    MembershipPage,
+    MembershipFlush,
     /// Part of recovery, which knows its own operations by number.
     Recovery(u64),
+}
+
+impl Purpose {
+    /// True when it records which copies count.
+    pub fn is_of_membership(self) -> bool {
+        matches!(self, Purpose::MembershipPage | Purpose::MembershipFlush)
+    }
 }
 
 /// The operations in flight, by tag.
@@ -54,11 +67,32 @@ impl Operations {
 
     /// An operation has completed: what it was for, and its buffer.
     pub fn end(&mut self, tag: Tag) -> (Purpose, BufferSlice) {
-        let index = (tag.0 & !TAG_BIT) as usize;
+        let index = Operations::index_of(tag);
         let entry = self.in_flight[index];
         self.in_flight[index].0 = Purpose::Unused;
         self.free.push(index as u32);
         entry
+    }
+
+    /// The place of an operation among those in flight; it is the same for all copies.
+    #[inline]
+    pub fn index_of(tag: Tag) -> usize {
+        tag.0 as u32 as usize
+    }
+
+    /// The tag of the operation with that tag when it goes to a copy.
+    pub fn tag_for_copy(tag: Tag, copy: usize) -> Tag {
+        Tag(tag.0 | (copy as u64) << COPY_SHIFT)
+    }
+
+    /// The copy that an operation went to.
+    pub fn copy_of(tag: Tag) -> usize {
+        (tag.0 >> COPY_SHIFT & COPY_MASK) as usize
+    }
+
+    /// What the operation at a place is for.
+    pub fn purpose(&self, index: usize) -> Purpose {
+        self.in_flight[index].0
     }
 
     /// True when none is in flight.

@@ -2,7 +2,8 @@
 
 use super::block::PAYLOAD_BYTES;
 use super::ids::Lsn;
-use super::superblock::COPIES;
+use super::membership::PAGES;
+use super::superblock::{COPIES, FEATURE_MIRRORED};
 use crate::extent::Extent;
 use crate::layer::Port;
 use crate::units::BlockCount;
@@ -22,9 +23,13 @@ pub enum LayerKind {
 impl LayerKind {
     /// The kind with a number.
     pub fn from_number(number: u32) -> Option<LayerKind> {
-        [LayerKind::Cache, LayerKind::PersistentCache, LayerKind::Array]
-            .into_iter()
-            .find(|kind| *kind as u32 == number)
+        [
+            LayerKind::Cache,
+            LayerKind::PersistentCache,
+            LayerKind::Array,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u32 == number)
     }
 }
 
@@ -52,7 +57,8 @@ impl JournalSettings {
         bytes.div_ceil(PAYLOAD_BYTES as u64).max(1)
     }
 
-    /// Blocks of an area with places for such checkpoints and a ring of `ring_blocks`.
+    /// Blocks of an area with places for such checkpoints and a ring of `ring_blocks`. Where the
+    /// journal is mirrored, its two membership pages are taken from the ring.
     pub fn area_blocks_for(checkpoint_blocks: u64, ring_blocks: u64) -> u64 {
         COPIES as u64 + 2 * checkpoint_blocks + ring_blocks
     }
@@ -63,15 +69,34 @@ impl JournalSettings {
         [start, start + 1, end - 2, end - 1]
     }
 
+    /// True when the journal has copies on other members.
+    pub fn is_mirrored(&self) -> bool {
+        self.required_features & FEATURE_MIRRORED != 0
+    }
+
+    /// The blocks of the membership pages, which only a mirrored journal has.
+    pub fn membership_addresses(&self) -> [u64; PAGES] {
+        [self.area.start.0 + 2, self.area.end().0 - 3]
+    }
+
+    /// Blocks at each end of the area that are neither of a checkpoint nor of the ring.
+    fn end_blocks(&self) -> u64 {
+        2 + u64::from(self.is_mirrored())
+    }
+
     /// First block of a place for a checkpoint.
     pub fn checkpoint_start(&self, place: u16) -> u64 {
-        self.area.start.0 + 2 + u64::from(place) * self.checkpoint_blocks
+        self.area.start.0 + self.end_blocks() + u64::from(place) * self.checkpoint_blocks
     }
 
     /// The ring of journal blocks.
     pub fn ring(&self) -> Extent {
-        let before = 2 + 2 * self.checkpoint_blocks;
-        let blocks = self.area.blocks.0.saturating_sub(before + 2);
+        let before = self.end_blocks() + 2 * self.checkpoint_blocks;
+        let blocks = self
+            .area
+            .blocks
+            .0
+            .saturating_sub(before + self.end_blocks());
         Extent::new(self.area.start.0 + before, blocks)
     }
 

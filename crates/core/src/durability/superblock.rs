@@ -33,8 +33,10 @@ pub const FIELDS: [Field; 15] = [
 
 /// The feature that bands are rewritten in stretches, through two places of the scratch band.
 pub const FEATURE_STRETCHES: u32 = 1;
+/// The feature that the journal has copies on other members, and membership pages.
+pub const FEATURE_MIRRORED: u32 = 2;
 /// All features that this build knows.
-pub const FEATURES: u32 = FEATURE_STRETCHES;
+pub const FEATURES: u32 = FEATURE_STRETCHES | FEATURE_MIRRORED;
 
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

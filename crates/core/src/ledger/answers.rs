@@ -55,6 +55,11 @@ impl<T> Answers<T> {
         ticket <= self.flushed
     }
 
+    /// True when every record appended so far is written, and nobody waits.
+    pub fn is_all_written(&self) -> bool {
+        self.recorded_before <= self.written_before && self.after_written.is_empty()
+    }
+
     /// The token waits until every record appended so far is written.
     pub fn await_written(&mut self, token: T) {
         self.after_written.push(self.recorded_before, token);

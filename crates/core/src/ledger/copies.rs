@@ -1,8 +1,8 @@
 //! A ledger with a copy of its journal on each of several ports.
 
 use super::events::CopyState;
-use super::journaled::Ledger;
-use crate::durability::{DurabilitySettings, JournalSettings};
+use super::journaled::{Journaled, Ledger};
+use crate::durability::{DurabilitySettings, Journal, JournalSettings};
 use crate::layer::{Context, Port};
 use alloc::vec::Vec;
 
@@ -16,23 +16,40 @@ impl<T> Ledger<T> {
         durability: DurabilitySettings,
         ports: &[Port],
     ) -> Ledger<T> {
-        Ledger::journaled(copies[0], durability, ports)
+        Ledger::with(Journal::mirrored(copies), durability, ports)
     }
 
-    /// Whether the copy behind a port counts. Known from [`Recovered`](super::LedgerEvent::Recovered)
-    /// or [`Blank`](super::LedgerEvent::Blank) on.
-    pub fn copy_state(&self, _port: Port) -> CopyState {
-        CopyState::In
+    /// Whether the copy behind a port counts. Known from
+    /// [`Recovered`](super::LedgerEvent::Recovered) on, and when a format has begun. A volatile
+    /// ledger has nothing that a port could lack.
+    pub fn copy_state(&self, port: Port) -> CopyState {
+        let is_in = |it: &Journaled<T>| it.journal.is_in(port);
+        match self.journaled.as_deref().is_none_or(is_in) {
+            true => CopyState::In,
+            false => CopyState::Out,
+        }
     }
 
     /// From [`Layer::lost`](crate::layer::Layer::lost): the copy behind the port is gone. Every
-    /// answer waits until the other copies have recorded it durably.
-    pub fn lose_copy(&mut self, _port: Port, _ctx: &mut Context<'_>) {}
+    /// answer waits until the other copies have recorded it durably. When it is the last one that
+    /// is in, nothing can be kept any more: [`Failed`](super::LedgerEvent::Failed).
+    pub fn lose_copy(&mut self, port: Port, ctx: &mut Context<'_>) {
+        if let Some(it) = self.journaled.as_deref_mut() {
+            it.journal.lose_copy(port, ctx);
+        }
+    }
 
     /// From [`Layer::replaced`](crate::layer::Layer::replaced): a blank member is behind the port.
     /// The other copies record its number durably, then the new copy is written whole; `map` is the
     /// map of the layer with every record so far. [`CopyAdmitted`](super::LedgerEvent::CopyAdmitted)
     /// says when it is in, [`CopyOut`](super::LedgerEvent::CopyOut) that it could not be written.
-    /// Until then [`is_checkpointing`](Self::is_checkpointing) is true. One copy at a time.
-    pub fn admit_copy(&mut self, _port: Port, _map: Vec<u8>, _ctx: &mut Context<'_>) {}
+    /// Until then [`is_checkpointing`](Self::is_checkpointing) is true. Nothing is done when the
+    /// copy is in or the ledger is not running.
+    ///
+    /// Panics when another copy is being admitted.
+    pub fn admit_copy(&mut self, port: Port, map: Vec<u8>, ctx: &mut Context<'_>) {
+        if let Some(it) = self.journaled.as_deref_mut() {
+            it.journal.admit_copy(port, map, ctx);
+        }
+    }
 }

@@ -42,8 +42,8 @@ pub(super) struct Journaled<T> {
     pub own_flush: OwnFlush,
     /// Blocks of the ring that writes in flight may need for their records.
     pub reserved: u64,
-    /// The name of a member that is about to be formatted: its set, and its own.
-    pub format: Option<(Uuid, Uuid)>,
+    /// The name of a member that is about to be formatted: its set, and its number in it.
+    pub format: Option<(Uuid, u16)>,
     pub failure: Failure,
     /// Records have become durable that the layer was not told of.
     pub frees_places: bool,
@@ -99,11 +99,19 @@ impl<T> Ledger<T> {
         durability: DurabilitySettings,
         ports: &[Port],
     ) -> Ledger<T> {
+        Ledger::with(Journal::new(journal), durability, ports)
+    }
+
+    pub(super) fn with(
+        journal: Journal,
+        durability: DurabilitySettings,
+        ports: &[Port],
+    ) -> Ledger<T> {
         Ledger {
             stage: Stage::Shut,
             events: VecDeque::new(),
             journaled: Some(Box::new(Journaled {
-                journal: Journal::new(journal),
+                journal,
                 answers: Answers::default(),
                 ports: ports.iter().map(|port| PortFlushes::new(*port)).collect(),
                 own_flush: OwnFlush {
@@ -235,6 +243,10 @@ impl<T> Ledger<T> {
         }
         loop {
             let it = self.journaled.as_deref_mut()?;
+            if it.journal.holds_answers() {
+                let event = it.journal.next_event()?;
+                return self.translate(event);
+            }
             for flushes in &mut it.ports {
                 let port = flushes.port();
                 if let Some(token) = flushes.next_flushed() {
@@ -242,7 +254,7 @@ impl<T> Ledger<T> {
                 }
             }
             if let Some(token) = it.answers.next_flushed() {
-                let port = it.journal.settings().port;
+                let port = it.journal.first_port();
                 return Some(LedgerEvent::Flushed { port, token });
             }
             if core::mem::take(&mut it.frees_places) {
@@ -286,6 +298,8 @@ impl<T> Ledger<T> {
                 it.frees_places = true;
                 Some(LedgerEvent::Checkpointed)
             }
+            JournalEvent::CopyAdmitted(port) => Some(LedgerEvent::CopyAdmitted(port)),
+            JournalEvent::CopyOut(port) => Some(LedgerEvent::CopyOut(port)),
             JournalEvent::Closed => Some(LedgerEvent::Closed(Ok(()))),
             JournalEvent::Failed(error) => self.failed(error),
         }

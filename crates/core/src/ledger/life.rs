@@ -8,7 +8,9 @@ use crate::units::Instant;
 use alloc::vec::Vec;
 
 impl<T> Ledger<T> {
-    /// Begins to come up; `member` is the number of the journal's member in its set.
+    /// Begins to come up; `member` is the number of the journal's member in its set. Where the stack
+    /// does not [number](Context::member_number) the members of a mirrored ledger, they have this
+    /// number and those behind it.
     /// [`Blank`](LedgerEvent::Blank), [`Recovered`](LedgerEvent::Recovered) or
     /// [`Refused`](LedgerEvent::Refused) says what is there. A volatile ledger says
     /// [`Opened`](LedgerEvent::Opened) at once.
@@ -19,9 +21,10 @@ impl<T> Ledger<T> {
         self.stage = Stage::Opening;
         match start {
             Start::Format(set) => {
-                it.format = Some((set, set.member(member)));
+                it.format = Some((set, member));
                 self.events.push_back(LedgerEvent::Blank);
             }
+            Start::Recover(set) if it.journal.is_mirrored() => it.journal.open_copies(set, ctx),
             Start::Recover(set) => {
                 let expected = set.map(|set| (set, set.member(member)));
                 it.journal.open(expected, ctx);
@@ -37,7 +40,10 @@ impl<T> Ledger<T> {
             return;
         };
         match it.format.take() {
-            Some((set, member)) => it.journal.format(set, member, map, ctx),
+            Some((set, member)) if it.journal.is_mirrored() => {
+                it.journal.format_copies(set, member, map, ctx);
+            }
+            Some((set, member)) => it.journal.format(set, set.member(member), map, ctx),
             None => it.journal.begin(map, ctx),
         }
     }

@@ -86,11 +86,18 @@ impl<T> Ledger<T> {
     /// May the answer to what was recorded go out? It must not before the records so far are
     /// written: then it survives the death of the process.
     /// [`next_written`](Self::next_written) gives the token back.
+    ///
+    /// With a [mirrored](Self::mirrored) ledger a layer asks this as well before it answers what
+    /// needs no record: the loss of a copy may have to be recorded first. It says
+    /// [`Now`](When::Now) when nothing is under way.
     #[inline]
     pub fn answer_when_written(&mut self, token: T) -> When {
         let Some(it) = &mut self.journaled else {
             return When::Now;
         };
+        if it.journal.is_mirrored() && !it.journal.holds_answers() && it.answers.is_all_written() {
+            return When::Now;
+        }
         it.answers.await_written(token);
         When::Later
     }
@@ -98,7 +105,11 @@ impl<T> Ledger<T> {
     /// The next token whose records are written. The layer answers it, or asks for a flush first.
     #[inline]
     pub fn next_written(&mut self) -> Option<T> {
-        self.journaled.as_mut()?.answers.next_written()
+        let it = self.journaled.as_mut()?;
+        match it.journal.holds_answers() {
+            true => None,
+            false => it.answers.next_written(),
+        }
     }
 
     /// May an answer go out that promises a flush of a port? It must not before everything so far
@@ -112,7 +123,7 @@ impl<T> Ledger<T> {
         let Some(it) = self.journaled.as_deref_mut() else {
             return When::Now;
         };
-        if it.journal.settings().port == port {
+        if it.journal.is_on(port) {
             let ticket = it.flush(ctx);
             it.answers.await_flushed(ticket, token);
         } else {

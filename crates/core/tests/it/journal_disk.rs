@@ -135,6 +135,8 @@ pub struct ByteDisk {
     latency_max_ns: u64,
     completed: Vec<u64>,
     next_number: u64,
+    /// Where the disk begins in the medium, when several disks share one.
+    base: u64,
 }
 
 impl ByteDisk {
@@ -153,13 +155,29 @@ impl ByteDisk {
             latency_max_ns,
             completed: Vec::new(),
             next_number: 0,
+            base: 0,
+        }
+    }
+
+    /// A disk that shares its medium with others, from the block `base` of the medium on.
+    pub fn at(
+        base: u64,
+        blocks: u64,
+        medium: &Rc<RefCell<ByteMedium>>,
+        seed: u64,
+        latency_max_ns: u64,
+    ) -> ByteDisk {
+        ByteDisk {
+            next_number: base << 32,
+            base,
+            ..ByteDisk::new(blocks, medium, seed + base, latency_max_ns)
         }
     }
 
     fn write(&mut self, op: &DiskOp, bytes: &[u8]) -> Vec<u64> {
         let medium = &mut *self.medium.borrow_mut();
         let blocks = bytes.chunks_exact(BLOCK_BYTES as usize);
-        (op.extent.start.0..)
+        (self.base + op.extent.start.0..)
             .zip(blocks)
             .map(|(address, block)| {
                 let block: Block = block.into();
@@ -191,7 +209,8 @@ impl Disk for ByteDisk {
         let mut numbers = Vec::new();
         match op.operation {
             Operation::Read => {
-                for (i, address) in (op.extent.start.0..op.extent.end().0).enumerate() {
+                let first = self.base + op.extent.start.0;
+                for (i, address) in (first..first + op.extent.blocks.0).enumerate() {
                     if medium.unreadable.contains(&address) {
                         result = Err(IoError::Medium);
                     }

@@ -362,6 +362,9 @@ impl Toy {
                     self.durable_before(durable_before);
                     Seen::Checkpointed(durable_before.0)
                 }
+                JournalEvent::CopyAdmitted(_) | JournalEvent::CopyOut(_) => {
+                    unreachable!("a journal without copies")
+                }
                 JournalEvent::Closed => {
                     ctx.closed(Ok(()));
                     Seen::Closed

@@ -322,6 +322,9 @@ impl ShadowStore {
                 self.reuse(durable_before);
             }
             JournalEvent::Checkpointed { durable_before } => self.reuse(durable_before),
+            JournalEvent::CopyAdmitted(_) | JournalEvent::CopyOut(_) => {
+                unreachable!("a journal without copies")
+            }
             JournalEvent::Closed => ctx.closed(Ok(())),
             JournalEvent::Failed(error) => {
                 self.fail_all(error, ctx);

@@ -1,0 +1,315 @@
+//! Recovery of a journal with several copies: each is read as if it were the only one, then it is
+//! judged which of them count.
+//!
+//! What the copy says whose membership has changed last is so. A copy that it has recorded out, or
+//! whose member it does not know, has missed something and does not count, however whole it is.
+//! All others have every record that anybody was told of, and the one that has come furthest is
+//! gone by.
+
+use super::copies::{CopySet, Found, JournalCopy, Part};
+use super::ids::Lsn;
+use super::journal::Journal;
+use super::membership::{Listed, Membership, PAGES, Page};
+use super::opening::{COUNT_MAX, Opening, Phase};
+use super::operations::Purpose;
+use super::superblock::{COPIES, Superblock};
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::lifecycle::{OpenError, Uuid};
+use crate::planted::PlantedBug;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+
+impl Journal {
+    /// Begins a recovery of every copy that is there. [`JournalEvent::Recovered`] or
+    /// [`JournalEvent::Refused`] ends it; the error is that of the first copy then. `set` is the
+    /// set that the members must belong to.
+    ///
+    /// [`JournalEvent::Recovered`]: super::JournalEvent::Recovered
+    /// [`JournalEvent::Refused`]: super::JournalEvent::Refused
+    pub fn open_copies(&mut self, set: Option<Uuid>, ctx: &mut Context<'_>) {
+        self.copies().read.set = set;
+        self.read_next_copy(ctx);
+    }
+
+    fn read_next_copy(&mut self, ctx: &mut Context<'_>) {
+        loop {
+            let mirror = self.copies();
+            let index = mirror.read.results.len();
+            let Some(copy) = mirror.copies.get(index) else {
+                return self.judge(ctx);
+            };
+            let settings = copy.settings;
+            if ctx.is_lost(settings.port) {
+                let lost = Err(OpenError::Io(IoError::Lost));
+                mirror.read.results.push(lost);
+                continue;
+            }
+            mirror.read.current = index;
+            let number = ctx.member_number(settings.port);
+            let member = |set: Uuid| (set, number.map(|number| set.member(number)));
+            let opening = Opening::new(mirror.read.set.map(member), PAGES);
+            self.settings = settings;
+            self.phase = Phase::Opening(Box::new(opening));
+            let superblocks = settings.superblock_addresses().into_iter();
+            let pages = settings.membership_addresses();
+            for (number, address) in (0..).zip(superblocks.chain(pages)) {
+                self.read_copy(index, number, Extent::new(address, 1), ctx);
+            }
+            return;
+        }
+    }
+
+    /// A copy was read to its end, or it cannot be.
+    pub(super) fn copy_read(
+        &mut self,
+        result: Result<Box<Opening>, OpenError>,
+        ctx: &mut Context<'_>,
+    ) {
+        let (superblock, greatest_generation) = (self.superblock, self.greatest_generation);
+        let found = result.map(|opening| Found {
+            opening,
+            superblock,
+            greatest_generation,
+        });
+        self.copies().read.results.push(found);
+        self.read_next_copy(ctx);
+    }
+
+    /// Checks what the membership pages of the copy say that is being read.
+    pub(super) fn check_membership(&self, opening: &mut Opening) -> Result<(), OpenError> {
+        let Some(mirror) = self.mirror.as_deref() else {
+            return Ok(());
+        };
+        let superblock = &self.superblock;
+        let index = mirror.read.current;
+        let good = |page: &&Page| {
+            page.member == superblock.member
+                && page.index == index as u64
+                && page.membership.changes <= COUNT_MAX
+        };
+        let pages = opening.pages.iter().flatten().filter(good);
+        let Some(newest) = pages.max_by_key(|page| page.membership.changes) else {
+            let detail = "neither of its two pages is whole and of this copy";
+            return Err(OpenError::damaged("membership", detail));
+        };
+        let (found, expected) = (newest.membership.copies.len(), mirror.copies.len());
+        if found != expected {
+            return Err(OpenError::Settings {
+                name: "copies of the journal",
+                found: found as u64,
+                expected: expected as u64,
+            });
+        }
+        let own = superblock
+            .set
+            .member(newest.membership.copies[index].number);
+        if own != superblock.member {
+            return Err(OpenError::OtherMember {
+                found: superblock.member,
+                expected: own,
+            });
+        }
+        opening.membership = Some(newest.membership.clone());
+        Ok(())
+    }
+
+    /// Every copy was read: decides which of them count and which one the journal goes by.
+    fn judge(&mut self, ctx: &mut Context<'_>) {
+        let read = &mut self.copies().read;
+        let mut results = core::mem::take(&mut read.results);
+        for (copy, result) in results.iter_mut().enumerate() {
+            if read.lost.has(copy) {
+                *result = Err(OpenError::Io(IoError::Lost));
+            }
+        }
+        match chosen(&results, ctx) {
+            Ok(chosen) => self.go_by(chosen, results, ctx),
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    fn go_by(
+        &mut self,
+        Chosen { newest, is_in }: Chosen,
+        mut results: Vec<Result<Found, OpenError>>,
+        ctx: &mut Context<'_>,
+    ) {
+        let is_reversed = ctx.is_planted(PlantedBug::OlderCopyTaken);
+        let taken = (0..results.len())
+            .filter(|index| is_in[*index])
+            .filter_map(|index| Some((index, results[index].as_ref().ok()?)));
+        let base = match is_reversed {
+            false => taken.max_by_key(|(index, found)| {
+                (
+                    found.superblock.generation,
+                    found.opening.lsn,
+                    usize::MAX - index,
+                )
+            }),
+            true => taken.min_by_key(|(_, found)| found.age()),
+        };
+        let Some((base, _)) = base else {
+            let error = results.into_iter().find_map(Result::err);
+            let detail = "it says that no member which is there has every record";
+            return self.refuse(error.unwrap_or(OpenError::damaged("membership", detail)));
+        };
+        let founds = || {
+            results
+                .iter()
+                .zip(&is_in)
+                .filter_map(|(found, is_in)| found.as_ref().ok().filter(|_| *is_in))
+        };
+        let epoch = founds().map(|found| found.superblock.epoch).max();
+        let greatest = founds().map(|found| found.greatest_generation).max();
+        let membership = newest.clone();
+        let set = results[base]
+            .as_ref()
+            .map_or(Uuid::default(), |found| found.superblock.set);
+        let mirror = self.copies();
+        mirror.changes = membership.changes;
+        mirror.read.current = base;
+        for (index, copy) in mirror.copies.iter_mut().enumerate() {
+            let found = results[index].as_ref().ok().filter(|_| is_in[index]);
+            copy.take_back(found, membership.copies[index], set, &membership);
+        }
+        mirror.read.newest = membership;
+        self.settings = mirror.copies[base].settings;
+        self.greatest_generation = greatest.unwrap_or(0);
+        let Ok(Found {
+            mut opening,
+            superblock,
+            ..
+        }) = results.swap_remove(base)
+        else {
+            unreachable!("a copy that is in was read");
+        };
+        self.superblock = Superblock {
+            epoch: epoch.unwrap_or(superblock.epoch),
+            ..superblock
+        };
+        opening.is_chosen = true;
+        self.go_on_recovering(opening, ctx);
+    }
+
+    /// Begins a journal that was recovered: a copy that did not come up is recorded out first.
+    pub(super) fn begin_copies(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {
+        let mirror = self.copies();
+        mirror.is_begun = true;
+        if mirror.is_in().is_empty() {
+            return self.fail(IoError::Lost);
+        }
+        let agrees = |copy: &JournalCopy| copy.part == Part::Out || copy.pages_agree;
+        let is_recorded =
+            mirror.membership() == mirror.read.newest && mirror.copies.iter().all(agrees);
+        if is_recorded {
+            return self.begin_with(map, ctx);
+        }
+        self.copies().map = Some(map);
+        self.record_membership(ctx);
+    }
+
+    /// The members get these numbers when they are formatted: that of the stack, or else one after
+    /// another from the first one on. Copies on lost members are out from the start.
+    pub fn format_copies(
+        &mut self,
+        set: Uuid,
+        first: u16,
+        checkpoint: Vec<u8>,
+        ctx: &mut Context<'_>,
+    ) {
+        let mirror = self.copies();
+        mirror.is_begun = true;
+        for (next, copy) in (first..).zip(&mut mirror.copies) {
+            let port = copy.settings.port;
+            copy.number = ctx.member_number(port).unwrap_or(next);
+            copy.member = set.member(copy.number);
+            copy.part = match ctx.is_lost(port) {
+                true => Part::Out,
+                false => Part::In,
+            };
+        }
+        let to: CopySet = mirror.is_in();
+        if to.is_empty() {
+            return self.fail(IoError::Lost);
+        }
+        self.superblock.set = set;
+        self.superblock.member = self.copies().copies[0].member;
+        self.start_at(Lsn(0));
+        self.phase = Phase::Formatting(checkpoint);
+        self.blank_rings(to, Purpose::RingZero, ctx);
+    }
+}
+
+impl JournalCopy {
+    /// Takes back what was found of it, if it counts, and the number that it is listed by.
+    fn take_back(&mut self, found: Option<&Found>, listed: Listed, set: Uuid, newest: &Membership) {
+        self.number = listed.number;
+        self.member = set.member(listed.number);
+        self.part = Part::Out;
+        if let Some(found) = found {
+            self.part = Part::In;
+            self.member = found.superblock.member;
+            self.place = found.superblock.checkpoint_place;
+            self.found = Some(found.superblock);
+            let chosen = Some(Ok(found.superblock));
+            let copies: &[_; COPIES] = &found.opening.copies;
+            self.strays = copies.each_ref().map(|copy| *copy != chosen);
+            self.pages_agree = found.opening.pages_agree() && found.membership() == newest;
+        }
+    }
+}
+
+/// Which copies count.
+struct Chosen {
+    /// What is so.
+    newest: Membership,
+    is_in: Vec<bool>,
+}
+
+fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Chosen, OpenError> {
+    let good = || {
+        let indexed = results.iter().enumerate();
+        indexed.filter_map(|(index, found)| Some((index, found.as_ref().ok()?)))
+    };
+    let newest = match ctx.is_planted(PlantedBug::OlderCopyTaken) {
+        false => good().max_by_key(|(index, found)| (found.age(), usize::MAX - index)),
+        true => good().min_by_key(|(_, found)| found.age()),
+    };
+    let Some((_, newest)) = newest else {
+        let first = results.iter().find_map(|result| result.as_ref().err());
+        return Err(first.cloned().unwrap_or(OpenError::NotFormatted));
+    };
+    let set = newest.superblock.set;
+    for (index, found) in good() {
+        let found_set = found.superblock.set;
+        if found_set != set {
+            return Err(OpenError::Foreign {
+                found: found_set,
+                expected: set,
+            });
+        }
+        for (other_index, other) in good().filter(|(other, _)| *other != index) {
+            let (one, other_one) = (&found.superblock, &other.superblock);
+            if found.lists(other_index, other_one, false) && other.lists(index, one, false) {
+                let detail = format!(
+                    "members {} and {} have each gone on without the other and recorded it out; \
+                     accepted: one of them alone",
+                    one.member, other_one.member
+                );
+                return Err(OpenError::damaged("membership", detail));
+            }
+        }
+    }
+    let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
+    let is_in = |(index, found): (usize, &Result<Found, OpenError>)| {
+        let found = found.as_ref().ok();
+        found.is_some_and(|found| takes_all || newest.lists(index, &found.superblock, true))
+    };
+    Ok(Chosen {
+        newest: newest.membership().clone(),
+        is_in: results.iter().enumerate().map(is_in).collect(),
+    })
+}
