@@ -1,6 +1,7 @@
 //! The search for crashes that lose data.
 
 mod cache;
+mod mirror;
 mod toy;
 
 use imbrex_core::planted::PlantedBug;

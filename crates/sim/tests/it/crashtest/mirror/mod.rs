@@ -1,0 +1,175 @@
+//! A mirror over slices of two disks: every promise holds whichever disk is lost, wherever in the
+//! life of the mirror the power goes, and whatever is there when it comes back.
+
+mod case;
+mod disk;
+mod door;
+mod life;
+mod operator;
+mod story;
+#[path = "../../../../../core/tests/toys/mirror/mod.rs"]
+mod toy;
+
+use case::{Presence, Reached, Recorded};
+use imbrex_sim::crashtest::image::Mode;
+use imbrex_sim::crashtest::trial::catching;
+use life::Wrong;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use story::Phase;
+use toy::Flaw;
+
+/// Cases of the everyday suite.
+const CASES: u64 = 2_400;
+/// Cases of one run.
+const CASES_OF_RUN: u64 = 12;
+/// Cases in which a bug must be found.
+const CASES_TO_FIND: u64 = 5_000;
+
+/// Plays the cases of one run.
+fn run(seed: u64, wrong: Wrong, reached: &mut Reached) -> Result<(), String> {
+    catching(|| {
+        let recorded =
+            Recorded::first_life(seed, wrong).map_err(|what| format!("seed {seed}: {what}"))?;
+        (0..CASES_OF_RUN).try_for_each(|number| recorded.case(number, reached))
+    })
+    .map_err(|panic| format!("seed {seed}: {panic}"))
+    .and_then(|result| result)
+}
+
+/// Plays the runs of so many cases on two threads.
+fn campaign(cases: u64) -> (Reached, Vec<String>) {
+    let next = AtomicU64::new(0);
+    let totals = Mutex::new((Reached::default(), Vec::new()));
+    let work = || {
+        let mut reached = Reached::default();
+        let mut failures = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed * CASES_OF_RUN >= cases {
+                break;
+            }
+            failures.extend(run(seed, Wrong::default(), &mut reached).err());
+        }
+        let mut totals = totals.lock().expect("no thread panics");
+        totals.0.add(&reached);
+        totals.1.extend(failures);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    totals.into_inner().expect("no thread panics")
+}
+
+/// Cases until something wrong was found, and what that was.
+fn cases_to_find(wrong: Wrong) -> (u64, Option<String>) {
+    let mut reached = Reached::default();
+    for seed in 0..CASES_TO_FIND / CASES_OF_RUN {
+        if let Err(what) = run(seed, wrong, &mut reached) {
+            return (reached.cases, Some(what));
+        }
+    }
+    (reached.cases, None)
+}
+
+fn print(reached: &Reached) {
+    let table = |title: &str, names: Vec<&str>, counts: &[u64]| {
+        let counts = names.iter().zip(counts);
+        let words: Vec<String> = counts.map(|(name, count)| format!("{name} {count}")).collect();
+        println!("{title}: {}", words.join(", "));
+    };
+    println!("{} cases", reached.cases);
+    table("phase", Phase::ALL.map(Phase::name).to_vec(), &reached.by_phase);
+    table("lost port", vec!["first", "second"], &reached.by_lost_port);
+    table("mode", Mode::ALL.map(Mode::name).to_vec(), &reached.by_mode);
+    let presences = Presence::NAMES.to_vec();
+    table("opened with", presences.clone(), &reached.by_presence);
+    table("refused", presences.clone(), &reached.refused);
+    table("one port", presences, &reached.degraded);
+    println!(
+        "both ports whole {}, half rebuilt {}, cut before the new member was described {}, both \
+         lost {}, later lives {}, blocks judged {}",
+        reached.whole,
+        reached.half_rebuilt,
+        reached.undescribed,
+        reached.ends_lost,
+        reached.later_lives,
+        reached.blocks_judged
+    );
+}
+
+#[test]
+fn a_mirror_loses_nothing() {
+    let asked = std::env::var("IMBREX_MIRROR_CASES").ok();
+    let cases = asked.map_or(CASES, |text| text.parse().expect("a number of cases"));
+    let (reached, failures) = campaign(cases);
+    print(&reached);
+    let few: Vec<&String> = failures.iter().take(10).collect();
+    assert!(failures.is_empty(), "{} runs failed: {few:#?}", failures.len());
+    assert!(reached.cases >= cases);
+    let all_modes = &reached.by_mode[..Mode::ALL.len() - 1];
+    for counts in [
+        &reached.by_phase[..],
+        &reached.by_lost_port,
+        all_modes,
+        &reached.by_presence,
+    ] {
+        assert!(counts.iter().all(|count| *count > 0), "{reached:?}");
+    }
+    let [described, crashed, alone, lacking, swapped, foreign, former, older] =
+        Presence::NAMES.map(|name| Presence::NAMES.iter().position(|other| *other == name));
+    let at = |counts: &[u64], presence: Option<usize>| counts[presence.expect("a presence")];
+    for presence in [described, crashed, alone, foreign, former, older] {
+        assert!(at(&reached.degraded, presence) > 0, "{reached:?}");
+    }
+    for presence in [lacking, swapped] {
+        assert!(at(&reached.refused, presence) > 0, "{reached:?}");
+    }
+    let others = [
+        reached.whole,
+        reached.half_rebuilt,
+        reached.undescribed,
+        reached.later_lives,
+        reached.ends_lost,
+    ];
+    assert!(others.iter().all(|count| *count > 0), "{reached:?}");
+}
+
+/// What is wrong with the mirror itself.
+const FLAWS: [Flaw; 7] = [
+    Flaw::RebuildSkipsNewWrites,
+    Flaw::RebuildWithoutLock,
+    Flaw::ProgressBeforeFlush,
+    Flaw::NoComparisonAfterCrash,
+    Flaw::FlushOfOnePort,
+    Flaw::AnswerBeforeLossIsRecorded,
+    Flaw::ReplacedBeforeRecorded,
+];
+
+#[test]
+fn what_is_wrong_with_a_mirror_is_found() {
+    let mut unnoticed = Vec::new();
+    for flaw in FLAWS {
+        let wrong = Wrong {
+            flaw,
+            ..Wrong::default()
+        };
+        match cases_to_find(wrong) {
+            (cases, Some(what)) => println!("{flaw:?}: {cases} cases, {what}"),
+            (_, None) => unnoticed.push(format!("{flaw:?}")),
+        }
+    }
+    assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
+}
+
+#[test]
+fn a_number_that_is_used_again_is_found() {
+    let wrong = Wrong {
+        reuses_numbers: true,
+        ..Wrong::default()
+    };
+    let (cases, found) = cases_to_find(wrong);
+    println!("member-number-reused: {cases} cases, {found:?}");
+    assert!(found.is_some());
+}
