@@ -140,6 +140,7 @@ impl Mirror {
             area: Extent::new(0, area_blocks()),
             checkpoint_blocks: CHECKPOINT_BLOCKS,
             required_features: 0,
+            data: None,
         };
         let ledger = match is_durable {
             true => Ledger::mirrored(&PORTS.map(copy), DurabilitySettings::default(), &[]),
