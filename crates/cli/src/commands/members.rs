@@ -10,6 +10,7 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
+use imbrex_core::layer::Port;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
@@ -279,6 +280,19 @@ impl StackOnFiles {
         self.members.iter().filter_map(lost)
     }
 
+    /// The stack as the image describes it.
+    pub fn config(&self) -> &StackConfig {
+        &self.config
+    }
+
+    /// The member behind a port of a layer: the name of the layer, and that of the port.
+    pub fn member_behind(&self, layer: NodeId, port: Port) -> Option<(String, String)> {
+        let layer = self.describe.name_of(layer)?;
+        let is_it = |member: &&StackMember| member.node == layer && member.port == port;
+        let member = self.numbered.iter().find(is_it)?;
+        Some((member.node.clone(), member.port_name.to_owned()))
+    }
+
     /// Lets the held writes through.
     pub fn release(held: HeldWrites, members: &[Member]) -> Result<(), Failure> {
         held.release().map_err(|(disk, error): (usize, IoError)| {
@@ -317,6 +331,11 @@ fn check_length(disk: &DiskConfig, path: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// True of two names of one file or block device.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 /// What a file is, whatever it is called: its device and number, or, of a block device, its own.
