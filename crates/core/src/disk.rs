@@ -1,5 +1,6 @@
 //! Leaves of the stack: what executes operations, simulated or real.
 
+mod track_parts;
 mod tracks;
 
 pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable};

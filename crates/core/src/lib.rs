@@ -26,6 +26,8 @@ pub mod operation;
 pub mod planted;
 pub mod rng;
 mod router;
+pub mod slice;
+pub mod span;
 pub mod stack;
 pub mod state;
 pub mod timers;

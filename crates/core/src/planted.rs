@@ -86,4 +86,8 @@ planted_bugs! {
     DamagedEndUnreported = "damaged-end-unreported",
     /// With its flash gone, a cache serves what lies below instead of what is lost.
     DeadSsdServedStale = "dead-ssd-served-stale",
+    /// A slice of a shingled disk writes the tracks that guard its neighbour.
+    SliceGuardLeftOut = "slice-guard-left-out",
+    /// A slice does not know of a flush that failed through another slice of its node.
+    SliceFlushFailureForgotten = "slice-flush-failure-forgotten",
 }

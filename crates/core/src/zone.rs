@@ -47,6 +47,21 @@ pub struct ZoneGeometry {
 }
 
 impl ZoneGeometry {
+    /// The zones inside an extent, in addresses that begin at 0; `None` where it cuts a zone.
+    pub fn part(&self, extent: Extent) -> Option<ZoneGeometry> {
+        let first = extent.start.0 / self.zone_blocks.0;
+        let is_whole = extent.start.0.is_multiple_of(self.zone_blocks.0)
+            && (extent.end().0.is_multiple_of(self.zone_blocks.0)
+                || extent.end().0 == self.blocks.0);
+        let mut part = ZoneGeometry {
+            blocks: extent.blocks,
+            ..self.clone()
+        };
+        let conventional = u64::from(self.conventional_zones).saturating_sub(first);
+        part.conventional_zones = conventional.min(u64::from(part.zones())) as u32;
+        is_whole.then_some(part)
+    }
+
     /// Zones in all, the runt included.
     pub fn zones(&self) -> u32 {
         self.blocks.0.div_ceil(self.zone_blocks.0) as u32
@@ -166,6 +181,36 @@ impl ZoneDescriptor {
 const NON_SEQUENTIAL: u8 = 1 << 1;
 /// The write pointer of a zone that has no valid one.
 const NO_POINTER: Lba = Lba(u64::MAX);
+
+/// The part of a report that is about the zones inside `inside`, in addresses that begin at 0. A node
+/// with the zones of `geometry` lies there, and `first` of them is asked for.
+pub fn part_of_report(
+    report: &[u8],
+    inside: Extent,
+    geometry: &ZoneGeometry,
+    first: ZoneId,
+) -> Vec<u8> {
+    let mut bytes = report.to_vec();
+    let list_bytes = (geometry.zones() - first.0) * DESCRIPTOR_BYTES as u32;
+    bytes[0..4].copy_from_slice(&list_bytes.to_be_bytes());
+    bytes[8..16].copy_from_slice(&(geometry.blocks.0 - 1).to_be_bytes());
+    for out in bytes.chunks_exact_mut(DESCRIPTOR_BYTES).skip(1) {
+        let known = ZoneDescriptor::decode(out[..].try_into().expect("the bytes of a zone"));
+        out.fill(0);
+        let Some(zone) = known.filter(|zone| inside.covers(zone.extent)) else {
+            continue;
+        };
+        let extent = Extent::new(zone.extent.start.0 - inside.start.0, zone.extent.blocks.0);
+        let write_pointer = zone.write_pointer.map(|lba| Lba(lba.0 - inside.start.0));
+        let moved = ZoneDescriptor {
+            extent,
+            write_pointer,
+            ..zone
+        };
+        moved.encode(geometry.model, out);
+    }
+    bytes
+}
 
 /// The report of the zones from `first` on that fits `room`, in the layout of REPORT ZONES
 /// (ZBC-2): a head of 64 bytes with the length of the whole list and the last address, then 64

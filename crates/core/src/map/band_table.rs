@@ -41,6 +41,19 @@ impl BandTable {
         }
     }
 
+    /// The bands of an extent, in addresses that begin at 0. A band that the extent cuts is shorter.
+    /// Panics past the end.
+    #[must_use]
+    pub fn part(&self, extent: Extent) -> BandTable {
+        if extent.is_empty() {
+            return BandTable::new([]);
+        }
+        let last = self.band_of(Lba(extent.end().0 - 1));
+        let bands = self.band_of(extent.start).0..=last.0;
+        let inside = bands.filter_map(|band| self.extent_of(BandId(band)).intersection(extent));
+        BandTable::new(inside.map(|inside| inside.blocks))
+    }
+
     /// How many bands there are.
     pub fn bands(&self) -> u32 {
         (self.starts.len() - 1) as u32
@@ -95,5 +108,17 @@ mod tests {
         assert_eq!(table.uniform_blocks, Some(4));
         assert_eq!(table.band_of(Lba(8)), BandId(2));
         assert_eq!(table.extent_of(BandId(2)), Extent::new(8, 1));
+    }
+
+    #[test]
+    fn a_part_has_the_bands_inside_and_shorter_ones_at_its_ends() {
+        let table = BandTable::new([3, 5, 2].map(BlockCount));
+        assert_eq!(
+            table.part(Extent::new(3, 5)),
+            BandTable::new([BlockCount(5)])
+        );
+        let cut = table.part(Extent::new(1, 8));
+        assert_eq!(cut, BandTable::new([2, 5, 1].map(BlockCount)));
+        assert_eq!(table.part(Extent::EMPTY).bands(), 0);
     }
 }

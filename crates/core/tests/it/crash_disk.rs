@@ -146,12 +146,19 @@ impl Shared {
         }
         let write = self.pending.remove(written);
         let (before, after) = self.pending.split_at(written);
-        let (overwritten, mut left): (Vec<Write>, Vec<Write>) = before
-            .iter()
-            .cloned()
-            .partition(|other| other.completed && other.extent.overlaps(write.extent));
-        for durable in overwritten.iter().chain([&write]) {
-            self.durable.write(durable);
+        // What it has overwritten, what that has overwritten, and so on: the oldest comes first.
+        let mut durable = vec![write];
+        let mut left = Vec::new();
+        for other in before.iter().rev().cloned() {
+            let overlaps = |newer: &Write| newer.extent.overlaps(other.extent);
+            match other.completed && durable.iter().any(overlaps) {
+                true => durable.push(other),
+                false => left.push(other),
+            }
+        }
+        left.reverse();
+        for write in durable.iter().rev() {
+            self.durable.write(write);
         }
         left.extend_from_slice(after);
         self.pending = left;

@@ -40,5 +40,7 @@ mod persistent_cache_lost;
 mod persistent_cache_stretches;
 mod read_only;
 mod recovery_reads;
+mod slice_flushes;
+mod slices;
 mod translation_bad_block;
 mod translation_damage;

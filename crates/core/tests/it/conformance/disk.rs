@@ -116,10 +116,15 @@ impl WatchedDisk {
     }
 
     fn check_overlap(&self, op: &DiskOp, witness: &mut Witness) {
-        let other = self.in_flight.iter().find(|(_, operation, extent)| {
-            let changes = *operation != Operation::Read || op.operation != Operation::Read;
-            changes && extent.overlaps(op.extent)
-        });
+        // A flush moves nothing: the blocks it bears are those it is for.
+        let moves = |operation: Operation| operation != Operation::Flush;
+        let in_flight = self.in_flight.iter().filter(|other| moves(other.1));
+        let other = in_flight
+            .filter(|_| moves(op.operation))
+            .find(|(_, operation, extent)| {
+                let changes = *operation != Operation::Read || op.operation != Operation::Read;
+                changes && extent.overlaps(op.extent)
+            });
         if let Some((_, operation, extent)) = other {
             witness.overlap.get_or_insert(format!(
                 "port {}: {:?} of {:?} while {operation:?} of {extent:?} is in flight",

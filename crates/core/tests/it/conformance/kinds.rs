@@ -10,9 +10,12 @@ use imbrex_core::cache::{
 };
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
+use imbrex_core::slice::{FlushFailure, Slice};
+use imbrex_core::span::Span;
 use imbrex_core::translation::{
     BlockingCleaning, HostAware, IdleCleaning, MapJournalSettings, OnArrival, PersistentCache,
     PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod, Victim,
@@ -73,6 +76,8 @@ macro_rules! every_kind {
             host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
             host_managed_with_limits: host_managed(Some(3)),
             host_managed_without_limits: host_managed(None),
+            slice_of_a_plain_disk: slice(),
+            span_of_three_disks: span(),
         }
     };
 }
@@ -125,6 +130,8 @@ pub struct Kind {
     /// For each port, how many blocks from the first a power cut leaves whole: those of data without
     /// checksums, for which the disk is trusted.
     pub whole_blocks: Vec<u64>,
+    /// It keeps nothing and writes nothing of its own: who stands on it flushes before it goes down.
+    pub passes_on: bool,
     /// A fault of the layer that is known.
     pub known: Option<KnownFault>,
     /// Builds it.
@@ -140,6 +147,7 @@ impl Kind {
     ) -> Kind {
         Kind {
             whole_blocks: vec![0; disks.len()],
+            passes_on: false,
             known: None,
             disks,
             is_durable,
@@ -443,5 +451,49 @@ fn host_managed(open_max: Option<u32>) -> Kind {
     let zones = zones(ZoneModel::HostManaged, open_max);
     Kind::new(vec![disk], false, buffers, move |below| {
         HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")
+    })
+}
+
+// Parts of nodes, and nodes joined.
+
+/// What passes data on keeps none.
+const PASSES_ON: BufferBound = BufferBound {
+    blocks: 0,
+    because: "data goes from the host to the disk and back",
+};
+
+/// A layer that passes flushes on, over disks that are trusted with their data.
+fn passing(
+    disks: [u64; 3],
+    build: impl Fn(&[Geometry]) -> (Box<dyn Layer>, Geometry) + 'static,
+) -> Kind {
+    let disks: Vec<_> = (disks.iter().filter(|blocks| **blocks > 0))
+        .map(|blocks| Geometry::plain(BlockCount(*blocks), Media::Conventional))
+        .collect();
+    Kind {
+        whole_blocks: disks.iter().map(|disk| disk.blocks.0).collect(),
+        passes_on: true,
+        known: None,
+        disks,
+        is_durable: true,
+        buffers: PASSES_ON,
+        loses_on_failure: false,
+        build: Box::new(build),
+    }
+}
+
+fn slice() -> Kind {
+    passing([200, 0, 0], |below| {
+        let failure = FlushFailure::default();
+        let (slice, above) = Slice::new(Extent::new(37, 90), &below[0], &failure).expect("inside");
+        (Box::new(slice), above)
+    })
+}
+
+fn span() -> Kind {
+    passing([41, 7, 60], |below| {
+        let below: Vec<_> = below.iter().collect();
+        let (span, above) = Span::new(&below).expect("plain disks");
+        (Box::new(span), above)
     })
 }

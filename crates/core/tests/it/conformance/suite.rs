@@ -266,6 +266,16 @@ impl World<'_> {
 
     /// Goes down in good order; true when it says so.
     fn close(&mut self, up: &mut Up) -> Result<bool, Stop> {
+        if self.kind.passes_on {
+            let may_fail = match self.case.fault {
+                Some(_) => MayFail::Changes,
+                None => MayFail::Nothing,
+            };
+            self.play(up, vec![Ask::Flush], 1, may_fail, false)?;
+            if self.has_failed() {
+                return Ok(false);
+            }
+        }
         let closed = guarded(|| up.engine.close(&mut up.clock))?;
         match closed {
             Ok(()) => {
