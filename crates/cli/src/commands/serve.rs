@@ -1,6 +1,7 @@
 //! `imbrex serve`.
 
 mod control;
+mod image_disks;
 mod live_report;
 mod private_socket;
 mod recording;
@@ -8,10 +9,12 @@ mod report_file;
 mod same_stack;
 
 use super::create::IMAGE_SEED;
-use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error};
+use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error, listed_members};
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
+use control::NewDisks;
+use image_disks::ImageDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
 use imbrex_core::disk::Disk;
@@ -28,7 +31,7 @@ use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_sim::experiment::{
-    BuildOptions, Built, Describe, FillObserver, Footprint, Plan, StackConfig,
+    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
 };
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
@@ -36,6 +39,7 @@ use private_socket::PrivateSocket;
 use recording::{Recording, create_file};
 use report_file::ReportFile;
 use same_stack::stack_of_image;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -51,8 +55,8 @@ struct Served {
     describe: Describe,
     /// What holds it; `None` when its drives are emulated.
     files: Option<Files>,
-    /// Where new drives come from, when they are emulated.
-    emulated: Option<EmulatedDisks>,
+    /// Where new disks come from.
+    new_disks: NewDisks,
 }
 
 /// Makes new simulated drives for a stack whose drives are emulated.
@@ -83,7 +87,7 @@ impl EmulatedDisks {
 
 /// An image in use.
 struct Files {
-    image: Image,
+    image: Rc<RefCell<Image>>,
     members: Vec<Member>,
 }
 
@@ -116,8 +120,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         mut engine,
         describe,
         files,
-        emulated,
+        new_disks,
     } = served;
+    let describe = Rc::new(describe);
     refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
     let recording = recording_file
@@ -135,7 +140,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         bytes: device_bytes,
         is_read_only: args.read_only,
     };
-    server.take_commands(control::commands(args, &mut engine, &describe, emulated));
+    server.take_commands(control::commands(args, &mut engine, &describe, new_disks));
     let (uri, size) = (server.uri(), human_bytes(export.bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
@@ -162,7 +167,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     drop((fill, private));
     if let Some(Files { image, members }) = files {
         outcome.map_err(|error| unserved(error, &config, &describe, &members))?;
-        image.close();
+        let image = Rc::into_inner(image).expect("the server has ended");
+        image.into_inner().close();
     }
     let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED);
     finish(report.to_json(), report_file, recording, command)
@@ -226,7 +232,8 @@ fn refuse_member_as_report(
 fn mode_of(is_read_only: bool, members: &[Member]) -> String {
     let promise = if is_read_only { "read-only" } else { "durable" };
     let named = |direct: bool| -> Vec<&str> {
-        let members = members.iter().filter(|member| member.is_direct == direct);
+        let used = members.iter().filter(|member| member.lost.is_none());
+        let members = used.filter(|member| member.is_direct == direct);
         members.map(|member| member.node.as_str()).collect()
     };
     match (named(true), named(false)) {
@@ -273,7 +280,8 @@ fn open_image(
     server: &Server,
 ) -> Result<Served, Failure> {
     let started = Instant::now();
-    let plan = Plan::new(&config, &image_options())?;
+    let numbers = listed_members(image.description().members.as_ref());
+    let plan = Plan::new(&config, &image_options(numbers))?;
     let direct = match args.direct {
         DirectArg::Auto => DirectIo::Auto,
         DirectArg::On => DirectIo::On,
@@ -285,10 +293,9 @@ fn open_image(
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
-    let start = Start::Recover(Some(image.description().uuid));
-    server
-        .open(&mut stack.engine, start)
-        .map_err(|(node, error)| stack.open_error(node, &error))?;
+    let set = image.description().uuid;
+    stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
+    let waker = server.waker();
     let StackOnFiles {
         engine,
         describe,
@@ -305,12 +312,27 @@ fn open_image(
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
     image.mark_in_use();
+    image.remove_leftovers();
+    let image = Rc::new(RefCell::new(image));
+    let used = members.iter();
+    let used = used.map(|member| (member.node.clone(), member.identity()));
     Ok(Served {
+        new_disks: match args.read_only {
+            true => NewDisks::None,
+            false => NewDisks::Image(ImageDisks {
+                image: Rc::clone(&image),
+                config: config.clone(),
+                plan,
+                direct,
+                waker,
+                used: used.collect(),
+                under_way: None,
+            }),
+        },
         config,
         engine,
         describe,
         files: Some(Files { image, members }),
-        emulated: None,
     })
 }
 
@@ -368,6 +390,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         trim_disks: false,
         contents_dir: args.data.clone(),
         durable: false,
+        members: MemberNumbers::Counted,
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {
@@ -403,6 +426,6 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         engine,
         describe,
         files: None,
-        emulated: Some(emulated),
+        new_disks: NewDisks::Emulated(emulated),
     })
 }

@@ -10,6 +10,7 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod members;
 mod no_cleaning;
 mod nodes;
 mod observers;
@@ -28,6 +29,7 @@ pub use drive_stack::library_drives;
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use members::{ListedMember, MemberNumbers, StackMember};
 pub use no_cleaning::PastRun;
 pub use nodes::{DescribeDisk, Facts, LogUse};
 pub use observers::{FillObserver, GaugeObserver, check_series};

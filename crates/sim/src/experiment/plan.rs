@@ -6,6 +6,7 @@ use super::areas::Footprint;
 use super::config::{ConfigError, DiskConfig, NodeConfig, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
+use super::members::{MemberNumbers, StackMember, members};
 use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Disk;
@@ -32,6 +33,8 @@ pub struct BuildOptions {
     pub contents_dir: Option<PathBuf>,
     /// Makes every layer durable, as images are, whether its node says so or not.
     pub durable: bool,
+    /// The numbers of the members.
+    pub members: MemberNumbers,
 }
 
 impl BuildOptions {
@@ -44,6 +47,7 @@ impl BuildOptions {
             trim_disks: false,
             contents_dir: None,
             durable: false,
+            members: MemberNumbers::Counted,
         }
     }
 }
@@ -56,6 +60,7 @@ pub struct Plan {
     drives: BTreeMap<String, Drive>,
     /// The nodes in the order of the file.
     nodes: Vec<Box<dyn Planned>>,
+    members: Vec<StackMember>,
     /// Size of the device.
     blocks: BlockCount,
 }
@@ -93,6 +98,7 @@ impl Plan {
         Ok(Plan {
             config: config.clone(),
             options: options.clone(),
+            members: members(config, &options.members)?,
             drives,
             nodes,
             blocks,
@@ -102,6 +108,11 @@ impl Plan {
     /// Size of the device.
     pub fn blocks(&self) -> BlockCount {
         self.blocks
+    }
+
+    /// The members, in the order of the nodes and of their ports.
+    pub fn members(&self) -> &[StackMember] {
+        &self.members
     }
 
     /// The bands of the first translation on the way of the data from the top, whose addresses are
@@ -222,6 +233,11 @@ impl Plan {
                 facts: part.facts,
             });
             built.insert(config.name(), (id, part.offer));
+        }
+        for member in &self.members {
+            if let Some(number) = member.number {
+                builder.number_member(built[member.node.as_str()].0, member.port, number);
+            }
         }
         let top = built[self.config.top().name()].0;
         let configs = self.config.node.iter().filter_map(|node| match node {
