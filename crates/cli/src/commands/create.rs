@@ -14,12 +14,11 @@ use imbrex_serve::disk::DirectIo;
 use imbrex_serve::image::{
     Image, ImageDescription, ImageError, ImageMember, ImageMembers, ImageNode, NewImage, new_uuid,
 };
-use imbrex_sim::experiment::config::{Destage, NodeConfig};
+use imbrex_sim::experiment::config::{Destage, DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 
 /// Root seed of the band layout of every image.
 pub const IMAGE_SEED: u64 = 1;
@@ -164,22 +163,22 @@ fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Re
 
 /// A file or block device that is named in the stack may hold something that somebody needs.
 fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
-    for node in &config.node {
-        let NodeConfig::Disk(disk) = node else {
-            continue;
-        };
-        let Some(path) = &disk.backing else {
-            continue;
-        };
-        refuse_used(&disk.name, path.as_ref())?;
+    let disks = config.node.iter().filter_map(|node| match node {
+        NodeConfig::Disk(disk) => Some(disk),
+        _ => None,
+    });
+    for disk in disks {
+        refuse_used_backing(disk)?;
     }
     Ok(())
 }
 
-/// Refuses a file or block device for a node whose start is not blank.
-pub fn refuse_used(node: &str, path: &Path) -> Result<(), Failure> {
-    let place = path.display();
-    let named = |error| format!("node `{node}`: {place}: {error}");
+/// The same for one disk.
+pub fn refuse_used_backing(disk: &DiskConfig) -> Result<(), Failure> {
+    let Some(path) = &disk.backing else {
+        return Ok(());
+    };
+    let named = |error| format!("node `{}`: {path}: {error}", disk.name);
     let mut start = Vec::new();
     let file = File::open(path).map_err(named)?;
     file.take(BLANK_BYTES)
@@ -187,9 +186,10 @@ pub fn refuse_used(node: &str, path: &Path) -> Result<(), Failure> {
         .map_err(named)?;
     if start.iter().any(|byte| *byte != 0) {
         return Err(format!(
-            "node `{node}`: {place} holds data; accepted: a file or block device whose first {} are \
+            "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \
              zeroes; to destroy what is there, such as the rest of an interrupted create: \
-             dd if=/dev/zero of={place} bs=1M count=1 conv=notrunc,fsync",
+             dd if=/dev/zero of={path} bs=1M count=1 conv=notrunc,fsync",
+            disk.name,
             human_bytes(BLANK_BYTES)
         )
         .into());

@@ -10,6 +10,7 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
+use imbrex_core::layer::Port;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
@@ -42,23 +43,7 @@ pub struct Member {
     pub lost: Option<String>,
 }
 
-/// What a file is, whatever it is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FileIdentity((u64, u64));
-
-impl FileIdentity {
-    /// That of the file at a path; `None` when there is none.
-    pub fn of(path: &Path) -> Option<FileIdentity> {
-        identity(path).map(FileIdentity)
-    }
-}
-
 impl Member {
-    /// What the file is that holds it.
-    pub fn identity(&self) -> FileIdentity {
-        FileIdentity(self.identity)
-    }
-
     /// True of the file that holds it, whatever that is called.
     pub fn is(&self, file: &Metadata) -> bool {
         self.identity == identity_of(file)
@@ -295,6 +280,19 @@ impl StackOnFiles {
         self.members.iter().filter_map(lost)
     }
 
+    /// The stack as the image describes it.
+    pub fn config(&self) -> &StackConfig {
+        &self.config
+    }
+
+    /// The member behind a port of a layer: the name of the layer, and that of the port.
+    pub fn member_behind(&self, layer: NodeId, port: Port) -> Option<(String, String)> {
+        let layer = self.describe.name_of(layer)?;
+        let is_it = |member: &&StackMember| member.node == layer && member.port == port;
+        let member = self.numbered.iter().find(is_it)?;
+        Some((member.node.clone(), member.port_name.to_owned()))
+    }
+
     /// Lets the held writes through.
     pub fn release(held: HeldWrites, members: &[Member]) -> Result<(), Failure> {
         held.release().map_err(|(disk, error): (usize, IoError)| {
@@ -333,6 +331,11 @@ fn check_length(disk: &DiskConfig, path: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// True of two names of one file or block device.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 /// What a file is, whatever it is called: its device and number, or, of a block device, its own.

@@ -10,6 +10,7 @@ pub mod drive;
 mod image_shape;
 pub mod inspect;
 pub mod members;
+pub mod replace;
 pub mod reproduce;
 pub mod run;
 pub mod serve;

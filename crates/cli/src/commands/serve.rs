@@ -1,7 +1,6 @@
 //! `imbrex serve`.
 
 mod control;
-mod image_disks;
 mod live_report;
 mod private_socket;
 mod recording;
@@ -10,11 +9,11 @@ mod same_stack;
 
 use super::create::IMAGE_SEED;
 use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error, listed_members};
+use super::replace::MemberReplacer;
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use control::NewDisks;
-use image_disks::ImageDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
 use imbrex_core::disk::Disk;
@@ -295,7 +294,14 @@ fn open_image(
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
     let set = image.description().uuid;
     stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
-    let waker = server.waker();
+    let image = Rc::new(RefCell::new(image));
+    let new_disks = match args.read_only {
+        true => NewDisks::None,
+        false => {
+            let image = Rc::clone(&image);
+            NewDisks::Image(MemberReplacer::new(image, &stack, direct, server.waker()))
+        }
+    };
     let StackOnFiles {
         engine,
         describe,
@@ -305,30 +311,16 @@ fn open_image(
     } = stack;
     StackOnFiles::release(held, &members)?;
     warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
-    if image.was_interrupted() {
+    if image.borrow().was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
         let data = data.display();
         let place = if args.read_only { "in memory " } else { "" };
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
-    image.mark_in_use();
-    image.remove_leftovers();
-    let image = Rc::new(RefCell::new(image));
-    let used = members.iter();
-    let used = used.map(|member| (member.node.clone(), member.identity()));
+    image.borrow().mark_in_use();
+    image.borrow().remove_leftovers();
     Ok(Served {
-        new_disks: match args.read_only {
-            true => NewDisks::None,
-            false => NewDisks::Image(ImageDisks {
-                image: Rc::clone(&image),
-                config: config.clone(),
-                plan,
-                direct,
-                waker,
-                used: used.collect(),
-                under_way: None,
-            }),
-        },
+        new_disks,
         config,
         engine,
         describe,

@@ -291,7 +291,9 @@ fn a_server_whose_disk_hangs_ends_soon_and_says_why() {
 #[test]
 fn a_device_whose_only_disk_fails_answers_errors_and_ends() {
     let place = Place::new();
-    let server = emulated(&place);
+    place.create("cmr-only", "16MiB", &[]);
+    let data = place.data();
+    let server = serve(&place, "cmr-only", &["--data", &data, "--allow-faults"]);
     let mut nbd: Client = server.client();
     done(&place, &["cmr", "hang"]);
     nbd.request(READ, 0, 1, 0, 4096);

@@ -40,7 +40,13 @@ impl StackOnFiles {
             return self.layer_error(node, error);
         };
         let path = member_path(&self.members, disk_below(&self.config, below));
-        let words = self.other_member(set, error);
+        let words = match error {
+            // A write-intent page knows its own name alone, not that of its image.
+            OpenError::Foreign { expected, .. } if *expected != set => {
+                Some(format!("it belongs to another image than {set}"))
+            }
+            _ => self.other_member(set, error),
+        };
         let words = words.unwrap_or_else(|| error.to_string());
         format!("node `{name}`: {path}: {words}").into()
     }

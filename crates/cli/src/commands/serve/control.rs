@@ -1,12 +1,11 @@
 //! What a served stack needs to take commands.
 
 use super::EmulatedDisks;
-use super::image_disks::ImageDisks;
 use crate::Failure;
 use crate::args::ServeArgs;
+use crate::commands::replace::MemberReplacer;
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
-use imbrex_core::layer::Port;
 use imbrex_core::stack::NodeId;
 use imbrex_serve::control::{Commands, ControlNode, NewDisk, Replacer};
 use imbrex_serve::disk::Faults;
@@ -59,7 +58,7 @@ pub enum NewDisks {
     /// They are simulated.
     Emulated(EmulatedDisks),
     /// They are files.
-    Image(ImageDisks),
+    Image(MemberReplacer),
     /// There are none: the device is only read.
     None,
 }
@@ -83,16 +82,18 @@ pub fn commands(
             .map(|(disk, node)| Box::new(faults.over(node.name(), disk)) as _)
             .collect();
     }
-    let known = Known {
-        disks: replaceable(&nodes, engine, describe),
-        faults: faults.clone(),
-    };
     let replacer = match disks {
         NewDisks::Emulated(disks) => {
             let next_member = engine.stack.next_member();
-            Some(replacer_of_emulated(known, disks, next_member))
+            let known = replaceable(&nodes, engine);
+            Some(replacer_of_emulated(
+                known,
+                disks,
+                next_member,
+                faults.clone(),
+            ))
         }
-        NewDisks::Image(disks) => Some(replacer_of_image(known, disks, Rc::clone(describe))),
+        NewDisks::Image(disks) => Some(replacer_of_image(disks, faults.clone(), describe)),
         NewDisks::None => None,
     };
     Commands {
@@ -107,59 +108,28 @@ pub fn commands(
 struct DiskNode {
     node: NodeId,
     name: String,
-    /// The layers that would take a new disk there, each with its port.
-    members: Vec<(NodeId, Port)>,
+    /// Layers that would take a new disk there.
+    members: u16,
 }
 
-/// What does not change while a stack is served.
-struct Known {
-    disks: Vec<DiskNode>,
-    faults: Option<Faults>,
-}
-
-impl Known {
-    /// A disk whose place a new one can take.
-    fn disk(&self, node: NodeId) -> Result<&DiskNode, String> {
-        let disk = self.disks.iter().find(|disk| disk.node == node);
-        let disk = disk.ok_or("the node is no disk")?;
-        match disk.members.is_empty() {
-            false => Ok(disk),
-            true => Err(format!(
-                "no layer over the disk of node `{}` can take another one while it runs; accepted: a \
-                 disk whose data an array above has elsewhere",
-                disk.name
-            )),
-        }
-    }
-
-    fn name(&self, node: NodeId) -> String {
-        let disk = self.disks.iter().find(|disk| disk.node == node);
-        disk.map_or(String::new(), |disk| disk.name.clone())
-    }
-
-    /// A new disk, which can be broken where the others can.
-    fn new_disk(&self, name: &str, disk: Box<dyn Disk>, first_member: u16) -> NewDisk {
-        let disk = match &self.faults {
-            Some(faults) => Box::new(faults.over(name, disk)),
-            None => disk,
-        };
-        NewDisk { disk, first_member }
-    }
-}
-
-fn replaceable(nodes: &[ControlNode], engine: &Engine, describe: &Describe) -> Vec<DiskNode> {
+fn replaceable(nodes: &[ControlNode], engine: &Engine) -> Vec<DiskNode> {
     let disks = nodes.iter().filter_map(|node| {
         Some(DiskNode {
             node: node.node,
-            name: describe.name_of(node.node)?.to_owned(),
-            members: engine.stack.members_on(node.disk?.disk),
+            name: node.name.clone(),
+            members: engine.stack.members_on(node.disk?.disk).len() as u16,
         })
     });
     disks.collect()
 }
 
 /// New simulated disks in the place of lost ones.
-fn replacer_of_emulated(known: Known, mut disks: EmulatedDisks, mut next_member: u16) -> Replacer {
+fn replacer_of_emulated(
+    known: Vec<DiskNode>,
+    mut disks: EmulatedDisks,
+    mut next_member: u16,
+    faults: Option<Faults>,
+) -> Replacer {
     Replacer {
         begin: Box::new(move |node, path| {
             if let Some(path) = path {
@@ -168,13 +138,19 @@ fn replacer_of_emulated(known: Known, mut disks: EmulatedDisks, mut next_member:
                     path.display()
                 ));
             }
-            let DiskNode { name, members, .. } = known.disk(node)?;
+            let place = known.iter().find(|place| place.node == node);
+            let DiskNode { name, members, .. } = place.ok_or("the node is no disk")?;
+            if *members == 0 {
+                return Err(format!(
+                    "node `{name}`: no layer over the disk can take another one while it runs"
+                ));
+            }
             let first_member = next_member;
             next_member = next_member
-                .checked_add(members.len() as u16)
+                .checked_add(*members)
                 .ok_or("the set has had 65535 members; accepted: no more than that")?;
             let disk = disks.make(name).map_err(|error| error.to_string())?;
-            Ok(known.new_disk(name, disk, first_member))
+            Ok(new_disk(&faults, name, disk, first_member))
         }),
         finish: Box::new(|_| Ok(())),
         abort: Box::new(|_| {}),
@@ -182,39 +158,35 @@ fn replacer_of_emulated(known: Known, mut disks: EmulatedDisks, mut next_member:
 }
 
 /// New files in the place of lost ones.
-fn replacer_of_image(known: Known, disks: ImageDisks, describe: Rc<Describe>) -> Replacer {
-    let known = Rc::new(known);
+fn replacer_of_image(
+    disks: MemberReplacer,
+    faults: Option<Faults>,
+    describe: &Rc<Describe>,
+) -> Replacer {
     let disks = Rc::new(RefCell::new(disks));
-    let (of_finish, of_abort) = (
-        (Rc::clone(&known), Rc::clone(&disks)),
-        (Rc::clone(&known), Rc::clone(&disks)),
-    );
-    let of_begin = Rc::clone(&describe);
+    let (of_finish, of_abort) = (Rc::clone(&disks), Rc::clone(&disks));
+    let describe = Rc::clone(describe);
     Replacer {
         begin: Box::new(move |node, path| {
-            let DiskNode { name, members, .. } = known.disk(node)?;
-            let count = members.len() as u16;
-            let begun = disks.borrow_mut().begin(name, path, count, &of_begin);
-            let (disk, first_member) = begun.map_err(|error| error.to_string())?;
-            Ok(known.new_disk(name, disk, first_member))
+            let (disk, first_member) = disks.borrow_mut().begin(node, path)?;
+            let name = describe.name_of(node).unwrap_or_default();
+            Ok(new_disk(&faults, name, disk, first_member))
         }),
-        finish: Box::new(move |node| {
-            let (known, disks) = &of_finish;
-            let mut disks = disks.borrow_mut();
-            let members: Vec<(String, String)> = (known.disk(node)?.members.iter())
-                .filter_map(|(layer, port)| {
-                    let layer = describe.name_of(*layer)?;
-                    let mut members = disks.plan.members().iter();
-                    let member = members.find(|it| it.node == layer && it.port == *port)?;
-                    Some((member.node.clone(), member.port_name.to_owned()))
-                })
-                .collect();
-            let finished = disks.finish(&known.name(node), &members);
-            finished.map_err(|error| error.to_string())
-        }),
-        abort: Box::new(move |node| {
-            let (known, disks) = &of_abort;
-            disks.borrow_mut().abort(&known.name(node));
-        }),
+        finish: Box::new(move |node| of_finish.borrow_mut().finish(node)),
+        abort: Box::new(move |node| of_abort.borrow_mut().abort(node)),
     }
+}
+
+/// A new disk, which can be broken where the others can.
+fn new_disk(
+    faults: &Option<Faults>,
+    name: &str,
+    disk: Box<dyn Disk>,
+    first_member: u16,
+) -> NewDisk {
+    let disk = match faults {
+        Some(faults) => Box::new(faults.over(name, disk)),
+        None => disk,
+    };
+    NewDisk { disk, first_member }
 }
