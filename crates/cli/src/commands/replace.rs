@@ -7,7 +7,7 @@ use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::stack::NodeId;
 use imbrex_drives::{DiskStatistics, MeasuredDisk};
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, FileDisk};
+use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
 use imbrex_serve::image::{Image, NewDisk};
 use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{Facts, StackConfig};
@@ -98,7 +98,13 @@ impl MemberReplacer {
             Ok(file) => file.of_node(name),
             Err(error) => {
                 image.abort_replacement(new);
-                return Err(format!("node `{name}`: {error}"));
+                let own = match error {
+                    DiskError::InUse { .. } => {
+                        "; a file that this server has lost is its own until it ends"
+                    }
+                    _ => "",
+                };
+                return Err(format!("node `{name}`: {error}{own}"));
             }
         };
         let first_member = new.first_member();

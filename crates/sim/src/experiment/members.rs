@@ -105,7 +105,9 @@ mod tests {
         StackConfig::load("pore", &[]).expect("a ready-made stack")
     }
 
-    fn planned(numbers: MemberNumbers) -> Result<Vec<(String, &'static str, Option<u16>)>, String> {
+    type Numbered = Vec<(String, &'static str, Option<u16>)>;
+
+    fn planned(numbers: MemberNumbers) -> Result<Numbered, String> {
         let options = BuildOptions {
             members: numbers,
             ..BuildOptions::simulate(1)
