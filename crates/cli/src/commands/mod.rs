@@ -10,7 +10,6 @@ pub mod drive;
 mod image_shape;
 pub mod inspect;
 pub mod members;
-#[cfg_attr(not(test), expect(dead_code, reason = "the control socket calls it"))]
 pub mod replace;
 pub mod reproduce;
 pub mod run;

@@ -9,9 +9,11 @@ mod same_stack;
 
 use super::create::IMAGE_SEED;
 use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error, listed_members};
+use super::replace::MemberReplacer;
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
+use control::NewDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
 use imbrex_core::disk::Disk;
@@ -36,6 +38,7 @@ use private_socket::PrivateSocket;
 use recording::{Recording, create_file};
 use report_file::ReportFile;
 use same_stack::stack_of_image;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -51,8 +54,8 @@ struct Served {
     describe: Describe,
     /// What holds it; `None` when its drives are emulated.
     files: Option<Files>,
-    /// Where new drives come from, when they are emulated.
-    emulated: Option<EmulatedDisks>,
+    /// Where new disks come from.
+    new_disks: NewDisks,
 }
 
 /// Makes new simulated drives for a stack whose drives are emulated.
@@ -83,7 +86,7 @@ impl EmulatedDisks {
 
 /// An image in use.
 struct Files {
-    image: Image,
+    image: Rc<RefCell<Image>>,
     members: Vec<Member>,
 }
 
@@ -116,8 +119,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         mut engine,
         describe,
         files,
-        emulated,
+        new_disks,
     } = served;
+    let describe = Rc::new(describe);
     refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
     let recording = recording_file
@@ -135,7 +139,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         bytes: device_bytes,
         is_read_only: args.read_only,
     };
-    server.take_commands(control::commands(args, &mut engine, &describe, emulated));
+    server.take_commands(control::commands(args, &mut engine, &describe, new_disks));
     let (uri, size) = (server.uri(), human_bytes(export.bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
@@ -162,7 +166,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     drop((fill, private));
     if let Some(Files { image, members }) = files {
         outcome.map_err(|error| unserved(error, &config, &describe, &members))?;
-        image.close();
+        let image = Rc::into_inner(image).expect("the server has ended");
+        image.into_inner().close();
     }
     let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED);
     finish(report.to_json(), report_file, recording, command)
@@ -289,6 +294,14 @@ fn open_image(
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
     let set = image.description().uuid;
     stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
+    let image = Rc::new(RefCell::new(image));
+    let new_disks = match args.read_only {
+        true => NewDisks::None,
+        false => {
+            let image = Rc::clone(&image);
+            NewDisks::Image(MemberReplacer::new(image, &stack, direct, server.waker()))
+        }
+    };
     let StackOnFiles {
         engine,
         describe,
@@ -298,20 +311,20 @@ fn open_image(
     } = stack;
     StackOnFiles::release(held, &members)?;
     warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
-    if image.was_interrupted() {
+    if image.borrow().was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
         let data = data.display();
         let place = if args.read_only { "in memory " } else { "" };
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
-    image.mark_in_use();
-    image.remove_leftovers();
+    image.borrow().mark_in_use();
+    image.borrow().remove_leftovers();
     Ok(Served {
+        new_disks,
         config,
         engine,
         describe,
         files: Some(Files { image, members }),
-        emulated: None,
     })
 }
 
@@ -405,6 +418,6 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         engine,
         describe,
         files: None,
-        emulated: Some(emulated),
+        new_disks: NewDisks::Emulated(emulated),
     })
 }

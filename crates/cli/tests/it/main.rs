@@ -8,6 +8,7 @@ mod check_inspect;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
+mod control;
 mod crashtest;
 mod damaged_end;
 mod doctor;

@@ -3,6 +3,8 @@
 use super::EmulatedDisks;
 use crate::Failure;
 use crate::args::ServeArgs;
+use crate::commands::replace::MemberReplacer;
+use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::NodeId;
 use imbrex_serve::control::{Commands, ControlNode, NewDisk, Replacer};
@@ -10,8 +12,10 @@ use imbrex_serve::disk::Faults;
 use imbrex_serve::listener::ListenError;
 use imbrex_serve::server::{ServeError, Server};
 use imbrex_sim::experiment::Describe;
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// What is put behind the path of a Unix socket to make that of its control socket.
 const ENDING: &str = ".control";
@@ -49,12 +53,22 @@ pub fn bind(args: &ServeArgs, server: &mut Server) -> Result<Option<PathBuf>, Fa
     }
 }
 
+/// Where new disks come from.
+pub enum NewDisks {
+    /// They are simulated.
+    Emulated(EmulatedDisks),
+    /// They are files.
+    Image(MemberReplacer),
+    /// There are none: the device is only read.
+    None,
+}
+
 /// What commands can be about. With `--allow-faults` every disk is put under one that can be broken.
 pub fn commands(
     args: &ServeArgs,
     engine: &mut Engine,
-    describe: &Describe,
-    emulated: Option<EmulatedDisks>,
+    describe: &Rc<Describe>,
+    disks: NewDisks,
 ) -> Commands {
     let nodes = describe.nodes.iter();
     let nodes: Vec<ControlNode> = nodes
@@ -68,27 +82,54 @@ pub fn commands(
             .map(|(disk, node)| Box::new(faults.over(node.name(), disk)) as _)
             .collect();
     }
+    let replacer = match disks {
+        NewDisks::Emulated(disks) => {
+            let next_member = engine.stack.next_member();
+            let known = replaceable(&nodes, engine);
+            Some(replacer_of_emulated(
+                known,
+                disks,
+                next_member,
+                faults.clone(),
+            ))
+        }
+        NewDisks::Image(disks) => Some(replacer_of_image(disks, faults.clone(), describe)),
+        NewDisks::None => None,
+    };
     Commands {
-        replacer: emulated.map(|disks| replacer(disks, &nodes, engine, faults.clone())),
+        replacer,
         nodes,
         faults,
         is_read_only: args.read_only,
     }
 }
 
+/// A disk node.
+struct DiskNode {
+    node: NodeId,
+    name: String,
+    /// Layers that would take a new disk there.
+    members: u16,
+}
+
+fn replaceable(nodes: &[ControlNode], engine: &Engine) -> Vec<DiskNode> {
+    let disks = nodes.iter().filter_map(|node| {
+        Some(DiskNode {
+            node: node.node,
+            name: node.name.clone(),
+            members: engine.stack.members_on(node.disk?.disk).len() as u16,
+        })
+    });
+    disks.collect()
+}
+
 /// New simulated disks in the place of lost ones.
-fn replacer(
+fn replacer_of_emulated(
+    known: Vec<DiskNode>,
     mut disks: EmulatedDisks,
-    nodes: &[ControlNode],
-    engine: &Engine,
+    mut next_member: u16,
     faults: Option<Faults>,
 ) -> Replacer {
-    let members = nodes.iter().filter_map(|node| {
-        let members = engine.stack.members_on(node.disk?.disk).len();
-        Some((node.node, node.name.clone(), members as u16))
-    });
-    let members: Vec<(NodeId, String, u16)> = members.collect();
-    let mut next_member = engine.stack.next_member();
     Replacer {
         begin: Box::new(move |node, path| {
             if let Some(path) = path {
@@ -97,22 +138,55 @@ fn replacer(
                     path.display()
                 ));
             }
-            let known = members.iter().find(|(known, ..)| *known == node);
-            let (_, name, count) = known.ok_or("the node is no disk")?;
-            let disk = disks.make(name).map_err(|error| error.to_string())?;
+            let place = known.iter().find(|place| place.node == node);
+            let DiskNode { name, members, .. } = place.ok_or("the node is no disk")?;
+            if *members == 0 {
+                return Err(format!(
+                    "node `{name}`: no layer over the disk can take another one while it runs"
+                ));
+            }
             let first_member = next_member;
             next_member = next_member
-                .checked_add(*count)
+                .checked_add(*members)
                 .ok_or("the set has had 65535 members; accepted: no more than that")?;
-            Ok(NewDisk {
-                disk: match &faults {
-                    Some(faults) => Box::new(faults.over(name, disk)),
-                    None => disk,
-                },
-                first_member,
-            })
+            let disk = disks.make(name).map_err(|error| error.to_string())?;
+            Ok(new_disk(&faults, name, disk, first_member))
         }),
         finish: Box::new(|_| Ok(())),
         abort: Box::new(|_| {}),
     }
+}
+
+/// New files in the place of lost ones.
+fn replacer_of_image(
+    disks: MemberReplacer,
+    faults: Option<Faults>,
+    describe: &Rc<Describe>,
+) -> Replacer {
+    let disks = Rc::new(RefCell::new(disks));
+    let (of_finish, of_abort) = (Rc::clone(&disks), Rc::clone(&disks));
+    let describe = Rc::clone(describe);
+    Replacer {
+        begin: Box::new(move |node, path| {
+            let (disk, first_member) = disks.borrow_mut().begin(node, path)?;
+            let name = describe.name_of(node).unwrap_or_default();
+            Ok(new_disk(&faults, name, disk, first_member))
+        }),
+        finish: Box::new(move |node| of_finish.borrow_mut().finish(node)),
+        abort: Box::new(move |node| of_abort.borrow_mut().abort(node)),
+    }
+}
+
+/// A new disk, which can be broken where the others can.
+fn new_disk(
+    faults: &Option<Faults>,
+    name: &str,
+    disk: Box<dyn Disk>,
+    first_member: u16,
+) -> NewDisk {
+    let disk = match faults {
+        Some(faults) => Box::new(faults.over(name, disk)),
+        None => disk,
+    };
+    NewDisk { disk, first_member }
 }
