@@ -5,6 +5,7 @@ mod client;
 mod file_disk;
 mod fsck;
 mod fsck_images;
+mod fsck_mirror;
 mod handshake;
 mod held;
 mod hostile;
