@@ -96,7 +96,9 @@ pub struct Reached {
 impl Reached {
     pub fn add(&mut self, other: &Reached) {
         fn sum<const N: usize>(mine: &mut [u64; N], more: &[u64; N]) {
-            mine.iter_mut().zip(more).for_each(|(mine, more)| *mine += more);
+            mine.iter_mut()
+                .zip(more)
+                .for_each(|(mine, more)| *mine += more);
         }
         self.cases += other.cases;
         sum(&mut self.by_phase, &other.by_phase);
@@ -313,7 +315,9 @@ impl Recorded {
             wreck.fates,
         );
         let told = |error: String| format!("{what}: {error}");
-        let reopened = self.reopen(&wreck, presence, &mut rng, reached).map_err(told)?;
+        let reopened = self
+            .reopen(&wreck, presence, &mut rng, reached)
+            .map_err(told)?;
         let goes_on = matches!(
             presence,
             Presence::AsDescribed | Presence::AfterCrashedOpenings | Presence::Alone(_)
@@ -364,9 +368,14 @@ impl Recorded {
         let presence = recorded.presence(&wreck, true, rng);
         let told = |error| {
             let ports = wreck.fates;
-            in_later(format!("{} at {index}, {presence:?}, ports {ports:?}: {error}", mode.name()))
+            in_later(format!(
+                "{} at {index}, {presence:?}, ports {ports:?}: {error}",
+                mode.name()
+            ))
         };
-        recorded.reopen(&wreck, presence, rng, reached).map_err(told)?;
+        recorded
+            .reopen(&wreck, presence, rng, reached)
+            .map_err(told)?;
         Ok(())
     }
 

@@ -266,7 +266,9 @@ impl Frontend for Operator<'_> {
         };
         let result = result.map(|_| ());
         let at = self.waiting.iter().position(|(id, _)| *id == reply.id);
-        let (_, deed) = self.waiting.swap_remove(at.expect("a command that was given"));
+        let (_, deed) = self
+            .waiting
+            .swap_remove(at.expect("a command that was given"));
         if let (Err(error), false) = (&result, matches!(deed, Deed::Replace(_))) {
             self.refusals.push(error.to_string());
         }
