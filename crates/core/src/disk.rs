@@ -2,8 +2,7 @@
 
 mod tracks;
 
-pub(crate) use tracks::UNKNOWN_TRACK;
-pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable};
+pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable, UNKNOWN_TRACK};
 
 use crate::buffer::{BufferSlice, Buffers};
 use crate::command::{CommandError, Fault};

@@ -44,9 +44,17 @@ impl Nodes<'_> {
                 })
             }
             NodeConfig::PersistentCache(translation) => {
-                match self.shape(self.node(&translation.below)?, None)? {
-                    Shape::Disk(member) => Shape::PersistentCache(member),
-                    _ => return Err(format!("node `{}` is no disk", translation.below).into()),
+                let below = &translation.below;
+                let home = match self.shape(self.node(below.home())?, None)? {
+                    Shape::Disk(member) => member,
+                    _ => return Err(format!("node `{}` is no disk", below.home()).into()),
+                };
+                match below.is_two() {
+                    false => Shape::PersistentCache(home),
+                    true => Shape::PersistentCacheOnTwo {
+                        log: Box::new(self.shape(self.node(below.log())?, None)?),
+                        home,
+                    },
                 }
             }
             NodeConfig::HostManaged(zones) => {
