@@ -3,8 +3,7 @@
 mod track_parts;
 mod tracks;
 
-pub(crate) use tracks::UNKNOWN_TRACK;
-pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable};
+pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable, UNKNOWN_TRACK};
 
 use crate::buffer::{BufferSlice, Buffers};
 use crate::command::{CommandError, Fault};

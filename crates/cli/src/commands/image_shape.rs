@@ -44,13 +44,19 @@ impl Nodes<'_> {
                 })
             }
             NodeConfig::PersistentCache(translation) => {
-                match self.shape(self.node(&translation.below)?, None)? {
-                    Shape::Disk(member) => self.numbered(
-                        &translation.name,
-                        &["below"],
-                        Shape::PersistentCache(member),
-                    ),
-                    _ => return Err(format!("node `{}` is no disk", translation.below).into()),
+                let below = &translation.below;
+                let home = match self.shape(self.node(below.home())?, None)? {
+                    Shape::Disk(member) => member,
+                    _ => return Err(format!("node `{}` is no disk", below.home()).into()),
+                };
+                let name = &translation.name;
+                match below.is_two() {
+                    false => self.numbered(name, &["below"], Shape::PersistentCache(home)),
+                    true => {
+                        let log = Box::new(self.shape(self.node(below.log())?, None)?);
+                        let shape = Shape::PersistentCacheOnTwo { log, home };
+                        self.numbered(name, &["log", "home"], shape)
+                    }
                 }
             }
             NodeConfig::HostManaged(zones) => {

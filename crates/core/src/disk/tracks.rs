@@ -42,7 +42,7 @@ pub struct ShingleRun {
 }
 
 /// Track length assumed of a disk that does not tell its tracks (1 MiB).
-pub(crate) const UNKNOWN_TRACK: BlockCount = BlockCount(256);
+pub const UNKNOWN_TRACK: BlockCount = BlockCount(256);
 
 /// Which block lies on which track, in address order, and which tracks overlap.
 ///

@@ -2,6 +2,7 @@
 //! is a share of.
 
 use super::config::ConfigError;
+use imbrex_core::layer::Port;
 use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
@@ -88,18 +89,19 @@ const HEAT_MAP_LBA_BINS: usize = 96;
 /// Time bins of the heat map of band writes at most.
 const HEAT_MAP_TIME_BINS: usize = 160;
 
-/// Lets the statistics of a disk tell the areas of its translation apart.
-pub(super) fn count_areas(statistics: &DiskStatistics, translation: &PersistentCache) {
+/// Lets the statistics of the disk behind a port of a translation tell its areas apart.
+pub(super) fn count_areas(statistics: &DiskStatistics, port: Port, translation: &PersistentCache) {
     let areas = translation.areas();
-    statistics.set_areas([
-        ("metadata".to_string(), areas.metadata.extent),
-        (
-            "persistent_cache".to_string(),
-            areas.persistent_cache.extent,
-        ),
-        ("scratch".to_string(), areas.scratch.extent),
-        ("bands".to_string(), areas.bands.extent),
-    ]);
-    let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
-    statistics.record_writes(areas.bands.extent, map);
+    let all = [
+        ("metadata", areas.metadata),
+        ("persistent_cache", areas.persistent_cache),
+        ("scratch", areas.scratch),
+        ("bands", areas.bands),
+    ];
+    let here = all.into_iter().filter(|(_, area)| area.port == port);
+    statistics.set_areas(here.map(|(name, area)| (name.to_string(), area.extent)));
+    if areas.bands.port == port {
+        let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
+        statistics.record_writes(areas.bands.extent, map);
+    }
 }

@@ -6,7 +6,7 @@ use super::nodes::policies::{POLICY, drop_foreign_keys};
 pub use super::nodes::{
     CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, KindKeys, NodeConfig,
     OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig,
-    kinds,
+    TranslationBelow, TranslationPorts, kinds,
 };
 use imbrex_drives::HostManagedConfig;
 use imbrex_drives::quantity::Size;
@@ -342,6 +342,12 @@ impl StackConfig {
                     .iter()
                     .filter(|other| other.below().contains(&below))
                     .count();
+                if node.below().iter().filter(|name| **name == below).count() > 1 {
+                    let node = node.name();
+                    return wrong(format!(
+                        "node `{below}` is below two ports of node `{node}`"
+                    ));
+                }
                 if users > 1 {
                     return wrong(format!("node `{below}` is below more than one node"));
                 }

@@ -294,8 +294,8 @@ impl Plan {
         let mut conventional = BTreeMap::new();
         for (config, planned) in self.config.node.iter().zip(&self.nodes) {
             let blocks = planned.conventional(known)?;
-            for below in config.below() {
-                conventional.insert(below, blocks);
+            if let Some(first) = config.below().first() {
+                conventional.insert(*first, blocks);
             }
         }
         Ok(conventional)

@@ -12,12 +12,14 @@ mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
 pub(super) mod policies;
+mod translation_below;
 mod write_back_cache;
 
 pub use disk::{DescribeDisk, DiskConfig};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use translation_below::{TranslationBelow, TranslationPorts};
 pub use write_back_cache::{CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage};
 
 use super::areas::Footprint;
@@ -179,7 +181,7 @@ pub(super) enum Writer {
 
 /// A node whose size is known, and the workload not yet.
 pub(super) trait Planned {
-    /// Blocks at the start of a shingled disk below that must not overlap.
+    /// Blocks at the start of a shingled disk behind the first port that must not overlap.
     ///
     /// # Errors
     /// When a size is a share of a workload that is not known.

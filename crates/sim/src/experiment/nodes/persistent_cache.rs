@@ -6,15 +6,17 @@ use super::{
     Asked, Below, Body, Known, Node, Offer, Part, PersistentCacheConfig, Planned, PlannedBands,
     Reported, World, Writer, wrong,
 };
-use crate::experiment::areas::{count_areas, lay_out, share_bytes};
+use crate::experiment::areas::{Footprint, count_areas, lay_out, share_bytes};
 use crate::experiment::config::ConfigError;
 use crate::experiment::durability::JournalKeys;
 use crate::report::Run;
+use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::{
-    HostAware, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
+    HostAware, LayoutError, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
@@ -27,12 +29,12 @@ impl Node for PersistentCacheConfig {
     }
 
     fn below(&self) -> Vec<&str> {
-        vec![&self.below]
+        self.below.nodes()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
         Some(JournalKeys {
-            below: &self.below,
+            below: self.below.log(),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
@@ -40,12 +42,18 @@ impl Node for PersistentCacheConfig {
     }
 
     fn members(&self) -> Vec<(&'static str, Port)> {
-        vec![("below", PersistentCache::LOG)]
+        match self.below.is_two() {
+            false => vec![("below", PersistentCache::LOG)],
+            true => vec![
+                ("log", PersistentCache::LOG),
+                ("home", PersistentCache::HOME),
+            ],
+        }
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         world.drive_below(self)?;
-        world.room(&self.below, scale)
+        world.room(self.below.home(), scale)
     }
 
     fn plan(
@@ -57,15 +65,72 @@ impl Node for PersistentCacheConfig {
         // The log and the scratch bands take from a drive what the bands leave, so all of it is used.
         let room = self.room(world, asked.scale)?;
         let whole = !world.options.trim_disks && asked.blocks <= room;
-        let below = Asked {
+        let home = Asked {
             writer: Writer::Tracks { whole },
             ..asked
         };
-        Ok((Box::new(planned), vec![below]))
+        let mut below = vec![home];
+        if self.below.is_two() {
+            below.insert(0, self.log_asked(&planned, asked, world)?);
+        }
+        Ok((Box::new(planned), below))
     }
 }
 
 impl PersistentCacheConfig {
+    /// What the translation asks of a node that holds its log alone: all that is there, or no more
+    /// than it needs where disks are as small as they can be.
+    fn log_asked(
+        &self,
+        planned: &PlannedTranslation,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<Asked, ConfigError> {
+        if planned.host_aware.is_some() {
+            return Err(wrong(&self.name, &LayoutError::ZonesOnTwoDisks));
+        }
+        let room = world.room(self.below.log(), asked.scale)?;
+        if !world.options.trim_disks {
+            return Ok(Asked {
+                blocks: room,
+                scale: asked.scale,
+                writer: Writer::Tracks { whole: true },
+            });
+        }
+        // No workload is known of what is served.
+        let known = Known {
+            options: world.options,
+            footprint: Some(Footprint::whole_device(world.device.bytes())),
+            lookups: None,
+            contents: ContentKind::Counted,
+        };
+        let blocks = planned.conventional(&known)?;
+        if blocks > room {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "its log and journal need {} B of node `{}`, which has {} B",
+                    blocks.bytes(),
+                    self.below.log(),
+                    room.bytes()
+                ),
+            ));
+        }
+        Ok(Asked {
+            blocks,
+            scale: asked.scale,
+            writer: Writer::Tracks { whole: false },
+        })
+    }
+
+    /// Bytes of the node that holds the log, and the longest track there.
+    fn log_disk(&self, world: &World<'_>) -> Result<(u64, BlockCount), ConfigError> {
+        Ok(match world.drives.get(self.below.log()) {
+            Some(drive) => (drive.model.capacity.bytes(), longest_track(&drive.model)),
+            None => (world.room(self.below.log(), 1)?.bytes(), UNKNOWN_TRACK),
+        })
+    }
+
     fn planned(&self, asked: Asked, world: &World<'_>) -> Result<PlannedTranslation, ConfigError> {
         let model = &world.drive_below(self)?.model;
         let settings = self.over(model.translation.clone().unwrap_or_default());
@@ -88,6 +153,7 @@ impl PersistentCacheConfig {
         let persistent_cache = settings
             .persistent_cache
             .ok_or_else(|| missing("persistent_cache"))?;
+        let (log_bytes, track_blocks) = self.log_disk(world)?;
         let seed = self.band_seed.unwrap_or(world.options.seed);
         let random = matches!(layout, Bands::Uniform { .. });
         Ok(PlannedTranslation {
@@ -102,8 +168,8 @@ impl PersistentCacheConfig {
             band_seed: random.then_some(seed),
             persistent_cache,
             node: self.name.clone(),
-            drive_bytes: model.capacity.bytes(),
-            track_blocks: longest_track(model),
+            log_bytes,
+            track_blocks,
             scale: asked.scale,
             durability: self.journal().and_then(|it| it.settings(world.options)),
             block_ns: model.slowest_block_ns(),
@@ -138,7 +204,9 @@ fn host_aware(drive: &DriveModel, asked: Asked) -> Option<HostAware> {
 
 fn longest_track(drive: &DriveModel) -> BlockCount {
     let platters = drive.platters.as_ref();
-    BlockCount::from_bytes_floor(platters.map_or(0, |platters| platters.longest_track_bytes()))
+    platters.map_or(UNKNOWN_TRACK, |platters| {
+        BlockCount::from_bytes_floor(platters.longest_track_bytes())
+    })
 }
 
 fn is_of_written(size: SizeOrShare) -> bool {
@@ -160,8 +228,8 @@ struct PlannedTranslation {
     persistent_cache: SizeOrShare,
     /// Name of the node.
     node: String,
-    /// Capacity of the drive below, unscaled.
-    drive_bytes: u64,
+    /// Capacity of the drive that holds the log, unscaled.
+    log_bytes: u64,
     /// The longest track of it.
     track_blocks: BlockCount,
     scale: u64,
@@ -177,14 +245,14 @@ impl PlannedTranslation {
     fn log_blocks(&self, known: &Known<'_>) -> Result<BlockCount, ConfigError> {
         let bytes = match self.persistent_cache {
             SizeOrShare::Size(size) => {
-                let drive_bytes = self.drive_bytes;
-                let accepted = BLOCK_BYTES..=drive_bytes;
+                let log_bytes = self.log_bytes;
+                let accepted = BLOCK_BYTES..=log_bytes;
                 if !accepted.contains(&size.bytes()) {
                     return Err(wrong(
                         &self.node,
                         &format_args!(
                             "persistent_cache = \"{size}\"; accepted: one block (4096 B) to the \
-                             capacity of the drive ({drive_bytes} B)"
+                             capacity of the drive ({log_bytes} B)"
                         ),
                     ));
                 }
@@ -221,7 +289,11 @@ impl Planned for PlannedTranslation {
     }
 
     fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
-        let disk = below.offers[0];
+        let (log, home) = match below.offers[..] {
+            [disk] => (disk, disk),
+            [log, home] => (log, home),
+            _ => unreachable!("a translation has one port or two"),
+        };
         let log_blocks = self.log_blocks(known)?;
         let settings = self.layer_settings(log_blocks);
         let facts = Facts {
@@ -233,16 +305,21 @@ impl Planned for PlannedTranslation {
             is_durable: self.durability.is_some(),
         };
         let table = Arc::clone(&self.bands.table);
-        let (layer, geometry) = PersistentCache::new(settings, table, &disk.geometry)
-            .map_err(|error| wrong(&self.node, &error))?;
-        if let Some(statistics) = &disk.statistics {
-            count_areas(statistics, &layer);
+        let built = match below.offers.len() {
+            1 => PersistentCache::new(settings, table, &home.geometry),
+            _ => PersistentCache::on_two(settings, table, &log.geometry, &home.geometry),
+        };
+        let (layer, geometry) = built.map_err(|error| wrong(&self.node, &error))?;
+        for (port, offer) in (0..).map(Port).zip(&below.offers) {
+            if let Some(statistics) = &offer.statistics {
+                count_areas(statistics, port, &layer);
+            }
         }
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
             offer: Offer {
                 log_blocks,
-                ..Offer::over(disk, geometry)
+                ..Offer::over(home, geometry)
             },
             facts: super::Facts::PersistentCache(facts),
         })

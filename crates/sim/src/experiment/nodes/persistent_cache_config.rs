@@ -1,5 +1,6 @@
 //! A drive-managed translation as a stack states it.
 
+use super::translation_below::TranslationBelow;
 use imbrex_drives::quantity::{Size, SizeOrShare, Span};
 use imbrex_drives::{
     Bands, Bypass, EntryLimit, IdleAfter, IdleOnArrival, IdleResume, IdleVictim, MergeBuffer,
@@ -14,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub struct PersistentCacheConfig {
     /// Name of the node.
     pub name: String,
-    /// The shingled disk.
-    pub below: String,
+    /// The shingled disk, or one node for the log and another for the bands.
+    pub below: TranslationBelow,
     /// How the addresses are cut into bands.
     pub bands: Option<Bands>,
     /// Seed of a random band layout; the seed of the run when absent.

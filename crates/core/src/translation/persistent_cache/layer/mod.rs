@@ -102,6 +102,8 @@ pub struct PersistentCache {
     ledger: Ledger<u32>,
     undo: Undo,
     checksums: Checksums,
+    /// One of the disks is lost, and with it all.
+    is_lost: bool,
 }
 
 impl PersistentCache {
@@ -186,6 +188,7 @@ impl PersistentCache {
             ledger,
             undo: Undo::default(),
             checksums,
+            is_lost: false,
             shape,
         };
         Ok((cache, geometry))
@@ -271,6 +274,9 @@ impl Layer for PersistentCache {
         if request.operation.is_zone_command() && self.zones.is_none() {
             return ctx.finish(request.id, Err(IoError::NotPermitted));
         }
+        if self.is_lost {
+            return ctx.finish(request.id, Err(IoError::Lost));
+        }
         let job = self.take_in(request);
         if request.operation == Operation::Flush {
             // Every write that completed before has been handed to the disk.
@@ -315,6 +321,14 @@ impl Layer for PersistentCache {
             self.mark_last_flush(ctx);
         }
         self.timers.arm(ctx);
+        self.advance(ctx);
+    }
+
+    /// Neither disk is of use without the other.
+    fn lost(&mut self, _port: Port, ctx: &mut Context<'_>) {
+        self.is_lost = true;
+        ctx.lose();
+        self.ledger.fail(IoError::Lost);
         self.advance(ctx);
     }
 
