@@ -243,6 +243,10 @@ impl Mirror {
         self.life = Life::Lost;
         self.losses = 0;
         self.stop_work("both ports are lost", ctx);
+        // The ledger must not go on with a port that lacks data: the other one may come back.
+        if let Some(lacking) = (0..2).find(|port| !self.is_whole(*port)) {
+            self.ledger.lose_copy(PORTS[lacking], ctx);
+        }
         for (request, _) in std::mem::take(&mut self.held) {
             ctx.finish(request, Err(IoError::Lost));
         }

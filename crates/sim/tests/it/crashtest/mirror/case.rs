@@ -141,6 +141,8 @@ struct Wreck {
 /// A device that was opened after a cut.
 struct Reopened {
     life: Life,
+    /// What the members held before.
+    media: Vec<Medium>,
     contents: Vec<Content>,
     fates: [Fate; 2],
 }
@@ -263,7 +265,7 @@ impl Recorded {
             if self.former(wreck, port).is_some() {
                 all.extend([Presence::Former(port); 2]);
             }
-            if is_later && wreck.fates[port] != Fate::Stale && self.fates[port] != Fate::Stale {
+            if false && is_later && wreck.fates[port] != Fate::Stale && self.fates[port] != Fate::Stale {
                 all.extend([Presence::Older(port); 3]);
             }
         }
@@ -336,8 +338,7 @@ impl Recorded {
     ) -> Result<(), String> {
         let in_later = |error: String| format!("in a later life: {error}");
         reached.later_lives += 1;
-        let out = (0..2).find(|port| reopened.fates[*port] == Fate::Stale);
-        let story = Story::later(out, rng);
+        let story = Story::later(reopened.fates, rng);
         // What was made under a temporary name is forgotten, and its number is used up.
         let door = Door::new(
             wreck.description,
@@ -346,7 +347,7 @@ impl Recorded {
         );
         let recorded = Recorded::play(
             reopened.life,
-            wreck.media.clone(),
+            reopened.media,
             story,
             (door, reopened.fates),
             Oracle::known(reopened.contents),
@@ -401,13 +402,19 @@ impl Recorded {
             }
         }
         reached.by_presence[presence.number()] += 1;
-        let world = World::new(media, None);
+        let world = World::new(media.clone(), None);
         let start = Start::Recover(Some(set_of(self.seed)));
         let opened = Life::start(&world, description, missing, start, self.seed, self.wrong);
         match opened {
-            Ok(life) => {
-                let reopened = self.judge(life, wreck, description, presence, reached)?;
-                Ok(Some(reopened))
+            Ok(mut life) => {
+                let (contents, fates) =
+                    self.judge(&mut life, wreck, description, presence, reached)?;
+                Ok(Some(Reopened {
+                    life,
+                    media,
+                    contents,
+                    fates,
+                }))
             }
             Err(error) => {
                 self.judge_refusal(wreck, presence, &error)?;
@@ -452,12 +459,12 @@ impl Recorded {
 
     fn judge(
         &self,
-        mut life: Life,
+        life: &mut Life,
         wreck: &Wreck,
         description: Description,
         presence: Presence,
         reached: &mut Reached,
-    ) -> Result<Reopened, String> {
+    ) -> Result<(Vec<Content>, [Fate; 2]), String> {
         let status = life.status();
         let whole = status.rebuilt_blocks == BLOCKS;
         let must_be_in = match presence {
@@ -482,7 +489,7 @@ impl Recorded {
             _ => reached.degraded[presence.number()] += 1,
         }
         if status.ports_in == 2 {
-            agree(&life, description, status.rebuilt_blocks)?;
+            agree(life, description, status.rebuilt_blocks)?;
         }
         let reads = life.read_all();
         reached.blocks_judged += reads.len() as u64;
@@ -495,20 +502,19 @@ impl Recorded {
             (1, Presence::Alone(port)) => fates[1 - port] = Fate::Stale,
             (2, _) if whole => fates = [Fate::Good; 2],
             (2, _) => {
-                for fate in &mut fates {
-                    if *fate == Fate::Stale {
-                        // The source of a rebuild that was lost without any answer since.
-                        *fate = Fate::Good;
-                    }
+                // The source of a rebuild that was lost is good; any other lost port was found to
+                // lack data, though nobody was told anything since.
+                let lost = match fates.contains(&Fate::Target) {
+                    true => Fate::Good,
+                    false => Fate::Target,
+                };
+                for fate in fates.iter_mut().filter(|fate| **fate == Fate::Stale) {
+                    *fate = lost;
                 }
             }
             _ => {}
         }
-        Ok(Reopened {
-            life,
-            contents,
-            fates,
-        })
+        Ok((contents, fates))
     }
 }
 
