@@ -251,7 +251,7 @@ pub(super) type Age = (u64, u64, Lsn);
 
 impl Found {
     pub fn membership(&self) -> &Membership {
-        let membership = self.opening.membership.as_ref();
+        let membership = self.opening.membership.newest.as_ref();
         membership.expect("a copy that was read")
     }
 

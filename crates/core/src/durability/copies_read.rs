@@ -90,7 +90,7 @@ impl Journal {
                 && page.index == index as u64
                 && page.membership.changes <= COUNT_MAX
         };
-        let pages = opening.pages.iter().flatten().filter(good);
+        let pages = opening.membership.pages.iter().flatten().filter(good);
         let Some(newest) = pages.max_by_key(|page| page.membership.changes) else {
             let detail = "neither of its two pages is whole and of this copy";
             return Err(OpenError::damaged("membership", detail));
@@ -112,7 +112,7 @@ impl Journal {
                 expected: own,
             });
         }
-        opening.membership = Some(newest.membership.clone());
+        opening.membership.newest = Some(newest.membership.clone());
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl Journal {
             epoch: epoch.unwrap_or(superblock.epoch),
             ..superblock
         };
-        opening.is_chosen = true;
+        opening.membership.is_chosen = true;
         self.go_on_recovering(opening, ctx);
     }
 
@@ -257,7 +257,8 @@ impl JournalCopy {
             let chosen = Some(Ok(found.superblock));
             let copies: &[_; COPIES] = &found.opening.copies;
             self.strays = copies.each_ref().map(|copy| *copy != chosen);
-            self.pages_agree = found.opening.pages_agree() && found.membership() == newest;
+            self.pages_agree =
+                found.opening.membership.pages_agree() && found.membership() == newest;
         }
     }
 }

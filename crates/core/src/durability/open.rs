@@ -102,7 +102,7 @@ impl Journal {
         let outcome = outcome.or_else(|error| self.turn_to_newer(&mut opening, error, ctx));
         match outcome {
             Ok(false) => self.phase = Phase::Opening(opening),
-            Ok(true) if self.is_mirrored() && !opening.is_chosen => {
+            Ok(true) if self.is_mirrored() && !opening.membership.is_chosen => {
                 self.copy_read(Ok(opening), ctx);
             }
             Ok(true) => self.recovered(opening, ctx),
@@ -260,7 +260,8 @@ impl Journal {
             let page = copy as usize - addresses.len();
             let address = self.settings.membership_addresses()[page];
             let bytes = result.ok().and_then(|()| ctx.metadata(buffer));
-            opening.pages[page] = bytes.and_then(|bytes| Membership::decode(bytes, address).ok());
+            opening.membership.pages[page] =
+                bytes.and_then(|bytes| Membership::decode(bytes, address).ok());
             return Ok(());
         };
         if let Err(error) = result {

@@ -51,11 +51,7 @@ pub(super) struct Opening {
     /// Lone superblocks newer than the chosen one, the newest last.
     pub newer: Vec<Superblock>,
     pub read_error: Option<IoError>,
-    /// Of a copy of several: its membership pages, and what the newer one says.
-    pub pages: [Option<Page>; PAGES],
-    pub membership: Option<Membership>,
-    /// Of a copy of several: it is the one that the journal goes by.
-    pub is_chosen: bool,
+    pub membership: MembershipFound,
 
     pub checkpoint: Vec<u8>,
     /// The next page, or the next block of the ring counted from the first that is replayed.
@@ -85,9 +81,7 @@ impl Opening {
             copies: [const { None }; COPIES],
             newer: Vec::new(),
             read_error: None,
-            pages: [const { None }; PAGES],
-            membership: None,
-            is_chosen: false,
+            membership: MembershipFound::default(),
             checkpoint: Vec::new(),
             next: 0,
             lsn: Lsn(0),
@@ -98,8 +92,20 @@ impl Opening {
             next_record: 0,
         }
     }
+}
 
-    /// True when both membership pages say the same.
+/// What a copy of several says of all of them.
+#[derive(Debug, Default)]
+pub(super) struct MembershipFound {
+    pub pages: [Option<Page>; PAGES],
+    /// What the newer page says.
+    pub newest: Option<Membership>,
+    /// This copy is the one that the journal goes by.
+    pub is_chosen: bool,
+}
+
+impl MembershipFound {
+    /// True when both pages say the same.
     pub fn pages_agree(&self) -> bool {
         self.pages[0].is_some() && self.pages[0] == self.pages[1]
     }

@@ -61,6 +61,8 @@ struct Standing {
     is_whole: bool,
     /// It was lost, and the host was told of something since: the other copy must know.
     is_recorded_out: bool,
+    /// The same of the disk before.
+    is_old_recorded_out: bool,
 }
 
 impl Life {
@@ -72,15 +74,23 @@ impl Life {
             }],
             is_whole: true,
             is_recorded_out: false,
+            is_old_recorded_out: false,
         };
+        let mut is_offered = false;
         for (_, event) in self.events.iter().filter(|(at, _)| *at <= moment) {
             match event {
                 Event::Lost(at) if *at == port => it.is_whole = false,
-                Event::Answered => it.is_recorded_out = !it.is_whole,
-                Event::Offered(at, new) if *at == port => it.disks.push(*new),
+                Event::Answered => it.is_recorded_out = !it.is_whole && !is_offered,
+                Event::Offered(at, new) if *at == port => {
+                    it.disks.push(*new);
+                    it.is_old_recorded_out |= it.is_recorded_out;
+                    it.is_recorded_out = false;
+                    is_offered = true;
+                }
                 Event::Admitted(at) if *at == port => {
                     it.is_whole = true;
-                    it.is_recorded_out = false;
+                    it.is_old_recorded_out = true;
+                    is_offered = false;
                 }
                 _ => {}
             }
@@ -114,10 +124,7 @@ impl Life {
                     continue;
                 }
                 opened.map_err(|error| format!("{what}: {error}"))?;
-                let is_known_out = standing[port].disks.len() > 2
-                    || standing[port].is_recorded_out
-                    || standing[port].is_whole;
-                if is_known_out && world.opened()[port] != CopyState::Out {
+                if standing[port].is_old_recorded_out && world.opened()[port] != CopyState::Out {
                     return Err(format!("{what}: a replaced member is in"));
                 }
                 cases += 1;

@@ -35,6 +35,11 @@ pub struct Inserted {
     pub number: u16,
 }
 
+/// Where a block of a disk lies in an image of all.
+pub fn at_disk(disk: u64, address: u64) -> u64 {
+    disk * DISK_SPAN + address
+}
+
 /// The blocks of one disk in an image of all.
 pub fn of_disk(image: &Image, disk: u64) -> Image {
     let first = disk * DISK_SPAN;

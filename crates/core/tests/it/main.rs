@@ -12,6 +12,7 @@ mod cache_power_host;
 mod cache_reference;
 mod cache_stacks;
 mod conformance;
+mod copies;
 mod copies_cuts;
 mod copies_toy;
 mod copies_world;
