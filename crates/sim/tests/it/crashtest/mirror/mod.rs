@@ -183,11 +183,10 @@ fn a_number_that_is_used_again_is_found() {
 }
 
 /// What can be wrong with the mirror itself.
-const FLAWS: [(&str, Flaw); 7] = [
+const FLAWS: [(&str, Flaw); 6] = [
     ("replaced-before-recorded", Flaw::ReplacedBeforeRecorded),
     ("rebuild-skips-new-writes", Flaw::RebuildSkipsNewWrites),
     ("rebuild-without-lock", Flaw::RebuildWithoutLock),
-    ("progress-before-flush", Flaw::ProgressBeforeFlush),
     ("no-comparison-after-crash", Flaw::NoComparisonAfterCrash),
     ("flush-of-one-port", Flaw::FlushOfOnePort),
     (
