@@ -3,6 +3,7 @@
 
     format_reader.py flash FILE        the member of a cache
     format_reader.py disk FILE         the member of a translation
+    format_reader.py journal FILE      any member with a journal, whatever the layer makes of it
 
 It prints one JSON document: superblocks, checkpoint, journal records and map, under the names that
 `imbrex inspect --json --all` uses. It knows nothing of the code of Imbrex.
@@ -17,7 +18,9 @@ HEADER = 64
 PAYLOAD = BLOCK - HEADER
 # Blocks of data that the records of one journal block can speak of at most.
 DATA_BLOCKS_MAX = (PAYLOAD - 16) // 4
-SUPERBLOCK, PAGE, JOURNAL, INTENT, TABLE = 1, 2, 3, 4, 5
+SUPERBLOCK, PAGE, JOURNAL, INTENT, TABLE, MEMBERSHIP = 1, 2, 3, 4, 5, 6
+# The bit of the required features for a journal with copies on other members.
+MIRRORED = 2
 SUMS_PER_PAGE = PAYLOAD // 4
 
 
@@ -146,9 +149,34 @@ def superblocks(member):
     return copies, [chosen] + newer
 
 
+def end_blocks(root):
+    """Blocks at each end of the area that are neither of a checkpoint nor of the ring."""
+    return 3 if root["required_features"] & MIRRORED else 2
+
+
+def mirror(member, root):
+    """What the newer membership page says, of a mirrored journal."""
+    if not root["required_features"] & MIRRORED:
+        return None
+    pages = []
+    owner = bytes.fromhex(root["member"].replace("-", ""))
+    for address in (2, root["area_blocks"] - 3):
+        try:
+            header, payload = unseal(member.block(address), MEMBERSHIP, address, owner)
+        except Bad:
+            continue
+        copies = [{"number": number, "is_in": state != 0}
+                  for number, state in struct.iter_unpack("<HH", payload)]
+        if len(copies) == header["mark"] and header["sequence"] < header["mark"]:
+            pages.append({"copy": header["sequence"], "changes": header["generation"], "copies": copies})
+    if not pages:
+        raise SystemExit("no membership page")
+    return max(pages, key=lambda page: page["changes"])
+
+
 def checkpoint(member, root):
     pages = max(1, -(-root["checkpoint_bytes"] // PAYLOAD))
-    start = 2 + root["checkpoint_place"] * root["checkpoint_blocks"]
+    start = end_blocks(root) + root["checkpoint_place"] * root["checkpoint_blocks"]
     data = b""
     for page in range(pages):
         owner = bytes.fromhex(root["member"].replace("-", ""))
@@ -192,8 +220,10 @@ class Journal:
         else:
             raise SystemExit(f"checkpoint: {problem}")
         self.owner = bytes.fromhex(self.root["member"].replace("-", ""))
-        self.ring_start = 2 + 2 * self.root["checkpoint_blocks"]
-        self.ring_blocks = self.root["area_blocks"] - 2 - self.ring_start
+        end = end_blocks(self.root)
+        self.mirror = mirror(member, self.root)
+        self.ring_start = end + 2 * self.root["checkpoint_blocks"]
+        self.ring_blocks = self.root["area_blocks"] - end - self.ring_start
         self.records = []
         self.next = self.mark = self.root["replay_from"]
         self.damaged_end = None
@@ -243,7 +273,9 @@ class Journal:
         for record in self.records:
             name = str(record["kind"])
             kinds[name] = kinds.get(name, 0) + 1
+        copies = {"mirror": self.mirror} if self.mirror else {}
         return {
+            **copies,
             "generation": self.root["generation"],
             "checkpoint_bytes": len(self.checkpoint),
             "ring_start": self.ring_start,
@@ -489,7 +521,7 @@ def main():
                 "journal": journal.document()}
     if kind == "flash":
         document["cache"] = cache_map(journal)
-    else:
+    elif kind == "disk":
         document["translation"] = Translation(journal).document()
     json.dump(document, sys.stdout, indent=1, sort_keys=True)
     print()

@@ -25,6 +25,19 @@ macro_rules! planted_bugs {
     };
 }
 
+impl PlantedBug {
+    /// True when only a journal with copies can show it.
+    pub fn is_of_copies(self) -> bool {
+        matches!(
+            self,
+            PlantedBug::LostCopyUnrecorded
+                | PlantedBug::RecordedOutCopyTaken
+                | PlantedBug::OlderCopyTaken
+                | PlantedBug::ReplacementUnrecorded
+        )
+    }
+}
+
 planted_bugs! {
     /// A flush of the cache does not reach its flash.
     SsdFlushSkipped = "ssd-flush-skipped",

@@ -203,6 +203,17 @@ fn journal_document(journal: &JournalState, all: bool) -> Value {
         }),
         "records": kinds,
     });
+    if let Some(page) = &journal.mirror {
+        let listed = page.membership.copies.iter();
+        let copies: Vec<Value> = listed
+            .map(|copy| json!({ "number": copy.number, "is_in": copy.is_in }))
+            .collect();
+        document["mirror"] = json!({
+            "copy": page.index,
+            "changes": page.membership.changes,
+            "copies": copies,
+        });
+    }
     if all {
         let records: Vec<Value> = journal
             .records

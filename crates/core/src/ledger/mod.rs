@@ -14,6 +14,7 @@
 //! | whether a place may be used again | [`is_durable`](Ledger::is_durable), [`Quarantine`] |
 //! | whether there is room | [`reserve`](Ledger::reserve), [`has_room`](Ledger::has_room), [`wants_checkpoint`](Ledger::wants_checkpoint) |
 //! | for a flush of its own | [`flush_for_itself`](Ledger::flush_for_itself), [`has_too_much_unflushed`](Ledger::has_too_much_unflushed) |
+//! | for copies of its journal on several ports | [`mirrored`](Ledger::mirrored), [`copy_state`](Ledger::copy_state), [`lose_copy`](Ledger::lose_copy), [`admit_copy`](Ledger::admit_copy) |
 //! | whether anything can be kept | [`failure`](Ledger::failure), [`next_failed`](Ledger::next_failed) |
 //!
 //! Completions whose tag the ledger issued go to [`complete`](Ledger::complete). After every event

@@ -3,7 +3,7 @@
 use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
-use imbrex_core::durability::superblock;
+use imbrex_core::durability::{membership, superblock};
 use imbrex_core::translation::codec as translation;
 use imbrex_core::translation::records::RECORDS;
 
@@ -43,6 +43,7 @@ fn the_page_of_the_journal_draws_what_the_code_writes() {
     check(JOURNAL, "Sealed block", &HEADER_FIELDS);
     check(JOURNAL, "Superblock", &superblock::FIELDS);
     check(JOURNAL, "Journal block", &RECORD_FIELDS);
+    check(JOURNAL, "Membership page", &membership::FIELDS);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 
 use super::findings::Findings;
 use super::member::{BLOCK, Member};
+use super::mirror;
 use super::superblocks::Superblocks;
 use imbrex_core::durability::block::{
     self, BlockError, BlockKind, Expected, Header, PAYLOAD_BYTES,
 };
+use imbrex_core::durability::membership::Page;
 use imbrex_core::durability::superblock::{FEATURES, Superblock};
 use imbrex_core::durability::{DamagedEnd, Lsn, ReplayEnd, records};
 use imbrex_core::extent::Extent;
@@ -51,6 +53,8 @@ pub struct JournalState {
     pub superblocks: Superblocks,
     /// The one that counts.
     pub superblock: Superblock,
+    /// What the member says of the copies of the journal, where it is mirrored.
+    pub mirror: Option<Page>,
     /// The bytes of the checkpoint.
     pub checkpoint: Vec<u8>,
     /// The records after it.
@@ -63,15 +67,21 @@ pub struct JournalState {
     pub damaged_end: Option<DamagedEnd>,
 }
 
+/// Blocks at each end of the area that are neither of a checkpoint nor of the ring.
+fn end_blocks(superblock: &Superblock) -> u64 {
+    2 + u64::from(mirror::is_mirrored(superblock))
+}
+
 /// First block of the ring, and its length.
 pub fn ring(superblock: &Superblock) -> (u64, u64) {
-    let start = 2 + 2 * superblock.checkpoint_blocks;
-    (start, superblock.area_blocks - 2 - start)
+    let end = end_blocks(superblock);
+    let start = end + 2 * superblock.checkpoint_blocks;
+    (start, superblock.area_blocks - end - start)
 }
 
 /// First block of the place of the checkpoint.
 pub fn checkpoint_start(superblock: &Superblock) -> u64 {
-    2 + u64::from(superblock.checkpoint_place) * superblock.checkpoint_blocks
+    end_blocks(superblock) + u64::from(superblock.checkpoint_place) * superblock.checkpoint_blocks
 }
 
 impl JournalState {
@@ -117,6 +127,7 @@ impl JournalState {
             into.damage(member.name(), "superblock", words);
         }
         let mut state = JournalState {
+            mirror: mirror::read(&superblock, member, into),
             superblocks,
             checkpoint,
             records: Vec::new(),

@@ -13,6 +13,7 @@ mod intent;
 mod journal;
 mod kinds;
 mod member;
+mod mirror;
 mod ranges;
 mod scratch;
 mod superblocks;

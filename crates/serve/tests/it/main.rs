@@ -9,6 +9,7 @@ mod faults;
 mod file_disk;
 mod fsck;
 mod fsck_images;
+mod fsck_mirror;
 mod handshake;
 mod held;
 mod hostile;

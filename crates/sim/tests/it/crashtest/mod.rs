@@ -111,7 +111,8 @@ fn the_other_stacks_lose_nothing() {
 fn every_planted_bug_is_found_in_the_pore_stack() {
     let subject = stacks::subject("pore").expect("a stack");
     let mut unnoticed = Vec::new();
-    for bug in PlantedBug::ALL {
+    // A stack without an array has no copies of a journal.
+    for bug in PlantedBug::ALL.iter().filter(|bug| !bug.is_of_copies()) {
         let (points, failure) = points_to_find(&subject, *bug, 5_000);
         match failure {
             Some(failure) => {
