@@ -1,8 +1,6 @@
 //! What the mirror does of its own: it compares its ports, and copies one over the other.
 
-use super::{
-    Flaw, Key, Life, Mirror, PORTS, Side, Token, WORK_BIT, behind_area,
-};
+use super::{Flaw, Key, Life, Mirror, PORTS, Side, Token, WORK_BIT, behind_area};
 use imbrex_core::buffer::BufferSlice;
 use imbrex_core::command::{CommandError, CommandId, Rate};
 use imbrex_core::error::IoError;
@@ -248,7 +246,8 @@ impl Mirror {
         work.outstanding -= 1;
         let is_read = work.step == Step::Reading;
         if result.is_err() {
-            work.stopped.get_or_insert("a block could not be read or written");
+            work.stopped
+                .get_or_insert("a block could not be read or written");
             if !is_read || self.life == Life::Opening {
                 self.put_out(port, ctx);
             }
@@ -349,7 +348,11 @@ impl Mirror {
         }
         let (from, to, end) = (work.from, work.to, work.end);
         self.record_progress(to, end, ctx);
-        if self.ledger.answer_when_flushed(PORTS[from], Token::Work, ctx) == When::Now {
+        if self
+            .ledger
+            .answer_when_flushed(PORTS[from], Token::Work, ctx)
+            == When::Now
+        {
             self.end_work(Ok(()), ctx);
         }
     }
@@ -380,14 +383,22 @@ impl Mirror {
 
     /// What would be recorded of the work never will be.
     pub(super) fn leave_recording(&mut self, ctx: &mut Context<'_>) {
-        if self.work.as_ref().is_some_and(|work| work.step == Step::Recording) {
+        if self
+            .work
+            .as_ref()
+            .is_some_and(|work| work.step == Step::Recording)
+        {
             self.leave_run(ctx);
         }
     }
 
     /// The end of the work is durable.
     pub(super) fn end_recorded(&mut self, ctx: &mut Context<'_>) {
-        match self.work.as_ref().is_some_and(|work| work.stopped.is_some()) {
+        match self
+            .work
+            .as_ref()
+            .is_some_and(|work| work.stopped.is_some())
+        {
             true => self.leave_run(ctx),
             false => self.end_work(Ok(()), ctx),
         }
@@ -429,7 +440,9 @@ impl Mirror {
 
     /// The ledger has a copy on the new disk, and every copy lists it.
     pub(super) fn admitted(&mut self, port: usize, ctx: &mut Context<'_>) {
-        let Some((_, command)) = self.admitting.take() else { return };
+        let Some((_, command)) = self.admitting.take() else {
+            return;
+        };
         self.sides[port] = Side {
             is_in: self.ledger.copy_state(PORTS[port]) == CopyState::In,
             has: 0,

@@ -37,12 +37,14 @@ pub enum Presence {
     Foreign(usize),
     /// A member that was replaced is behind this port.
     Former(usize),
+    /// The same, and somebody has opened it by itself in between.
+    FormerGoneOn(usize),
     /// The member of this port as it was before the last life.
     Older(usize),
 }
 
 impl Presence {
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 9] = [
         "as-described",
         "after-crashed-openings",
         "alone",
@@ -50,6 +52,7 @@ impl Presence {
         "swapped",
         "foreign",
         "former",
+        "former-gone-on",
         "older",
     ];
 
@@ -62,7 +65,8 @@ impl Presence {
             Presence::Swapped => 4,
             Presence::Foreign(_) => 5,
             Presence::Former(_) => 6,
-            Presence::Older(_) => 7,
+            Presence::FormerGoneOn(_) => 7,
+            Presence::Older(_) => 8,
         }
     }
 }
@@ -96,7 +100,9 @@ pub struct Reached {
 impl Reached {
     pub fn add(&mut self, other: &Reached) {
         fn sum<const N: usize>(mine: &mut [u64; N], more: &[u64; N]) {
-            mine.iter_mut().zip(more).for_each(|(mine, more)| *mine += more);
+            mine.iter_mut()
+                .zip(more)
+                .for_each(|(mine, more)| *mine += more);
         }
         self.cases += other.cases;
         sum(&mut self.by_phase, &other.by_phase);
@@ -263,21 +269,33 @@ impl Recorded {
             }
             all.push(Presence::Foreign(port));
             if self.former(wreck, port).is_some() {
-                all.extend([Presence::Former(port); 2]);
+                all.extend([Presence::Former(port), Presence::FormerGoneOn(port)]);
             }
-            if false && is_later && wreck.fates[port] != Fate::Stale && self.fates[port] != Fate::Stale {
+            if is_later && wreck.fates[port] != Fate::Stale && self.fates[port] != Fate::Stale {
                 all.extend([Presence::Older(port); 3]);
             }
         }
         all[rng.below(all.len() as u64) as usize]
     }
 
-    /// Where the member lies that was behind a port before the described one.
-    fn former(&self, wreck: &Wreck, port: usize) -> Option<usize> {
+    /// The last description with another member behind a port.
+    fn former(&self, wreck: &Wreck, port: usize) -> Option<Description> {
         let now = wreck.description.media[port];
-        let before = (0..=wreck.index).rev().map(|index| self.door.at(index));
-        let mut others = before.map(|then| then.media[port]);
-        others.find(|medium| *medium != now)
+        let mut before = (0..=wreck.index).rev().map(|index| self.door.at(index));
+        before.find(|then| then.media[port] != now)
+    }
+
+    /// Opens the member behind a port by itself, again and again.
+    fn gone_on(&self, mut media: Vec<Medium>, then: Description, port: usize) -> Vec<Medium> {
+        const OPENINGS: usize = 6;
+        for _ in 0..OPENINGS {
+            let world = World::new(media, None);
+            let start = Start::Recover(Some(set_of(self.seed)));
+            // It may lack data or know that it is out. Then it stays as it is.
+            let _ = Life::start(&world, then, Some(1 - port), start, self.seed, self.wrong);
+            media = world.borrow().media.clone();
+        }
+        media
     }
 
     /// Plays case `number` of this run.
@@ -315,7 +333,9 @@ impl Recorded {
             wreck.fates,
         );
         let told = |error: String| format!("{what}: {error}");
-        let reopened = self.reopen(&wreck, presence, &mut rng, reached).map_err(told)?;
+        let reopened = self
+            .reopen(&wreck, presence, &mut rng, reached)
+            .map_err(told)?;
         let goes_on = matches!(
             presence,
             Presence::AsDescribed | Presence::AfterCrashedOpenings | Presence::Alone(_)
@@ -365,9 +385,14 @@ impl Recorded {
         let presence = recorded.presence(&wreck, true, rng);
         let told = |error| {
             let ports = wreck.fates;
-            in_later(format!("{} at {index}, {presence:?}, ports {ports:?}: {error}", mode.name()))
+            in_later(format!(
+                "{} at {index}, {presence:?}, ports {ports:?}: {error}",
+                mode.name()
+            ))
         };
-        recorded.reopen(&wreck, presence, rng, reached).map_err(told)?;
+        recorded
+            .reopen(&wreck, presence, rng, reached)
+            .map_err(told)?;
         Ok(())
     }
 
@@ -392,9 +417,13 @@ impl Recorded {
             Presence::Alone(port) | Presence::AloneLacking(port) => missing = Some(1 - port),
             Presence::Swapped => description.media.swap(0, 1),
             Presence::Foreign(port) => media[description.media[port]] = foreign(self.seed)?,
-            Presence::Former(port) => {
+            Presence::Former(port) | Presence::FormerGoneOn(port) => {
                 let former = self.former(wreck, port).expect("a former member");
-                description.media[port] = former;
+                if presence == Presence::FormerGoneOn(port) {
+                    let medium = former.media[port];
+                    media[medium] = self.gone_on(media.clone(), former, port)[medium].clone();
+                }
+                description.media[port] = former.media[port];
             }
             Presence::Older(port) => {
                 let medium = description.media[port];

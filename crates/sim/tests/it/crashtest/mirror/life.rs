@@ -74,7 +74,6 @@ pub struct Life {
 pub struct Played {
     pub door: Door,
     pub marks: Vec<(u64, Mark)>,
-    pub refusals: Vec<String>,
     pub violation: Option<Violation>,
 }
 
@@ -172,11 +171,9 @@ impl Life {
             .run(&mut self.clock, &mut operator, &mut |_, _| {});
         let door = operator.door.clone();
         let marks = std::mem::take(&mut operator.marks);
-        let refusals = std::mem::take(&mut operator.refusals);
         Played {
             door,
             marks,
-            refusals,
             violation: operator.into_host().violation.take(),
         }
     }

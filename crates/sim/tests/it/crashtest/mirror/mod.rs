@@ -77,11 +77,17 @@ fn cases_to_find(wrong: Wrong) -> (u64, Option<String>) {
 fn print(reached: &Reached) {
     let table = |title: &str, names: Vec<&str>, counts: &[u64]| {
         let counts = names.iter().zip(counts);
-        let words: Vec<String> = counts.map(|(name, count)| format!("{name} {count}")).collect();
+        let words: Vec<String> = counts
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
         println!("{title}: {}", words.join(", "));
     };
     println!("{} cases", reached.cases);
-    table("phase", Phase::ALL.map(Phase::name).to_vec(), &reached.by_phase);
+    table(
+        "phase",
+        Phase::ALL.map(Phase::name).to_vec(),
+        &reached.by_phase,
+    );
     table("lost port", vec!["first", "second"], &reached.by_lost_port);
     table("mode", Mode::ALL.map(Mode::name).to_vec(), &reached.by_mode);
     let presences = Presence::NAMES.to_vec();
@@ -107,7 +113,11 @@ fn a_mirror_loses_nothing() {
     let (reached, failures) = campaign(cases);
     print(&reached);
     let few: Vec<&String> = failures.iter().take(10).collect();
-    assert!(failures.is_empty(), "{} runs failed: {few:#?}", failures.len());
+    assert!(
+        failures.is_empty(),
+        "{} runs failed: {few:#?}",
+        failures.len()
+    );
     assert!(reached.cases >= cases);
     let all_modes = &reached.by_mode[..Mode::ALL.len() - 1];
     for counts in [
@@ -118,10 +128,19 @@ fn a_mirror_loses_nothing() {
     ] {
         assert!(counts.iter().all(|count| *count > 0), "{reached:?}");
     }
-    let [described, crashed, alone, lacking, swapped, foreign, former, older] =
-        Presence::NAMES.map(|name| Presence::NAMES.iter().position(|other| *other == name));
+    let [
+        described,
+        crashed,
+        alone,
+        lacking,
+        swapped,
+        foreign,
+        former,
+        gone_on,
+        older,
+    ] = Presence::NAMES.map(|name| Presence::NAMES.iter().position(|other| *other == name));
     let at = |counts: &[u64], presence: Option<usize>| counts[presence.expect("a presence")];
-    for presence in [described, crashed, alone, foreign, former, older] {
+    for presence in [described, crashed, alone, foreign, former, gone_on, older] {
         assert!(at(&reached.degraded, presence) > 0, "{reached:?}");
     }
     for presence in [lacking, swapped] {
