@@ -3,7 +3,7 @@
 use super::block::Header;
 use super::events::JournalEvent;
 use super::ids::Lsn;
-use super::membership::{Listed, Membership};
+use super::membership::{Listed, Membership, PAGES};
 use super::opening::Opening;
 use super::operations::Purpose;
 use super::settings::JournalSettings;
@@ -41,8 +41,6 @@ pub(super) struct JournalCopy {
     /// The superblock that recovery has found on it, and the copies of that which say another.
     pub found: Option<Superblock>,
     pub strays: [bool; COPIES],
-    /// Its membership pages say what is so.
-    pub pages_agree: bool,
 }
 
 /// Some of the copies, a bit for each.
@@ -241,8 +239,6 @@ pub(super) struct CopiesRead {
     pub current: usize,
     /// Copies that have gone meanwhile: what was read of them does not count.
     pub lost: CopySet,
-    /// What was recorded last.
-    pub newest: Membership,
 }
 
 /// How far a copy has come, by what counts more first: the changes of its membership, its
@@ -258,6 +254,13 @@ impl Found {
     pub fn age(&self) -> Age {
         let (changes, end) = (self.membership().changes, self.opening.lsn);
         (changes, self.superblock.generation, end)
+    }
+
+    /// Changes of the membership that every copy has which is in: the second page of a copy is
+    /// written when the first page of all is durable.
+    pub fn changes_of_all(&self) -> Option<u64> {
+        let second = self.opening.membership.pages[PAGES - 1].as_ref()?;
+        (second.member == self.superblock.member).then_some(second.membership.changes)
     }
 
     /// True when this copy says that the member of another one is in, or is out.

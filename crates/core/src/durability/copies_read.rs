@@ -5,6 +5,11 @@
 //! whose member it does not know, has missed something and does not count, however whole it is.
 //! All others have every record that anybody was told of, and the one that has come furthest is
 //! gone by.
+//!
+//! A member that was put back as it was some time ago says of itself that it is in, and nobody has
+//! recorded it out. It is told by its membership pages, which change at every opening: the second
+//! page of a copy is written when the first page of every copy is durable, so a copy whose pages are
+//! both older than the second page of another one does not count either.
 
 use super::copies::{CopySet, Found, JournalCopy, Part};
 use super::ids::Lsn;
@@ -164,18 +169,16 @@ impl Journal {
         };
         let epoch = founds().map(|found| found.superblock.epoch).max();
         let greatest = founds().map(|found| found.greatest_generation).max();
-        let membership = newest.clone();
         let set = results[base]
             .as_ref()
             .map_or(Uuid::default(), |found| found.superblock.set);
         let mirror = self.copies();
-        mirror.changes = membership.changes;
+        mirror.changes = newest.changes;
         mirror.read.current = base;
         for (index, copy) in mirror.copies.iter_mut().enumerate() {
             let found = results[index].as_ref().ok().filter(|_| is_in[index]);
-            copy.take_back(found, membership.copies[index], set, &membership);
+            copy.take_back(found, newest.copies[index], set);
         }
-        mirror.read.newest = membership;
         self.settings = mirror.copies[base].settings;
         self.greatest_generation = greatest.unwrap_or(0);
         let Ok(Found {
@@ -194,18 +197,13 @@ impl Journal {
         self.go_on_recovering(opening, ctx);
     }
 
-    /// Begins a journal that was recovered: a copy that did not come up is recorded out first.
+    /// Begins a journal that was recovered. Which copies have come up is recorded first, so that a
+    /// member that is put back later as it is now can be told.
     pub(super) fn begin_copies(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {
         let mirror = self.copies();
         mirror.is_begun = true;
         if mirror.is_in().is_empty() {
             return self.fail(IoError::Lost);
-        }
-        let agrees = |copy: &JournalCopy| copy.part == Part::Out || copy.pages_agree;
-        let is_recorded =
-            mirror.membership() == mirror.read.newest && mirror.copies.iter().all(agrees);
-        if is_recorded {
-            return self.begin_with(map, ctx);
         }
         self.copies().map = Some(map);
         self.record_membership(ctx);
@@ -245,7 +243,7 @@ impl Journal {
 
 impl JournalCopy {
     /// Takes back what was found of it, if it counts, and the number that it is listed by.
-    fn take_back(&mut self, found: Option<&Found>, listed: Listed, set: Uuid, newest: &Membership) {
+    fn take_back(&mut self, found: Option<&Found>, listed: Listed, set: Uuid) {
         self.number = listed.number;
         self.member = set.member(listed.number);
         self.part = Part::Out;
@@ -257,8 +255,6 @@ impl JournalCopy {
             let chosen = Some(Ok(found.superblock));
             let copies: &[_; COPIES] = &found.opening.copies;
             self.strays = copies.each_ref().map(|copy| *copy != chosen);
-            self.pages_agree =
-                found.opening.membership.pages_agree() && found.membership() == newest;
         }
     }
 }
@@ -305,9 +301,20 @@ fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Cho
         }
     }
     let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
+    let listed = || good().filter(|(index, found)| newest.lists(*index, &found.superblock, true));
+    let all_have = match ctx.is_planted(PlantedBug::OlderCopyTaken) {
+        false => listed()
+            .filter_map(|(_, found)| found.changes_of_all())
+            .max(),
+        true => None,
+    };
     let is_in = |(index, found): (usize, &Result<Found, OpenError>)| {
         let found = found.as_ref().ok();
-        found.is_some_and(|found| takes_all || newest.lists(index, &found.superblock, true))
+        let counts = |found: &Found| {
+            newest.lists(index, &found.superblock, true)
+                && Some(found.membership().changes) >= all_have
+        };
+        found.is_some_and(|found| takes_all || counts(found))
     };
     Ok(Chosen {
         newest: newest.membership().clone(),

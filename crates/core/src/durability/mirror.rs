@@ -51,7 +51,6 @@ impl Journal {
             place: 1,
             found: None,
             strays: [false; COPIES],
-            pages_agree: false,
         };
         let copies: Vec<JournalCopy> = copies.iter().map(of).collect();
         let mut journal = Journal::new(copies[0].settings);

@@ -104,13 +104,6 @@ pub(super) struct MembershipFound {
     pub is_chosen: bool,
 }
 
-impl MembershipFound {
-    /// True when both pages say the same.
-    pub fn pages_agree(&self) -> bool {
-        self.pages[0].is_some() && self.pages[0] == self.pages[1]
-    }
-}
-
 /// Adds the records of a journal block to those that are replayed.
 pub(super) fn take_records(
     opening: &mut Opening,

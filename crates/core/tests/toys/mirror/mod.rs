@@ -16,7 +16,7 @@ use imbrex_core::durability::{DurabilitySettings, JournalSettings, LayerKind, Re
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue, Layer, Port};
-use imbrex_core::ledger::{CopyState, Ledger, LedgerEvent, When};
+use imbrex_core::ledger::{CopyState, Ledger, LedgerEvent, Stage, When};
 use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::map::ExtentLocks;
 use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
@@ -47,8 +47,6 @@ pub enum Flaw {
     RebuildSkipsNewWrites,
     /// A run is copied without a lock against the host's writes.
     RebuildWithoutLock,
-    /// Progress is recorded before the blocks are durable.
-    ProgressBeforeFlush,
     /// The ports are not made the same after a crash.
     NoComparisonAfterCrash,
     /// A flush goes to one port.
@@ -231,7 +229,6 @@ impl Mirror {
         }
         self.sides[port].is_in = false;
         self.sides[port].has = 0;
-        self.record_progress(port, 0, ctx);
         let other = PORTS[1 - port];
         if self.ledger.answer_when_flushed(other, Token::Loss, ctx) == When::Later {
             self.losses += 1;
@@ -244,6 +241,10 @@ impl Mirror {
         self.life = Life::Lost;
         self.losses = 0;
         self.stop_work("both ports are lost", ctx);
+        // The ledger must not go on with a port that lacks data: the other one may come back.
+        if let Some(lacking) = (0..2).find(|port| !self.is_whole(*port)) {
+            self.ledger.lose_copy(PORTS[lacking], ctx);
+        }
         for (request, _) in std::mem::take(&mut self.held) {
             ctx.finish(request, Err(IoError::Lost));
         }
@@ -378,13 +379,6 @@ impl Mirror {
         for (port, lost) in PORTS.map(|port| ctx.is_lost(port)).into_iter().enumerate() {
             if lost {
                 self.put_out(port, ctx);
-            }
-        }
-        for port in 0..2 {
-            let side = self.sides[port];
-            if !side.is_in && side.recorded > 0 && self.is_whole(1 - port) {
-                self.record_progress(port, 0, ctx);
-                self.sides[port].has = 0;
             }
         }
         let both_in = self.sides.iter().all(|side| side.is_in);
@@ -555,6 +549,10 @@ impl Layer for Mirror {
     }
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
+        if self.ledger.stage() == Stage::Opening {
+            self.ledger.lose_copy(port, ctx);
+            return self.end_event(ctx);
+        }
         let port = usize::from(port.0);
         match self.is_whole(1 - port) {
             true => self.put_out(port, ctx),
@@ -583,7 +581,8 @@ impl Layer for Mirror {
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
-        let rebuilt = self.sides.iter().map(|side| side.recorded).min();
+        let rebuilt = (0..2).filter(|port| self.sides[*port].is_in);
+        let rebuilt = rebuilt.map(|port| self.sides[port].recorded).min();
         facts.push(("ports_in", self.in_ports()));
         facts.push(("rebuilt_blocks", rebuilt.unwrap_or(0)));
         facts.push(("differing_blocks", self.differing));

@@ -295,7 +295,6 @@ impl Mirror {
     /// The run is the same on both ports.
     fn run_copied(&mut self, ctx: &mut Context<'_>) {
         self.release_run(ctx);
-        let is_early = self.flaw == Flaw::ProgressBeforeFlush;
         let work = self.work.as_mut().expect("work");
         work.next = work.run.end().0;
         for id in &work.commands {
@@ -305,10 +304,6 @@ impl Mirror {
         let is_rebuild = work.kind == Kind::Rebuild;
         let unrecorded = next - self.sides[to].recorded.min(next);
         match is_rebuild && !is_last && unrecorded >= RECORDED_EVERY && self.ledger.has_room() {
-            true if is_early => {
-                self.record_progress(to, next, ctx);
-                self.pause(ctx);
-            }
             true => self.flush_ports(Step::Flushing, ctx),
             false => self.pause(ctx),
         }

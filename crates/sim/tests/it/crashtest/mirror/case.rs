@@ -37,12 +37,14 @@ pub enum Presence {
     Foreign(usize),
     /// A member that was replaced is behind this port.
     Former(usize),
+    /// The same, and somebody has opened it by itself in between.
+    FormerGoneOn(usize),
     /// The member of this port as it was before the last life.
     Older(usize),
 }
 
 impl Presence {
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 9] = [
         "as-described",
         "after-crashed-openings",
         "alone",
@@ -50,6 +52,7 @@ impl Presence {
         "swapped",
         "foreign",
         "former",
+        "former-gone-on",
         "older",
     ];
 
@@ -62,7 +65,8 @@ impl Presence {
             Presence::Swapped => 4,
             Presence::Foreign(_) => 5,
             Presence::Former(_) => 6,
-            Presence::Older(_) => 7,
+            Presence::FormerGoneOn(_) => 7,
+            Presence::Older(_) => 8,
         }
     }
 }
@@ -143,6 +147,8 @@ struct Wreck {
 /// A device that was opened after a cut.
 struct Reopened {
     life: Life,
+    /// What the members held before.
+    media: Vec<Medium>,
     contents: Vec<Content>,
     fates: [Fate; 2],
 }
@@ -263,7 +269,7 @@ impl Recorded {
             }
             all.push(Presence::Foreign(port));
             if self.former(wreck, port).is_some() {
-                all.extend([Presence::Former(port); 2]);
+                all.extend([Presence::Former(port), Presence::FormerGoneOn(port)]);
             }
             if is_later && wreck.fates[port] != Fate::Stale && self.fates[port] != Fate::Stale {
                 all.extend([Presence::Older(port); 3]);
@@ -272,12 +278,24 @@ impl Recorded {
         all[rng.below(all.len() as u64) as usize]
     }
 
-    /// Where the member lies that was behind a port before the described one.
-    fn former(&self, wreck: &Wreck, port: usize) -> Option<usize> {
+    /// The last description with another member behind a port.
+    fn former(&self, wreck: &Wreck, port: usize) -> Option<Description> {
         let now = wreck.description.media[port];
-        let before = (0..=wreck.index).rev().map(|index| self.door.at(index));
-        let mut others = before.map(|then| then.media[port]);
-        others.find(|medium| *medium != now)
+        let mut before = (0..=wreck.index).rev().map(|index| self.door.at(index));
+        before.find(|then| then.media[port] != now)
+    }
+
+    /// Opens the member behind a port by itself, again and again.
+    fn gone_on(&self, mut media: Vec<Medium>, then: Description, port: usize) -> Vec<Medium> {
+        const OPENINGS: usize = 6;
+        for _ in 0..OPENINGS {
+            let world = World::new(media, None);
+            let start = Start::Recover(Some(set_of(self.seed)));
+            // It may lack data or know that it is out. Then it stays as it is.
+            let _ = Life::start(&world, then, Some(1 - port), start, self.seed, self.wrong);
+            media = world.borrow().media.clone();
+        }
+        media
     }
 
     /// Plays case `number` of this run.
@@ -340,8 +358,7 @@ impl Recorded {
     ) -> Result<(), String> {
         let in_later = |error: String| format!("in a later life: {error}");
         reached.later_lives += 1;
-        let out = (0..2).find(|port| reopened.fates[*port] == Fate::Stale);
-        let story = Story::later(out, rng);
+        let story = Story::later(reopened.fates, rng);
         // What was made under a temporary name is forgotten, and its number is used up.
         let door = Door::new(
             wreck.description,
@@ -350,7 +367,7 @@ impl Recorded {
         );
         let recorded = Recorded::play(
             reopened.life,
-            wreck.media.clone(),
+            reopened.media,
             story,
             (door, reopened.fates),
             Oracle::known(reopened.contents),
@@ -400,9 +417,13 @@ impl Recorded {
             Presence::Alone(port) | Presence::AloneLacking(port) => missing = Some(1 - port),
             Presence::Swapped => description.media.swap(0, 1),
             Presence::Foreign(port) => media[description.media[port]] = foreign(self.seed)?,
-            Presence::Former(port) => {
+            Presence::Former(port) | Presence::FormerGoneOn(port) => {
                 let former = self.former(wreck, port).expect("a former member");
-                description.media[port] = former;
+                if presence == Presence::FormerGoneOn(port) {
+                    let medium = former.media[port];
+                    media[medium] = self.gone_on(media.clone(), former, port)[medium].clone();
+                }
+                description.media[port] = former.media[port];
             }
             Presence::Older(port) => {
                 let medium = description.media[port];
@@ -410,13 +431,19 @@ impl Recorded {
             }
         }
         reached.by_presence[presence.number()] += 1;
-        let world = World::new(media, None);
+        let world = World::new(media.clone(), None);
         let start = Start::Recover(Some(set_of(self.seed)));
         let opened = Life::start(&world, description, missing, start, self.seed, self.wrong);
         match opened {
-            Ok(life) => {
-                let reopened = self.judge(life, wreck, description, presence, reached)?;
-                Ok(Some(reopened))
+            Ok(mut life) => {
+                let (contents, fates) =
+                    self.judge(&mut life, wreck, description, presence, reached)?;
+                Ok(Some(Reopened {
+                    life,
+                    media,
+                    contents,
+                    fates,
+                }))
             }
             Err(error) => {
                 self.judge_refusal(wreck, presence, &error)?;
@@ -461,12 +488,12 @@ impl Recorded {
 
     fn judge(
         &self,
-        mut life: Life,
+        life: &mut Life,
         wreck: &Wreck,
         description: Description,
         presence: Presence,
         reached: &mut Reached,
-    ) -> Result<Reopened, String> {
+    ) -> Result<(Vec<Content>, [Fate; 2]), String> {
         let status = life.status();
         let whole = status.rebuilt_blocks == BLOCKS;
         let must_be_in = match presence {
@@ -491,7 +518,7 @@ impl Recorded {
             _ => reached.degraded[presence.number()] += 1,
         }
         if status.ports_in == 2 {
-            agree(&life, description, status.rebuilt_blocks)?;
+            agree(life, description, status.rebuilt_blocks)?;
         }
         let reads = life.read_all();
         reached.blocks_judged += reads.len() as u64;
@@ -504,20 +531,19 @@ impl Recorded {
             (1, Presence::Alone(port)) => fates[1 - port] = Fate::Stale,
             (2, _) if whole => fates = [Fate::Good; 2],
             (2, _) => {
-                for fate in &mut fates {
-                    if *fate == Fate::Stale {
-                        // The source of a rebuild that was lost without any answer since.
-                        *fate = Fate::Good;
-                    }
+                // The source of a rebuild that was lost is good; any other lost port was found to
+                // lack data, though nobody was told anything since.
+                let lost = match fates.contains(&Fate::Target) {
+                    true => Fate::Good,
+                    false => Fate::Target,
+                };
+                for fate in fates.iter_mut().filter(|fate| **fate == Fate::Stale) {
+                    *fate = lost;
                 }
             }
             _ => {}
         }
-        Ok(Reopened {
-            life,
-            contents,
-            fates,
-        })
+        Ok((contents, fates))
     }
 }
 

@@ -8,9 +8,11 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry, Media};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
+use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::planted::PlantedBug;
+use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::stack::{DiskId, NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 use imbrex_sim::crashtest::host::{Host, Reader, TrialClock};
@@ -72,7 +74,6 @@ pub struct Life {
 pub struct Played {
     pub door: Door,
     pub marks: Vec<(u64, Mark)>,
-    pub refusals: Vec<String>,
     pub violation: Option<Violation>,
 }
 
@@ -99,8 +100,13 @@ impl Life {
     ) -> Result<Life, OpenError> {
         let mut builder = StackBuilder::new(seed);
         let disks = [0, 1].map(|_| builder.disk(disk_geometry()));
-        let slice_blocks = toy::area_blocks() + BLOCKS;
-        let slices = disks.map(|disk| slice(&mut builder, disk, slice_blocks));
+        let extent = Extent::new(OFFSET, toy::area_blocks() + BLOCKS);
+        let slices = disks.map(|disk| {
+            let failure = FlushFailure::default();
+            let slice = Slice::new(extent, builder.geometry(disk), &failure);
+            let (slice, told) = slice.expect("a slice inside of its disk");
+            builder.part(Box::new(slice), told, disk)
+        });
         let mirror = Mirror::new(BLOCKS, true).flawed(wrong.flaw);
         let told = Geometry::plain(BlockCount(BLOCKS), Media::Conventional);
         let top = builder.layer(Box::new(mirror), told, &slices);
@@ -165,11 +171,9 @@ impl Life {
             .run(&mut self.clock, &mut operator, &mut |_, _| {});
         let door = operator.door.clone();
         let marks = std::mem::take(&mut operator.marks);
-        let refusals = std::mem::take(&mut operator.refusals);
         Played {
             door,
             marks,
-            refusals,
             violation: operator.into_host().violation.take(),
         }
     }
@@ -200,10 +204,4 @@ impl Life {
         let result = self.engine.close(&mut self.clock);
         result.map_err(|(_, error)| error)
     }
-}
-
-/// A slice of a disk.
-fn slice(builder: &mut StackBuilder, disk: NodeId, blocks: u64) -> NodeId {
-    let _ = (builder, blocks);
-    disk
 }

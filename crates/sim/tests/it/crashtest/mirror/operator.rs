@@ -87,8 +87,6 @@ pub struct Operator<'a> {
     not_before: Instant,
     writes: BTreeSet<u64>,
     pub marks: Vec<(u64, Mark)>,
-    /// Answers to commands, the refusals by their words.
-    pub refusals: Vec<String>,
 }
 
 impl<'a> Operator<'a> {
@@ -113,7 +111,6 @@ impl<'a> Operator<'a> {
             not_before: Instant::ZERO,
             writes: BTreeSet::new(),
             marks: Vec::new(),
-            refusals: Vec::new(),
         }
     }
 
@@ -194,9 +191,8 @@ impl<'a> Operator<'a> {
                 // A disk that was pulled out may not have been missed yet.
                 self.events.push_front(again(Deed::Fail(port)));
             }
-            Err(error) => {
+            Err(_) => {
                 self.tries = 0;
-                self.refusals.push(error.to_string());
                 self.mark(Mark::ReplaceGivenUp(port));
             }
         }
@@ -269,9 +265,6 @@ impl Frontend for Operator<'_> {
         let (_, deed) = self
             .waiting
             .swap_remove(at.expect("a command that was given"));
-        if let (Err(error), false) = (&result, matches!(deed, Deed::Replace(_))) {
-            self.refusals.push(error.to_string());
-        }
         match (deed, result) {
             (Deed::Replace(port), result) => self.replace_ended(port, result, now),
             (Deed::Rebuild(_), Ok(())) => self.mark(Mark::Rebuilt),

@@ -139,8 +139,10 @@ impl Story {
         }
     }
 
-    /// A later life of a device of which a port may be out already.
-    pub fn later(out: Option<usize>, rng: &mut Rng) -> Story {
+    /// A later life of a device, given what is known of its ports.
+    pub fn later(fates: [Fate; 2], rng: &mut Rng) -> Story {
+        let out = (0..2).find(|port| fates[*port] == Fate::Stale);
+        let lacking = (0..2).find(|port| fates[*port] == Fate::Target);
         let requests = 8 + rng.below(16) as usize;
         let mut plot = Plot {
             rng,
@@ -154,9 +156,10 @@ impl Story {
                 plot.rebuild();
             }
             (None, 0) => {
-                let port = plot.rng.below(2) as usize;
+                let port = lacking.unwrap_or(plot.rng.below(2) as usize);
                 plot.lose(port, true);
             }
+            (None, 1) if lacking.is_some() => plot.rebuild(),
             _ => {}
         }
         Story {
