@@ -1,12 +1,11 @@
 //! Where a durable translation keeps its journal and its tables, and how large they must be.
 
-use super::disks::{Disks, HOME, LOG};
+use super::disks::{Disks, LOG};
 use super::open_bands::OPEN_BANDS_MAX;
-use super::records;
 use super::settings::PersistentCacheSettings;
 use crate::durability::block::PAYLOAD_BYTES;
 use crate::durability::superblock::{FEATURE_HOME_APART, FEATURE_STRETCHES};
-use crate::durability::{DataPort, DurabilitySettings, JournalSettings, LayerKind};
+use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, BandTable};
@@ -83,7 +82,7 @@ impl DurableAreas {
         Extent::between(self.journal.start, self.tables.end())
     }
 
-    /// What the journal must know, on such disks.
+    /// What the journal must know, on such disks, beside the data that is on another one.
     pub(super) fn journal_settings(&self, disks: Disks<'_>) -> JournalSettings {
         let is_apart = disks.home_port() != LOG;
         let feature = if is_apart { FEATURE_HOME_APART } else { 0 };
@@ -94,11 +93,7 @@ impl DurableAreas {
             area: self.journal,
             checkpoint_blocks: self.checkpoint_blocks,
             required_features: self.required_features | feature,
-            data: is_apart.then_some(DataPort {
-                port: HOME,
-                blocks: disks.home().blocks,
-                kind: records::BYPASS,
-            }),
+            data: None,
         }
     }
 

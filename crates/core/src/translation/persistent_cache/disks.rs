@@ -1,6 +1,7 @@
 //! The disks under a persistent cache: one for all, or one for the log and one for the bands.
 
 use crate::disk::Geometry;
+use crate::durability::DataPort;
 use crate::layer::Port;
 
 /// The disk of the log; the only one, where the bands lie on it too.
@@ -44,6 +45,17 @@ impl<'a> Disks<'a> {
         match self {
             Disks::One(_) => LOG,
             Disks::Two { .. } => HOME,
+        }
+    }
+    /// The data of records of a kind, where it lies on the disk of the bands and the journal does not.
+    pub(super) fn data_at_home(self, kind: u8) -> Option<DataPort> {
+        match self {
+            Disks::One(_) => None,
+            Disks::Two { home, .. } => Some(DataPort {
+                port: HOME,
+                blocks: home.blocks,
+                kind,
+            }),
         }
     }
 }

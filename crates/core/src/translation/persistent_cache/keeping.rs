@@ -5,7 +5,9 @@ use super::checksums::Checksums;
 use super::conduct::Conduct;
 use super::disks::Disks;
 use super::log::Log;
+use super::records;
 use super::settings::PersistentCacheSettings;
+use crate::durability::JournalSettings;
 use crate::ledger::Ledger;
 use crate::map::BandTable;
 use crate::units::BlockCount;
@@ -33,7 +35,10 @@ impl Keeping {
             },
             Some(durability) => {
                 let areas = DurableAreas::new(settings, &durability, bands);
-                let journal = areas.journal_settings(disks);
+                let journal = JournalSettings {
+                    data: disks.data_at_home(records::BYPASS),
+                    ..areas.journal_settings(disks)
+                };
                 let longest = packet_max.min(BlockCount(DATA_BLOCKS_MAX));
                 Keeping {
                     ledger: Ledger::journaled(journal, durability, &[]),
