@@ -57,6 +57,8 @@ pub enum Shape {
         /// What it caches.
         backing: Box<Shape>,
     },
+    /// Nodes one after another.
+    Span(Vec<Shape>),
 }
 
 /// What was read of a member with a journal.
@@ -114,6 +116,13 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
         Shape::Disk(disk) => Some(kinds::disk::device(disk)),
         Shape::PersistentCache(disk) => kinds::persistent_cache::read(disk, reader),
         Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
+        // Nothing above a span reads through it.
+        Shape::Span(below) => {
+            below.iter().for_each(|shape| {
+                walk(shape, reader);
+            });
+            None
+        }
     }
 }
 

@@ -290,8 +290,9 @@ impl Layer for PersistentCache {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
-        self.ledger
-            .open(start, LayerKind::PersistentCache as u16, ctx);
+        let number = ctx.member_number(DISK);
+        let number = number.unwrap_or(LayerKind::PersistentCache as u16);
+        self.ledger.open(start, number, ctx);
         self.take_ledger_events(ctx);
     }
 
