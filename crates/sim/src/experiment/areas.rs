@@ -2,12 +2,14 @@
 //! is a share of.
 
 use super::config::ConfigError;
-use imbrex_core::layer::Port;
+use super::nodes::OnDisk;
+use imbrex_core::extent::Extent;
+use imbrex_core::layer::{Area, Port};
 use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::quantity::{SizeOrShare, Whole};
-use imbrex_drives::{Bands, DiskStatistics, HeatMapRecorder};
+use imbrex_drives::{Bands, HeatMapRecorder};
 
 fn blocks(bytes: u64) -> BlockCount {
     BlockCount::from_bytes_floor(bytes)
@@ -90,8 +92,12 @@ const HEAT_MAP_LBA_BINS: usize = 96;
 const HEAT_MAP_TIME_BINS: usize = 160;
 
 /// Lets the statistics of the disk behind a port of a translation tell its areas apart.
-pub(super) fn count_areas(statistics: &DiskStatistics, port: Port, translation: &PersistentCache) {
+pub(super) fn count_areas(disk: &OnDisk, port: Port, translation: &PersistentCache) {
     let areas = translation.areas();
+    let on_disk = |area: Area| {
+        let Extent { start, blocks } = area.extent;
+        Extent::new(disk.start + start.0, blocks.0)
+    };
     let all = [
         ("metadata", areas.metadata),
         ("persistent_cache", areas.persistent_cache),
@@ -99,9 +105,10 @@ pub(super) fn count_areas(statistics: &DiskStatistics, port: Port, translation: 
         ("bands", areas.bands),
     ];
     let here = all.into_iter().filter(|(_, area)| area.port == port);
-    statistics.set_areas(here.map(|(name, area)| (name.to_string(), area.extent)));
+    let named = here.map(|(name, area)| (format!("{}{name}", disk.area_prefix), on_disk(area)));
+    disk.statistics.add_areas(named);
     if areas.bands.port == port {
         let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
-        statistics.record_writes(areas.bands.extent, map);
+        disk.statistics.record_writes(on_disk(areas.bands), map);
     }
 }

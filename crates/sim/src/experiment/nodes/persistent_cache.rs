@@ -14,6 +14,7 @@ use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::{
     HostAware, LayoutError, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
@@ -53,7 +54,12 @@ impl Node for PersistentCacheConfig {
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         world.drive_below(self)?;
-        world.room(self.below.home(), scale)
+        let home = self.below.home();
+        let below = world.room(home, scale)?;
+        match world.slice(home) {
+            Some(_) => self.room_in_slice(below, world, scale),
+            None => Ok(below),
+        }
     }
 
     fn plan(
@@ -67,6 +73,7 @@ impl Node for PersistentCacheConfig {
         let whole = !world.options.trim_disks && asked.blocks <= room;
         let home = Asked {
             writer: Writer::Tracks { whole },
+            is_part: false,
             ..asked
         };
         let mut below = vec![home];
@@ -95,6 +102,7 @@ impl PersistentCacheConfig {
                 blocks: room,
                 scale: asked.scale,
                 writer: Writer::Tracks { whole: true },
+                is_part: false,
             });
         }
         // No workload is known of what is served.
@@ -104,7 +112,9 @@ impl PersistentCacheConfig {
             lookups: None,
             contents: ContentKind::Counted,
         };
-        let blocks = planned.conventional(&known)?;
+        let log = planned.conventional(&known, &[])?;
+        let blocks: u64 = log.iter().map(|extent| extent.blocks.0).sum();
+        let blocks = BlockCount(blocks);
         if blocks > room {
             return Err(wrong(
                 &self.name,
@@ -120,6 +130,7 @@ impl PersistentCacheConfig {
             blocks,
             scale: asked.scale,
             writer: Writer::Tracks { whole: false },
+            is_part: false,
         })
     }
 
@@ -129,6 +140,49 @@ impl PersistentCacheConfig {
             Some(drive) => (drive.model.capacity.bytes(), longest_track(&drive.model)),
             None => (world.room(self.below.log(), 1)?.bytes(), UNKNOWN_TRACK),
         })
+    }
+
+    /// Blocks that surely have room in a slice beside the log, the scratch band and all guards: the
+    /// drive's own spare room is not the slice's.
+    fn room_in_slice(
+        &self,
+        slice: BlockCount,
+        world: &World<'_>,
+        scale: u64,
+    ) -> Result<BlockCount, ConfigError> {
+        let model = &world.drive_below(self)?.model;
+        let overlap_tracks = model.shingles.as_ref().map_or(0, |it| it.overlap_tracks);
+        let guard = longest_track(model).0 * (overlap_tracks + 1);
+        let asked = Asked {
+            blocks: slice,
+            scale,
+            writer: Writer::Layer,
+            is_part: false,
+        };
+        let planned = self.planned(asked, world)?;
+        let bands = &planned.bands.table;
+        // Two places for a stretch; the slice and its conventional part are rounded to tracks.
+        let scratch = 2 * (bands.largest().0 + guard);
+        let rounding = guard + 2 * longest_track(model).0;
+        let settings = planned.layer_settings(planned.log_blocks_max(slice));
+        let conventional = match self.below.is_two() {
+            false => conventional_blocks_needed(&settings, bands, planned.track_blocks),
+            true => BlockCount::ZERO,
+        };
+        let kept = u64::from(bands.bands()) * guard + scratch + rounding + conventional.0;
+        match slice.0.checked_sub(kept).filter(|room| *room > 0) {
+            Some(room) => Ok(BlockCount(room)),
+            None => Err(wrong(
+                &self.name,
+                &format_args!(
+                    "`{}` has {} B, and the log, the scratch band and the guards of bands may need {} B of \
+                     it; accepted: a longer slice, a smaller `persistent_cache` or other `bands`",
+                    self.below.home(),
+                    slice.bytes(),
+                    BlockCount(kept).bytes()
+                ),
+            )),
+        }
     }
 
     fn planned(&self, asked: Asked, world: &World<'_>) -> Result<PlannedTranslation, ConfigError> {
@@ -202,7 +256,7 @@ fn host_aware(drive: &DriveModel, asked: Asked) -> Option<HostAware> {
     zones.host_aware(asked.blocks, asked.scale, command)
 }
 
-fn longest_track(drive: &DriveModel) -> BlockCount {
+pub(super) fn longest_track(drive: &DriveModel) -> BlockCount {
     let platters = drive.platters.as_ref();
     platters.map_or(UNKNOWN_TRACK, |platters| {
         BlockCount::from_bytes_floor(platters.longest_track_bytes())
@@ -263,6 +317,15 @@ impl PlannedTranslation {
         Ok(BlockCount(BlockCount::from_bytes_floor(bytes).0.max(1)))
     }
 
+    /// Slots of the persistent cache at most, on a device of so many blocks.
+    fn log_blocks_max(&self, device: BlockCount) -> BlockCount {
+        let bytes = match self.persistent_cache {
+            SizeOrShare::Size(size) => size.bytes() / self.scale,
+            share => share.bytes_of(device.bytes()),
+        };
+        BlockCount(BlockCount::from_bytes_floor(bytes).0.max(1))
+    }
+
     fn layer_settings(&self, log_blocks: BlockCount) -> PersistentCacheSettings {
         let mut settings = layer_settings(&self.settings, log_blocks, self.scale);
         settings.durability = self.durability;
@@ -274,10 +337,15 @@ impl PlannedTranslation {
 }
 
 impl Planned for PlannedTranslation {
-    fn conventional(&self, known: &Known<'_>) -> Result<BlockCount, ConfigError> {
+    fn conventional(
+        &self,
+        known: &Known<'_>,
+        _above: &[Extent],
+    ) -> Result<Vec<Extent>, ConfigError> {
         let settings = self.layer_settings(self.log_blocks(known)?);
         let (bands, track) = (&self.bands.table, self.track_blocks);
-        Ok(conventional_blocks_needed(&settings, bands, track))
+        let blocks = conventional_blocks_needed(&settings, bands, track);
+        Ok(vec![Extent::new(0, blocks.0)])
     }
 
     fn has_share(&self) -> bool {
@@ -311,8 +379,8 @@ impl Planned for PlannedTranslation {
         };
         let (layer, geometry) = built.map_err(|error| wrong(&self.node, &error))?;
         for (port, offer) in (0..).map(Port).zip(&below.offers) {
-            if let Some(statistics) = &offer.statistics {
-                count_areas(statistics, port, &layer);
+            if let Some(disk) = &offer.on_disk {
+                count_areas(disk, port, &layer);
             }
         }
         Ok(Part {
