@@ -101,7 +101,9 @@ impl Nodes<'_> {
     fn describe(&self) -> Result<Describe, Failure> {
         let plan = Plan::new(self.config, &image_options())?;
         let whole = Footprint::whole_device(plan.blocks().bytes());
-        Ok(plan.build(Some(whole), None, ContentKind::Counted)?.describe)
+        Ok(plan
+            .build(Some(whole), None, ContentKind::Counted)?
+            .describe)
     }
 
     fn member(&self, disk: &DiskConfig) -> Result<Member, Failure> {

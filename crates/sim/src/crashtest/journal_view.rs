@@ -6,8 +6,10 @@ use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
 use imbrex_core::durability::records;
 use imbrex_core::extent::Extent;
 
-/// The journal blocks of the newest life of a member.
+/// The journal blocks of the newest life of a member, or of a slice of one.
 pub struct JournalView {
+    /// Where the slice begins.
+    first: u64,
     /// Address and header of every whole block.
     blocks: Vec<(u64, Header)>,
     /// Data that the records of blocks speak of which no later block calls durable.
@@ -21,10 +23,13 @@ pub fn journal_header(block: &[u8], at: u64) -> Option<Header> {
 }
 
 impl JournalView {
-    /// The journal of a member; empty when it has none.
-    pub fn of(medium: &Medium) -> JournalView {
-        let whole = |at| Some((at, journal_header(&medium.block(at)[..], at)?));
-        let mut blocks: Vec<(u64, Header)> = (0..medium.len()).filter_map(whole).collect();
+    /// The journal of the part of a member that holds block `near`; empty when it has none.
+    pub fn of(medium: &Medium, near: u64) -> JournalView {
+        let part = medium.part_of(near);
+        let first = part.start.0;
+        let whole = |at| Some((at, journal_header(&medium.block(first + at)[..], at)?));
+        let addresses = 0..part.blocks.0;
+        let mut blocks: Vec<(u64, Header)> = addresses.filter_map(whole).collect();
         let epoch = blocks.iter().map(|(_, header)| header.generation).max();
         blocks.retain(|(_, header)| Some(header.generation) == epoch);
         let mark = blocks.iter().map(|(_, header)| header.mark).max();
@@ -34,16 +39,21 @@ impl JournalView {
                 continue;
             }
             let expected = Expected::new(BlockKind::Journal, None, *at);
-            if let Ok((_, payload)) = unseal(&medium.block(*at)[..], expected) {
+            if let Ok((_, payload)) = unseal(&medium.block(first + at)[..], expected) {
                 unsure.extend(records(payload).filter_map(|record| record.ok()?.data));
             }
         }
-        JournalView { blocks, unsure }
+        JournalView {
+            first,
+            blocks,
+            unsure,
+        }
     }
 
-    /// True when the loss of block `at`, which held `before`, may look like a write that never
+    /// True when the loss of block `at` of the member, which held `before`, may look like a write that never
     /// came.
     pub fn is_unsure(&self, at: u64, before: &[u8]) -> bool {
+        let at = at - self.first;
         if let Some(gone) = journal_header(before, at) {
             return !self.blocks.iter().any(|(_, later)| {
                 later.member == gone.member

@@ -4,23 +4,38 @@
 mod cache;
 mod disk;
 mod translation;
+mod two_on_one;
 
 use super::subject::{Member, Parts, Subject};
 use super::workload::Shape;
 pub use cache::Policy;
+use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "pore",
     "lru",
     "lru-band",
     "smr-only",
     "lru-cmr",
     "cache-over-cache",
+    TWO_ON_ONE_NAME,
 ];
+
+const TWO_ON_ONE_NAME: &str = "two-on-one";
+
+/// The stack on which a bug shows that can show on no other; none where it shows on most.
+pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
+    match bug {
+        PlantedBug::SliceGuardLeftOut | PlantedBug::SliceFlushFailureForgotten => {
+            Some(TWO_ON_ONE_NAME)
+        }
+        _ => None,
+    }
+}
 
 /// Bands of a device.
 const BANDS: u64 = 8;
@@ -37,6 +52,13 @@ pub enum Tree {
     Translation(&'static str),
     /// A cache over flash and backing.
     Cache(Policy, &'static Tree, &'static Tree),
+    /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
+    TwoOnOne {
+        /// The flash.
+        flash: &'static str,
+        /// The shingled disk.
+        shingled: &'static str,
+    },
 }
 
 const FLASH: Tree = Tree::Flash("flash");
@@ -47,6 +69,10 @@ const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
 const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
 const LRU_CMR: Tree = Tree::Cache(Policy::Lru, &FLASH, &CMR);
 const CACHE_OVER_CACHE: Tree = Tree::Cache(Policy::Lru, &Tree::Flash("outer-flash"), &LRU_CMR);
+const TWO_ON_ONE: Tree = Tree::TwoOnOne {
+    flash: "flash",
+    shingled: "smr",
+};
 
 /// What a stack of the name is made of.
 pub fn tree(name: &str) -> Option<&'static Tree> {
@@ -57,6 +83,7 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "smr-only" => &SMR,
         "lru-cmr" => &LRU_CMR,
         "cache-over-cache" => &CACHE_OVER_CACHE,
+        TWO_ON_ONE_NAME => &TWO_ON_ONE,
         _ => return None,
     })
 }
@@ -102,6 +129,7 @@ impl Assembly {
             Tree::Conventional(name) => disk::conventional(self, name),
             Tree::Translation(name) => translation::build(self, name),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
+            Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
         }
     }
 }

@@ -33,7 +33,7 @@ const BACKING_MEMBER_BIT: u16 = 1 << 15;
 impl Cache {
     /// Begins to come up.
     pub(in crate::cache) fn begin_opening(&mut self, start: Start, ctx: &mut Context<'_>) {
-        let number = ctx.member_number(Cache::FLASH).unwrap_or(ctx.node.0);
+        let number = ctx.node.0;
         self.ledger.open(start, number, ctx);
         if self.ledger.stage() == Stage::Opening {
             let mut opening = Opening::new(start, number);

@@ -24,6 +24,7 @@ pub fn add(assembly: &mut Assembly, name: &'static str, geometry: Geometry) -> N
         geometry: geometry.clone(),
         // Nothing checks the data on a plain disk.
         is_trusted: geometry.media == Media::Conventional,
+        parts: Vec::new(),
     });
     assembly.builder.disk(geometry)
 }

@@ -1,7 +1,7 @@
 //! A drive-managed translation under test.
 
 use super::{Assembly, BAND_BLOCKS, BANDS, disk};
-use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Blocks of a shingled track, and of a conventional one.
 const TRACK_BLOCKS: (u64, u64) = (4, 6);
 /// Tracks that overlap, enough for all bands and their guards.
-const SHINGLED_TRACKS: u64 = 110;
+pub const SHINGLED_TRACKS: u64 = 110;
 /// Most conventional tracks.
 const CONVENTIONAL_TRACKS_MAX: u64 = 200;
 
@@ -66,16 +66,26 @@ fn merge_buffer(seed: u64, overlap_tracks: u64) -> Option<BlockCount> {
 
 /// Adds a translation over a disk of its own.
 pub fn build(assembly: &mut Assembly, disk: &'static str) -> NodeId {
-    let ((layer, told), shingled) = translation(&mut assembly.rng, assembly.seed);
+    let drawn = draw(&mut assembly.rng, assembly.seed);
+    let part = (drawn.conventional_tracks(SHINGLED_TRACKS), SHINGLED_TRACKS);
+    let shingled = shingled_disk(&[part], drawn.overlap_tracks);
+    let (layer, told) = drawn.over(&shingled).expect("a disk that is large enough");
     let below = disk::add(assembly, disk, shingled);
     let node = assembly.builder.layer(Box::new(layer), told, &[below]);
     assembly.translations.push(node);
     node
 }
 
-/// The translation over a disk whose conventional part is just large enough, so that the scratch
-/// band and all bands lie on tracks that overlap.
-fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geometry) {
+/// What a translation is like before it has a disk.
+pub struct Drawn {
+    bands: Arc<BandTable>,
+    settings: PersistentCacheSettings,
+    /// Tracks that a write destroys beside its own.
+    pub overlap_tracks: u64,
+}
+
+/// Draws a translation.
+pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
     let spread = BAND_BLOCKS / 2;
     let lengths: Vec<BlockCount> = (0..BANDS)
         .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
@@ -101,25 +111,72 @@ fn translation(rng: &mut Rng, seed: u64) -> ((PersistentCache, Geometry), Geomet
     };
     let overlap_tracks = 1 + rng.below(2);
     settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
-    for conventional in 1..CONVENTIONAL_TRACKS_MAX {
-        let runs = [
-            (conventional, TRACK_BLOCKS.1),
-            (SHINGLED_TRACKS, TRACK_BLOCKS.0),
-        ];
-        let edge = BlockCount(conventional * TRACK_BLOCKS.1);
-        let tracks = TrackTable::new(runs, edge, overlap_tracks);
-        let geometry = Geometry {
-            tracks: Some(Arc::new(tracks)),
-            ..Geometry::plain(
-                BlockCount(edge.0 + SHINGLED_TRACKS * TRACK_BLOCKS.0),
-                Media::Shingled,
-            )
-        };
-        match PersistentCache::new(settings.clone(), Arc::clone(&bands), &geometry) {
-            Ok(built) => return (built, geometry),
-            Err(LayoutError::LogPastConventional { .. }) => {}
-            Err(error) => panic!("{error}"),
-        }
+    Drawn {
+        bands,
+        settings,
+        overlap_tracks,
     }
-    panic!("a log that no conventional part can hold");
+}
+
+impl Drawn {
+    /// The same for a disk on which a write destroys so many tracks.
+    pub fn on_overlap(mut self, seed: u64, overlap_tracks: u64) -> Drawn {
+        self.settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+        self.overlap_tracks = overlap_tracks;
+        self
+    }
+
+    /// The translation over a disk, and what it tells.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn over(&self, disk: &Geometry) -> Result<(PersistentCache, Geometry), LayoutError> {
+        PersistentCache::new(self.settings.clone(), Arc::clone(&self.bands), disk)
+    }
+
+    /// The fewest conventional tracks that hold the log, on a disk with so many others, so that the
+    /// scratch band and all bands lie on tracks that overlap.
+    pub fn conventional_tracks(&self, shingled: u64) -> u64 {
+        let fits = |conventional: &u64| {
+            let part = (*conventional, shingled);
+            match self.over(&shingled_disk(&[part], self.overlap_tracks)) {
+                Ok(_) => true,
+                Err(LayoutError::LogPastConventional { .. }) => false,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let fewest = (1..CONVENTIONAL_TRACKS_MAX).find(fits);
+        fewest.expect("a log that a conventional part can hold")
+    }
+
+    /// The fewest tracks that overlap and hold the scratch band and all bands.
+    pub fn shingled_tracks(&self, conventional: u64) -> u64 {
+        let fits = |shingled: &u64| {
+            let part = (conventional, *shingled);
+            self.over(&shingled_disk(&[part], self.overlap_tracks))
+                .is_ok()
+        };
+        let fewest = (1..SHINGLED_TRACKS).find(fits);
+        fewest.expect("bands that fit")
+    }
+}
+
+/// A disk of parts, each of so many conventional tracks and so many that overlap upwards.
+pub fn shingled_disk(parts: &[(u64, u64)], overlap_tracks: u64) -> Geometry {
+    let lengths = parts
+        .iter()
+        .flat_map(|part| [(part.0, TRACK_BLOCKS.1), (part.1, TRACK_BLOCKS.0)]);
+    let shingles = parts
+        .iter()
+        .flat_map(|part| [(part.0, Shingling::Apart), (part.1, Shingling::Upwards)]);
+    let tracks = TrackTable::with_shingles(lengths, shingles, overlap_tracks);
+    Geometry {
+        tracks: Some(Arc::new(tracks.clone())),
+        ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
+    }
+}
+
+/// Blocks of so many conventional tracks and so many that overlap.
+pub fn blocks_of(part: (u64, u64)) -> u64 {
+    part.0 * TRACK_BLOCKS.1 + part.1 * TRACK_BLOCKS.0
 }

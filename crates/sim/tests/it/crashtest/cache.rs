@@ -41,11 +41,13 @@ pub fn subject() -> Subject {
                     name: "flash",
                     geometry: flash,
                     is_trusted: false,
+                    parts: vec![],
                 },
                 Member {
                     name: "backing",
                     geometry: disk,
                     is_trusted: false,
+                    parts: vec![],
                 },
             ],
             translations: vec![],

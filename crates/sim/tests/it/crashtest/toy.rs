@@ -446,6 +446,7 @@ pub fn subject() -> Subject {
                 name,
                 geometry,
                 is_trusted: false,
+                parts: vec![],
             }],
             translations: vec![],
             shape: Shape {
