@@ -149,6 +149,7 @@ fn prepare(
                     .collect(),
                 replay,
                 series: experiment.series.clone(),
+                windows: config.windows.clone(),
                 drive_scale: 1,
                 drive_scale_option: None,
             })
@@ -165,8 +166,8 @@ fn prepare(
 fn key_of(task: &Task<'_>) -> String {
     let config = serde_json::to_string(&task.case.config).expect("settings have only string keys");
     format!(
-        "{:?} {} {:?} {:?} {config}",
-        task.workload, task.seed, task.case.replay, task.case.series
+        "{:?} {} {:?} {:?} {:?} {config}",
+        task.workload, task.seed, task.case.replay, task.case.series, task.case.windows
     )
 }
 
