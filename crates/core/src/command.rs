@@ -5,11 +5,8 @@
 //! that its node has received and before all later ones. It is answered when what it has done is
 //! durable. To repeat one is harmless.
 
-use crate::disk::Disk;
 use crate::extent::Extent;
-use crate::stack::{DiskId, NodeId};
 use crate::units::Duration;
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -64,32 +61,6 @@ pub enum Fault {
     Corrupt(Extent),
     /// All of the above end. What hangs is carried out.
     None,
-}
-
-/// What a frontend asks of the engine beside requests.
-pub enum CommandArrival {
-    /// A command to a node.
-    Command {
-        /// The layer or disk.
-        node: NodeId,
-        /// What it is asked to do.
-        command: Command,
-    },
-    /// A new disk in the place of a lost one.
-    Replace(Replacement),
-}
-
-/// A new disk in the place of a lost one. The frontend has made it: only a door knows how.
-pub struct Replacement {
-    /// Comes back with the answer.
-    pub id: CommandId,
-    /// The disk that is lost.
-    pub disk: DiskId,
-    /// The one that takes its place. Nothing that a layer would know is on it.
-    pub with: Box<dyn Disk>,
-    /// The number of the first member on the new disk; further ones count up. No member of the set
-    /// ever had one of these numbers.
-    pub first_member: u16,
 }
 
 /// How a node is.

@@ -1,7 +1,7 @@
 //! The one loop that runs a stack in every world; only its three plugs differ.
 
 use crate::buffer::Buffers;
-use crate::command::{CommandArrival, CommandKind, CommandReply, Fault, Replacement};
+use crate::command::{Command, CommandId, CommandKind, CommandReply, Fault};
 use crate::disk::{Disk, DiskCompletion};
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Start};
@@ -19,6 +19,32 @@ pub trait Clock {
     /// Waits until `until` at the latest, earlier only if something outside has happened, and
     /// returns the time. `None` waits for something outside alone. Time never goes back.
     fn wait(&mut self, until: Option<Instant>) -> Instant;
+}
+
+/// What a frontend asks of the engine beside requests.
+pub enum CommandArrival {
+    /// A command to a node.
+    Command {
+        /// The layer or disk.
+        node: NodeId,
+        /// What it is asked to do.
+        command: Command,
+    },
+    /// A new disk in the place of a lost one.
+    Replace(Replacement),
+}
+
+/// A new disk in the place of a lost one. The frontend has made it: only a door knows how.
+pub struct Replacement {
+    /// Comes back with the answer.
+    pub id: CommandId,
+    /// The disk that is lost.
+    pub disk: DiskId,
+    /// The one that takes its place. Nothing that a layer would know is on it.
+    pub with: Box<dyn Disk>,
+    /// The number of the first member on the new disk; further ones count up. No member of the set
+    /// ever had one of these numbers.
+    pub first_member: u16,
 }
 
 /// Where requests come from and answers go to.

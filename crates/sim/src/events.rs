@@ -3,11 +3,10 @@
 use crate::replay::Replayer;
 use crate::report::EventUse;
 use imbrex_core::buffer::Buffers;
-use imbrex_core::command::{
-    Command, CommandArrival, CommandId, CommandKind, CommandReply, CommandState, Replacement,
-};
+use imbrex_core::command::{Command, CommandId, CommandKind, CommandReply, CommandState};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Frontend;
+use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::operation::Completion;
 use imbrex_core::stack::{Arrival, DiskId, NodeId};
 use imbrex_core::units::Instant;

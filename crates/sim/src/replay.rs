@@ -1,5 +1,9 @@
 //! The frontend of a simulation: a trace becomes arrivals in virtual time.
 
+mod windows;
+
+pub use windows::StreamWindow;
+
 use crate::report::{Recorder, ReplayMode};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
@@ -56,7 +60,8 @@ pub enum ReplayError {
     /// A record lies beyond the device.
     #[error(
         "record {record}: {operation} of {length_bytes} bytes at offset {offset_bytes} ends beyond the \
-         device of {device_bytes} bytes; use a larger device, or --fit wrap or --fit scale"
+         {place} of {device_bytes} bytes; use a larger {}, or --fit wrap or --fit scale",
+        place.split(' ').next().unwrap_or("device")
     )]
     BeyondDevice {
         /// Number of the record, from 1.
@@ -67,7 +72,9 @@ pub enum ReplayError {
         offset_bytes: u64,
         /// Its length.
         length_bytes: u64,
-        /// The end of the device.
+        /// What it lies beyond: `device`, or a window with its name.
+        place: String,
+        /// The end of the device or the window.
         device_bytes: u64,
     },
     /// A record arrives too late for a time in nanoseconds.
@@ -141,6 +148,8 @@ pub struct Replayer<I> {
     /// One backlog a stream, in the mode that has them; the flag says that a request is in flight.
     streams: Vec<(bool, VecDeque<Waiting>)>,
     stream_ready: Option<Instant>,
+    /// Where the addresses of stream k start: in window k modulo their number. None for the device.
+    windows: Vec<StreamWindow>,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
     /// Counts.
@@ -158,6 +167,17 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         device_blocks: BlockCount,
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
+        Replayer::in_windows(records, options, device_blocks, Vec::new(), recorder)
+    }
+
+    /// A replayer of `records` in streams, each of which has one of the windows as its device.
+    pub fn in_windows(
+        records: I,
+        options: ReplayOptions,
+        device_blocks: BlockCount,
+        windows: Vec<StreamWindow>,
+        recorder: Rc<RefCell<Recorder>>,
+    ) -> Replayer<I> {
         let streams = match options.mode {
             ReplayMode::Streams { streams } => streams as usize,
             _ => 0,
@@ -173,6 +193,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             outstanding: 0,
             streams: vec![(false, VecDeque::new()); streams],
             stream_ready: None,
+            windows,
             recorder,
             counts: ReplayCounts::default(),
             finished_at: Instant::ZERO,
@@ -217,7 +238,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 self.counts.skipped_reads += 1;
                 continue;
             }
-            match place(&record, self.device_blocks, self.options.fit) {
+            match self.place(&record) {
                 Some((operation, extent)) => {
                     let (at, speed) = match self.options.mode {
                         ReplayMode::OpenLoop { speed } => {
@@ -242,13 +263,32 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         }
     }
 
+    /// The window of the stream of the record that was read last, if streams have windows.
+    fn window(&self) -> Option<&StreamWindow> {
+        let stream = (self.records_read - 1) % self.streams.len().max(1) as u64;
+        self.windows.iter().cycle().nth(stream as usize)
+    }
+
+    /// The operation and blocks of the record that was read last.
+    #[inline]
+    fn place(&self, record: &TraceRecord) -> Option<(Operation, Extent)> {
+        match self.window() {
+            Some(window) => window.place(record, self.options.fit),
+            None => place(record, self.device_blocks, self.options.fit),
+        }
+    }
+
     fn beyond_device(&self, record: &TraceRecord) -> ReplayError {
+        let window = self.window();
         ReplayError::BeyondDevice {
             record: self.records_read,
             operation: name(operation_of(record)),
             offset_bytes: record.offset_bytes,
             length_bytes: record.length_bytes,
-            device_bytes: self.device_blocks.bytes(),
+            place: window.map_or("device".into(), |it| format!("window `{}`", it.name)),
+            device_bytes: window
+                .map_or(self.device_blocks, |it| it.extent.blocks)
+                .bytes(),
         }
     }
 

@@ -50,6 +50,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             replay,
             series: args.series.clone(),
             events: vec![],
+            windows: vec![],
             drive_scale: args.drive_scale,
             drive_scale_option: Some("--drive-scale"),
         })

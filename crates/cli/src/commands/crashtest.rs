@@ -3,6 +3,7 @@
 use super::emit;
 use crate::Failure;
 use crate::args::CrashtestArgs;
+use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::toml_error::nearest;
 use imbrex_serve::fsck::{self, Checks, Member, Shape};
@@ -108,6 +109,24 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
             flash: Box::new(shape(flash, members)?),
             backing: Box::new(shape(backing, members)?),
         },
+        Tree::TwoOnOne { flash, shingled } => {
+            let parts = |name: &'static str| -> Result<Vec<Member>, String> {
+                let medium = members.iter().find(|(known, _)| *known == name);
+                let parts = medium.map_or(&[][..], |(_, medium)| medium.parts());
+                let whole = member(name)?;
+                let part = |part: &Extent| whole.window(name, part.start.0, part.blocks.0);
+                Ok(parts.iter().map(part).collect())
+            };
+            let windows = parts(flash)?.into_iter().zip(parts(shingled)?);
+            Shape::Span(
+                windows
+                    .map(|(flash, shingled)| Shape::Cache {
+                        flash: Box::new(Shape::Disk(flash)),
+                        backing: Box::new(Shape::PersistentCache(shingled)),
+                    })
+                    .collect(),
+            )
+        }
     })
 }
 
@@ -244,11 +263,13 @@ fn made_small(subject: &Subject, failure: &PointFailure, options: Options) -> St
 fn plant_all(subject: &Subject) -> ExitCode {
     let mut unnoticed = 0;
     emit("| bug | points to find | found as |\n|---|---|---|\n");
+    // The stacks of the search have no array, and so no copies of a journal.
     let bugs = PlantedBug::ALL.iter().copied();
-    let bugs: Vec<PlantedBug> = bugs
-        .filter(|bug| stacks::can_have(&subject.name, *bug))
-        .collect();
+    let bugs: Vec<PlantedBug> = bugs.filter(|bug| !bug.is_of_copies()).collect();
     for bug in &bugs {
+        let other = stacks::stack_of(*bug).filter(|name| *name != subject.name);
+        let other = other.and_then(stacks::subject);
+        let subject = other.as_ref().unwrap_or(subject);
         let (points, failure) = points_to_find(subject, *bug, POINTS_TO_FIND_MAX);
         let line = match failure {
             Some(failure) => format!("| {} | {points} | {} |\n", bug.name(), failure.what),

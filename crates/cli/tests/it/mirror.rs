@@ -4,9 +4,8 @@
 use crate::support::{ControlClient, Served, TestServer};
 use crate::toy::{self, Mirror};
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
-use imbrex_core::command::{
-    Command, CommandArrival, CommandId, CommandKind, CommandReply, CommandState, Rate, Replacement,
-};
+use imbrex_core::command::{Command, CommandId, CommandKind, CommandReply, CommandState, Rate};
+use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::disk::{Disk, Geometry, Media};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::extent::Extent;

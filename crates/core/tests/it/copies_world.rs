@@ -6,10 +6,10 @@ use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium, Happening, Image};
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
 use imbrex_core::command::{
-    Command, CommandArrival, CommandError, CommandId, CommandKind, CommandReply, CommandState,
-    Replacement,
+    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState,
 };
 use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;

@@ -4,10 +4,10 @@ use crate::harness::JumpingClock;
 use crate::harness::MemoryDisk;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
 use imbrex_core::command::{
-    Command, CommandArrival, CommandError, CommandId, CommandKind, CommandReply, CommandState,
-    OnReplacement, Replacement,
+    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, OnReplacement,
 };
 use imbrex_core::disk::{Disk, Geometry, Media};
+use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;

@@ -19,9 +19,9 @@ use crate::listener::{ListenError, Listener};
 use crate::signals::say;
 use client::{Client, Received};
 use imbrex_core::command::{
-    Command, CommandArrival, CommandError, CommandId, CommandReply, CommandState, NodeStatus,
-    Replacement,
+    Command, CommandError, CommandId, CommandReply, CommandState, NodeStatus,
 };
+use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::units::{Duration, Instant};
 use message::{Asked, Request};
 use rustix::event::epoll::EventFlags;

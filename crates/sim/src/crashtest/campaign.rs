@@ -196,7 +196,7 @@ impl<'a> SeedCampaign<'a> {
     pub fn activity(&self) -> RunActivity {
         RunActivity {
             seed: self.setting.seed,
-            journals: activity(&self.recorded.log(), self.members.len()),
+            journals: activity(&self.recorded.log(), &self.members),
             bands_rewritten: self.recorded.bands_rewritten,
         }
     }

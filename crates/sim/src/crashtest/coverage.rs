@@ -37,7 +37,7 @@ impl Coverage {
         let mut names = BTreeSet::new();
         for (write, _) in &cut.fates {
             let write = &log.writes[*write];
-            names_of(write, subject, members[write.member].name, &mut names);
+            names_of(write, subject, &members[write.member], &mut names);
         }
         if names.is_empty() {
             names.insert("nothing".to_string());
@@ -66,7 +66,8 @@ impl Coverage {
     }
 }
 
-fn names_of(write: &LoggedWrite, subject: &Subject, member: &str, names: &mut BTreeSet<String>) {
+fn names_of(write: &LoggedWrite, subject: &Subject, of: &Member, names: &mut BTreeSet<String>) {
+    let member = of.name;
     for (at, block) in (write.start..).zip(&write.data) {
         let Some(kind) = kind_of(&block[..]) else {
             names.insert(format!("{member}: data, {}", write.cause.name()));
@@ -74,7 +75,10 @@ fn names_of(write: &LoggedWrite, subject: &Subject, member: &str, names: &mut BT
         };
         names.insert(format!("{member}: {}", kind.name()));
         if kind == BlockKind::Journal
-            && let Ok((_, payload)) = unseal(&block[..], Expected::new(kind, None, at))
+            && let Ok((_, payload)) = unseal(
+                &block[..],
+                Expected::new(kind, None, of.address_in_part(at)),
+            )
         {
             let kinds = records(payload).filter_map(|record| record.ok().map(|it| it.kind));
             for kind in kinds {
@@ -114,10 +118,10 @@ pub struct JournalActivity {
 }
 
 /// The activity of each member's journal; a member without one has none.
-pub fn activity(log: &Log, members: usize) -> Vec<JournalActivity> {
-    let mut found = vec![JournalActivity::default(); members];
-    let mut addresses = vec![BTreeSet::new(); members];
-    let mut generations = vec![BTreeSet::new(); members];
+pub fn activity(log: &Log, members: &[Member]) -> Vec<JournalActivity> {
+    let mut found = vec![JournalActivity::default(); members.len()];
+    let mut addresses = vec![BTreeSet::new(); members.len()];
+    let mut generations = vec![BTreeSet::new(); members.len()];
     for write in &log.writes {
         for (at, block) in (write.start..).zip(&write.data) {
             match kind_of(&block[..]) {
@@ -126,6 +130,7 @@ pub fn activity(log: &Log, members: usize) -> Vec<JournalActivity> {
                     addresses[write.member].insert(at);
                 }
                 Some(BlockKind::Superblock) => {
+                    let at = members[write.member].address_in_part(at);
                     if let Ok(superblock) = Superblock::decode(&block[..], at, false) {
                         generations[write.member].insert(superblock.generation);
                     }
@@ -144,7 +149,7 @@ pub fn activity(log: &Log, members: usize) -> Vec<JournalActivity> {
 
 /// What a pending write is, in words.
 pub fn describe_write(write: &LoggedWrite, subject: &Subject, members: &[Member]) -> String {
-    let member = members[write.member].name;
+    let member = &members[write.member];
     let mut names = BTreeSet::new();
     names_of(write, subject, member, &mut names);
     let names: Vec<String> = names.into_iter().collect();
@@ -152,7 +157,7 @@ pub fn describe_write(write: &LoggedWrite, subject: &Subject, members: &[Member]
     let sequence = write
         .data
         .first()
-        .and_then(|block| header_of(&block[..], write.start));
+        .and_then(|block| header_of(&block[..], member.address_in_part(write.start)));
     let number = sequence.map_or(String::new(), |header| {
         format!(", number {}, epoch {}", header.sequence, header.generation)
     });

@@ -312,7 +312,7 @@ impl<'a> Faulty<'a> {
         let cut = Cut::draw(&world.log, &self.formatted, index, mode, rng.next_u64());
         let image = cut.image(&world.log, &self.formatted);
         let is_unsure = |(member, at, before): &(usize, u64, Block)| {
-            JournalView::of(&self.members, &image, *member).is_unsure(*at, &before[..])
+            JournalView::of(&self.members, &image, *member, *at).is_unsure(*at, &before[..])
         };
         let older = !class.is_honest() && world.faults.astray().iter().any(is_unsure);
         let afterwards = Leniency {
@@ -405,9 +405,9 @@ impl<'a> Faulty<'a> {
         let at = places[rng.below(places.len() as u64) as usize];
         let before = medium.block(at).clone();
         damage(class, medium, at, rng);
-        let was_journal = journal_header(&before[..], at).is_some();
+        let was_journal = journal_header(&before[..], at - medium.part_of(at).start.0).is_some();
         let is_blank = medium.block(at).iter().all(|byte| *byte == 0);
-        let view = JournalView::of(&self.members, &image, member);
+        let view = JournalView::of(&self.members, &image, member, at);
         let leniency = Leniency {
             errors: true,
             older: view.is_unsure(at, &before[..]),

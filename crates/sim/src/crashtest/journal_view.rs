@@ -7,8 +7,10 @@ use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
 use imbrex_core::durability::records;
 use imbrex_core::extent::Extent;
 
-/// The journal blocks of the newest life of a member.
+/// The journal blocks of the newest life of a member, or of a slice of one.
 pub struct JournalView {
+    /// Where the slice begins.
+    first: u64,
     /// Address and header of every whole block.
     blocks: Vec<(u64, Header)>,
     /// Data that the records of blocks speak of which no later block calls durable.
@@ -22,10 +24,10 @@ pub fn journal_header(block: &[u8], at: u64) -> Option<Header> {
 }
 
 impl JournalView {
-    /// The journal of the member with a number, and what it, or that of another member, says of data
-    /// there; empty when there is none.
-    pub fn of(members: &[Member], media: &[Medium], number: usize) -> JournalView {
-        let own = JournalView::on(&media[number], |kind| {
+    /// The journal of the part of the member with a number that holds block `near`, and what it, or
+    /// that of another member, says of data there; empty when there is none.
+    pub fn of(members: &[Member], media: &[Medium], number: usize, near: u64) -> JournalView {
+        let own = JournalView::on(&media[number], near, |kind| {
             let name = members[number].name;
             !members
                 .iter()
@@ -36,17 +38,20 @@ impl JournalView {
         };
         let other = members.iter().position(|member| member.name == name);
         let other = other.expect("a member with a journal");
-        let theirs = JournalView::on(&media[other], |it| it == kind);
+        let theirs = JournalView::on(&media[other], 0, |it| it == kind);
         JournalView {
             unsure: theirs.unsure,
             ..own
         }
     }
 
-    /// The journal on a medium, and the data of records of some kinds.
-    fn on(medium: &Medium, takes: impl Fn(u8) -> bool) -> JournalView {
-        let whole = |at| Some((at, journal_header(&medium.block(at)[..], at)?));
-        let mut blocks: Vec<(u64, Header)> = (0..medium.len()).filter_map(whole).collect();
+    /// The journal of a part of a medium, and the data of records of some kinds.
+    fn on(medium: &Medium, near: u64, takes: impl Fn(u8) -> bool) -> JournalView {
+        let part = medium.part_of(near);
+        let first = part.start.0;
+        let whole = |at| Some((at, journal_header(&medium.block(first + at)[..], at)?));
+        let addresses = 0..part.blocks.0;
+        let mut blocks: Vec<(u64, Header)> = addresses.filter_map(whole).collect();
         let epoch = blocks.iter().map(|(_, header)| header.generation).max();
         blocks.retain(|(_, header)| Some(header.generation) == epoch);
         let mark = blocks.iter().map(|(_, header)| header.mark).max();
@@ -56,19 +61,24 @@ impl JournalView {
                 continue;
             }
             let expected = Expected::new(BlockKind::Journal, None, *at);
-            if let Ok((_, payload)) = unseal(&medium.block(*at)[..], expected) {
+            if let Ok((_, payload)) = unseal(&medium.block(first + at)[..], expected) {
                 let taken = records(payload)
                     .flatten()
                     .filter(|record| takes(record.kind));
                 unsure.extend(taken.filter_map(|record| record.data));
             }
         }
-        JournalView { blocks, unsure }
+        JournalView {
+            first,
+            blocks,
+            unsure,
+        }
     }
 
-    /// True when the loss of block `at`, which held `before`, may look like a write that never
+    /// True when the loss of block `at` of the member, which held `before`, may look like a write that never
     /// came.
     pub fn is_unsure(&self, at: u64, before: &[u8]) -> bool {
+        let at = at - self.first;
         if let Some(gone) = journal_header(before, at) {
             return !self.blocks.iter().any(|(_, later)| {
                 later.member == gone.member

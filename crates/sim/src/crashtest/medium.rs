@@ -1,5 +1,6 @@
 //! What a member holds: blocks that images share until one of them is written.
 
+use super::subject::part_of;
 use imbrex_core::disk::{Geometry, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::units::BLOCK_BYTES;
@@ -29,6 +30,7 @@ pub struct Medium {
     destroyed: Block,
     tracks: Option<Arc<TrackTable>>,
     is_trusted: bool,
+    parts: Rc<[Extent]>,
 }
 
 impl Medium {
@@ -42,6 +44,7 @@ impl Medium {
             destroyed: Rc::new([DESTROYED_BYTE; BLOCK_BYTES as usize]),
             tracks: tracks.filter(|tracks| tracks.overlap_tracks > 0).cloned(),
             is_trusted: false,
+            parts: Rc::default(),
         }
     }
 
@@ -49,6 +52,24 @@ impl Medium {
     /// whose data no layer keeps checksums of.
     pub fn trusted_if(self, is_trusted: bool) -> Medium {
         Medium { is_trusted, ..self }
+    }
+
+    /// The same, cut into slices.
+    pub fn in_parts(self, parts: &[Extent]) -> Medium {
+        Medium {
+            parts: parts.into(),
+            ..self
+        }
+    }
+
+    /// The slices that it is cut into, in ascending order.
+    pub fn parts(&self) -> &[Extent] {
+        &self.parts
+    }
+
+    /// The slice that holds a block; all blocks where none does.
+    pub fn part_of(&self, at: u64) -> Extent {
+        part_of(&self.parts, at, self.len())
     }
 
     /// True when the disk never tears a block and never lies.

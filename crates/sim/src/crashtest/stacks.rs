@@ -4,6 +4,7 @@
 mod cache;
 mod disk;
 mod translation;
+mod two_on_one;
 
 use super::subject::{Member, Parts, Subject};
 use super::workload::Shape;
@@ -14,7 +15,7 @@ use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "pore",
     "lru",
     "lru-band",
@@ -22,7 +23,21 @@ pub const NAMES: [&str; 7] = [
     "smr-two-ports",
     "lru-cmr",
     "cache-over-cache",
+    TWO_ON_ONE_NAME,
 ];
+
+const TWO_ON_ONE_NAME: &str = "two-on-one";
+
+/// The stack on which a bug shows that can show on no other; none where it shows on most.
+pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
+    match bug {
+        PlantedBug::SliceGuardLeftOut | PlantedBug::SliceFlushFailureForgotten => {
+            Some(TWO_ON_ONE_NAME)
+        }
+        PlantedBug::HomeFlushSkipped => Some("smr-two-ports"),
+        _ => None,
+    }
+}
 
 /// Bands of a device.
 const BANDS: u64 = 8;
@@ -41,6 +56,13 @@ pub enum Tree {
     TranslationOnTwo(&'static str, &'static str),
     /// A cache over flash and backing.
     Cache(Policy, &'static Tree, &'static Tree),
+    /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
+    TwoOnOne {
+        /// The flash.
+        flash: &'static str,
+        /// The shingled disk.
+        shingled: &'static str,
+    },
 }
 
 const FLASH: Tree = Tree::Flash("flash");
@@ -52,6 +74,10 @@ const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
 const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
 const LRU_CMR: Tree = Tree::Cache(Policy::Lru, &FLASH, &CMR);
 const CACHE_OVER_CACHE: Tree = Tree::Cache(Policy::Lru, &Tree::Flash("outer-flash"), &LRU_CMR);
+const TWO_ON_ONE: Tree = Tree::TwoOnOne {
+    flash: "flash",
+    shingled: "smr",
+};
 
 /// What a stack of the name is made of.
 pub fn tree(name: &str) -> Option<&'static Tree> {
@@ -63,14 +89,9 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "smr-two-ports" => &SMR_TWO_PORTS,
         "lru-cmr" => &LRU_CMR,
         "cache-over-cache" => &CACHE_OVER_CACHE,
+        TWO_ON_ONE_NAME => &TWO_ON_ONE,
         _ => return None,
     })
-}
-
-/// True when a stack of the name can have a bug at all.
-pub fn can_have(name: &str, bug: PlantedBug) -> bool {
-    // None of the stacks has an array, and so none has copies of a journal.
-    !bug.is_of_copies() && (bug != PlantedBug::HomeFlushSkipped || name == "smr-two-ports")
 }
 
 /// A stack by name.
@@ -115,6 +136,7 @@ impl Assembly {
             Tree::Translation(name) => translation::build(self, name),
             Tree::TranslationOnTwo(log, home) => translation::build_on_two(self, log, home),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
+            Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
         }
     }
 }

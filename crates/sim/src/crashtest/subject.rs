@@ -3,7 +3,9 @@
 use super::medium::Medium;
 use super::workload::Shape;
 use imbrex_core::disk::Geometry;
+use imbrex_core::extent::Extent;
 use imbrex_core::stack::{NodeId, Stack};
+use imbrex_core::units::Lba;
 
 /// A member of a stack under test.
 #[derive(Clone)]
@@ -17,6 +19,22 @@ pub struct Member {
     /// The member with the journal that speaks of data on this one, and the kind of its records that
     /// do, where it is another.
     pub data_of: Option<(&'static str, u8)>,
+    /// The slices that layers keep their state on, in ascending order: addresses there begin at 0.
+    /// None where the member is not cut.
+    pub parts: Vec<Extent>,
+}
+
+impl Member {
+    /// The address of a block in its slice.
+    pub fn address_in_part(&self, at: u64) -> u64 {
+        at - part_of(&self.parts, at, self.geometry.blocks.0).start.0
+    }
+}
+
+/// The slice of a member that holds a block; the whole member where none does.
+pub fn part_of(parts: &[Extent], at: u64, blocks: u64) -> Extent {
+    let part = parts.iter().find(|part| part.contains(Lba(at)));
+    part.copied().unwrap_or(Extent::new(0, blocks))
 }
 
 /// A stack that was just built.
@@ -52,7 +70,10 @@ impl Subject {
         let members = (self.build)(seed).members;
         members
             .iter()
-            .map(|member| Medium::new(&member.geometry).trusted_if(member.is_trusted))
+            .map(|member| {
+                let medium = Medium::new(&member.geometry).trusted_if(member.is_trusted);
+                medium.in_parts(&member.parts)
+            })
             .collect()
     }
 }

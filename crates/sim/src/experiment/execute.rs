@@ -156,6 +156,7 @@ fn prepare(
                 replay,
                 series: experiment.series.clone(),
                 events: experiment.event.clone(),
+                windows: config.windows.clone(),
                 drive_scale: 1,
                 drive_scale_option: None,
             })
@@ -173,7 +174,11 @@ fn key_of(task: &Task<'_>) -> String {
     let config = serde_json::to_string(&task.case.config).expect("settings have only string keys");
     format!(
         "{:?} {} {:?} {:?} {:?} {config}",
-        task.workload, task.seed, task.case.replay, task.case.series, task.case.events
+        task.workload,
+        task.seed,
+        task.case.replay,
+        task.case.series,
+        (&task.case.events, &task.case.windows)
     )
 }
 

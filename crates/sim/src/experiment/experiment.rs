@@ -115,6 +115,10 @@ pub struct WorkloadConfig {
     pub open_loop_speed: Option<f64>,
     /// Issue in this many streams.
     pub streams: Option<u32>,
+    /// Windows of the span at the top of the stack: stream k has window k modulo their number as its
+    /// device.
+    #[serde(default)]
+    pub windows: Vec<String>,
     /// What to do with addresses beyond the device.
     pub fit: Option<FitConfig>,
 }
@@ -368,6 +372,11 @@ impl WorkloadConfig {
                 .into());
             }
         };
+        if !self.windows.is_empty() && self.streams.is_none() {
+            return Err(
+                wrong("windows belong to streams; accepted: together with `streams`").into(),
+            );
+        }
         let fit = match self.fit {
             None => Fit::Refuse,
             Some(FitConfig::Wrap) => Fit::Wrap,

@@ -1,7 +1,7 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
 use super::areas::Footprint;
-use super::config::{ConfigError, StackConfig};
+use super::config::{ConfigError, NodeConfig, StackConfig};
 use super::describe::Describe;
 use super::events::{EventConfig, events_of, too_few_requests};
 use super::no_cleaning::PastRun;
@@ -9,11 +9,12 @@ use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
 use crate::events::{Event, Scripted};
-use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer};
+use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
+use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_traces::{SourceKind, TraceError, TraceReader, TraceRecord};
@@ -69,6 +70,8 @@ pub struct Case {
     pub series: Vec<String>,
     /// Commands to nodes; those to other stacks' nodes are left out.
     pub events: Vec<EventConfig>,
+    /// Windows of the span at the top that the streams of the replay have as their devices.
+    pub windows: Vec<String>,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
     pub drive_scale: u64,
     /// The option by which a user sets `drive_scale`; none where the command has no such option.
@@ -283,7 +286,9 @@ impl Task<'_> {
             });
         }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let replayer = Replayer::new(records, replay, blocks, Rc::clone(&recorder));
+        let windows = stream_windows(self.case, &describe)?;
+        let shared = Rc::clone(&recorder);
+        let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
         let events = events_of(events, plan, footprint, &describe, &engine.stack);
@@ -428,6 +433,40 @@ impl Task<'_> {
         };
         Ok(Some(footprints.get(key, pass)?))
     }
+}
+
+/// Where the windows that a case names lie on the device.
+fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>, ConfigError> {
+    let NodeConfig::Span(span) = case.config.top() else {
+        return match case.windows.first() {
+            None => Ok(vec![]),
+            Some(name) => Err(ConfigError::words(format!(
+                "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with a \
+                 node of kind \"span\" at its top",
+                case.config.name
+            ))),
+        };
+    };
+    let mut end = 0;
+    let mut known = Vec::new();
+    for name in &span.below {
+        let blocks = describe.blocks_of(name).map_or(0, |blocks| blocks.0);
+        known.push(StreamWindow {
+            name: name.clone(),
+            extent: Extent::new(end, blocks),
+        });
+        end += blocks;
+    }
+    let named = case.windows.iter().map(|name| {
+        let window = known.iter().find(|window| window.name == *name);
+        window.cloned().ok_or_else(|| {
+            ConfigError::words(format!(
+                "windows: `{name}` is no window of the device; accepted: {}",
+                span.below.join(", ")
+            ))
+        })
+    });
+    named.collect()
 }
 
 /// The kind as reports call it.

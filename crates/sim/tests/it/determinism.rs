@@ -14,6 +14,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         parameters: BTreeMap::new(),
         replay,
         events: vec![],
+        windows: vec![],
         drive_scale: 1,
         series: vec![],
         drive_scale_option: None,

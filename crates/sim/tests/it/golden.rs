@@ -16,6 +16,7 @@ fn report() -> Report {
         parameters: BTreeMap::new(),
         replay: back_to_back(1),
         events: vec![],
+        windows: vec![],
         drive_scale: 1,
         series: vec![],
         drive_scale_option: None,

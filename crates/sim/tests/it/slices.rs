@@ -4,7 +4,9 @@ use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
 use crate::simulate::{back_to_back, workload};
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{Batch, BuildOptions, Case, Plan, StackConfig};
+use imbrex_sim::experiment::{
+    Batch, BuildOptions, Case, Experiment, Found, Plan, StackConfig, execute,
+};
 use imbrex_sim::replay::Fit;
 use imbrex_sim::report::Run;
 
@@ -105,6 +107,7 @@ fn run(text: &str) -> Run {
         replay,
         series: vec![],
         events: vec![],
+        windows: vec![],
         drive_scale: 1,
         drive_scale_option: None,
     };
@@ -157,6 +160,55 @@ fn the_counters_of_slices_add_up_to_those_of_their_disk() {
     }
 }
 
+/// An experiment of two streams on windows of the device, on a trace of so many blocks of 4 KiB each
+/// that begin at `offset`.
+fn in_windows(windows: &str, offset: u64) -> Result<Run, String> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut trace = String::new();
+    for record in 0..400u64 {
+        let at = offset + record % 50 * 4096;
+        trace += &format!("{},h,0,Write,{at},4096,0\n", record * 10_000);
+    }
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text);
+    write("trace.csv", &trace).expect("a file");
+    write("stack.toml", &two_on_one()).expect("a file");
+    let text = format!(
+        "name = \"w\"\ntitle = \"w\"\nsystems = [\"{}/stack.toml\"]\n[workload]\npath = \
+         \"trace.csv\"\nformat = \"msr\"\nstreams = 2\nwindows = {windows}\n",
+        dir.path().display()
+    );
+    let experiment = Experiment::parse("w.toml", &text, dir.path()).map_err(|it| it.to_string())?;
+    let outcome = execute(&[experiment], &[], None, 1, &|_| ()).map_err(|it| it.to_string())?;
+    match &outcome[0].workloads[0].found {
+        Found::Runs(report) => Ok(report.runs[0].clone()),
+        Found::Trace(_) => panic!("a stack was run"),
+    }
+}
+
+#[test]
+fn streams_have_windows_as_their_devices() {
+    let writes = |run: &Run, node: &str| run.nodes[node]["write_lookups"];
+    let run = in_windows("[\"b\", \"a\"]", 0).expect("a run");
+    assert_eq!((writes(&run, "a"), writes(&run, "b")), (200, 200));
+    // Every other record: 25 addresses each.
+    assert_eq!(run.nodes["a"]["write_hits"], 200 - 25);
+    let run = in_windows("[\"b\"]", 0).expect("a run");
+    assert_eq!((writes(&run, "a"), writes(&run, "b")), (0, 400));
+    let run = in_windows("[]", 0).expect("a run");
+    assert_eq!((writes(&run, "a"), writes(&run, "b")), (400, 0));
+    for (windows, offset, expected) in [
+        (
+            "[\"a\", \"c\"]",
+            0,
+            "windows: `c` is no window of the device; accepted: a, b",
+        ),
+        ("[\"b\", \"a\"]", 1 << 20, "ends beyond the window `a` of "),
+    ] {
+        let error = in_windows(windows, offset).expect_err("it is refused");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 #[test]
 fn slices_shrink_with_the_drive() {
     let text = "name = \"part\"\n[[node]]\nname = \"disk\"\nkind = \"disk\"\ndrive = \"wd-4tb-7200\"\n\
@@ -173,6 +225,75 @@ fn slices_shrink_with_the_drive() {
     }
 }
 
+/// What is put into the stack in the place of what, and what is said of it.
+const REFUSED: [(&str, &str, &str); 13] = [
+    (
+        "offset = \"3076 KiB\"",
+        "offset = \"3068 KiB\"",
+        "s.toml: nodes `a-part` and `b-part` overlap on `smr`",
+    ),
+    (
+        "size = \"5116 KiB\"",
+        "size = \"5120 KiB\"",
+        "node `b-part`: offset = \"3076 KiB\" with size = \"5 MiB\" ends at 8392704 B",
+    ),
+    (
+        "size = \"5116 KiB\"",
+        "size = \"5000000 MiB\"",
+        "node `b-part`: offset",
+    ),
+    (
+        "size = \"5116 KiB\"",
+        "size = \"0\"",
+        "node `b-part`: size = \"0 B\"; accepted: one block",
+    ),
+    (
+        "size = \"5116 KiB\"",
+        "size = \"96 KiB\"",
+        "node `b-bands`: `b-part` has 98304 B, and the log, the scratch band and the guards",
+    ),
+    (
+        "below = \"b-part\"",
+        "below = \"smr\"",
+        "s.toml: node `smr` is below more than one node; accepted: several nodes of kind \"slice\"",
+    ),
+    (
+        "below = [\"a\", \"b\"]",
+        "below = [\"a\", \"a\"]",
+        "s.toml: node `a` is below more than one node",
+    ),
+    (
+        "below = [\"a\", \"b\"]",
+        "below = [\"a\"]",
+        "s.toml: the stack has 2 tops",
+    ),
+    (
+        "below = [\"a\", \"b\"]",
+        "below = []",
+        "s.toml: the stack has 3 tops",
+    ),
+    (
+        "below = [\"a\", \"b\"]",
+        "below = [\"a\", \"b\"]\nsize = \"1 MiB\"",
+        "unknown field `size`",
+    ),
+    (
+        "name = \"two-on-one\"",
+        "name = \"two-on-one\"\nsize = \"1 MiB\"",
+        "node `device`: 1048576 B are asked of it, and the nodes that it joins have",
+    ),
+    (
+        "capacity = \"96 KiB\"",
+        "capacity = \"2 %\"",
+        "node `a`: a size of it is a share of the bands of the device, and `device` moves",
+    ),
+    (
+        "kind = \"persistent-cache\"\nbelow = \"a-part\"",
+        "kind = \"slice\"\noffset = \"0\"\nsize = \"1 MiB\"\nbelow = \"a-part\"",
+        "unknown field `bands`",
+    ),
+];
+
 #[test]
 fn what_cannot_be_is_refused_in_words() {
     let refused = |from: &str, to: &str| {
@@ -187,73 +308,7 @@ fn what_cannot_be_is_refused_in_words() {
             Ok(_) => panic!("{to} is taken"),
         }
     };
-    for (from, to, expected) in [
-        (
-            "offset = \"3076 KiB\"",
-            "offset = \"3068 KiB\"",
-            "s.toml: nodes `a-part` and `b-part` overlap on `smr`",
-        ),
-        (
-            "size = \"5116 KiB\"",
-            "size = \"5120 KiB\"",
-            "node `b-part`: offset = \"3076 KiB\" with size = \"5 MiB\" ends at 8392704 B",
-        ),
-        (
-            "size = \"5116 KiB\"",
-            "size = \"5000000 MiB\"",
-            "node `b-part`: offset",
-        ),
-        (
-            "size = \"5116 KiB\"",
-            "size = \"0\"",
-            "node `b-part`: size = \"0 B\"; accepted: one block",
-        ),
-        (
-            "size = \"5116 KiB\"",
-            "size = \"96 KiB\"",
-            "node `b-bands`: `b-part` has 98304 B, and the log, the scratch band and the guards",
-        ),
-        (
-            "below = \"b-part\"",
-            "below = \"smr\"",
-            "s.toml: node `smr` is below more than one node; accepted: several nodes of kind \"slice\"",
-        ),
-        (
-            "below = [\"a\", \"b\"]",
-            "below = [\"a\", \"a\"]",
-            "s.toml: node `a` is below more than one node",
-        ),
-        (
-            "below = [\"a\", \"b\"]",
-            "below = [\"a\"]",
-            "s.toml: the stack has 2 tops",
-        ),
-        (
-            "below = [\"a\", \"b\"]",
-            "below = []",
-            "s.toml: the stack has 3 tops",
-        ),
-        (
-            "below = [\"a\", \"b\"]",
-            "below = [\"a\", \"b\"]\nsize = \"1 MiB\"",
-            "unknown field `size`",
-        ),
-        (
-            "name = \"two-on-one\"",
-            "name = \"two-on-one\"\nsize = \"1 MiB\"",
-            "node `device`: 1048576 B are asked of it, and the nodes that it joins have",
-        ),
-        (
-            "capacity = \"96 KiB\"",
-            "capacity = \"2 %\"",
-            "node `a`: a size of it is a share of the bands of the device, and `device` moves",
-        ),
-        (
-            "kind = \"persistent-cache\"\nbelow = \"a-part\"",
-            "kind = \"slice\"\noffset = \"0\"\nsize = \"1 MiB\"\nbelow = \"a-part\"",
-            "unknown field `bands`",
-        ),
-    ] {
+    for (from, to, expected) in REFUSED {
         let words = refused(from, to);
         assert!(words.contains(expected), "{to}: {words}");
     }

@@ -106,6 +106,7 @@ fn report(config: StackConfig, series: &[&str]) -> Report {
         replay,
         series: series.iter().map(|name| (*name).to_string()).collect(),
         events: vec![],
+        windows: vec![],
         drive_scale: 1,
         drive_scale_option: None,
     };

@@ -24,6 +24,7 @@ fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
             ..back_to_back(1)
         },
         events: vec![],
+        windows: vec![],
         drive_scale: 1,
         series: vec![],
         drive_scale_option: None,

@@ -41,7 +41,7 @@ pub fn build(assembly: &mut Assembly, policy: Policy, flash: &Tree, backing: &Tr
 }
 
 /// The settings of a cache.
-fn settings(policy: Policy, rng: &mut Rng) -> CacheSettings {
+pub fn settings(policy: Policy, rng: &mut Rng) -> CacheSettings {
     let policy = match policy {
         Policy::Pore => PolicySettings::Pore(PoreSettings {
             zone_blocks: BAND_BLOCKS / 2,

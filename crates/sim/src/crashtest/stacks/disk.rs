@@ -25,6 +25,7 @@ pub fn add(assembly: &mut Assembly, name: &'static str, geometry: Geometry) -> N
         // Nothing checks the data on a plain disk.
         is_trusted: geometry.media == Media::Conventional,
         data_of: None,
+        parts: Vec::new(),
     });
     assembly.builder.disk(geometry)
 }

@@ -1,7 +1,7 @@
 //! A drive-managed translation under test.
 
 use super::{Assembly, BAND_BLOCKS, BANDS, disk};
-use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Blocks of a shingled track, and of a conventional one.
 const TRACK_BLOCKS: (u64, u64) = (4, 6);
 /// Tracks that overlap, enough for all bands and their guards.
-const SHINGLED_TRACKS: u64 = 110;
+pub const SHINGLED_TRACKS: u64 = 110;
 /// Most conventional tracks.
 const CONVENTIONAL_TRACKS_MAX: u64 = 200;
 
@@ -64,32 +64,33 @@ fn merge_buffer(seed: u64, overlap_tracks: u64) -> Option<BlockCount> {
     (rng.below(4) == 0).then(|| BlockCount(least + rng.below(TRACK_BLOCKS.0)))
 }
 
-/// Adds a translation over a disk of its own, whose conventional part is just large enough, so that
-/// the scratch band and all bands lie on tracks that overlap.
+/// Adds a translation over a disk of its own.
 pub fn build(assembly: &mut Assembly, disk: &'static str) -> NodeId {
-    let settings = Settings::draw(&mut assembly.rng, assembly.seed);
-    let overlap = settings.overlap_tracks;
-    let (built, shingled) = just_large_enough(|conventional| {
-        let disk = shingled_disk(conventional, overlap);
-        let Settings { layer, bands, .. } = settings.clone();
-        (PersistentCache::new(layer, bands, &disk), disk)
-    });
+    let drawn = draw(&mut assembly.rng, assembly.seed);
+    let part = (drawn.conventional_tracks(SHINGLED_TRACKS), SHINGLED_TRACKS);
+    let shingled = shingled_disk(&[part], drawn.overlap_tracks);
+    let (layer, told) = drawn.over(&shingled).expect("a disk that is large enough");
     let below = disk::add(assembly, disk, shingled);
-    add(assembly, built, &[below])
+    add(assembly, (layer, told), &[below])
 }
 
 /// Adds a translation over two disks of its own: one without overlapping tracks that is just large
 /// enough for the log, and one of which all tracks overlap.
 pub fn build_on_two(assembly: &mut Assembly, log: &'static str, home: &'static str) -> NodeId {
-    let settings = Settings::draw(&mut assembly.rng, assembly.seed);
-    let shingled = shingled_disk(0, settings.overlap_tracks);
-    let (built, plain) = just_large_enough(|tracks| {
-        let blocks = BlockCount(tracks * TRACK_BLOCKS.1);
-        let plain = Geometry::plain(blocks, Media::SolidState);
-        let Settings { layer, bands, .. } = settings.clone();
-        let built = PersistentCache::on_two(layer, bands, &plain, &shingled);
-        (built, plain)
-    });
+    let drawn = draw(&mut assembly.rng, assembly.seed);
+    let shingled = shingled_disk(&[(0, SHINGLED_TRACKS)], drawn.overlap_tracks);
+    let (built, plain) = (1..CONVENTIONAL_TRACKS_MAX)
+        .find_map(|tracks| {
+            let blocks = BlockCount(tracks * TRACK_BLOCKS.1);
+            let plain = Geometry::plain(blocks, Media::SolidState);
+            let bands = Arc::clone(&drawn.bands);
+            match PersistentCache::on_two(drawn.settings.clone(), bands, &plain, &shingled) {
+                Ok(built) => Some((built, plain)),
+                Err(LayoutError::LogPastConventional { .. }) => None,
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .expect("a disk that can hold the log");
     let below = [
         disk::add(assembly, log, plain),
         disk::add(assembly, home, shingled),
@@ -109,79 +110,109 @@ fn add(
     node
 }
 
-/// A translation with so many bands over tracks that so overlap.
-#[derive(Clone)]
-struct Settings {
-    layer: PersistentCacheSettings,
+/// What a translation is like before it has a disk.
+pub struct Drawn {
     bands: Arc<BandTable>,
-    overlap_tracks: u64,
+    settings: PersistentCacheSettings,
+    /// Tracks that a write destroys beside its own.
+    pub overlap_tracks: u64,
 }
 
-impl Settings {
-    fn draw(rng: &mut Rng, seed: u64) -> Settings {
-        let spread = BAND_BLOCKS / 2;
-        let lengths: Vec<BlockCount> = (0..BANDS)
-            .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
-            .collect();
-        let bands = Arc::new(BandTable::new(lengths));
-        let rewrite_extent = match rng.below(2) {
-            0 => RewriteExtent::Band,
-            _ => RewriteExtent::FromFirstDirty,
-        };
-        let mut layer = PersistentCacheSettings {
-            bypass: true,
-            bypass_after_blocks: BlockCount(4),
-            rewrite: RewriteMethod::CopyThenHome,
-            rewrite_extent,
-            packet_blocks_max: BlockCount(8),
-            blocking: blocking_cleaning(seed),
-            idle: idle_cleaning(seed),
-            durability: Some(DurabilitySettings {
-                ring_blocks: 16 + rng.below(5),
-                unflushed_blocks_max: 16 + rng.below(24),
-            }),
-            ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
-        };
-        let overlap_tracks = 1 + rng.below(2);
-        layer.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
-        Settings {
-            layer,
-            bands,
-            overlap_tracks,
-        }
+/// Draws a translation.
+pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
+    let spread = BAND_BLOCKS / 2;
+    let lengths: Vec<BlockCount> = (0..BANDS)
+        .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
+        .collect();
+    let bands = Arc::new(BandTable::new(lengths));
+    let rewrite_extent = match rng.below(2) {
+        0 => RewriteExtent::Band,
+        _ => RewriteExtent::FromFirstDirty,
+    };
+    let mut settings = PersistentCacheSettings {
+        bypass: true,
+        bypass_after_blocks: BlockCount(4),
+        rewrite: RewriteMethod::CopyThenHome,
+        rewrite_extent,
+        packet_blocks_max: BlockCount(8),
+        blocking: blocking_cleaning(seed),
+        idle: idle_cleaning(seed),
+        durability: Some(DurabilitySettings {
+            ring_blocks: 16 + rng.below(5),
+            unflushed_blocks_max: 16 + rng.below(24),
+        }),
+        ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
+    };
+    let overlap_tracks = 1 + rng.below(2);
+    settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+    Drawn {
+        bands,
+        settings,
+        overlap_tracks,
     }
 }
 
-/// A disk of which the first tracks do not overlap.
-fn shingled_disk(conventional_tracks: u64, overlap_tracks: u64) -> Geometry {
-    let runs = [
-        (conventional_tracks, TRACK_BLOCKS.1),
-        (SHINGLED_TRACKS, TRACK_BLOCKS.0),
-    ];
-    let edge = BlockCount(conventional_tracks * TRACK_BLOCKS.1);
-    let runs = runs.into_iter().filter(|(tracks, _)| *tracks > 0);
-    let tracks = TrackTable::new(runs, edge, overlap_tracks);
+impl Drawn {
+    /// The same for a disk on which a write destroys so many tracks.
+    pub fn on_overlap(mut self, seed: u64, overlap_tracks: u64) -> Drawn {
+        self.settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+        self.overlap_tracks = overlap_tracks;
+        self
+    }
+
+    /// The translation over a disk, and what it tells.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn over(&self, disk: &Geometry) -> Result<(PersistentCache, Geometry), LayoutError> {
+        PersistentCache::new(self.settings.clone(), Arc::clone(&self.bands), disk)
+    }
+
+    /// The fewest conventional tracks that hold the log, on a disk with so many others, so that the
+    /// scratch band and all bands lie on tracks that overlap.
+    pub fn conventional_tracks(&self, shingled: u64) -> u64 {
+        let fits = |conventional: &u64| {
+            let part = (*conventional, shingled);
+            match self.over(&shingled_disk(&[part], self.overlap_tracks)) {
+                Ok(_) => true,
+                Err(LayoutError::LogPastConventional { .. }) => false,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let fewest = (1..CONVENTIONAL_TRACKS_MAX).find(fits);
+        fewest.expect("a log that a conventional part can hold")
+    }
+
+    /// The fewest tracks that overlap and hold the scratch band and all bands.
+    pub fn shingled_tracks(&self, conventional: u64) -> u64 {
+        let fits = |shingled: &u64| {
+            let part = (conventional, *shingled);
+            self.over(&shingled_disk(&[part], self.overlap_tracks))
+                .is_ok()
+        };
+        let fewest = (1..SHINGLED_TRACKS).find(fits);
+        fewest.expect("bands that fit")
+    }
+}
+
+/// A disk of parts, each of so many conventional tracks and so many that overlap upwards.
+pub fn shingled_disk(parts: &[(u64, u64)], overlap_tracks: u64) -> Geometry {
+    let lengths = parts
+        .iter()
+        .flat_map(|part| [(part.0, TRACK_BLOCKS.1), (part.1, TRACK_BLOCKS.0)])
+        .filter(|(tracks, _)| *tracks > 0);
+    let shingles = parts
+        .iter()
+        .flat_map(|part| [(part.0, Shingling::Apart), (part.1, Shingling::Upwards)])
+        .filter(|(tracks, _)| *tracks > 0);
+    let tracks = TrackTable::with_shingles(lengths, shingles, overlap_tracks);
     Geometry {
-        tracks: Some(Arc::new(tracks)),
-        ..Geometry::plain(
-            BlockCount(edge.0 + SHINGLED_TRACKS * TRACK_BLOCKS.0),
-            Media::Shingled,
-        )
+        tracks: Some(Arc::new(tracks.clone())),
+        ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
     }
 }
 
-type Built = (PersistentCache, Geometry);
-
-/// The translation, and the disk of its log, for the least number of tracks that hold the log.
-fn just_large_enough(
-    mut with: impl FnMut(u64) -> (Result<Built, LayoutError>, Geometry),
-) -> (Built, Geometry) {
-    for tracks in 1..CONVENTIONAL_TRACKS_MAX {
-        match with(tracks) {
-            (Ok(built), disk) => return (built, disk),
-            (Err(LayoutError::LogPastConventional { .. }), _) => {}
-            (Err(error), _) => panic!("{error}"),
-        }
-    }
-    panic!("a log that no conventional part can hold");
+/// Blocks of so many conventional tracks and so many that overlap.
+pub fn blocks_of(part: (u64, u64)) -> u64 {
+    part.0 * TRACK_BLOCKS.1 + part.1 * TRACK_BLOCKS.0
 }

@@ -451,6 +451,7 @@ pub fn subject() -> Subject {
                 geometry,
                 is_trusted: false,
                 data_of: None,
+                parts: vec![],
             }],
             translations: vec![],
             shape: Shape {

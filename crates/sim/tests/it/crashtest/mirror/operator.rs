@@ -4,11 +4,11 @@ use super::disk::{OperationsLeft, VanishingDisk};
 use super::door::{Door, Temporary};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::command::{
-    Command, CommandArrival, CommandError, CommandId, CommandKind, CommandReply, CommandState,
-    Rate, Replacement,
+    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, Rate,
 };
 use imbrex_core::disk::Geometry;
 use imbrex_core::engine::Frontend;
+use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, DiskId, NodeId};
 use imbrex_core::units::{Duration, Instant};
