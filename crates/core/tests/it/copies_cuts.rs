@@ -261,6 +261,15 @@ fn a_power_cut_at_any_moment_loses_nothing_that_one_whole_copy_has() {
     assert!(cases > 5_000, "{cases} cases");
 }
 
+/// The same at length.
+#[test]
+#[ignore = "minutes long"]
+fn a_power_cut_loses_nothing_in_many_lives() {
+    let cases = campaign(100..300, 1, None).unwrap_or_else(|what| panic!("{what}"));
+    println!("{cases} cases");
+    assert!(cases > 200_000, "{cases} cases");
+}
+
 #[test]
 fn planted_bugs_of_copies_are_found() {
     for bug in [
