@@ -263,6 +263,14 @@ impl Found {
         (second.member == self.superblock.member).then_some(second.membership.changes)
     }
 
+    /// True when this copy has recorded another one out, or has seen its member replaced. Members
+    /// that come later have greater numbers.
+    pub fn has_gone_on_without(&self, index: usize, other: &Found) -> bool {
+        let listed = self.membership().copies[index];
+        let own = other.membership().copies[index].number;
+        listed.number > own || listed.number == own && !listed.is_in
+    }
+
     /// True when this copy says that the member of another one is in, or is out.
     pub fn lists(&self, index: usize, other: &Superblock, is_in: bool) -> bool {
         let listed = &self.membership().copies[index];
