@@ -4,9 +4,10 @@
     format_reader.py flash FILE        the member of a cache
     format_reader.py disk FILE         the member of a translation
     format_reader.py journal FILE      any member with a journal, whatever the layer makes of it
+    format_reader.py image FILE        the description of an image
 
-It prints one JSON document: superblocks, checkpoint, journal records and map, under the names that
-`imbrex inspect --json --all` uses. It knows nothing of the code of Imbrex.
+It prints one JSON document: superblocks, checkpoint, journal records and map, or what an image is made
+of, under the names that `imbrex inspect --json --all` uses. It knows nothing of the code of Imbrex.
 """
 
 import json
@@ -514,8 +515,45 @@ def runs(blocks):
     return found
 
 
+def image(path):
+    """The description of an image, the stack aside."""
+    with open(path, "rb") as file:
+        data = file.read()
+    magic, version, nodes, owner, size, stack, length, body_crc, header_crc = struct.unpack_from("<8sII16sQQQII", data)
+    body, at = data[64:], stack
+    if magic != b"IMBREXIM" or version not in (2, 3) or len(body) != length:
+        raise SystemExit("no description")
+    if crc32c(data[:60]) != header_crc or crc32c(body) != body_crc:
+        raise SystemExit("checksum of the description")
+
+    def take(form):
+        nonlocal at
+        words = struct.unpack_from(form, body, at)
+        at += struct.calcsize(form)
+        return words if len(words) > 1 else words[0]
+
+    disks, members, next_member = [], [], None
+    for _ in range(nodes):
+        name, blocks = take("<IQ")
+        replacement = take("<H") if version > 2 else 0
+        disks.append({"name": take(f"{name}s").decode(), "blocks": blocks, "replacement": replacement})
+    if version > 2:
+        next_member, count = take("<HH")
+        for _ in range(count):
+            number = take("<H")
+            node, port = (take(f"{take('<H')}s").decode() for _ in range(2))
+            members.append({"number": number, "node": node, "port": port})
+    if at != len(body):
+        raise SystemExit("bytes follow the last member")
+    return {"size_bytes": size, "image": {"version": version, "set": uuid(owner), "disks": disks,
+                                          "members": members, "next_member": next_member}}
+
+
 def main():
     kind, path = sys.argv[1:]
+    if kind == "image":
+        print(json.dumps(image(path), indent=1, sort_keys=True))
+        return
     journal = Journal(Member(path))
     document = {"blocks": journal.member.blocks, "superblocks": journal.copies,
                 "journal": journal.document()}

@@ -33,7 +33,7 @@ STACKS = (
 
 def inspected(data):
     done = subprocess.run([IMBREX, "inspect", data, "--json", "--all"], capture_output=True, text=True, check=True)
-    return {member["name"]: member for member in json.loads(done.stdout)["members"]}
+    return json.loads(done.stdout)
 
 
 def read_again(kind, path):
@@ -44,7 +44,19 @@ def read_again(kind, path):
 
 def compare(data, members, state):
     """Both readings, which must be the same; answers the one from the pages, by member."""
-    ours, theirs = inspected(data), {}
+    document, theirs = inspected(data), {}
+    found, expected = read_again("image", data / "image"), {part: document[part] for part in ("size_bytes", "image")}
+    assert found == expected, f"{state}, image: {difference(found, expected)}"
+    ours = {member["name"]: member for member in document["members"]}
+    # Whose number each superblock bears: the low 16 bits of the set with the number and one added, without carry.
+    numbers = {}
+    for name, member in ours.items():
+        low = [int(uuid[2:4] + uuid[:2], 16) for copy in member["superblocks"] if "set" in copy
+               for uuid in (copy["set"], copy["member"])]
+        numbers[name] = (low[0] ^ low[1]) - 1
+    listed = {(member["node"], member["port"]): member["number"] for member in document["image"]["members"]}
+    ports = {"ssd": ("cache", "flash"), "smr": ("translation", "below")}
+    assert numbers == {name: listed[ports[name]] for name in ours}, f"{state}: {numbers}, listed {listed}"
     assert set(ours) == set(members), f"{state}: inspect has the members {sorted(ours)}"
     for name, kind in members.items():
         theirs[name] = read_again(kind, data / f"{name}.img")

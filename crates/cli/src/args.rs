@@ -1,11 +1,13 @@
 //! The command line.
 
+mod control;
 mod crashtest;
 mod doctor;
 mod drive;
 mod experiments;
 mod read;
 
+pub use control::{ControlArgs, NodeCommand};
 pub use crashtest::CrashtestArgs;
 pub use doctor::DoctorArgs;
 pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
@@ -56,6 +58,9 @@ pub enum Command {
     Create(CreateArgs),
     /// Serve a stack as an NBD block device
     Serve(ServeArgs),
+    /// Give a command to a node of a stack that is served, such as `status`, `fail`, `replace`,
+    /// `rebuild` or `scrub`
+    Control(ControlArgs),
     /// Say what the members of an image hold
     Inspect(InspectArgs),
     /// Look for damage in an image: exit status 0 clean, 1 repaired, 4 damage left, 8 could not run,
@@ -260,6 +265,13 @@ pub struct ServeArgs {
     /// Listen on a loopback TCP address
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Take commands (`imbrex control`) on this socket; with --socket PATH it is PATH.control when
+    /// absent, otherwise there is none
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+    /// Let commands break disks on purpose: `fail-reads`, `fail-writes`, `slow`, `hang`, `corrupt`
+    #[arg(long)]
+    pub allow_faults: bool,
     /// Write every request with its time into this file, which `compare` can replay
     #[arg(long, value_name = "OUT")]
     pub record: Option<PathBuf>,

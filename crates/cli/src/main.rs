@@ -41,6 +41,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Create(args) => commands::create::run(&args)?,
         Command::Crashtest(args) => return commands::crashtest::run(&args),
         Command::Serve(args) => return commands::serve::run(&args),
+        Command::Control(args) => return commands::control::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args)?,
         Command::Check(args) => return Ok(commands::check::run(&args)),
     }

@@ -17,6 +17,13 @@ impl Uuid {
         bytes[..2].copy_from_slice(&low.to_le_bytes());
         Uuid(bytes)
     }
+
+    /// The number of this member in a set; `None` of a member of another set.
+    pub fn number_in(self, set: Uuid) -> Option<u16> {
+        let low = |uuid: Uuid| u16::from_le_bytes([uuid.0[0], uuid.0[1]]);
+        let number = (low(self) ^ low(set)).checked_sub(1);
+        number.filter(|_| self.0[2..] == set.0[2..])
+    }
 }
 
 impl fmt::Display for Uuid {

@@ -155,6 +155,11 @@ impl SimulatedDisk {
         self.statistics.clone()
     }
 
+    /// Counts beside what another disk has counted, in whose place this one is.
+    pub fn count_into(&mut self, statistics: Rc<DiskStatistics>) {
+        self.statistics = statistics;
+    }
+
     /// Whether the write cache of the drive is on.
     pub fn write_cache(&self) -> bool {
         self.write_cache

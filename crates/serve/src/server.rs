@@ -216,7 +216,8 @@ impl Server {
     }
 
     /// Starts a shell command that finds the server in `$uri` and, on a Unix socket,
-    /// `$unixsocket`. Its end stops the server.
+    /// `$unixsocket`, and the socket for commands, if there is one, in `$control`. Its end stops the
+    /// server.
     ///
     /// # Errors
     /// When there is no shell.
@@ -226,6 +227,10 @@ impl Server {
         match self.listener.unix_path() {
             Some(path) => shell.env("unixsocket", path),
             None => shell.env_remove("unixsocket"),
+        };
+        match self.control.as_ref().and_then(ControlSocket::path) {
+            Some(path) => shell.env("control", path),
+            None => shell.env_remove("control"),
         };
         let mut child = shell.spawn().map_err(|source| ServeError::Run {
             command: command.to_owned(),

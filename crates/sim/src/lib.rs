@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod basis;
 pub mod bench;
 pub mod crashtest;
+pub mod events;
 pub mod experiment;
 pub mod fio;
 pub mod fit;

@@ -190,6 +190,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         self.error.take().map_or(Ok(()), Err)
     }
 
+    /// True when something has stopped the replay before the end of its records.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// The records, as far as they were read.
     pub fn records(&self) -> &I {
         &self.records

@@ -49,6 +49,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             parameters: BTreeMap::new(),
             replay,
             series: args.series.clone(),
+            events: vec![],
             drive_scale: args.drive_scale,
             drive_scale_option: Some("--drive-scale"),
         })

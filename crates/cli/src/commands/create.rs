@@ -11,9 +11,11 @@ use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
-use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode, NewImage, new_uuid};
-use imbrex_sim::experiment::config::{Destage, NodeConfig};
-use imbrex_sim::experiment::{Footprint, Plan, StackConfig};
+use imbrex_serve::image::{
+    Image, ImageDescription, ImageError, ImageMember, ImageMembers, ImageNode, NewImage, new_uuid,
+};
+use imbrex_sim::experiment::config::{Destage, DiskConfig, NodeConfig};
+use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
 use std::fs::File;
 use std::io::Read;
@@ -42,7 +44,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     }
     refuse_zones(&config)?;
     measure_backings(&mut config)?;
-    let plan = Plan::new(&config, &image_options())?;
+    let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
     config.size = Some(Size(plan.blocks().bytes()));
     // Before the backings, which it may stand on: the answer to that error would destroy it.
     if Image::is_in(&args.data) {
@@ -55,6 +57,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         stack_toml: toml::to_string(&config)?,
         size_bytes: plan.blocks().bytes(),
         nodes: image_nodes(&plan)?,
+        members: Some(image_members(&plan)),
     };
     let uuid = description.uuid;
     let image = NewImage::begin(&args.data, description)?;
@@ -95,6 +98,23 @@ fn measure_backings(config: &mut StackConfig) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The members, numbered as the plan does it.
+fn image_members(plan: &Plan) -> ImageMembers {
+    let numbered = plan.members().iter().filter_map(|member| {
+        Some(ImageMember {
+            number: member.number?,
+            node: member.node.clone(),
+            port: member.port_name.to_owned(),
+        })
+    });
+    let list: Vec<ImageMember> = numbered.collect();
+    let last = list.iter().map(|member| member.number).max();
+    ImageMembers {
+        next: last.unwrap_or(0) + 1,
+        list,
+    }
+}
+
 /// The disks that live in the directory.
 fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
     let mut nodes = Vec::new();
@@ -109,6 +129,7 @@ fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
                 nodes.push(ImageNode {
                     name: disk.name.clone(),
                     blocks,
+                    replacement: 0,
                 });
             }
             Ok(Box::new(model))
@@ -127,6 +148,7 @@ fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Re
         overlay_bytes_max: None,
     };
     let mut stack = StackOnFiles::build(config, plan, &path_of, files, &waker)?;
+    stack.refuse_lost()?;
     let held = std::mem::take(&mut stack.held);
     StackOnFiles::release(held, &stack.members)?;
     stack
@@ -141,29 +163,36 @@ fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Re
 
 /// A file or block device that is named in the stack may hold something that somebody needs.
 fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
-    for node in &config.node {
-        let NodeConfig::Disk(disk) = node else {
-            continue;
-        };
-        let Some(path) = &disk.backing else {
-            continue;
-        };
-        let named = |error| format!("node `{}`: {path}: {error}", disk.name);
-        let mut start = Vec::new();
-        let file = File::open(path).map_err(named)?;
-        file.take(BLANK_BYTES)
-            .read_to_end(&mut start)
-            .map_err(named)?;
-        if start.iter().any(|byte| *byte != 0) {
-            return Err(format!(
-                "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \
-                 zeroes; to destroy what is there, such as the rest of an interrupted create: \
-                 dd if=/dev/zero of={path} bs=1M count=1 conv=notrunc,fsync",
-                disk.name,
-                human_bytes(BLANK_BYTES)
-            )
-            .into());
-        }
+    let disks = config.node.iter().filter_map(|node| match node {
+        NodeConfig::Disk(disk) => Some(disk),
+        _ => None,
+    });
+    for disk in disks {
+        refuse_used_backing(disk)?;
+    }
+    Ok(())
+}
+
+/// The same for one disk.
+pub fn refuse_used_backing(disk: &DiskConfig) -> Result<(), Failure> {
+    let Some(path) = &disk.backing else {
+        return Ok(());
+    };
+    let named = |error| format!("node `{}`: {path}: {error}", disk.name);
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(named)?;
+    file.take(BLANK_BYTES)
+        .read_to_end(&mut start)
+        .map_err(named)?;
+    if start.iter().any(|byte| *byte != 0) {
+        return Err(format!(
+            "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \
+             zeroes; to destroy what is there, such as the rest of an interrupted create: \
+             dd if=/dev/zero of={path} bs=1M count=1 conv=notrunc,fsync",
+            disk.name,
+            human_bytes(BLANK_BYTES)
+        )
+        .into());
     }
     Ok(())
 }

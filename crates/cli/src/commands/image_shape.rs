@@ -45,7 +45,11 @@ impl Nodes<'_> {
             }
             NodeConfig::PersistentCache(translation) => {
                 match self.shape(self.node(&translation.below)?, None)? {
-                    Shape::Disk(member) => Shape::PersistentCache(member),
+                    Shape::Disk(member) => self.numbered(
+                        &translation.name,
+                        &["below"],
+                        Shape::PersistentCache(member),
+                    ),
                     _ => return Err(format!("node `{}` is no disk", translation.below).into()),
                 }
             }
@@ -57,12 +61,28 @@ impl Nodes<'_> {
                 // What it keeps for itself lies behind what it offers.
                 let reserved = CacheSettings::reserved_blocks(Some(DurabilitySettings::default()));
                 let backing = blocks.map(|blocks| blocks + reserved);
-                Shape::Cache {
+                let shape = Shape::Cache {
                     flash: Box::new(self.shape(self.node(&cache.below.flash)?, None)?),
                     backing: Box::new(self.shape(self.node(&cache.below.backing)?, backing)?),
-                }
+                };
+                self.numbered(&cache.name, &["flash", "backing"], shape)
             }
         })
+    }
+
+    /// A layer with the numbers of its members, if the image lists them all.
+    fn numbered(&self, node: &str, ports: &[&str], layer: Shape) -> Shape {
+        let members = self.image.description().members.as_ref();
+        let number = |port: &&str| {
+            let mut list = members?.list.iter();
+            let member = list.find(|it| it.node == node && it.port == *port)?;
+            Some(member.number)
+        };
+        let numbers: Option<Vec<u16>> = ports.iter().map(number).collect();
+        match numbers {
+            Some(numbers) => Shape::Numbered(numbers, Box::new(layer)),
+            None => layer,
+        }
     }
 
     fn node(&self, name: &str) -> Result<&NodeConfig, Failure> {

@@ -9,7 +9,7 @@ use imbrex_serve::fsck::{
     self, CacheState, Checks, IntentState, JournalState, LayerState, MemberState, Reading,
     TranslationState,
 };
-use imbrex_serve::image::Image;
+use imbrex_serve::image::{Image, ImageMember};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -48,9 +48,33 @@ fn document(image: &Image, reading: &Reading, all: bool) -> Value {
     json!({
         "schema": "imbrex.inspect/1",
         "size_bytes": image.description().size_bytes,
+        "image": image_document(image),
         "members": members,
         "findings": findings,
         "notes": reading.findings.notes,
+    })
+}
+
+/// What the description says, the stack aside.
+fn image_document(image: &Image) -> Value {
+    let description = image.description();
+    let disks = description.nodes.iter().map(|node| {
+        json!({
+            "name": node.name,
+            "blocks": node.blocks.0,
+            "replacement": node.replacement,
+        })
+    });
+    let members = description.members.as_ref();
+    let list = members.into_iter().flat_map(|members| &members.list);
+    let list = list
+        .map(|member| json!({ "number": member.number, "node": member.node, "port": member.port }));
+    json!({
+        "version": image.version(),
+        "set": description.uuid.to_string(),
+        "disks": disks.collect::<Vec<_>>(),
+        "members": list.collect::<Vec<_>>(),
+        "next_member": members.map(|members| members.next),
     })
 }
 
@@ -243,6 +267,10 @@ fn hex(bytes: &[u8]) -> String {
 fn words(image: &Image, reading: &Reading) -> String {
     let size = image.description().size_bytes;
     let mut text = format!("device of {}\n", imbrex_sim::report::human_bytes(size));
+    let members = image.description().members.iter();
+    for ImageMember { number, node, port } in members.flat_map(|members| &members.list) {
+        text += &format!("member {number}: `{port}` of node `{node}`\n");
+    }
     for member in &reading.members {
         text += &format!("\n{}: {} blocks\n", member.name, member.blocks);
         let Some(journal) = &member.journal else {

@@ -1,22 +1,28 @@
 //! The files that a stack stands on when it is created and served.
 
+mod blame;
+
+pub use blame::layer_error;
+
 use super::create::IMAGE_SEED;
 use crate::Failure;
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::disk::Disk;
+use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
-use imbrex_core::lifecycle::OpenError;
-use imbrex_core::stack::NodeId;
+use imbrex_core::layer::Port;
+use imbrex_core::lifecycle::{OpenError, Uuid};
+use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{MeasuredDisk, SimulatedDisk};
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, FileDisk, HeldWrites, Overlay};
+use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Overlay};
+use imbrex_serve::image::ImageMembers;
 use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{
-    BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig,
+    BuildOptions, Built, ConfigError, Describe, Footprint, ListedMember, MemberNumbers, Plan,
+    StackConfig, StackMember,
 };
-use imbrex_sim::report::human_bytes;
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom};
@@ -33,6 +39,8 @@ pub struct Member {
     pub is_direct: bool,
     /// What the file is, whatever it is called.
     identity: (u64, u64),
+    /// Why it is lost, if it could not be opened.
+    pub lost: Option<String>,
 }
 
 impl Member {
@@ -55,6 +63,8 @@ pub struct StackOnFiles {
     /// Where the disks keep what they are told to write, when they are only read.
     overlay: Option<Overlay>,
     config: StackConfig,
+    /// What lies behind the ports of the layers.
+    numbered: Vec<StackMember>,
 }
 
 /// How the files of a stack are used.
@@ -68,7 +78,7 @@ pub struct FileUse {
 }
 
 /// How the stack of an image is built: the same at its creation and at every opening.
-pub fn image_options() -> BuildOptions {
+pub fn image_options(members: MemberNumbers) -> BuildOptions {
     BuildOptions {
         seed: IMAGE_SEED,
         size_bytes: None,
@@ -76,7 +86,21 @@ pub fn image_options() -> BuildOptions {
         trim_disks: true,
         contents_dir: None,
         durable: true,
+        members,
     }
+}
+
+/// The numbers that an image lists.
+pub fn listed_members(members: Option<&ImageMembers>) -> MemberNumbers {
+    let Some(members) = members else {
+        return MemberNumbers::None;
+    };
+    let listed = members.list.iter().map(|member| ListedMember {
+        number: member.number,
+        node: member.node.clone(),
+        port: member.port.clone(),
+    });
+    MemberNumbers::Listed(listed.collect())
 }
 
 /// The files of a stack while they are opened.
@@ -91,7 +115,8 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Opens and locks the file of a disk, which takes the place of a simulated one.
+    /// Opens and locks the file of a disk, which takes the place of a simulated one. Where it cannot
+    /// be used the disk is lost, and the layers decide.
     fn open(
         &mut self,
         disk: &DiskConfig,
@@ -114,24 +139,45 @@ impl Opening<'_> {
                 other.node
             )));
         }
-        let (geometry, waker) = (model.geometry().clone(), self.waker.clone());
-        let file = match &self.overlay {
-            Some(_) => FileDisk::open_read_only(&path, geometry, self.direct, waker),
-            None => FileDisk::open(&path, geometry, self.direct, waker),
+        let geometry = model.geometry().clone();
+        let opened = self.open_file(disk, &path, geometry.clone());
+        let opened = opened.map_err(|error| wrong(&error))?;
+        let (is_direct, lost) = match &opened {
+            Ok(file) => (file.is_direct(), None),
+            Err(reason) => (false, Some(reason.clone())),
         };
-        let file = file.map_err(|error| wrong(&error))?;
-        check_length(disk, &path).map_err(|error| wrong(&error))?;
         self.members.push(Member {
             node: disk.name.clone(),
             path,
-            is_direct: file.is_direct(),
+            is_direct,
             identity,
+            lost,
         });
-        let file: Box<dyn Disk> = match &self.overlay {
-            Some(overlay) => Box::new(overlay.over(file)),
-            None => Box::new(self.held.hold(file)),
+        let file: Box<dyn Disk> = match (opened, &self.overlay) {
+            (Err(_), _) => Box::new(LostDisk::new(geometry)),
+            (Ok(file), Some(overlay)) => Box::new(overlay.over(file)),
+            (Ok(file), None) => Box::new(self.held.hold(file)),
         };
         Ok(Box::new(MeasuredDisk::new(file, model.statistics())))
+    }
+
+    /// The file of a disk, or why that is lost. An error is one of whoever has asked.
+    fn open_file(
+        &self,
+        disk: &DiskConfig,
+        path: &Path,
+        geometry: Geometry,
+    ) -> Result<Result<FileDisk, String>, DiskError> {
+        let waker = self.waker.clone();
+        let file = match &self.overlay {
+            Some(_) => FileDisk::open_read_only(path, geometry, self.direct, waker),
+            None => FileDisk::open(path, geometry, self.direct, waker),
+        };
+        match file {
+            Ok(file) => Ok(check_length(disk, path).map(|()| file.of_node(&disk.name))),
+            Err(error @ DiskError::NotDirect { .. }) => Err(error),
+            Err(error) => Ok(Err(error.to_string())),
+        }
     }
 }
 
@@ -173,6 +219,11 @@ impl StackOnFiles {
         if overlay.is_some() {
             stack.set_read_only();
         }
+        for (disk, member) in (0..).zip(&members) {
+            if member.lost.is_some() {
+                stack.lose_disk(DiskId(disk));
+            }
+        }
         Ok(StackOnFiles {
             engine: Engine {
                 stack,
@@ -185,36 +236,68 @@ impl StackOnFiles {
             held,
             overlay,
             config: config.clone(),
+            numbered: plan.members().to_vec(),
         })
     }
 
-    /// An error of a layer, with the node and the file that holds its journal.
-    pub fn layer_error(&self, node: NodeId, error: &dyn Display) -> Failure {
-        layer_error(&self.config, &self.describe, &self.members, node, error)
+    /// Lets the layers come up as members of a set, by `open`. Lost disks are told of, unless they
+    /// are the error.
+    pub fn come_up(
+        &mut self,
+        set: Uuid,
+        open: impl FnOnce(&mut Engine) -> Result<(), (NodeId, OpenError)>,
+    ) -> Result<(), Failure> {
+        let result = open(&mut self.engine);
+        let top = self.engine.stack.top();
+        let is_lost = match &result {
+            Ok(()) => self.engine.stack.is_lost(top),
+            Err((_, error)) => *error == OpenError::Io(IoError::Lost),
+        };
+        if is_lost {
+            self.refuse_lost()?;
+        }
+        for lost in self.lost() {
+            eprintln!("imbrex: warning: {lost}; the disk counts as lost");
+        }
+        result.map_err(|(node, error)| self.open_error(set, node, &error))
     }
 
-    /// Why a layer could not come up, with the node and the file that is to blame: the one that
-    /// holds its journal, unless what a cache stands on is an older copy of itself.
-    pub fn open_error(&self, node: NodeId, error: &OpenError) -> Failure {
-        if let Some(overlay) = self.overlay.as_ref().filter(|it| it.is_exceeded()) {
-            return too_much_to_recover(overlay).into();
+    /// An error that names every disk that is lost, if one is.
+    pub fn refuse_lost(&self) -> Result<(), Failure> {
+        let lost: Vec<String> = self.lost().collect();
+        match lost.is_empty() {
+            true => Ok(()),
+            false => Err(lost.join("; ").into()),
         }
-        let stale_backing =
-            matches!(error, OpenError::OlderCopy { member, .. } if *member == "backing");
-        let name = self.describe.name_of(node);
-        match name.and_then(|name| self.config.node(name)) {
-            Some(cache) if stale_backing => {
-                let path = member_path(&self.members, disk_below(&self.config, cache.name()));
-                format!("node `{}`: {path}: {error}", cache.name()).into()
-            }
-            _ => self.layer_error(node, error),
-        }
+    }
+
+    /// The disks that could not be opened, with the reason.
+    fn lost(&self) -> impl Iterator<Item = String> {
+        let lost = |member: &Member| {
+            let reason = member.lost.as_ref()?;
+            Some(format!("node `{}`: {reason}", member.node))
+        };
+        self.members.iter().filter_map(lost)
+    }
+
+    /// The stack as the image describes it.
+    pub fn config(&self) -> &StackConfig {
+        &self.config
+    }
+
+    /// The member behind a port of a layer: the name of the layer, and that of the port.
+    pub fn member_behind(&self, layer: NodeId, port: Port) -> Option<(String, String)> {
+        let layer = self.describe.name_of(layer)?;
+        let is_it = |member: &&StackMember| member.node == layer && member.port == port;
+        let member = self.numbered.iter().find(is_it)?;
+        Some((member.node.clone(), member.port_name.to_owned()))
     }
 
     /// Lets the held writes through.
     pub fn release(held: HeldWrites, members: &[Member]) -> Result<(), Failure> {
         held.release().map_err(|(disk, error): (usize, IoError)| {
-            let Member { node, path, .. } = &members[disk];
+            let mut held = members.iter().filter(|member| member.lost.is_none());
+            let Member { node, path, .. } = held.nth(disk).expect("a disk that was opened");
             let path = path.display();
             let way_out = match error {
                 IoError::NoSpace => "; `--read-only` serves what is there without writing",
@@ -223,39 +306,6 @@ impl StackOnFiles {
             format!("node `{node}`: cannot write {path}: {error}{way_out}").into()
         })
     }
-}
-
-/// What is said when a recovery without writing needs more memory than it may have.
-fn too_much_to_recover(overlay: &Overlay) -> String {
-    format!(
-        "--read-only: recovery would write more than the {} that are kept in memory; served once \
-         without --read-only and ended in order, the image needs no recovery",
-        human_bytes(overlay.bytes_max())
-    )
-}
-
-/// An error of a layer, with the node and the file that holds its journal.
-pub fn layer_error(
-    config: &StackConfig,
-    describe: &Describe,
-    members: &[Member],
-    node: NodeId,
-    error: &dyn Display,
-) -> Failure {
-    let layer = describe.name_of(node).and_then(|name| config.node(name));
-    let Some((layer, below)) = layer.and_then(|layer| Some((layer, layer.journal_below()?))) else {
-        return error.to_string().into();
-    };
-    let path = member_path(members, disk_below(config, below));
-    format!("node `{}`: {path}: {error}", layer.name()).into()
-}
-
-/// The disk that holds the data of a node in the end, or the node itself.
-fn disk_below<'a>(config: &'a StackConfig, mut name: &'a str) -> &'a str {
-    while let Some(below) = config.node(name).and_then(|node| node.below().pop()) {
-        name = below;
-    }
-    name
 }
 
 /// The blocks of a file or block device.
@@ -283,10 +333,9 @@ fn check_length(disk: &DiskConfig, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of a disk, for an error.
-fn member_path(members: &[Member], disk: &str) -> String {
-    let member = members.iter().find(|member| member.node == disk);
-    member.map_or(String::new(), |member| member.path.display().to_string())
+/// True of two names of one file or block device.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 /// What a file is, whatever it is called: its device and number, or, of a block device, its own.
@@ -324,7 +373,9 @@ mod tests {
         create::run(&args).expect("an image");
         let image = Image::open_read_only(&data).expect("an image");
         let config: StackConfig = toml::from_str(&image.description().stack_toml).expect("a stack");
-        let plan = Plan::new(&config, &image_options()).expect("a plan");
+        let members = listed_members(image.description().members.as_ref());
+        let plan = Plan::new(&config, &image_options(members)).expect("a plan");
+        let set = image.description().uuid;
         let opened = |overlay_bytes_max| {
             let (mut clock, waker) = WallClock::alone().expect("an epoll instance");
             let files = FileUse {
@@ -334,8 +385,8 @@ mod tests {
             let path_of = |name: &str| image.node_path(name);
             let stack = StackOnFiles::build(&config, &plan, &path_of, files, &waker);
             let mut stack = stack.unwrap_or_else(|error| panic!("{error}"));
-            let opened = stack.engine.open(&mut clock, Start::Recover(None));
-            opened.map_err(|(node, error)| stack.open_error(node, &error).to_string())
+            let open = |engine: &mut Engine| engine.open(&mut clock, Start::Recover(None));
+            stack.come_up(set, open).map_err(|error| error.to_string())
         };
         assert_eq!(opened(Some(1 << 20)), Ok(()));
         let expected = "--read-only: recovery would write more than the 12.0 KiB that are kept in memory; \

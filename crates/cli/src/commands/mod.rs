@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod control;
 pub mod crashtest;
 pub mod create;
 pub mod doctor;
@@ -9,6 +10,7 @@ pub mod drive;
 mod image_shape;
 pub mod inspect;
 pub mod members;
+pub mod replace;
 pub mod reproduce;
 pub mod run;
 pub mod serve;

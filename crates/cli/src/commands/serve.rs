@@ -1,5 +1,6 @@
 //! `imbrex serve`.
 
+mod control;
 mod live_report;
 mod private_socket;
 mod recording;
@@ -7,16 +8,20 @@ mod report_file;
 mod same_stack;
 
 use super::create::IMAGE_SEED;
-use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error};
+use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error, listed_members};
+use super::replace::MemberReplacer;
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
+use control::NewDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
+use imbrex_core::disk::Disk;
 use imbrex_core::durability::DamagedEnd;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::stack::Stack;
+use imbrex_drives::DiskStatistics;
 use imbrex_drives::quantity::parse_size;
 use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
 use imbrex_serve::image::{Image, create_private_folder};
@@ -25,7 +30,7 @@ use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_sim::experiment::{
-    BuildOptions, Built, Describe, FillObserver, Footprint, Plan, StackConfig,
+    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
 };
 use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
@@ -33,10 +38,13 @@ use private_socket::PrivateSocket;
 use recording::{Recording, create_file};
 use report_file::ReportFile;
 use same_stack::stack_of_image;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::rc::Rc;
 use std::time::Instant;
 
 /// A stack that is ready to be served.
@@ -46,11 +54,39 @@ struct Served {
     describe: Describe,
     /// What holds it; `None` when its drives are emulated.
     files: Option<Files>,
+    /// Where new disks come from.
+    new_disks: NewDisks,
+}
+
+/// Makes new simulated drives for a stack whose drives are emulated.
+struct EmulatedDisks {
+    plan: Plan,
+    footprint: Footprint,
+    /// By node, what is counted of the drives there, which goes on.
+    statistics: BTreeMap<String, Rc<DiskStatistics>>,
+    /// Where their contents are kept.
+    folder: Option<PathBuf>,
+}
+
+impl EmulatedDisks {
+    /// A blank drive for a disk node.
+    fn make(&mut self, node: &str) -> Result<Box<dyn Disk>, Failure> {
+        if let Some(folder) = &self.folder {
+            // The file of the lost one, which would not be blank. It may be gone already.
+            let _ = std::fs::remove_file(folder.join(format!("{node}.contents")));
+        }
+        let footprint = Some(self.footprint);
+        let mut disk = self.plan.new_disk(node, footprint, ContentKind::Bytes)?;
+        if let Some(statistics) = self.statistics.get(node) {
+            disk.count_into(Rc::clone(statistics));
+        }
+        Ok(Box::new(disk))
+    }
 }
 
 /// An image in use.
 struct Files {
-    image: Image,
+    image: Rc<RefCell<Image>>,
     members: Vec<Member>,
 }
 
@@ -71,6 +107,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     };
     let (listen, private) = listen(args)?;
     let mut server = Server::bind(&listen)?;
+    let commands_at = control::bind(args, &mut server)?;
     let report_file = args.report.as_deref().map(ReportFile::open).transpose()?;
     let recording_file = args.record.as_deref().map(create_file).transpose()?;
     let served = match image {
@@ -82,7 +119,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         mut engine,
         describe,
         files,
+        new_disks,
     } = served;
+    let describe = Rc::new(describe);
     refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
     let recording = recording_file
@@ -100,12 +139,19 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         bytes: device_bytes,
         is_read_only: args.read_only,
     };
+    server.take_commands(control::commands(args, &mut engine, &describe, new_disks));
     let (uri, size) = (server.uri(), human_bytes(export.bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
         |files| mode_of(args.read_only, &files.members),
     );
-    eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}", config.name);
+    let commands = commands_at.map_or_else(String::new, |path| {
+        format!("; commands at {}", path.display())
+    });
+    eprintln!(
+        "imbrex: serving {} ({size}) at {uri}; {mode}{commands}",
+        config.name
+    );
     let command = args
         .run
         .as_deref()
@@ -120,7 +166,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     drop((fill, private));
     if let Some(Files { image, members }) = files {
         outcome.map_err(|error| unserved(error, &config, &describe, &members))?;
-        image.close();
+        let image = Rc::into_inner(image).expect("the server has ended");
+        image.into_inner().close();
     }
     let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED);
     finish(report.to_json(), report_file, recording, command)
@@ -184,7 +231,8 @@ fn refuse_member_as_report(
 fn mode_of(is_read_only: bool, members: &[Member]) -> String {
     let promise = if is_read_only { "read-only" } else { "durable" };
     let named = |direct: bool| -> Vec<&str> {
-        let members = members.iter().filter(|member| member.is_direct == direct);
+        let used = members.iter().filter(|member| member.lost.is_none());
+        let members = used.filter(|member| member.is_direct == direct);
         members.map(|member| member.node.as_str()).collect()
     };
     match (named(true), named(false)) {
@@ -231,7 +279,8 @@ fn open_image(
     server: &Server,
 ) -> Result<Served, Failure> {
     let started = Instant::now();
-    let plan = Plan::new(&config, &image_options())?;
+    let numbers = listed_members(image.description().members.as_ref());
+    let plan = Plan::new(&config, &image_options(numbers))?;
     let direct = match args.direct {
         DirectArg::Auto => DirectIo::Auto,
         DirectArg::On => DirectIo::On,
@@ -243,10 +292,16 @@ fn open_image(
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
-    let start = Start::Recover(Some(image.description().uuid));
-    server
-        .open(&mut stack.engine, start)
-        .map_err(|(node, error)| stack.open_error(node, &error))?;
+    let set = image.description().uuid;
+    stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
+    let image = Rc::new(RefCell::new(image));
+    let new_disks = match args.read_only {
+        true => NewDisks::None,
+        false => {
+            let image = Rc::clone(&image);
+            NewDisks::Image(MemberReplacer::new(image, &stack, direct, server.waker()))
+        }
+    };
     let StackOnFiles {
         engine,
         describe,
@@ -256,14 +311,16 @@ fn open_image(
     } = stack;
     StackOnFiles::release(held, &members)?;
     warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
-    if image.was_interrupted() {
+    if image.borrow().was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
         let data = data.display();
         let place = if args.read_only { "in memory " } else { "" };
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
-    image.mark_in_use();
+    image.borrow().mark_in_use();
+    image.borrow().remove_leftovers();
     Ok(Served {
+        new_disks,
         config,
         engine,
         describe,
@@ -325,6 +382,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         trim_disks: false,
         contents_dir: args.data.clone(),
         durable: false,
+        members: MemberNumbers::Counted,
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {
@@ -337,6 +395,15 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         disks,
         describe,
     } = built;
+    let disks_of = describe.disks();
+    let emulated = EmulatedDisks {
+        plan,
+        footprint,
+        statistics: disks_of
+            .map(|disk| (disk.name().to_owned(), Rc::clone(disk.statistics())))
+            .collect(),
+        folder: args.data.clone(),
+    };
     let mut engine = Engine {
         stack,
         disks,
@@ -351,5 +418,6 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         engine,
         describe,
         files: None,
+        new_disks: NewDisks::Emulated(emulated),
     })
 }

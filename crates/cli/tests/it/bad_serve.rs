@@ -138,7 +138,9 @@ fn serve_refuses_what_is_no_image_of_its_own() {
     std::fs::write(&path, &other).expect("a file");
     assert_eq!(
         place.refused("lru"),
-        format!("imbrex: the image in {data} has format version 9, this build reads version 2")
+        format!(
+            "imbrex: the image in {data} has format version 9, this build reads versions 2 and 3"
+        )
     );
     other = good.clone();
     other[70] ^= 1;

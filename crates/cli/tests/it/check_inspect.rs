@@ -289,7 +289,8 @@ fn a_damaged_description_is_damage_and_another_version_is_none() {
     newer[8] = 9;
     fs::write(&path, newer).expect("a write");
     let data = place.data();
-    let expected = format!("the image in {data} has format version 9, this build reads version 2");
+    let expected =
+        format!("the image in {data} has format version 9, this build reads versions 2 and 3");
     neither_can_run(&place, &expected);
 }
 

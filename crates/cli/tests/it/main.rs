@@ -8,6 +8,7 @@ mod check_inspect;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
+mod control;
 mod crashtest;
 mod damaged_end;
 mod doctor;
@@ -15,8 +16,11 @@ mod drive_bench;
 mod drive_fio;
 mod drive_fit;
 mod experiments;
+mod image_members;
+mod image_version_2;
 mod longer_members;
 mod parity;
+mod serve_lost;
 mod serve_members;
 mod serve_read_only;
 mod serve_report;

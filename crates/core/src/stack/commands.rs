@@ -9,7 +9,7 @@ use crate::command::{
 use crate::disk::Geometry;
 use crate::layer::Port;
 use crate::router::{Message, Replacing};
-use crate::units::Instant;
+use crate::units::{BlockCount, Instant};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,6 +32,11 @@ impl Stack {
     /// The disk of a node; `None` of a layer.
     pub fn disk_of(&self, node: NodeId) -> Option<DiskId> {
         self.router.node(node).disk
+    }
+
+    /// Addressable blocks of a node.
+    pub fn blocks_of(&self, node: NodeId) -> BlockCount {
+        self.router.node(node).blocks
     }
 
     /// True when the nodes above have lost a node.
@@ -59,6 +64,13 @@ impl Stack {
     /// Each of these ports is a member of its own.
     pub fn members_on(&self, disk: DiskId) -> Vec<(NodeId, Port)> {
         self.concerned(self.router.node_of(disk)).taking
+    }
+
+    /// The lowest number that no member of the stack has, or has had since it was built.
+    pub fn next_member(&self) -> u16 {
+        let ports = self.router.nodes().iter().flat_map(|node| &node.ports);
+        let highest = ports.filter_map(|port| port.member).max();
+        highest.map_or(0, |highest| highest.saturating_add(1))
     }
 
     /// Takes a command to a layer, or one to a disk that needs nothing of the disk itself.

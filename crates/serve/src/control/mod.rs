@@ -110,6 +110,11 @@ impl ControlSocket {
         Ok(ControlSocket(listener))
     }
 
+    /// Where it is.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.unix_path()
+    }
+
     pub fn take(&mut self) -> OwnedFd {
         self.0.take_socket()
     }

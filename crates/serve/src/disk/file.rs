@@ -1,9 +1,9 @@
 //! A file or a block device as a disk.
 
 use super::bounce::{Bounce, Spare};
+use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
 use crate::clock::Waker;
-use crate::signals::say;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -99,10 +99,11 @@ enum Key {
 /// go to threads. Every flush is an `fdatasync` on a thread, unless nothing was written since the
 /// last one; one at a time answers all flushes and durable writes that came before it began. After
 /// one has failed nobody knows what the medium holds: from then on every write and flush fails,
-/// and reads go on.
+/// and reads go on. A disk that has gone, or a file that was cut, is lost: from then on everything
+/// ends with [`IoError::Lost`].
 pub struct FileDisk {
     geometry: Geometry,
-    path: PathBuf,
+    watch: Watch,
     file: Arc<File>,
     direct: bool,
     workers: Workers<Key>,
@@ -186,10 +187,11 @@ impl FileDisk {
             });
         }
         let file_system = rustix::fs::fstatfs(&file).map_err(|errno| error(errno.into()))?;
+        let watch = Watch::new(path, &file, needed).map_err(error)?;
         let file = Arc::new(file);
         Ok(FileDisk {
             geometry,
-            path: path.to_owned(),
+            watch,
             workers: Workers::new(Arc::clone(&file), direct, waker),
             file,
             direct,
@@ -204,6 +206,13 @@ impl FileDisk {
         })
     }
 
+    /// The same disk, which says the name of its node when it has something to say.
+    #[must_use]
+    pub fn of_node(mut self, node: &str) -> FileDisk {
+        self.watch.set_node(node);
+        self
+    }
+
     /// True when operations go round the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct
@@ -214,12 +223,13 @@ impl FileDisk {
     /// # Errors
     /// As the system says.
     pub(super) fn write_now(&mut self, extent: Extent, bytes: &[u8]) -> Result<(), IoError> {
+        self.watch.look(&self.file)?;
         self.dirty = true;
         let mut bounce = self.spare.take(bytes.len());
         bounce.bytes_mut().copy_from_slice(bytes);
         let result = write_at(&self.file, offset_of(extent), bounce.bytes());
         self.spare.give_back(bounce);
-        result.map_err(io_error)
+        result.map_err(|errno| self.io_error(errno))
     }
 
     /// Zeroes at once, on the calling thread.
@@ -227,13 +237,14 @@ impl FileDisk {
     /// # Errors
     /// As the system says.
     pub(super) fn zero_now(&mut self, extent: Extent, may_unmap: bool) -> Result<(), IoError> {
+        self.watch.look(&self.file)?;
         self.dirty = true;
         let (offset, length) = (offset_of(extent), extent.blocks.bytes());
-        let done = zero_at(&self.file, offset, length, may_unmap).map_err(io_error)?;
-        if done {
-            return Ok(());
-        }
-        write_zeroes(&self.file, offset, length).map_err(io_error)
+        let zeroed = match zero_at(&self.file, offset, length, may_unmap) {
+            Ok(false) => write_zeroes(&self.file, offset, length),
+            result => result.map(|_| ()),
+        };
+        zeroed.map_err(|errno| self.io_error(errno))
     }
 
     /// Makes everything written so far durable, on the calling thread.
@@ -241,16 +252,34 @@ impl FileDisk {
     /// # Errors
     /// As the system says; then nothing can be made durable any more.
     pub(super) fn synchronise_now(&mut self) -> Result<(), IoError> {
+        self.dirty = false;
         let result = rustix::fs::fdatasync(&self.file);
-        match result {
-            Ok(()) => self.dirty = false,
-            Err(errno) => self.fail(errno),
+        self.synchronised(result)
+    }
+
+    /// A synchronisation has ended: whether what it was for is durable, and all there.
+    fn synchronised(&mut self, result: Result<(), Errno>) -> Result<(), IoError> {
+        if let Err(errno) = result {
+            let error = self.io_error(errno);
+            if error != IoError::Lost {
+                self.fail(errno);
+            }
+            return Err(error);
         }
-        result.map_err(io_error)
+        self.watch.look(&self.file)
+    }
+
+    fn io_error(&mut self, errno: Errno) -> IoError {
+        self.watch.error(&self.file, errno)
     }
 
     fn finish(&mut self, id: RequestId, result: Result<(), IoError>) {
         self.done.push_back(DiskCompletion { id, result });
+    }
+
+    fn finish_with(&mut self, id: RequestId, result: Result<(), Errno>) {
+        let result = result.map_err(|errno| self.io_error(errno));
+        self.finish(id, result);
     }
 
     fn read(&mut self, id: RequestId, offset: u64, buffer: BufferSlice, buffers: &mut Buffers) {
@@ -259,8 +288,8 @@ impl FileDisk {
             return self.read_on_thread(id, offset, buffer, bytes.len(), 0);
         }
         if !self.may_block {
-            let result = read_at(&self.file, offset, bytes).map_err(io_error);
-            return self.finish(id, result);
+            let result = read_at(&self.file, offset, bytes);
+            return self.finish_with(id, result);
         }
         let flags = ReadWriteFlags::NOWAIT;
         let filled = rustix::io::preadv2(
@@ -276,7 +305,7 @@ impl FileDisk {
                 let length = bytes.len();
                 self.read_on_thread(id, offset, buffer, length, filled.unwrap_or(0));
             }
-            Err(errno) => self.finish(id, Err(io_error(errno))),
+            Err(errno) => self.finish_with(id, Err(errno)),
         }
     }
 
@@ -326,20 +355,22 @@ impl FileDisk {
                 let task = Task::WriteZeroes { offset, length };
                 self.workers.start(Key::Write { id, durable }, task);
             }
-            Err(errno) => self.finish(id, Err(io_error(errno))),
+            Err(errno) => self.finish_with(id, Err(errno)),
         }
     }
 
     fn finish_write(&mut self, id: RequestId, durable: bool, result: Result<(), Errno>) {
         match result {
             Ok(()) if durable => self.make_durable(id),
-            result => self.finish(id, result.map_err(io_error)),
+            result => self.finish_with(id, result),
         }
     }
 
     /// Answers `id` when everything written so far is durable.
     fn make_durable(&mut self, id: RequestId) {
-        if self.failed {
+        if self.watch.look(&self.file).is_err() {
+            self.finish(id, Err(IoError::Lost));
+        } else if self.failed {
             self.finish(id, Err(IoError::Medium));
         } else if self.dirty {
             self.waiting.push(id);
@@ -362,13 +393,13 @@ impl FileDisk {
 
     fn handle_synchronised(&mut self, result: Result<(), Errno>) {
         self.synchronising = false;
-        if let Err(errno) = result {
-            self.fail(errno);
+        let result = self.synchronised(result);
+        if result.is_err() {
             self.covered.append(&mut self.waiting);
         }
         let mut covered = std::mem::take(&mut self.covered);
         for id in covered.drain(..) {
-            self.finish(id, result.map_err(io_error));
+            self.finish(id, result);
         }
         self.covered = covered;
         self.synchronise_if_idle();
@@ -377,9 +408,9 @@ impl FileDisk {
     /// From now on nothing can be made durable, which the person who runs the server must know.
     fn fail(&mut self, errno: Errno) {
         if !self.failed {
-            let (path, error) = (self.path.display(), io::Error::from(errno));
-            say(&format!(
-                "{path}: fdatasync failed: {error}; from now on writes and flushes of it fail, reads go on"
+            let error = io::Error::from(errno);
+            self.watch.say(&format!(
+                ": fdatasync failed: {error}; from now on writes and flushes of it fail, reads go on"
             ));
         }
         self.failed = true;
@@ -427,11 +458,17 @@ impl Disk for FileDisk {
     }
 
     #[inline]
-    fn submit(&mut self, _now: Instant, op: DiskOp, buffers: &mut Buffers) {
+    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         let offset = offset_of(op.extent);
         match op.operation {
+            _ if self.watch.is_lost() => self.finish(op.id, Err(IoError::Lost)),
             Operation::Read => self.read(op.id, offset, op.buffer, buffers),
             _ if self.failed => self.finish(op.id, Err(IoError::Medium)),
+            Operation::Write { .. } | Operation::Zero { .. }
+                if self.watch.look_before_write(&self.file, now).is_err() =>
+            {
+                self.finish(op.id, Err(IoError::Lost));
+            }
             Operation::Write { .. } => {
                 let bytes = buffers.bytes(op.buffer).expect(BYTES);
                 self.write(op.id, offset, bytes, op.operation.is_durable());
@@ -458,7 +495,7 @@ impl Disk for FileDisk {
                     let bytes = buffers.bytes_mut(buffer).expect(BYTES);
                     bytes[filled..].copy_from_slice(done.bytes.bytes());
                     self.spare.give_back(done.bytes);
-                    self.finish(id, done.result.map_err(io_error));
+                    self.finish_with(id, done.result);
                 }
                 Key::Write { id, durable } => {
                     self.spare.give_back(done.bytes);
@@ -478,11 +515,3 @@ impl Disk for FileDisk {
 }
 
 const BYTES: &str = "the buffers of a server hold bytes";
-
-/// What a client is told of an error of the file system.
-fn io_error(errno: Errno) -> IoError {
-    match errno {
-        Errno::NOSPC | Errno::DQUOT => IoError::NoSpace,
-        _ => IoError::Medium,
-    }
-}

@@ -80,6 +80,8 @@ impl HeldWrites {
             result.map_err(|error| (number, error))?;
         }
         shared.released = true;
+        // Each disk is its own from now on, and closes its file when another one takes its place.
+        shared.disks.clear();
         Ok(())
     }
 }

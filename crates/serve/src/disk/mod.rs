@@ -4,10 +4,13 @@ mod bounce;
 mod faults;
 mod file;
 mod held;
+mod lost;
 mod overlay;
+mod watch;
 mod workers;
 
 pub use faults::{Faults, FaultyDisk};
 pub use file::{DirectIo, DiskError, FileDisk};
 pub use held::{HeldDisk, HeldWrites};
+pub use lost::LostDisk;
 pub use overlay::{OVERLAY_BYTES_MAX, OverlaidDisk, Overlay};

@@ -4,14 +4,17 @@ use super::cache::CacheState;
 use super::findings::Findings;
 use super::words::Words;
 use imbrex_core::durability::block::{self, BlockKind, Expected};
+use imbrex_core::lifecycle::Uuid;
 
 /// Pages at the end of the backing.
 pub(super) const PAGES: u64 = 2;
-const STRUCTURE: &str = "write-intent page";
+pub(super) const STRUCTURE: &str = "write-intent page";
 
 /// What a page says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IntentPage {
+    /// The member that it was written to.
+    pub member: Uuid,
     /// Counts the pages.
     pub version: u64,
     /// Blocks of a region.
@@ -55,6 +58,7 @@ impl IntentPage {
             );
         }
         Ok(IntentPage {
+            member: header.member,
             version: header.sequence,
             region_blocks,
             regions,

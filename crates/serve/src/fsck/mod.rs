@@ -58,6 +58,8 @@ pub enum Shape {
         /// What it caches.
         backing: Box<Shape>,
     },
+    /// A layer whose members have numbers in their set, in the order of its ports.
+    Numbered(Vec<u16>, Box<Shape>),
 }
 
 /// What was read of a member with a journal.
@@ -102,6 +104,7 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
     }
     let mut reader = Reader {
         set,
+        numbers: Vec::new(),
         checks,
         reading: &mut reading,
     };
@@ -115,12 +118,18 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
         Shape::Disk(disk) => Some(kinds::disk::device(disk)),
         Shape::PersistentCache(disk) => kinds::persistent_cache::read(disk, reader),
         Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
+        Shape::Numbered(numbers, layer) => {
+            reader.numbers.clone_from(numbers);
+            walk(layer, reader)
+        }
     }
 }
 
 /// How a stack is read, and what was read so far.
 struct Reader<'a> {
     set: Option<Uuid>,
+    /// The numbers of the members of the layer that is read next; empty where they are not known.
+    numbers: Vec<u16>,
     checks: Checks,
     reading: &'a mut Reading,
 }
@@ -130,10 +139,28 @@ impl Reader<'_> {
         &mut self.reading.findings
     }
 
-    /// Reads the journal of a member.
-    fn journal(&mut self, member: &Member, layer: LayerKind) -> Option<JournalState> {
+    /// The name that the member behind each port of the layer must have; nothing where it is not
+    /// known. A layer asks before those below it are read.
+    fn take_names(&mut self) -> Vec<Uuid> {
+        let numbers = std::mem::take(&mut self.numbers);
+        let names = |set: Uuid| numbers.iter().map(|number| set.member(*number)).collect();
+        self.set.map_or_else(Vec::new, names)
+    }
+
+    /// Reads the journal of a member, and checks that it is the one of that name.
+    fn journal(
+        &mut self,
+        member: &Member,
+        layer: LayerKind,
+        name: Option<&Uuid>,
+    ) -> Option<JournalState> {
         let (set, checks) = (self.set, self.checks);
-        read_journal(member, set, layer, checks, self.findings())
+        let state = read_journal(member, set, layer, checks, self.findings())?;
+        let found = state.superblock.member;
+        if let Some(words) = other_member(self.set, found, name) {
+            self.findings().damage(member.name(), STRUCTURE, words);
+        }
+        Some(state)
     }
 
     /// Keeps what was read of a member.
@@ -141,6 +168,16 @@ impl Reader<'_> {
         let state = member_state(member, journal, layer);
         self.reading.members.push(state);
     }
+}
+
+const STRUCTURE: &str = "superblock";
+
+/// What is wrong when a member of the set is not the one that belongs there.
+fn other_member(set: Option<Uuid>, found: Uuid, expected: Option<&Uuid>) -> Option<String> {
+    let (set, expected) = (set?, *expected?);
+    let (found, expected) = (found.number_in(set)?, expected.number_in(set)?);
+    (found != expected)
+        .then(|| format!("it is member {found} of the image, and member {expected} belongs here"))
 }
 
 fn member_state(member: &Member, journal: Option<JournalState>, layer: LayerState) -> MemberState {
@@ -160,7 +197,6 @@ fn read_journal(
     checks: Checks,
     into: &mut Findings,
 ) -> Option<JournalState> {
-    const STRUCTURE: &str = "superblock";
     let superblocks = match Superblocks::find(member) {
         Ok(superblocks) => superblocks,
         Err(reason) => {

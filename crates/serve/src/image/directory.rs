@@ -1,6 +1,6 @@
 //! The files of an image and who may touch them.
 
-use super::{ImageDescription, ImageError, format};
+use super::{ImageDescription, ImageError, ImageNode, format};
 use rustix::fs::FlockOperation;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -80,13 +80,28 @@ impl Directory {
         }
     }
 
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// True when the directory is an image, of whatever version.
     pub fn holds_image(&self) -> bool {
         description_in(&self.path).is_some()
     }
 
-    pub fn node_path(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}{NODE_SUFFIX}"))
+    /// The file of a disk: a replacement bears its number, so that no name ever means two disks.
+    pub fn node_path(&self, node: &ImageNode) -> PathBuf {
+        let ImageNode {
+            name, replacement, ..
+        } = node;
+        self.path.join(match replacement {
+            0 => format!("{name}{NODE_SUFFIX}"),
+            number => format!("{name}.{number}{NODE_SUFFIX}"),
+        })
     }
 
     pub fn new_node_path(&self, name: &str) -> PathBuf {
@@ -105,7 +120,7 @@ impl Directory {
         if is_there(&new) {
             let bytes = read_description(&new)?;
             for node in format::decode(&bytes).map_or(vec![], |found| found.nodes) {
-                let (path, unnamed) = (self.node_path(&node.name), self.new_node_path(&node.name));
+                let (path, unnamed) = (self.node_path(&node), self.new_node_path(&node.name));
                 let length = fs::symlink_metadata(&path).map_or(0, |found| found.len());
                 if is_there(&unnamed) {
                     leftovers.push(unnamed);
@@ -118,7 +133,7 @@ impl Directory {
             }
         }
         for node in &description.nodes {
-            let (path, unnamed) = (self.node_path(&node.name), self.new_node_path(&node.name));
+            let (path, unnamed) = (self.node_path(node), self.new_node_path(&node.name));
             if is_there(&path) && !leftovers.contains(&path) {
                 return Err(ImageError::InTheWay { path });
             }
@@ -167,6 +182,37 @@ impl Directory {
             })
     }
 
+    /// Writes another description in the place of the one that is there: a crash leaves either.
+    pub fn replace_description(&self, bytes: &[u8]) -> Result<(), ImageError> {
+        self.write_new_description(bytes)?;
+        let new = self.path.join(NEW_DESCRIPTION_FILE);
+        let path = self.path.join(DESCRIPTION_FILE);
+        fs::rename(&new, &path).map_err(system("write", &path))?;
+        self.synchronise()
+    }
+
+    /// Files of these disks that the description does not mean, and a description that did not get
+    /// its name.
+    pub fn leftovers(&self, nodes: &[ImageNode]) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.path) else {
+            return vec![];
+        };
+        let is_left = |name: &str| {
+            let is_new = |node: &ImageNode| name == format!("{}{NEW_NODE_SUFFIX}", node.name);
+            if name == NEW_DESCRIPTION_FILE || nodes.iter().any(is_new) {
+                return true;
+            }
+            let Some((node, replacement)) = node_of_file(name) else {
+                return false;
+            };
+            let node = nodes.iter().find(|described| described.name == node);
+            node.is_some_and(|node| node.replacement != replacement)
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let left = names.filter(|name| is_left(name));
+        left.map(|name| self.path.join(name)).collect()
+    }
+
     pub fn remove_new_description(&self) {
         let _ = fs::remove_file(self.path.join(NEW_DESCRIPTION_FILE));
     }
@@ -187,6 +233,17 @@ impl Directory {
             let _ = fs::remove_file(self.path.join(IN_USE_FILE));
         }
     }
+}
+
+/// The disk that a file belongs to, and the number of the replacement that it is; no other way to
+/// write a number counts.
+fn node_of_file(name: &str) -> Option<(&str, u16)> {
+    let stem = name.strip_suffix(NODE_SUFFIX)?;
+    let Some((node, number)) = stem.split_once('.') else {
+        return Some((stem, 0));
+    };
+    let replacement: u16 = number.parse().ok()?;
+    (replacement > 0 && replacement.to_string() == number).then_some((node, replacement))
 }
 
 /// Makes a folder that is its owner's alone, unless there is one; the folders it lies in are made as

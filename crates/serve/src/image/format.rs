@@ -1,11 +1,14 @@
 //! The bytes of the description file, as `docs/formats/image.md` draws them.
 
-use super::{ImageDescription, ImageNode};
+use super::{ImageDescription, ImageMember, ImageMembers, ImageNode};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
+use std::collections::BTreeSet;
 
-/// The version this build writes, and the only one it reads.
-pub const FORMAT_VERSION: u32 = 2;
+/// The version this build writes.
+pub const FORMAT_VERSION: u32 = 3;
+/// The version that says nothing of members.
+const WITHOUT_MEMBERS: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"IMBREXIM";
 const HEADER_BYTES: usize = 64;
@@ -16,22 +19,37 @@ pub(super) enum FormatError {
     Damaged(&'static str),
 }
 
-/// A description file.
+/// A description file. One without members is of the version before there were any.
 pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     let ImageDescription {
         uuid,
         stack_toml,
         size_bytes,
         nodes,
+        members,
     } = description;
     let mut body = stack_toml.as_bytes().to_vec();
     for node in nodes {
         body.extend((node.name.len() as u32).to_le_bytes());
         body.extend(node.blocks.0.to_le_bytes());
+        if members.is_some() {
+            body.extend(node.replacement.to_le_bytes());
+        }
         body.extend(node.name.as_bytes());
     }
+    if let Some(members) = members {
+        body.extend(members.next.to_le_bytes());
+        body.extend((members.list.len() as u16).to_le_bytes());
+        for ImageMember { number, node, port } in &members.list {
+            body.extend(number.to_le_bytes());
+            for name in [node, port] {
+                body.extend((name.len() as u16).to_le_bytes());
+                body.extend(name.as_bytes());
+            }
+        }
+    }
     let mut bytes = MAGIC.to_vec();
-    bytes.extend(FORMAT_VERSION.to_le_bytes());
+    bytes.extend(version_of(description).to_le_bytes());
     bytes.extend((nodes.len() as u32).to_le_bytes());
     bytes.extend(uuid.0);
     bytes.extend(size_bytes.to_le_bytes());
@@ -42,6 +60,14 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     debug_assert_eq!(bytes.len(), HEADER_BYTES);
     bytes.extend(body);
     bytes
+}
+
+/// The version that a description is written in.
+pub(super) fn version_of(description: &ImageDescription) -> u32 {
+    match description.members {
+        Some(_) => FORMAT_VERSION,
+        None => WITHOUT_MEMBERS,
+    }
 }
 
 /// True of the bytes of a description file of whatever version, and of their beginning, which is what
@@ -63,7 +89,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     }
     // Another version may have another header, so nothing else is judged before it.
     let version = header.u32()?;
-    if version != FORMAT_VERSION {
+    if !(WITHOUT_MEMBERS..=FORMAT_VERSION).contains(&version) {
         return Err(FormatError::OtherVersion(version));
     }
     let (covered, checksum) = bytes[..HEADER_BYTES].split_at(HEADER_BYTES - 4);
@@ -84,14 +110,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     }
     let mut body = Fields { bytes: body };
     let stack_toml = body.text(toml_bytes)?;
+    let has_members = version > WITHOUT_MEMBERS;
     let nodes = (0..nodes)
-        .map(|_| {
-            let name_bytes = body.u32()?;
-            let blocks = BlockCount(body.u64()?);
-            let name = body.text(u64::from(name_bytes))?;
-            Ok(ImageNode { name, blocks })
-        })
+        .map(|_| body.node(has_members))
         .collect::<Result<_, FormatError>>()?;
+    let members = has_members.then(|| body.members()).transpose()?;
     if !body.bytes.is_empty() {
         return Err(damaged("bytes follow the last entry"));
     }
@@ -100,6 +123,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
         stack_toml,
         size_bytes,
         nodes,
+        members,
     })
 }
 
@@ -116,6 +140,40 @@ impl<'a> Fields<'a> {
             .ok_or(FormatError::Damaged("an entry is longer than the file"))?;
         self.bytes = rest;
         Ok(taken)
+    }
+
+    fn node(&mut self, has_members: bool) -> Result<ImageNode, FormatError> {
+        let name_bytes = self.u32()?;
+        Ok(ImageNode {
+            blocks: BlockCount(self.u64()?),
+            replacement: if has_members { self.u16()? } else { 0 },
+            name: self.text(u64::from(name_bytes))?,
+        })
+    }
+
+    fn members(&mut self) -> Result<ImageMembers, FormatError> {
+        let (next, count) = (self.u16()?, self.u16()?);
+        let mut list = Vec::new();
+        let mut numbers = BTreeSet::new();
+        for _ in 0..count {
+            let number = self.u16()?;
+            if number == 0 || number >= next || !numbers.insert(number) {
+                return Err(FormatError::Damaged(
+                    "the number of a member is 0, not below the next one, or that of another",
+                ));
+            }
+            let node_bytes = self.u16()?;
+            let node = self.text(u64::from(node_bytes))?;
+            let port_bytes = self.u16()?;
+            let port = self.text(u64::from(port_bytes))?;
+            list.push(ImageMember { number, node, port });
+        }
+        Ok(ImageMembers { next, list })
+    }
+
+    fn u16(&mut self) -> Result<u16, FormatError> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_le_bytes(bytes.try_into().expect("two bytes")))
     }
 
     fn u32(&mut self) -> Result<u32, FormatError> {

@@ -1,12 +1,13 @@
 //! The directory a stack is served from: one sparse file per disk, and what it was made for.
 //!
 //! What the layers know is on their members, so the directory itself has no state: it is described
-//! once, when it is made. A [`NewImage`] is one that is being made, under names of its own; it becomes
+//! when it is made, and again when a disk is replaced by a new one. A [`NewImage`] is one that is being made, under names of its own; it becomes
 //! an image with [`NewImage::finish`], after its members were formatted, and leaves nothing behind
 //! otherwise. What one leaves behind that was killed, the next one removes.
 
 mod directory;
 mod format;
+mod replace;
 
 use directory::{Directory, create_private_file, read_description, system};
 use imbrex_core::lifecycle::Uuid;
@@ -18,8 +19,9 @@ use std::path::{Path, PathBuf};
 
 pub use directory::create_private_folder;
 pub use format::FORMAT_VERSION;
+pub use replace::NewDisk;
 
-/// What an image was made for. It does not change.
+/// What an image was made for. It changes when a disk is replaced, and in nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImageDescription {
     /// The name of the set that its members form.
@@ -30,6 +32,28 @@ pub struct ImageDescription {
     pub size_bytes: u64,
     /// The disks that live in the directory.
     pub nodes: Vec<ImageNode>,
+    /// The members of the set; `None` of an image of version 2, whose layers name them themselves.
+    pub members: Option<ImageMembers>,
+}
+
+/// The members of an image: what lies behind each port of a layer that keeps state there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageMembers {
+    /// The least number that no member ever had.
+    pub next: u16,
+    /// The members.
+    pub list: Vec<ImageMember>,
+}
+
+/// A member of an image.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageMember {
+    /// Its number in the set, from 1.
+    pub number: u16,
+    /// The layer that keeps state on it.
+    pub node: String,
+    /// The port of the layer that leads to it.
+    pub port: String,
 }
 
 /// A disk of an image.
@@ -39,6 +63,9 @@ pub struct ImageNode {
     pub name: String,
     /// Its length.
     pub blocks: BlockCount,
+    /// The number of the first member that a replacement brought; 0 of the disk that the image was
+    /// made with. It is in the name of the file.
+    pub replacement: u16,
 }
 
 /// Why an image cannot be made or used.
@@ -64,10 +91,10 @@ pub enum ImageError {
     },
     /// It was made by a build with another format.
     #[error(
-        "the image in {dir} has format version {found}, this build reads version {expected}{hint}",
+        "the image in {dir} has format version {found}, this build reads versions 2 and {expected}{hint}",
         dir = dir.display(),
         expected = FORMAT_VERSION,
-        hint = if *found < FORMAT_VERSION {
+        hint = if *found == 1 {
             ": copy its data with the build that made it, and create it anew"
         } else {
             ""
@@ -96,6 +123,25 @@ pub enum ImageError {
     InTheWay {
         /// The file.
         path: PathBuf,
+    },
+    /// Its members have no numbers.
+    #[error(
+        "the image in {dir} has format version 2, which knows no new disks; accepted: an image that this \
+         build has created",
+        dir = dir.display()
+    )]
+    NoNumbers {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A new member would have no number.
+    #[error(
+        "the image in {dir} has used up all 65534 numbers of members: copy its data to a new image",
+        dir = dir.display()
+    )]
+    NumbersUsedUp {
+        /// The directory.
+        dir: PathBuf,
     },
     /// A name that cannot be a file name.
     #[error("the node name `{name}` cannot name a file: use letters, digits, `-` and `_`")]
@@ -212,7 +258,7 @@ impl NewImage {
 
     fn rename_files(&mut self) -> Result<(), ImageError> {
         for (node, created) in self.description.nodes.iter().zip(&mut self.created) {
-            let path = self.directory.node_path(&node.name);
+            let path = self.directory.node_path(node);
             fs::rename(&*created, &path).map_err(system("create", &path))?;
             *created = path;
         }
@@ -280,6 +326,11 @@ impl Image {
         directory::description_in(dir).is_some()
     }
 
+    /// The version of its format.
+    pub fn version(&self) -> u32 {
+        format::version_of(&self.description)
+    }
+
     /// What it was made for.
     pub fn description(&self) -> &ImageDescription {
         &self.description
@@ -310,5 +361,5 @@ impl Image {
 
 fn node_path(directory: &Directory, of: &ImageDescription, name: &str) -> Option<PathBuf> {
     let node = of.nodes.iter().find(|node| node.name == name)?;
-    Some(directory.node_path(&node.name))
+    Some(directory.node_path(node))
 }

@@ -11,7 +11,7 @@ use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::operation::{Cause, Completion, Request, Tag};
 use imbrex_core::stack::StackBuilder;
-use imbrex_core::units::Duration;
+use imbrex_core::units::{Duration, Instant};
 use imbrex_serve::control::{COMMANDS_MAX, Commands, NewDisk, Replacer};
 use imbrex_serve::server::Server;
 use serde_json::{Value, json};
@@ -20,13 +20,15 @@ use std::sync::{Arc, Mutex};
 
 const BLOCKS: u64 = 64;
 
-/// An array of one disk that goes on without it: reads and writes of a lost disk fail, and a new one
-/// is taken at once. A rebuild says that it goes on until a request for block 0 comes.
+/// An array of one disk that goes on without it: reads and writes of a lost disk fail. A new one with
+/// number 13 is refused, one with number 15 taken after a while, any other at once. A rebuild says that it goes on until a request for block 0 comes.
 #[derive(Default)]
 struct Array {
     rebuilds: Vec<CommandId>,
     requests: Vec<Request>,
     lost: u64,
+    /// A replacement that is not yet written down, and until when.
+    writing: Option<(CommandId, Instant)>,
 }
 
 const DISK: Port = Port(0);
@@ -55,6 +57,13 @@ impl Layer for Array {
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
+        if let Some((id, until)) = self.writing {
+            if ctx.now() < until {
+                return ctx.wake_at(until);
+            }
+            self.writing = None;
+            ctx.answer_command(id, Ok(()));
+        }
         for id in &self.rebuilds {
             ctx.tell_progress(*id, 3, BLOCKS);
         }
@@ -75,6 +84,11 @@ impl Layer for Array {
         let number = ctx.member_number(port);
         let result = match number {
             Some(13) => Err(CommandError::Failed("13 is no number".into())),
+            Some(15) => {
+                let until = ctx.now() + Duration::from_ms(300);
+                self.writing = Some((command, until));
+                return ctx.wake_at(until);
+            }
             _ => Ok(()),
         };
         ctx.answer_command(command, result);
@@ -250,6 +264,27 @@ fn a_server_that_stops_does_not_wait_for_a_rebuild() {
     assert!(error.contains("after the next start"), "{error}");
     assert_eq!(control.answer(), None);
     server.join().expect("a clean end");
+}
+
+#[test]
+fn a_server_that_stops_waits_for_a_replacement() {
+    let (server, told) = served();
+    let mut control = ControlClient::connect(&server.control());
+    let mut call = |id: u64, command: &str| control.call(ask(id, "member", command));
+    for number in 12..15 {
+        // Numbers that a refused disk had are used up.
+        call(number, "fail").expect("it fails");
+        assert_eq!(call(number, "replace").is_err(), number == 13);
+    }
+    call(3, "fail").expect("it fails");
+    control.send(&ask(4, "member", "replace").to_string());
+    eventually("it has begun", || told.lock().expect("told").len() == 7);
+    server.stop.stop();
+    let answer = control.answer().expect("an answer");
+    assert_eq!(answer["ok"]["is_lost"], false, "{answer}");
+    server.join().expect("a clean end");
+    let told = told.lock().expect("told");
+    assert_eq!(told[6..], ["begin None", "finish"]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
-use imbrex_serve::image::{Image, ImageDescription, ImageError, ImageNode, NewImage, new_uuid};
+use imbrex_serve::image::{
+    Image, ImageDescription, ImageError, ImageMember, ImageMembers, ImageNode, NewImage, new_uuid,
+};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -11,12 +13,22 @@ fn description() -> ImageDescription {
     let node = |name: &str, blocks| ImageNode {
         name: name.into(),
         blocks: BlockCount(blocks),
+        replacement: 0,
+    };
+    let member = |number, node: &str, port: &str| ImageMember {
+        number,
+        node: node.into(),
+        port: port.into(),
     };
     ImageDescription {
         uuid: Uuid([0xa5; 16]),
         stack_toml: "name = \"pöre\"\n".into(),
         size_bytes: 40_960,
         nodes: vec![node("ssd", 3), node("smr", 1 << 28)],
+        members: Some(ImageMembers {
+            next: 0x203,
+            list: vec![member(1, "cache", "flash"), member(0x202, "map", "below")],
+        }),
     }
 }
 
@@ -32,10 +44,23 @@ fn refusal(dir: &Path) -> String {
 fn image_by_hand(version: u32) -> Vec<u8> {
     let toml = "name = \"pöre\"\n".as_bytes();
     let mut body = toml.to_vec();
+    let replacement: &[u8] = if version == 2 { b"" } else { &[0, 0] };
     body.extend([3, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+    body.extend(replacement);
     body.extend(b"ssd");
     body.extend([3, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0]);
+    body.extend(replacement);
     body.extend(b"smr");
+    if version > 2 {
+        body.extend([3, 2, 2, 0]);
+        body.extend(b"\x01\0\x05\0cache\x05\0flash");
+        body.extend(b"\x02\x02\x03\0map\x05\0below");
+    }
+    with_header(version, &body)
+}
+
+/// A description file of two nodes with that body, which begins with 15 bytes of TOML.
+fn with_header(version: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = b"IMBREXIM".to_vec();
     bytes.extend(version.to_le_bytes());
     bytes.extend([2, 0, 0, 0]);
@@ -43,10 +68,52 @@ fn image_by_hand(version: u32) -> Vec<u8> {
     bytes.extend([0, 160, 0, 0, 0, 0, 0, 0]);
     bytes.extend([15, 0, 0, 0, 0, 0, 0, 0]);
     bytes.extend((body.len() as u64).to_le_bytes());
-    bytes.extend(crc32c::crc32c(&body).to_le_bytes());
+    bytes.extend(crc32c::crc32c(body).to_le_bytes());
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
     bytes.extend(body);
     bytes
+}
+
+#[test]
+fn an_image_of_version_2_is_read_and_has_no_members() {
+    let dir = tempfile::tempdir().expect("a directory");
+    create(dir.path()).expect("an image");
+    fs::write(dir.path().join("image"), image_by_hand(2)).expect("a description");
+    let mut image = Image::open(dir.path()).expect("an image");
+    let expected = ImageDescription {
+        members: None,
+        ..description()
+    };
+    assert_eq!(image.description(), &expected);
+    let error = image.begin_replacement("ssd", 1, None);
+    let expected = format!(
+        "the image in {} has format version 2, which knows no new disks; accepted: an image that this build \
+         has created",
+        dir.path().display()
+    );
+    assert_eq!(error.expect_err("no numbers").to_string(), expected);
+    let described = fs::read(dir.path().join("image")).expect("a description");
+    assert_eq!(described, image_by_hand(2), "it is as it was");
+}
+
+#[test]
+fn numbers_that_no_image_has_are_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    create(dir.path()).expect("an image");
+    let path = dir.path().join("image");
+    // The second number is that of the first member, 0, and the next one.
+    for number in [[1, 0], [0, 0], [3, 2]] {
+        let mut body = image_by_hand(3)[64..].to_vec();
+        let at = body.len() - 12 - 2;
+        assert_eq!(body[at..at + 2], [2, 2]);
+        body[at..at + 2].copy_from_slice(&number);
+        fs::write(&path, with_header(3, &body)).expect("a description");
+        let expected = format!(
+            "{} is damaged: the number of a member is 0, not below the next one, or that of another",
+            path.display()
+        );
+        assert_eq!(refusal(dir.path()), expected, "{number:?}");
+    }
 }
 
 #[test]
@@ -57,12 +124,12 @@ fn the_description_is_as_the_page_draws_it_and_never_changes() {
     assert!(!path.exists(), "it is no image before it is finished");
     new.finish().expect("an image");
     let read = || fs::read(&path).expect("a description");
-    assert_eq!(read(), image_by_hand(2));
+    assert_eq!(read(), image_by_hand(3));
     let image = Image::open(dir.path()).expect("an image");
     image.mark_in_use();
-    assert_eq!(read(), image_by_hand(2));
+    assert_eq!(read(), image_by_hand(3));
     image.close();
-    assert_eq!(read(), image_by_hand(2));
+    assert_eq!(read(), image_by_hand(3));
 }
 
 #[test]
@@ -125,14 +192,14 @@ fn an_image_of_another_version_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     create(dir.path()).expect("an image");
     let path = dir.path().join("image");
-    let mut newer = image_by_hand(3);
+    let mut newer = image_by_hand(4);
     // Nothing else of another version can be judged, its checksums included.
     newer[60] ^= 1;
     fs::write(&path, newer).expect("a description");
     let shown = dir.path().display();
     assert_eq!(
         refusal(dir.path()),
-        format!("the image in {shown} has format version 3, this build reads version 2")
+        format!("the image in {shown} has format version 4, this build reads versions 2 and 3")
     );
     // Version 1 had another file.
     fs::remove_file(&path).expect("the description");
@@ -142,7 +209,7 @@ fn an_image_of_another_version_is_refused() {
     assert_eq!(
         refusal(dir.path()),
         format!(
-            "the image in {shown} has format version 1, this build reads version 2: copy its data with the \
+            "the image in {shown} has format version 1, this build reads versions 2 and 3: copy its data with the \
              build that made it, and create it anew"
         )
     );
@@ -338,14 +405,15 @@ fn a_damaged_description_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     create(dir.path()).expect("an image");
     let path = dir.path().join("image");
-    let good = image_by_hand(2);
+    let good = image_by_hand(3);
     for at in 0..good.len() {
         for bit in 0..8 {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << bit;
             fs::write(&path, bytes).expect("a description");
             let error = Image::open(dir.path()).expect_err("a refusal");
-            let is_version = (8..12).contains(&at);
+            // One bit makes it the other version that is read.
+            let is_version = (8..12).contains(&at) && (at, bit) != (8, 0);
             assert_eq!(matches!(error, ImageError::OtherVersion { .. }), is_version);
             assert_eq!(matches!(error, ImageError::Damaged { .. }), !is_version);
         }

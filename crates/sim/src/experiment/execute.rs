@@ -2,6 +2,7 @@
 
 use super::areas::lay_out;
 use super::config::{ConfigError, Setting};
+use super::events::check_events;
 use super::experiment::{Analysis, DirectWriteConfig, Experiment};
 use super::observers::check_series;
 use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};
@@ -129,6 +130,11 @@ fn prepare(
     };
     check_series(&experiment.series, stacks.iter().map(|stack| &stack.config))
         .map_err(|error| ConfigError::words(format!("{}: {error}", experiment.file)))?;
+    check_events(
+        &experiment.file,
+        &experiment.event,
+        stacks.iter().map(|stack| &stack.config),
+    )?;
     // As the paper did: a write-only experiment replays no reads, in any of the stacks.
     let drop_reads = stacks.iter().any(|stack| stack.config.is_write_only());
     let mut workloads = Vec::new();
@@ -149,6 +155,7 @@ fn prepare(
                     .collect(),
                 replay,
                 series: experiment.series.clone(),
+                events: experiment.event.clone(),
                 drive_scale: 1,
                 drive_scale_option: None,
             })
@@ -165,8 +172,8 @@ fn prepare(
 fn key_of(task: &Task<'_>) -> String {
     let config = serde_json::to_string(&task.case.config).expect("settings have only string keys");
     format!(
-        "{:?} {} {:?} {:?} {config}",
-        task.workload, task.seed, task.case.replay, task.case.series
+        "{:?} {} {:?} {:?} {:?} {config}",
+        task.workload, task.seed, task.case.replay, task.case.series, task.case.events
     )
 }
 

@@ -1,6 +1,7 @@
 //! An experiment as its TOML file states it.
 
 use super::config::{ConfigError, NodeConfig, Setting};
+use super::events::EventConfig;
 use super::stated::Stated;
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
@@ -54,6 +55,9 @@ pub struct Experiment {
     /// Gauges to record over time, as `NODE.GAUGE`, in every stack that has the node.
     #[serde(default)]
     pub series: Vec<String>,
+    /// Commands to nodes while the workloads are replayed.
+    #[serde(default)]
+    pub event: Vec<EventConfig>,
     /// What a paper states.
     #[serde(default)]
     pub stated: Vec<Stated>,
@@ -192,6 +196,9 @@ impl Experiment {
         }
         if self.analysis.is_some() && !(self.set.is_empty() && self.sweep.is_empty()) {
             return wrong("[analysis] runs no stack: leave out [set] and [sweep]");
+        }
+        if self.analysis.is_some() && !self.event.is_empty() {
+            return wrong("[analysis] runs no stack: leave out [[event]]");
         }
         if !self.systems.is_empty() && self.sweep.contains_key("system") {
             return wrong("`systems` and a sweep of `system`: accepted: one of them");

@@ -6,7 +6,8 @@ use super::areas::Footprint;
 use super::config::{ConfigError, DiskConfig, NodeConfig, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
-use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer};
+use super::members::{MemberNumbers, StackMember, members};
+use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Disk;
 use imbrex_core::map::BandTable;
@@ -32,6 +33,8 @@ pub struct BuildOptions {
     pub contents_dir: Option<PathBuf>,
     /// Makes every layer durable, as images are, whether its node says so or not.
     pub durable: bool,
+    /// The numbers of the members.
+    pub members: MemberNumbers,
 }
 
 impl BuildOptions {
@@ -44,6 +47,7 @@ impl BuildOptions {
             trim_disks: false,
             contents_dir: None,
             durable: false,
+            members: MemberNumbers::Counted,
         }
     }
 }
@@ -56,6 +60,7 @@ pub struct Plan {
     drives: BTreeMap<String, Drive>,
     /// The nodes in the order of the file.
     nodes: Vec<Box<dyn Planned>>,
+    members: Vec<StackMember>,
     /// Size of the device.
     blocks: BlockCount,
 }
@@ -93,6 +98,7 @@ impl Plan {
         Ok(Plan {
             config: config.clone(),
             options: options.clone(),
+            members: members(config, &options.members)?,
             drives,
             nodes,
             blocks,
@@ -102,6 +108,11 @@ impl Plan {
     /// Size of the device.
     pub fn blocks(&self) -> BlockCount {
         self.blocks
+    }
+
+    /// The members, in the order of the nodes and of their ports.
+    pub fn members(&self) -> &[StackMember] {
+        &self.members
     }
 
     /// The bands of the first translation on the way of the data from the top, whose addresses are
@@ -223,6 +234,11 @@ impl Plan {
             });
             built.insert(config.name(), (id, part.offer));
         }
+        for member in &self.members {
+            if let Some(number) = member.number {
+                builder.number_member(built[member.node.as_str()].0, member.port, number);
+            }
+        }
         let top = built[self.config.top().name()].0;
         let configs = self.config.node.iter().filter_map(|node| match node {
             NodeConfig::Disk(config) => Some(config),
@@ -237,6 +253,40 @@ impl Plan {
             disks,
             describe,
         })
+    }
+
+    /// A blank simulated disk for a disk node of a stack that was built with the same arguments.
+    ///
+    /// # Errors
+    /// When the sizes do not fit, or the node is no disk.
+    pub fn new_disk(
+        &self,
+        node: &str,
+        footprint: Option<Footprint>,
+        contents: ContentKind,
+    ) -> Result<SimulatedDisk, ConfigError> {
+        let known = Known {
+            options: &self.options,
+            footprint,
+            lookups: None,
+            contents,
+        };
+        let below = Below {
+            offers: vec![],
+            conventional: self
+                .conventional(&known)?
+                .get(node)
+                .copied()
+                .unwrap_or_default(),
+        };
+        match self.config.node(node) {
+            Some(NodeConfig::Disk(_)) => {}
+            _ => return Err(wrong(node, &"is no disk")),
+        }
+        match self.nodes[self.index_of(node)].build(&known, &below)?.body {
+            Body::Disk(disk) => Ok(*disk),
+            Body::Layer(_) => Err(wrong(node, &"is no disk")),
+        }
     }
 
     /// By disk: blocks at its start that must not overlap.

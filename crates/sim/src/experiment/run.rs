@@ -3,18 +3,20 @@
 use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};
 use super::describe::Describe;
+use super::events::{EventConfig, events_of, too_few_requests};
 use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
+use crate::events::{Event, Scripted};
 use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::Stack;
-use imbrex_core::units::{BLOCK_BYTES, Lba};
-use imbrex_traces::{SourceKind, TraceError, TraceReader};
+use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
+use imbrex_traces::{SourceKind, TraceError, TraceReader, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -65,6 +67,8 @@ pub struct Case {
     pub replay: ReplayOptions,
     /// Gauges to record, as `NODE.GAUGE`; those of other stacks' nodes are left out.
     pub series: Vec<String>,
+    /// Commands to nodes; those to other stacks' nodes are left out.
+    pub events: Vec<EventConfig>,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
     pub drive_scale: u64,
     /// The option by which a user sets `drive_scale`; none where the command has no such option.
@@ -225,7 +229,7 @@ impl Task<'_> {
             counts,
             stack,
             describe,
-        } = self.replay(built)?;
+        } = self.replay(built, &plan, footprint)?;
         run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
         run.inputs.written_footprint_bytes = footprint
             .filter(|_| plan.has_log_of_written_bands())
@@ -250,7 +254,12 @@ impl Task<'_> {
     }
 
     /// Replays the workload on a stack, with what is watched meanwhile.
-    fn replay(&self, built: Built) -> Result<Replayed, RunError> {
+    fn replay(
+        &self,
+        built: Built,
+        plan: &Plan,
+        footprint: Option<Footprint>,
+    ) -> Result<Replayed, RunError> {
         let replay = self.case.replay;
         let in_flight_max = match replay.mode {
             report::ReplayMode::ClosedLoop { depth } => depth,
@@ -274,16 +283,14 @@ impl Task<'_> {
             });
         }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let mut replayer = Replayer::new(records, replay, blocks, Rc::clone(&recorder));
+        let replayer = Replayer::new(records, replay, blocks, Rc::clone(&recorder));
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
-        engine.run(
-            &mut VirtualClock::default(),
-            &mut replayer,
-            &mut |now, stack| {
-                fill.observe(now, stack);
-                gauges.observe(now, stack);
-            },
-        );
+        let events = &self.case.events;
+        let events = events_of(events, plan, footprint, &describe, &engine.stack);
+        let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
+            fill.observe(now, stack);
+            gauges.observe(now, stack);
+        });
         replayer.take_error().map_err(|error| match error {
             // It names the trace, and the line.
             ReplayError::Trace(error) => RunError::Trace(error),
@@ -293,6 +300,10 @@ impl Task<'_> {
             },
         })?;
         let counts = replayer.counts;
+        let system = &self.case.config.name;
+        let events = events.map_err(|(number, needed)| {
+            too_few_requests(system, number, needed, counts.requests)
+        })?;
         let workload = self.told(replayer.records(), counts)?;
         let finished_at = replayer.finished_at;
         drop(replayer);
@@ -301,6 +312,7 @@ impl Task<'_> {
         let mut run = describe.run(&engine.stack, counts, replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
+        run.events = events;
         describe.add_heat_map(finished_at, &mut run);
         Ok(Replayed {
             run,
@@ -348,6 +360,25 @@ impl Task<'_> {
         let lookups = self.workload.lookups(plan.blocks(), fit, writes_only)?;
         Ok(Some(lookups))
     }
+}
+
+/// Replays to the end, with the events if there are any.
+#[allow(clippy::type_complexity)]
+fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
+    mut replayer: Replayer<I>,
+    events: Vec<Event<'_>>,
+    engine: &mut Engine,
+    observe: &mut dyn FnMut(Instant, &Stack),
+) -> (Replayer<I>, Result<Vec<report::EventUse>, (usize, u64)>) {
+    let mut clock = VirtualClock::default();
+    if events.is_empty() {
+        engine.run(&mut clock, &mut replayer, observe);
+        return (replayer, Ok(vec![]));
+    }
+    let next_member = engine.stack.next_member();
+    let mut scripted = Scripted::new(replayer, events, next_member);
+    engine.run(&mut clock, &mut scripted, observe);
+    scripted.finish()
 }
 
 /// A workload that was replayed on a stack.

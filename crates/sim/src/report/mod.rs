@@ -4,6 +4,7 @@
 //! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
 
 mod csv;
+mod event_use;
 mod files;
 mod format;
 mod headline;
@@ -18,6 +19,7 @@ mod series;
 mod table;
 mod zone_use;
 
+pub use event_use::EventUse;
 pub use format::bytes as human_bytes;
 pub(crate) use format::number;
 pub use histogram::LatencyHistogram;

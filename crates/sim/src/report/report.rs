@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
+use super::event_use::EventUse;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
@@ -121,6 +122,9 @@ pub struct Run {
     /// What was done to the zones of a zoned disk; absent without zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZoneUse>,
+    /// What came of the commands to nodes, in the order of the experiment file; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventUse>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
     /// What every node of the stack has counted, by the name of the node and that of the counter.
@@ -396,6 +400,7 @@ impl Run {
             cache: OfOne::default(),
             log: OfOne::default(),
             zones: None,
+            events: Vec::new(),
             disks: Vec::new(),
             nodes: BTreeMap::new(),
             configuration: Value::Null,

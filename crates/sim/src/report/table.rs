@@ -91,7 +91,11 @@ impl Report {
             }
         }
         text.push('\n');
-        for line in self.no_cleaning_lines() {
+        for line in self
+            .no_cleaning_lines()
+            .into_iter()
+            .chain(self.event_lines())
+        {
             text.push_str(&wrapped(&line));
         }
         text + &wrapped(&self.headline())

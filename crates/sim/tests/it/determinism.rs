@@ -13,6 +13,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         config: stack(name, &[]),
         parameters: BTreeMap::new(),
         replay,
+        events: vec![],
         drive_scale: 1,
         series: vec![],
         drive_scale_option: None,

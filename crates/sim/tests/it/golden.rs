@@ -15,6 +15,7 @@ fn report() -> Report {
         config: stack(name, &[]),
         parameters: BTreeMap::new(),
         replay: back_to_back(1),
+        events: vec![],
         drive_scale: 1,
         series: vec![],
         drive_scale_option: None,

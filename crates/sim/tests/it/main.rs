@@ -6,6 +6,7 @@ mod destructive;
 mod determinism;
 mod disks;
 mod durable_decisions;
+mod events;
 mod experiments;
 mod fio;
 mod fit;

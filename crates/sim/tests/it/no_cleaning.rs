@@ -16,6 +16,7 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
             config: stack(system, settings),
             parameters: BTreeMap::new(),
             replay: back_to_back(1),
+            events: vec![],
             drive_scale,
             series: vec![],
             drive_scale_option: Some("--drive-scale"),

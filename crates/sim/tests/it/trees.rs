@@ -105,6 +105,7 @@ fn report(config: StackConfig, series: &[&str]) -> Report {
         parameters: Default::default(),
         replay,
         series: series.iter().map(|name| (*name).to_string()).collect(),
+        events: vec![],
         drive_scale: 1,
         drive_scale_option: None,
     };

@@ -23,6 +23,7 @@ fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
             drop_reads: mode == "write-only",
             ..back_to_back(1)
         },
+        events: vec![],
         drive_scale: 1,
         series: vec![],
         drive_scale_option: None,

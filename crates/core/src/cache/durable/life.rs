@@ -70,20 +70,20 @@ pub(in crate::cache) struct Opening {
     pub buffers: [BufferSlice; INTENT_PAGES as usize],
     pub pages: [Option<FoundPage>; INTENT_PAGES as usize],
     pub journal: Option<Result<Recovery, OpenError>>,
-    /// The number of the layer in the set.
-    pub number: u16,
+    /// The number of the backing in the set.
+    pub backing: u16,
 }
 
 impl Opening {
-    /// Nothing is read yet.
-    pub fn new(start: Start, number: u16) -> Opening {
+    /// Nothing is read yet. `backing` is the number of the backing in the set.
+    pub fn new(start: Start, backing: u16) -> Opening {
         Opening {
             start,
             step: OpeningStep::Reading,
             buffers: [BufferSlice::EMPTY; INTENT_PAGES as usize],
             pages: [const { None }; INTENT_PAGES as usize],
             journal: None,
-            number,
+            backing,
         }
     }
 

@@ -27,16 +27,24 @@ use crate::state::{StateError, StateReader};
 use crate::units::{BlockCount, Lba};
 use alloc::boxed::Box;
 
-/// The backing's number in the set is the cache's own with this bit.
+/// In a stack without numbers the backing's number in the set is the cache's own with this bit.
 const BACKING_MEMBER_BIT: u16 = 1 << 15;
 
 impl Cache {
     /// Begins to come up.
     pub(in crate::cache) fn begin_opening(&mut self, start: Start, ctx: &mut Context<'_>) {
-        let number = ctx.node.0;
-        self.ledger.open(start, number, ctx);
+        let is_lost = |port| ctx.is_lost(port);
+        if is_lost(Cache::FLASH) || is_lost(Cache::BACKING) {
+            // Either of them holds blocks that the other one has not.
+            return ctx.opened(Err(OpenError::Io(IoError::Lost)));
+        }
+        let own = ctx.node.0;
+        let number = |port, unnumbered| ctx.member_number(port).unwrap_or(unnumbered);
+        let flash = number(Cache::FLASH, own);
+        let backing = number(Cache::BACKING, own | BACKING_MEMBER_BIT);
+        self.ledger.open(start, flash, ctx);
         if self.ledger.stage() == Stage::Opening {
-            let mut opening = Opening::new(start, number);
+            let mut opening = Opening::new(start, backing);
             if let Start::Recover(_) = start {
                 for page in 0..INTENT_PAGES {
                     let buffer = ctx.allocate(BlockCount(1));
@@ -62,7 +70,7 @@ impl Cache {
             return;
         };
         opening.step = OpeningStep::Announcing(INTENT_PAGES);
-        let member = set.member(opening.number | BACKING_MEMBER_BIT);
+        let member = set.member(opening.backing);
         self.intent.begin(member, None, flushes);
         self.intent.announce(self.ledger.next_generation());
     }
@@ -144,11 +152,14 @@ impl Cache {
         };
         let recovery = match recovery {
             Ok(recovery) => recovery,
-            Err(OpenError::Io(_)) => return self.degraded(opening, page),
+            Err(OpenError::Io(error)) if error != IoError::Lost => {
+                return self.degraded(opening, page);
+            }
             Err(error) => return Err(error),
         };
         let set = self.ledger.set();
-        self.check_page(&page, set.member(opening.number | BACKING_MEMBER_BIT))?;
+        check_member(&page, set, opening.backing)?;
+        self.check_regions(&page)?;
         check_generations(&page, recovery.generation)?;
         let checkpoint = CacheCheckpoint::decode(&recovery.checkpoint)
             .ok_or_else(|| OpenError::damaged("checkpoint", "its lengths do not fit its bytes"))?;
@@ -173,18 +184,12 @@ impl Cache {
             self.take_back(&checkpoint)?;
         }
         self.intent.announce(self.ledger.next_generation());
-        let mut opening = Opening::new(opening.start, opening.number);
+        let mut opening = Opening::new(opening.start, opening.backing);
         opening.step = OpeningStep::Announcing(1);
         Ok(Life::Opening(Box::new(opening)))
     }
 
-    fn check_page(&self, page: &IntentPage, member: Uuid) -> Result<(), OpenError> {
-        if page.member != member {
-            return Err(OpenError::Foreign {
-                found: page.member,
-                expected: member,
-            });
-        }
+    fn check_regions(&self, page: &IntentPage) -> Result<(), OpenError> {
         if !self.intent.fits(page) {
             return Err(OpenError::Settings {
                 name: "write-intent regions",
@@ -197,11 +202,10 @@ impl Cache {
 
     /// Serves what lies below without the flash, which cannot be read.
     fn degraded(&mut self, opening: &Opening, mut page: IntentPage) -> Result<Life, OpenError> {
-        let member = match opening.start {
-            Start::Recover(Some(set)) => set.member(opening.number | BACKING_MEMBER_BIT),
-            _ => page.member,
-        };
-        self.check_page(&page, member)?;
+        if let Start::Recover(Some(set)) = opening.start {
+            check_member(&page, set, opening.backing)?;
+        }
+        self.check_regions(&page)?;
         if !opening.has_both_pages() {
             // The page that is damaged may have been the newer one.
             page.bits.fill(u64::MAX);
@@ -369,4 +373,16 @@ impl Cache {
         let marked = (first..last).any(|region| bit(&page.bits, region));
         !marked || ctx.is_planted(PlantedBug::DeadSsdServedStale)
     }
+}
+
+/// Checks that a page is of the member of that number.
+fn check_member(page: &IntentPage, set: Uuid, number: u16) -> Result<(), OpenError> {
+    let (found, expected) = (page.member, set.member(number));
+    if found == expected {
+        return Ok(());
+    }
+    Err(match found.number_in(set) {
+        Some(_) => OpenError::OtherMember { found, expected },
+        None => OpenError::Foreign { found, expected },
+    })
 }

@@ -2,17 +2,18 @@
 
 use super::Device;
 use crate::fsck::cache::CacheState;
-use crate::fsck::intent::{IntentState, PAGES};
+use crate::fsck::intent::{self, IntentState, PAGES};
 use crate::fsck::member::Member;
-use crate::fsck::{LayerState, Reader, Shape, walk};
+use crate::fsck::{LayerState, Reader, Shape, other_member, walk};
 use imbrex_core::durability::LayerKind;
 use std::rc::Rc;
 
 /// Reads the cache and what it stands on.
 pub fn read(flash: &Shape, backing: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
+    let names = reader.take_names();
     let backing = walk(backing, reader);
     let flash = walk(flash, reader)?.member();
-    let journal = reader.journal(&flash, LayerKind::Cache);
+    let journal = reader.journal(&flash, LayerKind::Cache, names.first());
     let state = journal
         .as_ref()
         .and_then(|journal| CacheState::read(journal, &flash, reader.findings()));
@@ -30,6 +31,12 @@ pub fn read(flash: &Shape, backing: &Shape, reader: &mut Reader<'_>) -> Option<D
             .map(|journal| journal.superblock.generation);
         let cache = state.as_ref().zip(generation);
         intent.check(cache, &backing.disk, reader.findings());
+        let page = intent.newest();
+        if let Some(words) = page.and_then(|it| other_member(reader.set, it.member, names.get(1))) {
+            reader
+                .findings()
+                .damage(&backing.disk, intent::STRUCTURE, words);
+        }
         intent
     });
     let Some(state) = state.map(Rc::new) else {

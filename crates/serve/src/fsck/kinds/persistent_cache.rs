@@ -11,7 +11,8 @@ use std::rc::Rc;
 
 /// Reads the translation on a disk.
 pub fn read(disk: &Member, reader: &mut Reader<'_>) -> Option<Device> {
-    let journal = reader.journal(disk, LayerKind::PersistentCache);
+    let names = reader.take_names();
+    let journal = reader.journal(disk, LayerKind::PersistentCache, names.first());
     let through = journal.as_ref().and_then(|journal| {
         let state = Rc::new(TranslationState::read(journal, disk, reader.findings())?);
         let member = journal.superblock.member;

@@ -28,7 +28,7 @@ use crate::report::Run;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::disk::Geometry;
-use imbrex_core::layer::Layer;
+use imbrex_core::layer::{Layer, Port};
 use imbrex_core::map::BandTable;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_drives::{DiskStatistics, Drive, HostManagedConfig, SimulatedDisk};
@@ -126,6 +126,11 @@ pub(super) trait Node {
     /// What it says of its journal; none of a kind that never keeps one.
     fn journal(&self) -> Option<JournalKeys<'_>> {
         None
+    }
+
+    /// The ports behind which it keeps state when it is durable, each with its name.
+    fn members(&self) -> Vec<(&'static str, Port)> {
+        vec![]
     }
 
     /// The policy to which a key belongs that this node would have under that policy alone.

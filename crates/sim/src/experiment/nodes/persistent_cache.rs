@@ -12,6 +12,7 @@ use crate::experiment::durability::JournalKeys;
 use crate::report::Run;
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::layer::Port;
 use imbrex_core::translation::{
     HostAware, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
 };
@@ -36,6 +37,10 @@ impl Node for PersistentCacheConfig {
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
         })
+    }
+
+    fn members(&self) -> Vec<(&'static str, Port)> {
+        vec![("below", PersistentCache::DISK)]
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {

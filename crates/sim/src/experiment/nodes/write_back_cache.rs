@@ -12,6 +12,7 @@ use crate::report::Run;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::layer::Port;
 use imbrex_core::operation::Durability;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::quantity::{Size, SizeOrShare};
@@ -186,6 +187,10 @@ impl Node for CacheConfig {
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
         })
+    }
+
+    fn members(&self) -> Vec<(&'static str, Port)> {
+        vec![("flash", Cache::FLASH), ("backing", Cache::BACKING)]
     }
 
     fn owner_of(&self, key: &str) -> Option<&'static str> {

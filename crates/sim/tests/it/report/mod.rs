@@ -1,7 +1,7 @@
 //! The report in all its forms: JSON against its schema, table, CSV, and the HTML page in a browser.
 
 mod sample;
-mod schema;
+pub mod schema;
 
 use std::path::Path;
 use std::process::Command;

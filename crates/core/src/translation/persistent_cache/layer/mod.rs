@@ -40,7 +40,7 @@ use crate::durability::LayerKind;
 use crate::error::IoError;
 use crate::layer::{Area, Context, Issue, Layer, Port};
 use crate::ledger::Ledger;
-use crate::lifecycle::Start;
+use crate::lifecycle::{OpenError, Start};
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use crate::timers::Timers;
@@ -290,8 +290,12 @@ impl Layer for PersistentCache {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
-        self.ledger
-            .open(start, LayerKind::PersistentCache as u16, ctx);
+        if ctx.is_lost(DISK) {
+            return ctx.opened(Err(OpenError::Io(IoError::Lost)));
+        }
+        let number = ctx.member_number(DISK);
+        let number = number.unwrap_or(LayerKind::PersistentCache as u16);
+        self.ledger.open(start, number, ctx);
         self.take_ledger_events(ctx);
     }
 

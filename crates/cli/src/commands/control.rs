@@ -1,0 +1,171 @@
+//! `imbrex control`: gives a command to a node of a served stack and waits for its end.
+
+use super::emit;
+use crate::Failure;
+use crate::args::{ControlArgs, NodeCommand};
+use imbrex_core::units::BLOCK_BYTES;
+use imbrex_sim::report::human_bytes;
+use serde_json::{Value, json};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What an NBD server says first.
+const NBD_GREETING: &[u8] = b"NBDMAGIC";
+/// Bits of an id that every reader of JSON keeps.
+const ID_BITS: u32 = 53;
+
+/// Gives the command and waits.
+pub fn run(args: &ControlArgs) -> Result<ExitCode, Failure> {
+    let socket = args.socket.display();
+    let named = |error| format!("{socket}: {error}");
+    let mut stream = UnixStream::connect(&args.socket).map_err(|error| {
+        format!(
+            "cannot reach {socket}: {error}; accepted: the control socket of an `imbrex serve` that runs"
+        )
+    })?;
+    let request = request(args)?;
+    stream
+        .write_all(format!("{request}\n").as_bytes())
+        .map_err(named)?;
+    let mut lines = BufReader::new(stream);
+    let mut meter = Meter::new();
+    loop {
+        let mut line = Vec::new();
+        if starts_as_device(&mut lines).map_err(named)? {
+            return Err(format!(
+                "{socket} is the socket of a device; commands are taken at {socket}.control"
+            )
+            .into());
+        }
+        let count = lines.read_until(b'\n', &mut line).map_err(named)?;
+        if count == 0 {
+            return Err(format!(
+                "{socket}: the server has ended and said nothing of the command; `status` tells after \
+                 the next start what came of it"
+            )
+            .into());
+        }
+        let answer: Value = serde_json::from_slice(&line)
+            .map_err(|error| format!("{socket}: this is no answer to a command: {error}"))?;
+        if let Some(progress) = answer.get("progress") {
+            meter.show(progress);
+            continue;
+        }
+        meter.end();
+        return tell(args, &answer);
+    }
+}
+
+/// True when what answers is an NBD server.
+fn starts_as_device(lines: &mut BufReader<UnixStream>) -> std::io::Result<bool> {
+    Ok(lines.fill_buf()?.starts_with(NBD_GREETING))
+}
+
+/// The request as the socket takes it.
+fn request(args: &ControlArgs) -> Result<Value, Failure> {
+    let id = args.id.unwrap_or_else(|| {
+        // Its keys are random, and so is what it makes of nothing.
+        RandomState::new().build_hasher().finish() >> (u64::BITS - ID_BITS)
+    });
+    let (word, key, value) = match &args.command {
+        NodeCommand::Status => ("status", None, Value::Null),
+        NodeCommand::Fail => ("fail", None, Value::Null),
+        NodeCommand::Replace { path } => {
+            let path = path.as_deref().map(absolute).transpose()?;
+            ("replace", Some("path"), json!(path))
+        }
+        NodeCommand::Rebuild(args) => ("rebuild", Some("rate"), json!(args.rate)),
+        NodeCommand::Scrub(args) => ("scrub", Some("rate"), json!(args.rate)),
+        NodeCommand::FailReads { blocks } => ("fail-reads", Some("blocks"), json!(blocks)),
+        NodeCommand::FailWrites { blocks } => ("fail-writes", Some("blocks"), json!(blocks)),
+        NodeCommand::Slow { ms } => ("slow", Some("ms"), json!(ms)),
+        NodeCommand::Hang => ("hang", None, Value::Null),
+        NodeCommand::Corrupt { blocks } => ("corrupt", Some("blocks"), json!(blocks)),
+        NodeCommand::Heal => ("heal", None, Value::Null),
+    };
+    let mut request = json!({"id": id, "node": args.node, "command": word});
+    if let Some(key) = key.filter(|_| !value.is_null()) {
+        request[key] = value;
+    }
+    Ok(request)
+}
+
+/// A path as the server must see it, which may have been started elsewhere.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = path
+        .to_str()
+        .ok_or_else(|| format!("{}: accepted: a path of Unicode characters", path.display()))?;
+    Ok(text.to_owned())
+}
+
+/// Prints how a command has ended.
+fn tell(args: &ControlArgs, answer: &Value) -> Result<ExitCode, Failure> {
+    let error = answer.get("error").and_then(Value::as_str);
+    if args.json {
+        emit(&format!("{answer}\n"));
+        let is_done = error.is_none();
+        return Ok(if is_done {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
+    }
+    if let Some(words) = error {
+        return Err(words.into());
+    }
+    let node = &args.node;
+    let status = &answer["ok"];
+    let mut text = match (&args.command, status["is_lost"] == true) {
+        (NodeCommand::Status, true) => format!("{node}: lost\n"),
+        (NodeCommand::Status, false) => format!("{node}: in use\n"),
+        _ => format!("{node}: done\n"),
+    };
+    for (name, value) in status["facts"].as_object().into_iter().flatten() {
+        text.push_str(&format!("  {name} {value}\n"));
+    }
+    emit(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a person at a terminal how far a command has come.
+struct Meter {
+    is_seen: bool,
+    has_shown: bool,
+}
+
+impl Meter {
+    fn new() -> Meter {
+        Meter {
+            is_seen: std::io::stderr().is_terminal(),
+            has_shown: false,
+        }
+    }
+
+    fn show(&mut self, progress: &Value) {
+        let blocks = |key: &str| progress[key].as_u64().unwrap_or_default();
+        let (done, total) = (blocks("done"), blocks("total"));
+        if !self.is_seen {
+            return;
+        }
+        let percent = 100.0 * done as f64 / (total.max(1)) as f64;
+        let bytes = |blocks: u64| human_bytes(blocks.saturating_mul(BLOCK_BYTES));
+        // Nobody is left to tell when it cannot be written.
+        let _ = write!(
+            std::io::stderr(),
+            "\r\x1b[K  {percent:.1} %: {} of {}",
+            bytes(done),
+            bytes(total)
+        );
+        self.has_shown = true;
+    }
+
+    fn end(&self) {
+        if self.has_shown {
+            let _ = std::io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
