@@ -19,6 +19,7 @@ mod experiments;
 mod image_members;
 mod image_version_2;
 mod longer_members;
+mod mirror;
 mod parity;
 mod serve_lost;
 mod serve_members;
@@ -28,5 +29,11 @@ mod serve_restart;
 mod serve_run;
 mod serve_signals;
 mod served;
+#[allow(dead_code)]
+#[path = "../../../serve/tests/it/support.rs"]
+mod support;
 mod tidy;
 mod tidy_reference;
+#[allow(dead_code, reason = "the campaign plants what is wrong")]
+#[path = "../../../core/tests/toys/mirror/mod.rs"]
+mod toy;

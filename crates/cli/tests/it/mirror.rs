@@ -36,6 +36,8 @@ const SET: Uuid = Uuid([9; 16]);
 const RATE: Rate = Rate {
     bytes_per_s: BLOCKS * BLOCK_BYTES,
 };
+/// How long fio may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Requests in virtual time, and how many of them come before each command.
 const REQUESTS: u64 = 3_000;
 const FAIL_AFTER: u64 = 500;
@@ -308,6 +310,30 @@ fn served(server: &Server, dir: &Path) -> Served {
     }
 }
 
+/// A client that does not outlive its test: one that has lost its server may ask for ever.
+struct Fio(std::process::Child);
+
+impl Fio {
+    fn wait(&mut self) -> std::process::ExitStatus {
+        let until = std::time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.0.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(std::time::Instant::now() < until, "fio does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Fio {
+    fn drop(&mut self) {
+        // Fails when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn call(control: &mut ControlClient, request: Value) -> Value {
     let what = request.to_string();
     let answer = control.call(request);
@@ -320,6 +346,7 @@ fn serve(dir: &Path) -> Option<End> {
     let server = TestServer::of(move |server| served(server, &members));
     let arguments = [
         "--name=verify",
+        "--thread",
         "--ioengine=nbd",
         "--rw=randwrite",
         "--bsrange=4k-64k",
@@ -339,18 +366,19 @@ fn serve(dir: &Path) -> Option<End> {
         .arg(format!("--uri={}", server.uri))
         .current_dir(dir)
         .stdout(File::create(dir.join("fio.txt")).expect("a file"))
+        .stderr(File::create(dir.join("fio-errors.txt")).expect("a file"))
         .spawn();
     let mut fio = match fio {
-        Ok(fio) => fio,
+        Ok(fio) => Fio(fio),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             eprintln!("skipped: fio is not installed");
             return None;
         }
         Err(error) => panic!("fio: {error}"),
     };
-    let mut control = ControlClient::connect(&server.control());
     let wait = || std::thread::sleep(Duration::from_millis(700));
     wait();
+    let mut control = ControlClient::connect(&server.control());
     call(&mut control, json!({"id": 1, "node": "second", "command": "fail"}));
     wait();
     let third: PathBuf = dir.join("third");
@@ -358,12 +386,12 @@ fn serve(dir: &Path) -> Option<End> {
     let replace = json!({"id": 2, "node": "second", "command": "replace", "path": path});
     call(&mut control, replace);
     wait();
-    let rate = RATE.bytes_per_s;
+    let rate = format!("{}B/s", RATE.bytes_per_s);
     let rebuild = json!({"id": 3, "node": "mirror", "command": "rebuild", "rate": rate});
     call(&mut control, rebuild);
-    let is_running = fio.try_wait().expect("a child").is_none();
+    let is_running = fio.0.try_wait().expect("a child").is_none();
     assert!(is_running, "fio was over before the rebuild");
-    let status = fio.wait().expect("a child");
+    let status = fio.wait();
     let said = std::fs::read_to_string(dir.join("fio.txt")).expect("what fio says");
     assert!(status.success(), "{said}");
     let answer = call(&mut control, json!({"id": 4, "node": "mirror", "command": "status"}));

@@ -201,9 +201,14 @@ impl Mirror {
         Ok(())
     }
 
-    /// True when a port has all data.
+    /// True when a port has all data, and that is durable: a power cut must not find it alone and
+    /// lacking.
     fn is_whole(&self, port: usize) -> bool {
-        self.sides[port].is_in && self.sides[port].recorded == self.blocks
+        let side = self.sides[port];
+        let is_uncertain = |work: &Work| work.is_recording_of(port);
+        side.is_in
+            && side.recorded == self.blocks
+            && !self.work.as_ref().is_some_and(is_uncertain)
     }
 
     fn record_progress(&mut self, port: usize, blocks: u64, ctx: &mut Context<'_>) {

@@ -93,6 +93,11 @@ impl Work {
         self.is_paused.then_some(self.not_before)
     }
 
+    /// True while it becomes durable that a port has everything.
+    pub fn is_recording_of(&self, port: usize) -> bool {
+        self.kind == Kind::Rebuild && self.step == Step::Recording && self.to == port
+    }
+
     fn cause(&self) -> Cause {
         match self.kind {
             Kind::Rebuild => Cause::Rebuild,
