@@ -1,6 +1,6 @@
 //! The stack of an image as a reader of its members must know it.
 
-use super::members::image_options;
+use super::members::{image_options, listed_members};
 use crate::Failure;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::CacheSettings;
@@ -125,7 +125,8 @@ impl Nodes<'_> {
 
     /// The nodes as they are when the stack is built.
     fn describe(&self) -> Result<Describe, Failure> {
-        let plan = Plan::new(self.config, &image_options(MemberNumbers::Counted))?;
+        let members = listed_members(self.image.description().members.as_ref());
+        let plan = Plan::new(self.config, &image_options(members))?;
         let whole = Footprint::whole_device(plan.blocks().bytes());
         Ok(plan
             .build(Some(whole), None, ContentKind::Counted)?

@@ -165,3 +165,148 @@ fn a_cache_whose_flash_was_cut_serves_what_is_not_in_it() {
         "{said}"
     );
 }
+
+/// A span of two caches, each over a disk of its own; the first window begins at 0, the second at `SECOND`.
+const SECOND: u64 = 4 << 20;
+
+fn spanned() -> (Place, String) {
+    let place = Place::new();
+    let node = |name: &str, drive: &str| {
+        let path = place.path(&format!("{name}.disk"));
+        // Two blocks behind the device are the cache's own.
+        let blocks = if name.starts_with("disk") {
+            SECOND / BLOCK as u64 + 2
+        } else {
+            2560
+        };
+        let file = fs::File::create(&path).expect("a file");
+        file.set_len(blocks * BLOCK as u64).expect("a length");
+        format!(
+            "[[node]]\nname = \"{name}\"\nkind = \"disk\"\ndrive = \"{drive}\"\nbacking = \"{path}\"\n"
+        )
+    };
+    let cache = |number: u8| {
+        format!(
+            "[[node]]\nname = \"cache{number}\"\nkind = \"write-back-cache\"\ncapacity = \"1 MiB\"\npolicy = \
+             \"lru\"\nbelow = {{ flash = \"ssd{number}\", backing = \"disk{number}\" }}\n"
+        )
+    };
+    let nodes = [
+        node("disk0", "wd-4tb-7200"),
+        node("ssd0", "850evo"),
+        cache(0),
+        node("disk1", "wd-4tb-7200"),
+        node("ssd1", "850evo"),
+        cache(1),
+    ];
+    let span = "[[node]]\nname = \"both\"\nkind = \"span\"\nbelow = [\"cache0\", \"cache1\"]\n";
+    let stack = place.path("mine.toml");
+    let text = format!("name = \"mine\"\n{}{span}", nodes.concat());
+    fs::write(&stack, text).expect("a stack");
+    let data = place.data();
+    let output = crate::served::run(&["create", &stack, "--data", &data]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    (place, stack)
+}
+
+/// Writes all of a window, flushes and reads it again.
+fn fill(client: &mut Client, window: u64, fill: u8) {
+    for at in (window..window + SECOND).step_by(64 << 10) {
+        assert_eq!(client.write(0, at, &[fill; 64 << 10]), 0);
+    }
+    assert_eq!(flush(client), 0);
+    verify(client, window, fill);
+}
+
+fn verify(client: &mut Client, window: u64, fill: u8) {
+    for at in (window..window + SECOND).step_by(64 << 10) {
+        assert_eq!(
+            client.read(at, 64 << 10),
+            Ok(vec![fill; 64 << 10]),
+            "at {at}"
+        );
+    }
+}
+
+#[test]
+fn a_window_that_is_lost_at_a_start_is_told_of_and_the_others_are_served() {
+    let (place, stack) = spanned();
+    let server = place.serve(&stack);
+    let mut client = server.client();
+    fill(&mut client, 0, 1);
+    fill(&mut client, SECOND, 2);
+    disconnect(client);
+    server.stop();
+    for (lost, window, other, kept) in [("disk0", 0, SECOND, 2), ("ssd1", SECOND, 0, 1)] {
+        let (path, away) = (place.path(&format!("{lost}.disk")), place.path("away"));
+        fs::rename(&path, &away).expect("a disk");
+        let server = place.serve(&stack);
+        let warning = format!(
+            "imbrex: warning: node `{lost}`: cannot open {path} as a disk: No such file or directory (os error 2); the \
+             disk counts as lost\n"
+        );
+        assert_eq!(
+            server.said().matches(&warning).count(),
+            1,
+            "{}",
+            server.said()
+        );
+        let mut client = server.client();
+        for at in (window..window + SECOND).step_by(64 << 10) {
+            assert_eq!(error_of_read(&mut client, at), EIO, "{lost}: at {at}");
+        }
+        assert_eq!(client.write(0, window, &[9; BLOCK]), EIO);
+        verify(&mut client, other, kept);
+        fill(&mut client, other, kept);
+        disconnect(client);
+        server.stop();
+        fs::rename(&away, &path).expect("a disk");
+    }
+    let server = place.serve(&stack);
+    let mut client = server.client();
+    verify(&mut client, 0, 1);
+    verify(&mut client, SECOND, 2);
+    disconnect(client);
+    server.stop();
+}
+
+#[test]
+fn a_window_whose_disk_was_cut_fails_and_the_others_go_on() {
+    let (place, stack) = spanned();
+    let server = place.serve(&stack);
+    let mut client = server.client();
+    fill(&mut client, 0, 1);
+    fill(&mut client, SECOND, 2);
+    // Written and not flushed: that it may be lost must be said.
+    assert_eq!(client.write(0, 0, &[7; BLOCK]), 0);
+    cut(&place.path("disk0.disk"), 1 << 20);
+    cut(&place.path("ssd0.disk"), 1 << 12);
+    for at in (0..SECOND).step_by(64 << 10) {
+        assert_eq!(error_of_read(&mut client, at), EIO, "at {at}");
+    }
+    assert_eq!(flush(&mut client), EIO);
+    verify(&mut client, SECOND, 2);
+    assert_eq!(client.write(0, SECOND, &[3; BLOCK]), 0);
+    assert_eq!(client.read(SECOND, BLOCK as u32), Ok(vec![3; BLOCK]));
+    disconnect(client);
+    server.signal("TERM");
+    let (said, (status, _)) = server.wait_and_said();
+    assert_eq!(status, Some(1), "{said}");
+    // The cache is lost with its flash, and nobody asks its disk any more.
+    let path = place.path("ssd0.disk");
+    let words = format!("node `ssd0`: {path} is lost: it has become shorter");
+    assert_eq!(said.matches(&words).count(), 1, "{said}");
+    let server = place.serve(&stack);
+    assert_eq!(
+        server.said().matches("the disk counts as lost").count(),
+        2,
+        "{}",
+        server.said()
+    );
+    let mut client = server.client();
+    assert_eq!(client.read(SECOND, BLOCK as u32), Ok(vec![3; BLOCK]));
+    assert_eq!(error_of_read(&mut client, 0), EIO);
+    disconnect(client);
+    server.stop();
+}
