@@ -22,6 +22,7 @@ mod shingles;
 mod simulated;
 mod solid_state;
 mod statistics;
+mod tallies;
 pub mod time_buckets;
 pub mod toml_error;
 mod translation;
@@ -43,6 +44,7 @@ pub use segments::{OverheadModel, ReadAheadTo, SegmentModel};
 pub use shingles::{ConventionalRun, DirectionRun, ShingleDirection, ShingleModel, Shingles};
 pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
+pub use tallies::Tallies;
 pub use translation::{
     Bands, Bypass, EntryLimit, MergeBuffer, Rewrite, RewriteExtent, TranslationSettings, Update,
 };

@@ -37,7 +37,7 @@ impl Disk for MeasuredDisk {
 
     fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         if let Some(kind) = OperationKind::of(op.operation) {
-            self.statistics.arrived(kind, op.cause, op.extent.blocks.0);
+            self.statistics.arrived(kind, op.cause, op.extent);
         }
         self.outstanding.push((op, now));
         self.disk.submit(now, op, buffers);
@@ -69,7 +69,8 @@ impl Disk for MeasuredDisk {
                 .moved(direction, op.cause, op.extent, busy.0, time, now);
         } else {
             // Flushes are where the writes of a file really take their time.
-            self.statistics.waited(direction, op.cause, busy.0);
+            self.statistics
+                .waited(direction, op.cause, op.extent, busy.0);
         }
         Some(completion)
     }

@@ -205,7 +205,7 @@ impl Disk for SimulatedDisk {
             return;
         }
         if let Some(kind) = OperationKind::of(op.operation) {
-            self.statistics.arrived(kind, op.cause, op.extent.blocks.0);
+            self.statistics.arrived(kind, op.cause, op.extent);
         }
         match &mut self.mechanics {
             Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {

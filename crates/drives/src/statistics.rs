@@ -1,13 +1,14 @@
 //! What a simulated disk did, by who wanted it, how and where.
 
 use super::arm::{AccessTime, Direction};
+use super::tallies::{Tallies, add};
 use crate::HeatMapRecorder;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::units::{Duration, Instant};
 use std::cell::{Cell, RefCell};
-
-const CAUSES: usize = Cause::ALL.len();
+use std::ops::Deref;
+use std::rc::Rc;
 
 /// Kinds of operations that are counted apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,16 +41,10 @@ impl OperationKind {
     }
 }
 
-#[derive(Debug, Default)]
-struct Tally {
-    operations: Cell<u64>,
-    blocks: Cell<u64>,
-}
-
 /// Use of one named part of a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AreaUse {
-    /// As given to [`DiskStatistics::set_areas`].
+    /// As given to [`DiskStatistics::add_areas`].
     pub name: String,
     /// The blocks of the area.
     pub extent: Extent,
@@ -76,86 +71,64 @@ struct WriteMap {
     recorder: HeatMapRecorder,
 }
 
-/// Counters of one disk, shared between the disk and whoever reports on it.
-///
-/// Operations and blocks are counted when they arrive; busy time, and the blocks of areas, when
-/// the medium moves them, which for cached writes is later.
+/// Counters of one disk, shared between the disk and whoever reports on it: [`Tallies`] of all of it,
+/// and what is counted apart.
 #[derive(Default)]
 pub struct DiskStatistics {
-    tallies: [[Tally; CAUSES]; 4],
-    busy_ns: [[Cell<u64>; CAUSES]; 2],
-    seek_ns: Cell<u64>,
-    rotation_ns: Cell<u64>,
-    transfer_ns: Cell<u64>,
+    all: Tallies,
     cache_read_hits: Cell<u64>,
+    parts: RefCell<Vec<(Extent, Rc<Tallies>)>>,
     areas: RefCell<Vec<AreaUse>>,
     write_map: RefCell<Option<WriteMap>>,
 }
 
-fn add(cell: &Cell<u64>, amount: u64) {
-    cell.set(cell.get() + amount);
+impl Deref for DiskStatistics {
+    type Target = Tallies;
+
+    fn deref(&self) -> &Tallies {
+        &self.all
+    }
 }
 
 impl DiskStatistics {
-    /// Operations of a kind that arrived for a cause.
-    pub fn operations(&self, kind: OperationKind, cause: Cause) -> u64 {
-        self.tallies[kind as usize][cause as usize].operations.get()
-    }
-
-    /// Blocks of the operations of a kind that arrived for a cause.
-    pub fn blocks(&self, kind: OperationKind, cause: Cause) -> u64 {
-        self.tallies[kind as usize][cause as usize].blocks.get()
-    }
-
-    /// Time the medium was busy in a direction for a cause.
-    pub fn busy(&self, direction: Direction, cause: Cause) -> Duration {
-        Duration(self.busy_ns[direction as usize][cause as usize].get())
-    }
-
-    /// Time the medium was busy. Where operations overlap, as on a solid-state disk, time counts
-    /// once.
-    pub fn busy_total(&self) -> Duration {
-        Duration(self.busy_ns.iter().flatten().map(Cell::get).sum())
-    }
-
-    /// Time spent moving the arm, switching heads and settling.
-    pub fn seek_time(&self) -> Duration {
-        Duration(self.seek_ns.get())
-    }
-
-    /// Time spent waiting for blocks to come round.
-    pub fn rotation_time(&self) -> Duration {
-        Duration(self.rotation_ns.get())
-    }
-
-    /// Time blocks spent under the heads, or on the channels of a solid-state disk.
-    pub fn transfer_time(&self) -> Duration {
-        Duration(self.transfer_ns.get())
-    }
-
     /// Reads served from the write cache of the drive.
     pub fn cache_read_hits(&self) -> u64 {
         self.cache_read_hits.get()
     }
 
-    /// Names parts of the disk to be counted apart from now on. They must not overlap and must
-    /// come in ascending order; an operation counts where it starts.
-    pub fn set_areas(&self, areas: impl IntoIterator<Item = (String, Extent)>) {
-        let areas: Vec<AreaUse> = areas
-            .into_iter()
-            .map(|(name, extent)| AreaUse {
-                name,
-                extent,
-                blocks: [0; 2],
-                busy: [Duration::ZERO; 2],
-            })
-            .collect();
-        let ascending = areas.is_sorted_by(|a, b| a.extent.end() <= b.extent.start);
-        assert!(ascending, "areas must be disjoint and in ascending order");
-        self.areas.replace(areas);
+    /// Counts what is done to the blocks of a part from now on. An operation counts where it starts,
+    /// a flush where the blocks start that it bears; one that bears none is in no part.
+    pub fn count_part(&self, extent: Extent) -> Rc<Tallies> {
+        let tallies = Rc::default();
+        let mut parts = self.parts.borrow_mut();
+        parts.push((extent, Rc::clone(&tallies)));
+        tallies
     }
 
-    /// The parts named by [`set_areas`](Self::set_areas) and their use.
+    #[inline]
+    fn of_parts(&self, extent: Extent, count: impl Fn(&Tallies)) {
+        let parts = self.parts.borrow();
+        let holds = |part: &Extent| !extent.is_empty() && part.contains(extent.start);
+        let parts = parts.iter().filter(|(part, _)| holds(part));
+        parts.for_each(|(_, tallies)| count(tallies));
+    }
+
+    /// Names parts of the disk to be counted apart from now on, beside those that are. They must not overlap;
+    /// an operation counts where it starts.
+    pub fn add_areas(&self, areas: impl IntoIterator<Item = (String, Extent)>) {
+        let mut known = self.areas.borrow_mut();
+        known.extend(areas.into_iter().map(|(name, extent)| AreaUse {
+            name,
+            extent,
+            blocks: [0; 2],
+            busy: [Duration::ZERO; 2],
+        }));
+        known.sort_by_key(|area| (area.extent.start, area.extent.blocks));
+        let disjoint = known.is_sorted_by(|a, b| a.extent.end() <= b.extent.start);
+        assert!(disjoint, "areas must be disjoint");
+    }
+
+    /// The parts named by [`add_areas`](Self::add_areas) and their use.
     pub fn areas(&self) -> Vec<AreaUse> {
         self.areas.borrow().clone()
     }
@@ -171,10 +144,13 @@ impl DiskStatistics {
     }
 
     #[inline]
-    pub(super) fn arrived(&self, kind: OperationKind, cause: Cause, blocks: u64) {
-        let tally = &self.tallies[kind as usize][cause as usize];
-        add(&tally.operations, 1);
-        add(&tally.blocks, blocks);
+    pub(super) fn arrived(&self, kind: OperationKind, cause: Cause, extent: Extent) {
+        let blocks = match kind {
+            OperationKind::Flush => 0,
+            _ => extent.blocks.0,
+        };
+        self.all.arrived(kind, cause, blocks);
+        self.of_parts(extent, |part| part.arrived(kind, cause, blocks));
     }
 
     #[inline]
@@ -182,9 +158,10 @@ impl DiskStatistics {
         add(&self.cache_read_hits, 1);
     }
 
-    /// The medium was busy for `busy_ns` without moving blocks.
-    pub(super) fn waited(&self, direction: Direction, cause: Cause, busy_ns: u64) {
-        add(&self.busy_ns[direction as usize][cause as usize], busy_ns);
+    /// The medium was busy for `busy_ns` with an operation on `extent` that moved no blocks.
+    pub(super) fn waited(&self, direction: Direction, cause: Cause, extent: Extent, busy_ns: u64) {
+        self.all.waited(direction, cause, busy_ns);
+        self.of_parts(extent, |part| part.waited(direction, cause, busy_ns));
     }
 
     /// The medium moved `extent` and was busy for `busy_ns` until `end`.
@@ -198,10 +175,8 @@ impl DiskStatistics {
         time: AccessTime,
         end: Instant,
     ) {
-        add(&self.busy_ns[direction as usize][cause as usize], busy_ns);
-        add(&self.seek_ns, time.seek_ns);
-        add(&self.rotation_ns, time.rotation_ns);
-        add(&self.transfer_ns, time.transfer_ns);
+        self.all.moved(direction, cause, busy_ns, time);
+        self.of_parts(extent, |part| part.moved(direction, cause, busy_ns, time));
         let mut areas = self.areas.borrow_mut();
         if !areas.is_empty() {
             let index = areas.partition_point(|area| area.extent.end() <= extent.start);
@@ -229,7 +204,7 @@ mod tests {
     fn what_the_medium_moved_is_counted_where_it_starts() {
         let statistics = DiskStatistics::default();
         let areas = [("log", Extent::new(0, 10)), ("home", Extent::new(20, 10))];
-        statistics.set_areas(areas.map(|(name, extent)| (name.to_string(), extent)));
+        statistics.add_areas(areas.map(|(name, extent)| (name.to_string(), extent)));
         statistics.record_writes(Extent::new(20, 10), HeatMapRecorder::new(4, 2));
         let time = AccessTime {
             seek_ns: 1,
@@ -260,12 +235,49 @@ mod tests {
     }
 
     #[test]
+    fn parts_count_what_starts_in_them_and_flushes_that_bear_their_blocks() {
+        let statistics = DiskStatistics::default();
+        let parts = [Extent::new(0, 10), Extent::new(10, 20)].map(|it| statistics.count_part(it));
+        let time = AccessTime {
+            seek_ns: 1,
+            rotation_ns: 2,
+            transfer_ns: 3,
+        };
+        for (kind, start, blocks) in [
+            (OperationKind::Read, 9, 5),
+            (OperationKind::Write, 10, 2),
+            (OperationKind::Write, 29, 1),
+            (OperationKind::Flush, 10, 20),
+            (OperationKind::Flush, 0, 0),
+        ] {
+            statistics.arrived(kind, Cause::Destage, Extent::new(start, blocks));
+        }
+        for (start, busy_ns) in [(9, 5), (10, 7), (29, 1)] {
+            let (extent, end) = (Extent::new(start, 1), Instant(9));
+            statistics.moved(Direction::Write, Cause::Destage, extent, busy_ns, time, end);
+        }
+        statistics.waited(Direction::Write, Cause::Host, Extent::new(10, 20), 11);
+        let read = |part: &Tallies| part.blocks_of(OperationKind::Read);
+        let wrote = |part: &Tallies| part.operations_of(OperationKind::Write);
+        let flushed = |part: &Tallies| part.operations_of(OperationKind::Flush);
+        assert_eq!(parts.each_ref().map(|part| read(part)), [5, 0]);
+        assert_eq!(parts.each_ref().map(|part| wrote(part)), [0, 2]);
+        assert_eq!(parts.each_ref().map(|part| flushed(part)), [0, 1]);
+        assert_eq!(flushed(&statistics), 2, "one of nobody");
+        assert_eq!(statistics.blocks_of(OperationKind::Flush), 0);
+        let busy = parts.each_ref().map(|part| part.busy_total().0);
+        assert_eq!(busy, [5, 19]);
+        assert_eq!(statistics.busy_total(), Duration(24));
+        assert_eq!(parts.each_ref().map(|part| part.seek_time().0), [1, 2]);
+    }
+
+    #[test]
     #[should_panic(expected = "disjoint")]
     fn overlapping_areas_are_refused() {
         let areas = [
             (String::new(), Extent::new(0, 10)),
             (String::new(), Extent::new(9, 10)),
         ];
-        DiskStatistics::default().set_areas(areas);
+        DiskStatistics::default().add_areas(areas);
     }
 }

@@ -1,13 +1,18 @@
 //! The stack of an image as a reader of its members must know it.
 
+use super::members::{image_options, listed_members};
 use crate::Failure;
+use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::CacheSettings;
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::extent::Extent;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::fsck::{Member, Shape};
 use imbrex_serve::image::Image;
-use imbrex_sim::experiment::StackConfig;
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
+use imbrex_sim::experiment::{Describe, Footprint, Plan, StackConfig};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Opens the members of an image.
@@ -17,6 +22,7 @@ pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
         config: &config,
         image,
         for_repair,
+        opened: RefCell::default(),
     };
     nodes.shape(
         config.top(),
@@ -29,6 +35,8 @@ struct Nodes<'a> {
     config: &'a StackConfig,
     image: &'a Image,
     for_repair: bool,
+    /// The members that are open: several slices stand on one.
+    opened: RefCell<BTreeMap<String, Member>>,
 }
 
 impl Nodes<'_> {
@@ -52,6 +60,25 @@ impl Nodes<'_> {
                     ),
                     _ => return Err(format!("node `{}` is no disk", translation.below).into()),
                 }
+            }
+            NodeConfig::Slice(slice) => {
+                let Shape::Disk(member) = self.shape(self.node(&slice.below)?, None)? else {
+                    let reason = format!("node `{}`: only slices of disks can be read", slice.name);
+                    return Err(reason.into());
+                };
+                let extent = self.describe()?.slice_on_disk(&slice.name);
+                let Some(Extent { start, blocks: all }) = extent else {
+                    return Err(format!("node `{}` is on no disk", slice.name).into());
+                };
+                let blocks = blocks.unwrap_or(all.0).min(all.0);
+                Shape::Disk(member.window(&slice.name, start.0, blocks))
+            }
+            NodeConfig::Span(span) => {
+                let below = span.below.iter();
+                let describe = self.describe()?;
+                let blocks = |name: &str| describe.blocks_of(name).map(|blocks| blocks.0);
+                let shapes = below.map(|name| self.shape(self.node(name)?, blocks(name)));
+                Shape::Span(shapes.collect::<Result<_, Failure>>()?)
             }
             NodeConfig::HostManaged(zones) => {
                 let reason = format!("node `{}` is host-managed, which no image is", zones.name);
@@ -90,7 +117,26 @@ impl Nodes<'_> {
         node.ok_or_else(|| format!("the image has no node `{name}`").into())
     }
 
+    /// The nodes as they are when the stack is built.
+    fn describe(&self) -> Result<Describe, Failure> {
+        let numbers = listed_members(self.image.description().members.as_ref());
+        let plan = Plan::new(self.config, &image_options(numbers))?;
+        let whole = Footprint::whole_device(plan.blocks().bytes());
+        Ok(plan
+            .build(Some(whole), None, ContentKind::Counted)?
+            .describe)
+    }
+
     fn member(&self, disk: &DiskConfig) -> Result<Member, Failure> {
+        if let Some(member) = self.opened.borrow().get(&disk.name) {
+            return Ok(member.clone());
+        }
+        let member = self.open(disk)?;
+        let mut opened = self.opened.borrow_mut();
+        Ok(opened.entry(disk.name.clone()).or_insert(member).clone())
+    }
+
+    fn open(&self, disk: &DiskConfig) -> Result<Member, Failure> {
         let own = || self.image.node_path(&disk.name);
         let path = disk.backing.as_ref().map(PathBuf::from).or_else(own);
         let path = path.ok_or_else(|| format!("the image has no disk `{}`", disk.name))?;

@@ -17,6 +17,8 @@ pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
 pub struct Member {
     name: String,
     source: Source,
+    /// Where its first block lies in the source.
+    first: u64,
     blocks: u64,
     /// Blocks of the disk that it holds.
     disk_blocks: u64,
@@ -58,6 +60,7 @@ impl Member {
         Ok(Member {
             name: name.to_owned(),
             source: Source::File(Rc::new(file)),
+            first: 0,
             blocks: bytes / BLOCK_BYTES,
             disk_blocks: bytes / BLOCK_BYTES,
         })
@@ -68,6 +71,7 @@ impl Member {
         Member {
             name: name.to_owned(),
             source: Source::Memory(Rc::from(read)),
+            first: 0,
             blocks,
             disk_blocks: blocks,
         }
@@ -78,6 +82,20 @@ impl Member {
         Member {
             name: name.to_owned(),
             source: Source::Layers(read),
+            first: 0,
+            blocks,
+            disk_blocks: blocks,
+        }
+    }
+
+    /// The part of the member that a slice is, under the name of the slice.
+    #[must_use]
+    pub fn window(&self, name: &str, start: u64, blocks: u64) -> Member {
+        let blocks = blocks.min(self.blocks.saturating_sub(start));
+        Member {
+            name: name.to_owned(),
+            source: self.source.clone(),
+            first: self.first + start,
             blocks,
             disk_blocks: blocks,
         }
@@ -120,6 +138,7 @@ impl Member {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, words));
         }
         into.resize(count as usize * BLOCK, 0);
+        let address = self.first + address;
         match &self.source {
             Source::File(file) => file.read_exact_at(into, address * BLOCK_BYTES),
             Source::Memory(read) => {
@@ -145,7 +164,7 @@ impl Member {
     pub fn write(&self, address: u64, block: &[u8]) -> io::Result<()> {
         match &self.source {
             Source::File(file) => {
-                file.write_all_at(block, address * BLOCK_BYTES)?;
+                file.write_all_at(block, (self.first + address) * BLOCK_BYTES)?;
                 file.sync_data()
             }
             Source::Memory(_) | Source::Layers(_) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),

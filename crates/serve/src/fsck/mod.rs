@@ -59,6 +59,8 @@ pub enum Shape {
     },
     /// A layer whose members have numbers in their set, in the order of its ports.
     Numbered(Vec<u16>, Box<Shape>),
+    /// Nodes one after another.
+    Span(Vec<Shape>),
 }
 
 /// What was read of a member with a journal.
@@ -120,6 +122,13 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
         Shape::Numbered(numbers, layer) => {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
+        }
+        // Nothing above a span reads through it.
+        Shape::Span(below) => {
+            below.iter().for_each(|shape| {
+                walk(shape, reader);
+            });
+            None
         }
     }
 }

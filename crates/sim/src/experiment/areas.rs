@@ -2,11 +2,14 @@
 //! is a share of.
 
 use super::config::ConfigError;
+use super::nodes::OnDisk;
+use imbrex_core::extent::Extent;
+use imbrex_core::layer::Area;
 use imbrex_core::map::BandTable;
 use imbrex_core::translation::{PersistentCache, bands_ascending, bands_fixed, bands_uniform};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::quantity::{SizeOrShare, Whole};
-use imbrex_drives::{Bands, DiskStatistics, HeatMapRecorder};
+use imbrex_drives::{Bands, HeatMapRecorder};
 
 fn blocks(bytes: u64) -> BlockCount {
     BlockCount::from_bytes_floor(bytes)
@@ -89,17 +92,20 @@ const HEAT_MAP_LBA_BINS: usize = 96;
 const HEAT_MAP_TIME_BINS: usize = 160;
 
 /// Lets the statistics of a disk tell the areas of its translation apart.
-pub(super) fn count_areas(statistics: &DiskStatistics, translation: &PersistentCache) {
+pub(super) fn count_areas(disk: &OnDisk, translation: &PersistentCache) {
     let areas = translation.areas();
-    statistics.set_areas([
-        ("metadata".to_string(), areas.metadata.extent),
-        (
-            "persistent_cache".to_string(),
-            areas.persistent_cache.extent,
-        ),
-        ("scratch".to_string(), areas.scratch.extent),
-        ("bands".to_string(), areas.bands.extent),
-    ]);
+    let on_disk = |area: Area| {
+        let Extent { start, blocks } = area.extent;
+        Extent::new(disk.start + start.0, blocks.0)
+    };
+    let named = [
+        ("metadata", areas.metadata),
+        ("persistent_cache", areas.persistent_cache),
+        ("scratch", areas.scratch),
+        ("bands", areas.bands),
+    ];
+    let named = named.map(|(name, area)| (format!("{}{name}", disk.area_prefix), on_disk(area)));
+    disk.statistics.add_areas(named);
     let map = HeatMapRecorder::new(HEAT_MAP_LBA_BINS, HEAT_MAP_TIME_BINS);
-    statistics.record_writes(areas.bands.extent, map);
+    disk.statistics.record_writes(on_disk(areas.bands), map);
 }

@@ -2,11 +2,12 @@
 
 use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
+use super::nodes::check_overlaps;
 use super::nodes::policies::{POLICY, drop_foreign_keys};
 pub use super::nodes::{
     CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, KindKeys, NodeConfig,
     OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig,
-    kinds,
+    SliceConfig, SpanConfig, kinds,
 };
 use imbrex_drives::HostManagedConfig;
 use imbrex_drives::quantity::Size;
@@ -337,16 +338,22 @@ impl StackConfig {
                         listed(names)
                     ));
                 }
-                let users = self
-                    .node
-                    .iter()
-                    .filter(|other| other.below().contains(&below))
-                    .count();
-                if users > 1 {
-                    return wrong(format!("node `{below}` is below more than one node"));
+                let users = || {
+                    let ports = self.node.iter().map(|other| (other, other.below()));
+                    ports
+                        .flat_map(|(other, below)| below.into_iter().map(move |name| (other, name)))
+                };
+                let users = users().filter(|(_, name)| *name == below);
+                let is_slice = |(node, _): &(&NodeConfig, _)| matches!(node, NodeConfig::Slice(_));
+                if users.clone().count() > 1 && !users.clone().all(|user| is_slice(&user)) {
+                    return wrong(format!(
+                        "node `{below}` is below more than one node; accepted: several nodes of kind \
+                         \"slice\""
+                    ));
                 }
             }
         }
+        check_overlaps(&self.node).or_else(wrong)?;
         let tops: Vec<&str> = self
             .node
             .iter()

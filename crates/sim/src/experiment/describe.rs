@@ -4,8 +4,9 @@ use super::config::StackConfig;
 use super::nodes::{DescribeDisk, Facts, LogUse, TranslationFacts};
 use crate::replay::ReplayCounts;
 use crate::report::{OfOne, ReplayMode, Run};
+use imbrex_core::extent::Extent;
 use imbrex_core::stack::{NodeId, Stack};
-use imbrex_core::units::Instant;
+use imbrex_core::units::{BlockCount, Instant};
 use std::collections::BTreeMap;
 
 /// The node that the keys of a report without a node's name are about, where a stack has several
@@ -30,6 +31,8 @@ pub struct DescribeNode {
     pub name: String,
     /// What the stack calls it.
     pub id: NodeId,
+    /// Blocks that it offers.
+    pub blocks: BlockCount,
     /// What its kind has to say.
     pub facts: Facts,
 }
@@ -130,6 +133,22 @@ impl Describe {
             };
             Some(disk)
         })
+    }
+
+    /// Blocks that a node offers.
+    pub fn blocks_of(&self, name: &str) -> Option<BlockCount> {
+        let node = self.nodes.iter().find(|node| node.name == name)?;
+        Some(node.blocks)
+    }
+
+    /// The blocks of its disk that a slice offers; none of another node, or of a slice of anything
+    /// else.
+    pub fn slice_on_disk(&self, name: &str) -> Option<Extent> {
+        let node = self.nodes.iter().find(|node| node.name == name)?;
+        let Facts::Slice(facts) = &node.facts else {
+            return None;
+        };
+        facts.on_disk
     }
 
     /// The name of a node.

@@ -10,6 +10,7 @@ use super::members::{MemberNumbers, StackMember, members};
 use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Disk;
+use imbrex_core::extent::Extent;
 use imbrex_core::map::BandTable;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::units::{BlockCount, Lba};
@@ -95,6 +96,7 @@ impl Plan {
         };
         world.device = device_blocks(&world)?;
         let (nodes, blocks) = (needs_go_down(&world)?, world.device);
+        check_shares(config, &nodes)?;
         Ok(Plan {
             config: config.clone(),
             options: options.clone(),
@@ -116,13 +118,16 @@ impl Plan {
     }
 
     /// The bands of the first translation on the way of the data from the top, whose addresses are
-    /// those of the device.
+    /// those of the device; none where a slice or a span lies between.
     fn planned_bands(&self) -> Option<&PlannedBands> {
         let mut node = self.config.top();
         loop {
             let planned = &self.nodes[self.index_of(node.name())];
             if let Some(bands) = planned.bands() {
                 return Some(bands);
+            }
+            if moves_addresses(node) {
+                return None;
             }
             node = self.config.node(node.below().last()?)?;
         }
@@ -214,7 +219,9 @@ impl Plan {
             let ports = config.below();
             let below = Below {
                 offers: ports.iter().map(|name| &built[name].1).collect(),
-                conventional: conventional.get(config.name()).copied().unwrap_or_default(),
+                conventional: conventional
+                    .get(config.name())
+                    .map_or(&[], |parts| &parts[..]),
             };
             let part = planned.build(&known, &below)?;
             let id = match part.body {
@@ -226,10 +233,15 @@ impl Plan {
                     let below: Vec<NodeId> = ports.iter().map(|name| built[name].0).collect();
                     builder.layer(layer, part.offer.geometry.clone(), &below)
                 }
+                Body::Part(layer) => {
+                    let below = built[ports[0]].0;
+                    builder.part(layer, part.offer.geometry.clone(), below)
+                }
             };
             describe.nodes.push(DescribeNode {
                 name: config.name().to_string(),
                 id,
+                blocks: part.offer.geometry.blocks,
                 facts: part.facts,
             });
             built.insert(config.name(), (id, part.offer));
@@ -271,13 +283,10 @@ impl Plan {
             lookups: None,
             contents,
         };
+        let conventional = self.conventional(&known)?;
         let below = Below {
             offers: vec![],
-            conventional: self
-                .conventional(&known)?
-                .get(node)
-                .copied()
-                .unwrap_or_default(),
+            conventional: conventional.get(node).map_or(&[], |parts| &parts[..]),
         };
         match self.config.node(node) {
             Some(NodeConfig::Disk(_)) => {}
@@ -285,21 +294,55 @@ impl Plan {
         }
         match self.nodes[self.index_of(node)].build(&known, &below)?.body {
             Body::Disk(disk) => Ok(*disk),
-            Body::Layer(_) => Err(wrong(node, &"is no disk")),
+            _ => Err(wrong(node, &"is no disk")),
         }
     }
 
-    /// By disk: blocks at its start that must not overlap.
-    fn conventional(&self, known: &Known<'_>) -> Result<BTreeMap<&str, BlockCount>, ConfigError> {
-        let mut conventional = BTreeMap::new();
-        for (config, planned) in self.config.node.iter().zip(&self.nodes) {
-            let blocks = planned.conventional(known)?;
-            for below in config.below() {
-                conventional.insert(below, blocks);
+    /// By node: blocks that must not overlap where the disk is shingled.
+    fn conventional(&self, known: &Known<'_>) -> Result<BTreeMap<&str, Vec<Extent>>, ConfigError> {
+        let mut conventional: BTreeMap<&str, Vec<Extent>> = BTreeMap::new();
+        for (config, planned) in self.config.node.iter().zip(&self.nodes).rev() {
+            let own = conventional.get(config.name()).map_or(&[][..], |own| own);
+            let below = planned.conventional(known, own)?;
+            for name in config.below() {
+                conventional.entry(name).or_default().extend(&below);
             }
         }
         Ok(conventional)
     }
+}
+
+/// True of a node whose addresses are not those of the node below.
+fn moves_addresses(node: &NodeConfig) -> bool {
+    matches!(node, NodeConfig::Slice(_) | NodeConfig::Span(_))
+}
+
+/// Refuses a size that is a share of touched bands, where these are not those of the device.
+fn check_shares(config: &StackConfig, nodes: &[Box<dyn Planned>]) -> Result<(), ConfigError> {
+    let planned = |name: &str| {
+        let mut nodes = config.node.iter().zip(nodes);
+        nodes.find(|(node, _)| node.name() == name)
+    };
+    let mut at = Some(config.top().name());
+    while let Some((node, its)) = at.and_then(planned) {
+        if its.bands().is_some() {
+            return Ok(());
+        }
+        if moves_addresses(node) {
+            let shares = config.node.iter().zip(nodes);
+            let share = shares.into_iter().find(|(_, planned)| planned.has_share());
+            return share.map_or(Ok(()), |(share, _)| {
+                Err(ConfigError::words(format!(
+                    "node `{}`: a size of it is a share of the bands of the device, and `{}` moves \
+                     addresses between the device and the bands; accepted: sizes in bytes",
+                    share.name(),
+                    node.name()
+                )))
+            });
+        }
+        at = node.below().pop();
+    }
+    Ok(())
 }
 
 fn load_drives(config: &StackConfig) -> Result<BTreeMap<String, Drive>, ConfigError> {
@@ -350,14 +393,30 @@ fn needs_go_down(world: &World<'_>) -> Result<Vec<Box<dyn Planned>>, ConfigError
         blocks: world.device,
         scale: world.options.scale,
         writer: Writer::Host,
+        is_part: false,
     };
     let mut asked = BTreeMap::from([(world.config.top().name(), device)]);
     let mut nodes = Vec::new();
     for node in world.config.node.iter().rev() {
         let (planned, needs) = node.node().plan(asked[node.name()], world)?;
-        asked.extend(node.below().into_iter().zip(needs));
+        for (below, need) in node.below().into_iter().zip(needs) {
+            let together = match asked.get(below) {
+                Some(known) => need
+                    .with(*known)
+                    .ok_or_else(|| divided_in_two_ways(below))?,
+                None => need,
+            };
+            asked.insert(below, together);
+        }
         nodes.push(planned);
     }
     nodes.reverse();
     Ok(nodes)
+}
+
+fn divided_in_two_ways(node: &str) -> ConfigError {
+    ConfigError::words(format!(
+        "node `{node}`: some slices of it are for the flash of caches, which no --drive-scale divides, \
+         and others are not; accepted: --drive-scale 1"
+    ))
 }

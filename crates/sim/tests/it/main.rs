@@ -26,6 +26,7 @@ mod report;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
 mod simulate;
+mod slices;
 mod trees;
 mod untimed;
 mod write_amplification_order;

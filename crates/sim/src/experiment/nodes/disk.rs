@@ -1,13 +1,14 @@
 //! A disk: a leaf of the stack.
 
+use super::slice::use_of;
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, Writer, wrong,
 };
 use crate::experiment::config::ConfigError;
 use crate::report::{ByCause, DiskAreaUse, DiskUse};
 use imbrex_core::disk::Disk;
-use imbrex_core::extent::Extent;
 use imbrex_core::operation::Cause;
+use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::{
     AreaUse, Direction, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
@@ -100,14 +101,20 @@ impl PlannedDisk {
 
 impl Planned for PlannedDisk {
     fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
-        let conventional_blocks = below.conventional;
-        let model = &self.drive.model;
-        let is_whole = self.asked.writer == Writer::Tracks { whole: true };
+        let asked = self.asked;
+        let capacity = match (asked.is_part, asked.writer) {
+            (true, _) => known.options.trim_disks.then_some(asked.blocks),
+            (false, Writer::Tracks { whole: true }) => None,
+            (false, _) => {
+                let conventional = below.conventional.iter().map(|part| part.blocks.0);
+                let conventional = BlockCount(conventional.sum());
+                Some(self.drive.model.physical_blocks(asked.blocks, conventional))
+            }
+        };
         let options = DiskOptions {
-            capacity: (!is_whole)
-                .then(|| model.physical_blocks(self.asked.blocks, conventional_blocks)),
+            capacity,
             scale: self.asked.scale,
-            conventional: vec![Extent::new(0, conventional_blocks.0)],
+            conventional: below.conventional.to_vec(),
             contents: known.contents,
             contents_file: self.contents_file(known),
             write_cache: self.config.write_cache,
@@ -120,7 +127,12 @@ impl Planned for PlannedDisk {
             offer: Offer {
                 geometry: disk.geometry().clone(),
                 log_blocks: BlockCount::ZERO,
-                statistics: Some(disk.statistics()),
+                on_disk: Some(OnDisk {
+                    statistics: disk.statistics(),
+                    start: 0,
+                    area_prefix: String::new(),
+                }),
+                flush_failure: FlushFailure::default(),
             },
             facts: super::Facts::Disk(DescribeDisk::new(&self.config, &self.drive, &disk)),
             body: Body::Disk(Box::new(disk)),
@@ -158,16 +170,6 @@ impl DescribeDisk {
         &self.statistics
     }
 
-    fn operations(&self, kind: OperationKind) -> u64 {
-        let of_cause = |cause: &Cause| self.statistics.operations(kind, *cause);
-        Cause::ALL.iter().map(of_cause).sum()
-    }
-
-    fn blocks(&self, kind: OperationKind) -> u64 {
-        let of_cause = |cause: &Cause| self.statistics.blocks(kind, *cause);
-        Cause::ALL.iter().map(of_cause).sum()
-    }
-
     /// What it did, as reports tell it.
     pub(in crate::experiment) fn disk_use(&self) -> DiskUse {
         let s = &self.statistics;
@@ -176,8 +178,8 @@ impl DescribeDisk {
             drive: self.drive.clone(),
             drive_sha256: Some(self.drive_sha256.clone()),
             write_cache: self.write_cache,
-            reads: self.operations(OperationKind::Read),
-            writes: self.operations(OperationKind::Write),
+            reads: s.operations_of(OperationKind::Read),
+            writes: s.operations_of(OperationKind::Write),
             read_bytes: by_cause(|cause| s.blocks(OperationKind::Read, cause) * BLOCK_BYTES),
             written_bytes: by_cause(|cause| s.blocks(OperationKind::Write, cause) * BLOCK_BYTES),
             write_amplification: ByCause::default(),
@@ -193,14 +195,7 @@ impl DescribeDisk {
 
 impl Reported for DescribeDisk {
     fn others(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("reads", self.operations(OperationKind::Read)),
-            ("writes", self.operations(OperationKind::Write)),
-            ("read_blocks", self.blocks(OperationKind::Read)),
-            ("written_blocks", self.blocks(OperationKind::Write)),
-            ("seek_ns", self.statistics.seek_time().0),
-            ("busy_ns", self.statistics.busy_total().0),
-        ]
+        use_of(&self.statistics)
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
 use crate::experiment::config::ConfigError;
 use crate::report::{Run, ZoneUse};
 use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::extent::Extent;
 use imbrex_core::units::BlockCount;
 use imbrex_core::zone::ZoneGeometry;
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
@@ -36,6 +37,11 @@ impl Node for HostManagedConfig {
                   host-managed disk",
             ));
         }
+        if world.slice(&self.below).is_some() {
+            let words =
+                "its zones are those of a whole drive; accepted: below = a node of kind \"disk\"";
+            return Err(wrong(&self.name, &words));
+        }
         let model = &world.drive_below(self)?.model;
         let zones = self
             .zones(model, asked.blocks, asked.scale)
@@ -43,6 +49,7 @@ impl Node for HostManagedConfig {
         let whole = !world.options.trim_disks && model.media == MediaModel::Shingled;
         let below = Asked {
             writer: Writer::Tracks { whole },
+            is_part: false,
             ..asked
         };
         let planned = PlannedZones {
@@ -61,8 +68,8 @@ struct PlannedZones {
 }
 
 impl Planned for PlannedZones {
-    fn conventional(&self, _: &Known<'_>) -> Result<BlockCount, ConfigError> {
-        Ok(conventional_blocks(&self.zones))
+    fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
+        Ok(vec![Extent::new(0, conventional_blocks(&self.zones).0)])
     }
 
     fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {

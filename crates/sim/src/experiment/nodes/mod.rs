@@ -12,12 +12,17 @@ mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
 pub(super) mod policies;
+mod slice;
+mod span;
 mod write_back_cache;
 
 pub use disk::{DescribeDisk, DiskConfig};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use slice::SliceConfig;
+pub(super) use slice::check_overlaps;
+pub use span::SpanConfig;
 pub use write_back_cache::{CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage};
 
 use super::areas::Footprint;
@@ -28,8 +33,10 @@ use crate::report::Run;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::disk::Geometry;
+use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Layer, Port};
 use imbrex_core::map::BandTable;
+use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_drives::{DiskStatistics, Drive, HostManagedConfig, SimulatedDisk};
 use serde::{Deserialize, Serialize};
@@ -50,6 +57,10 @@ pub enum NodeConfig {
     HostManaged(Box<HostManagedConfig>),
     /// A write-back cache on a second disk.
     WriteBackCache(Box<CacheConfig>),
+    /// A part of a node.
+    Slice(SliceConfig),
+    /// Nodes joined one after another.
+    Span(SpanConfig),
 }
 
 impl NodeConfig {
@@ -60,6 +71,8 @@ impl NodeConfig {
             NodeConfig::PersistentCache(translation) => &**translation,
             NodeConfig::HostManaged(zones) => &**zones,
             NodeConfig::WriteBackCache(cache) => &**cache,
+            NodeConfig::Slice(slice) => slice,
+            NodeConfig::Span(span) => span,
         }
     }
 
@@ -112,6 +125,8 @@ pub fn kinds() -> Vec<KindKeys> {
             of_policies: policies::policies(),
             ..plain("write-back-cache", keys::keys_of::<CacheKeys>())
         },
+        plain("slice", keys::keys_of::<SliceConfig>()),
+        plain("span", keys::keys_of::<SpanConfig>()),
     ]
 }
 
@@ -164,6 +179,22 @@ pub(super) struct Asked {
     pub scale: u64,
     /// Who writes to it.
     pub writer: Writer,
+    /// The nodes above are parts of it that stand at their own addresses, up to `blocks`.
+    pub is_part: bool,
+}
+
+impl Asked {
+    /// What two parts of one node ask of it together; `None` where they divide its drive in two ways.
+    pub fn with(self, other: Asked) -> Option<Asked> {
+        let writer = match (self.writer, other.writer) {
+            (Writer::Tracks { .. }, weaker) | (weaker, _) => weaker,
+        };
+        (self.scale == other.scale).then(|| Asked {
+            blocks: self.blocks.max(other.blocks),
+            writer,
+            ..self
+        })
+    }
 }
 
 /// Who writes to a node.
@@ -179,12 +210,17 @@ pub(super) enum Writer {
 
 /// A node whose size is known, and the workload not yet.
 pub(super) trait Planned {
-    /// Blocks at the start of a shingled disk below that must not overlap.
+    /// Blocks of the nodes below that must not overlap where the disk is shingled; `above` are those
+    /// of this node.
     ///
     /// # Errors
     /// When a size is a share of a workload that is not known.
-    fn conventional(&self, _known: &Known<'_>) -> Result<BlockCount, ConfigError> {
-        Ok(BlockCount::ZERO)
+    fn conventional(
+        &self,
+        _known: &Known<'_>,
+        _above: &[Extent],
+    ) -> Result<Vec<Extent>, ConfigError> {
+        Ok(vec![])
     }
 
     /// Whether a size of it is a share of the workload's bands.
@@ -236,11 +272,22 @@ impl World<'_> {
         node.node().room(self, scale)
     }
 
-    /// The drive of the disk below a node that stands on disks alone.
+    /// The drive of the disk below a node that stands on disks or on slices of disks.
     pub fn drive_below(&self, node: &dyn Node) -> Result<&Drive, ConfigError> {
-        let below = node.below();
-        let drive = below.last().and_then(|name| self.drives.get(*name));
+        let mut below = node.below().pop();
+        while let Some(slice) = below.and_then(|name| self.slice(name)) {
+            below = Some(&slice.below);
+        }
+        let drive = below.and_then(|name| self.drives.get(name));
         drive.ok_or_else(|| wrong(node.name(), &"must stand on a disk"))
+    }
+
+    /// The slice of a name.
+    pub fn slice(&self, name: &str) -> Option<&SliceConfig> {
+        match self.config.node(name)? {
+            NodeConfig::Slice(slice) => Some(slice),
+            _ => None,
+        }
     }
 }
 
@@ -259,8 +306,8 @@ pub(super) struct Known<'a> {
 pub(super) struct Below<'a> {
     /// What the nodes below offer, in the order of the ports.
     pub offers: Vec<&'a Offer>,
-    /// Of a disk: blocks at its start that must not overlap.
-    pub conventional: BlockCount,
+    /// Of a disk: blocks that must not overlap.
+    pub conventional: &'a [Extent],
 }
 
 /// What a node offers to the node above.
@@ -268,8 +315,20 @@ pub(super) struct Offer {
     pub geometry: Geometry,
     /// Slots of the persistent cache through which its blocks go; zero without one.
     pub log_blocks: BlockCount,
-    /// What a disk counts.
-    pub statistics: Option<Rc<DiskStatistics>>,
+    /// Of a disk or a slice of one.
+    pub on_disk: Option<OnDisk>,
+    /// What all slices of it know of its flushes.
+    pub flush_failure: FlushFailure,
+}
+
+/// Where on which disk a node lies.
+pub(super) struct OnDisk {
+    /// What the disk counts.
+    pub statistics: Rc<DiskStatistics>,
+    /// The first block.
+    pub start: u64,
+    /// What the names of areas there begin with.
+    pub area_prefix: String,
 }
 
 impl Offer {
@@ -278,7 +337,8 @@ impl Offer {
         Offer {
             geometry,
             log_blocks: below.log_blocks,
-            statistics: None,
+            on_disk: None,
+            flush_failure: FlushFailure::default(),
         }
     }
 }
@@ -294,6 +354,8 @@ pub(super) struct Part {
 pub(super) enum Body {
     Disk(Box<SimulatedDisk>),
     Layer(Box<dyn Layer>),
+    /// A layer over a part of a node that has other parents.
+    Part(Box<dyn Layer>),
 }
 
 /// What reports know of a node beside its counts.
@@ -306,6 +368,10 @@ pub enum Facts {
     HostManaged(host_managed::Facts),
     /// Of a write-back cache.
     WriteBackCache(write_back_cache::Facts),
+    /// Of a slice.
+    Slice(slice::Facts),
+    /// Of a span.
+    Span(span::Facts),
 }
 
 impl Facts {
@@ -316,6 +382,8 @@ impl Facts {
             Facts::PersistentCache(facts) => facts,
             Facts::HostManaged(facts) => facts,
             Facts::WriteBackCache(facts) => facts,
+            Facts::Slice(facts) => facts,
+            Facts::Span(facts) => facts,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::experiment::durability::JournalKeys;
 use crate::report::Run;
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::{
     HostAware, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
@@ -45,7 +46,11 @@ impl Node for PersistentCacheConfig {
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         world.drive_below(self)?;
-        world.room(&self.below, scale)
+        let below = world.room(&self.below, scale)?;
+        match world.slice(&self.below) {
+            Some(_) => self.room_in_slice(below, world, scale),
+            None => Ok(below),
+        }
     }
 
     fn plan(
@@ -59,6 +64,7 @@ impl Node for PersistentCacheConfig {
         let whole = !world.options.trim_disks && asked.blocks <= room;
         let below = Asked {
             writer: Writer::Tracks { whole },
+            is_part: false,
             ..asked
         };
         Ok((Box::new(planned), vec![below]))
@@ -66,6 +72,46 @@ impl Node for PersistentCacheConfig {
 }
 
 impl PersistentCacheConfig {
+    /// Blocks that surely have room in a slice beside the log, the scratch band and all guards: the
+    /// drive's own spare room is not the slice's.
+    fn room_in_slice(
+        &self,
+        slice: BlockCount,
+        world: &World<'_>,
+        scale: u64,
+    ) -> Result<BlockCount, ConfigError> {
+        let model = &world.drive_below(self)?.model;
+        let overlap_tracks = model.shingles.as_ref().map_or(0, |it| it.overlap_tracks);
+        let guard = longest_track(model).0 * (overlap_tracks + 1);
+        let asked = Asked {
+            blocks: slice,
+            scale,
+            writer: Writer::Layer,
+            is_part: false,
+        };
+        let planned = self.planned(asked, world)?;
+        let bands = &planned.bands.table;
+        // Two places for a stretch; the slice and its conventional part are rounded to tracks.
+        let scratch = 2 * (bands.largest().0 + guard);
+        let rounding = guard + 2 * longest_track(model).0;
+        let settings = planned.layer_settings(planned.log_blocks_max(slice));
+        let conventional = conventional_blocks_needed(&settings, bands, planned.track_blocks);
+        let kept = u64::from(bands.bands()) * guard + scratch + rounding + conventional.0;
+        match slice.0.checked_sub(kept).filter(|room| *room > 0) {
+            Some(room) => Ok(BlockCount(room)),
+            None => Err(wrong(
+                &self.name,
+                &format_args!(
+                    "`{}` has {} B, and the log, the scratch band and the guards of bands may need {} B of \
+                     it; accepted: a longer slice, a smaller `persistent_cache` or other `bands`",
+                    self.below,
+                    slice.bytes(),
+                    BlockCount(kept).bytes()
+                ),
+            )),
+        }
+    }
+
     fn planned(&self, asked: Asked, world: &World<'_>) -> Result<PlannedTranslation, ConfigError> {
         let model = &world.drive_below(self)?.model;
         let settings = self.over(model.translation.clone().unwrap_or_default());
@@ -136,7 +182,7 @@ fn host_aware(drive: &DriveModel, asked: Asked) -> Option<HostAware> {
     zones.host_aware(asked.blocks, asked.scale, command)
 }
 
-fn longest_track(drive: &DriveModel) -> BlockCount {
+pub(super) fn longest_track(drive: &DriveModel) -> BlockCount {
     let platters = drive.platters.as_ref();
     BlockCount::from_bytes_floor(platters.map_or(0, |platters| platters.longest_track_bytes()))
 }
@@ -195,6 +241,15 @@ impl PlannedTranslation {
         Ok(BlockCount(BlockCount::from_bytes_floor(bytes).0.max(1)))
     }
 
+    /// Slots of the persistent cache at most, on a device of so many blocks.
+    fn log_blocks_max(&self, device: BlockCount) -> BlockCount {
+        let bytes = match self.persistent_cache {
+            SizeOrShare::Size(size) => size.bytes() / self.scale,
+            share => share.bytes_of(device.bytes()),
+        };
+        BlockCount(BlockCount::from_bytes_floor(bytes).0.max(1))
+    }
+
     fn layer_settings(&self, log_blocks: BlockCount) -> PersistentCacheSettings {
         let mut settings = layer_settings(&self.settings, log_blocks, self.scale);
         settings.durability = self.durability;
@@ -206,10 +261,15 @@ impl PlannedTranslation {
 }
 
 impl Planned for PlannedTranslation {
-    fn conventional(&self, known: &Known<'_>) -> Result<BlockCount, ConfigError> {
+    fn conventional(
+        &self,
+        known: &Known<'_>,
+        _above: &[Extent],
+    ) -> Result<Vec<Extent>, ConfigError> {
         let settings = self.layer_settings(self.log_blocks(known)?);
         let (bands, track) = (&self.bands.table, self.track_blocks);
-        Ok(conventional_blocks_needed(&settings, bands, track))
+        let blocks = conventional_blocks_needed(&settings, bands, track);
+        Ok(vec![Extent::new(0, blocks.0)])
     }
 
     fn has_share(&self) -> bool {
@@ -235,8 +295,8 @@ impl Planned for PlannedTranslation {
         let table = Arc::clone(&self.bands.table);
         let (layer, geometry) = PersistentCache::new(settings, table, &disk.geometry)
             .map_err(|error| wrong(&self.node, &error))?;
-        if let Some(statistics) = &disk.statistics {
-            count_areas(statistics, &layer);
+        if let Some(disk) = &disk.on_disk {
+            count_areas(disk, &layer);
         }
         Ok(Part {
             body: Body::Layer(Box::new(layer)),

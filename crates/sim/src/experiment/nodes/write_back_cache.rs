@@ -222,12 +222,14 @@ impl Node for CacheConfig {
             blocks: backing_blocks,
             scale: asked.scale,
             writer: Writer::Layer,
+            is_part: false,
         };
         let flash = Asked {
             blocks: self.flash_asked(backing_blocks, world)?,
             // A cache is as large as it is told to be, whatever the scale of what it caches.
             scale: 1,
             writer: Writer::Layer,
+            is_part: false,
         };
         let planned = PlannedCache {
             config: self.clone(),
