@@ -104,6 +104,7 @@ fn run(text: &str) -> Run {
         parameters: Default::default(),
         replay,
         series: vec![],
+        events: vec![],
         drive_scale: 1,
         drive_scale_option: None,
     };
