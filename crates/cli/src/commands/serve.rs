@@ -29,6 +29,7 @@ use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
+use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{
     BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
 };
@@ -132,15 +133,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     server.observe(live.observer(recording.as_ref()));
     server.stop_on_signals()?;
     asked.wake(&server)?;
-    let export = Export {
-        name: config.name.clone(),
-        description: config.description.clone(),
-        offset: 0,
-        bytes: device_bytes,
-        is_read_only: args.read_only,
-    };
+    let exports = exports(&config, &engine.stack, &describe, args.read_only)?;
     server.take_commands(control::commands(args, &mut engine, &describe, new_disks));
-    let (uri, size) = (server.uri(), human_bytes(export.bytes));
+    let (uri, size) = (server.uri(), human_bytes(device_bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
         |files| mode_of(args.read_only, &files.members),
@@ -157,7 +152,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .as_deref()
         .map(|command| server.run_command(command))
         .transpose()?;
-    let outcome = server.run(&mut engine, vec![export], &mut |now, stack| {
+    let outcome = server.run(&mut engine, exports, &mut |now, stack| {
         fill.observe(now, stack);
         if asked.take() {
             tell(&live.figures(&describe, stack, &uri, IMAGE_SEED));
@@ -171,6 +166,47 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
     let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED);
     finish(report.to_json(), report_file, recording, command)
+}
+
+/// What clients find: the device, and each node below a span as a device of its own.
+fn exports(
+    config: &StackConfig,
+    stack: &Stack,
+    describe: &Describe,
+    is_read_only: bool,
+) -> Result<Vec<Export>, Failure> {
+    let whole = Export {
+        name: config.name.clone(),
+        description: config.description.clone(),
+        offset: 0,
+        bytes: stack.geometry().blocks.bytes(),
+        is_read_only,
+    };
+    let mut exports = vec![whole];
+    let NodeConfig::Span(span) = config.top() else {
+        return Ok(exports);
+    };
+    let mut offset = 0;
+    for name in &span.below {
+        if *name == config.name {
+            return Err(format!(
+                "node `{name}` has the name of the stack, under which clients find the whole device; \
+                 accepted: nodes below a span with other names"
+            )
+            .into());
+        }
+        let blocks = describe.blocks_of(name);
+        let bytes = blocks.expect("a span is over nodes of the stack").bytes();
+        exports.push(Export {
+            name: name.clone(),
+            description: format!("a part of {}", config.name),
+            offset,
+            bytes,
+            is_read_only,
+        });
+        offset += bytes;
+    }
+    Ok(exports)
 }
 
 /// Why a device could not be taken down in order, with the layer that is to blame if one is.

@@ -1,6 +1,6 @@
 //! `imbrex control`: commands to the nodes of a served stack.
 
-use crate::client::{Client, FLUSH, READ, WRITE};
+use crate::client::{ACK, Client, EXPORT_NAME, FLUSH, LIST, READ, SERVER, WRITE};
 use crate::served::{Place, Served, failure, imbrex, run};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -304,4 +304,62 @@ fn a_device_whose_only_disk_fails_answers_errors_and_ends() {
     let (said, (status, _)) = server.wait_and_said();
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("disk is lost"), "{said}");
+}
+
+/// Two parts of one disk, one after the other.
+const SPAN: &str = r#"
+name = "halves"
+
+[[node]]
+name = "disk"
+kind = "disk"
+drive = "wd-4tb-7200"
+
+[[node]]
+name = "a"
+kind = "slice"
+below = "disk"
+offset = "0"
+size = "8 MiB"
+
+[[node]]
+name = "b"
+kind = "slice"
+below = "disk"
+offset = "8 MiB"
+size = "4 MiB"
+
+[[node]]
+name = "top"
+kind = "span"
+below = ["a", "b"]
+"#;
+
+#[test]
+fn the_parts_of_a_span_are_exports_by_their_names() {
+    let place = Place::new();
+    let stack = place.path("halves.toml");
+    std::fs::write(&stack, SPAN).expect("a file");
+    let server = serve(&place, &stack, &["--emulate"]);
+    let mut whole = server.client();
+    let mut client = Client::haggling(Path::new(&place.socket()));
+    client.option(LIST, &[]);
+    for name in ["halves", "a", "b"] {
+        let (_, kind, data) = client.option_reply();
+        assert_eq!(kind, SERVER);
+        assert_eq!(&data[4..4 + name.len()], name.as_bytes());
+    }
+    assert_eq!(client.option_reply().1, ACK);
+    client.option(EXPORT_NAME, b"b");
+    assert_eq!(client.bytes(10)[..8], (4u64 << 20).to_be_bytes());
+    assert_eq!(client.write(0, 4096, &[9; 4096]), 0);
+    assert_eq!(client.call(FLUSH, 0, 0, 0), 0);
+    assert_eq!(whole.read((8 << 20) + 4096, 4096), Ok(vec![9; 4096]));
+    assert!(client.read(4 << 20, 4096).is_err(), "it ends there");
+    server.stop();
+    let wrong = SPAN.replace("\"b\"", "\"halves\"");
+    std::fs::write(&stack, wrong).expect("a file");
+    let socket = place.socket();
+    let said = failure(&run(&["serve", &stack, "--emulate", "--socket", &socket]));
+    assert!(said.contains("has the name of the stack"), "{said}");
 }

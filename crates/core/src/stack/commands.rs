@@ -9,7 +9,7 @@ use crate::command::{
 use crate::disk::Geometry;
 use crate::layer::Port;
 use crate::router::{Message, Replacing};
-use crate::units::{BlockCount, Instant};
+use crate::units::Instant;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,11 +32,6 @@ impl Stack {
     /// The disk of a node; `None` of a layer.
     pub fn disk_of(&self, node: NodeId) -> Option<DiskId> {
         self.router.node(node).disk
-    }
-
-    /// Addressable blocks of a node.
-    pub fn blocks_of(&self, node: NodeId) -> BlockCount {
-        self.router.node(node).blocks
     }
 
     /// True when the nodes above have lost a node.

@@ -294,6 +294,14 @@ type Records = std::vec::IntoIter<Result<TraceRecord, TraceError>>;
 /// Replays 20 writes that arrive every 10 ms over a pair of disks, with these events: an instant in
 /// ms or a count of requests, and what the first disk or the pair is asked to do.
 fn replayed(script: &[(When, Option<CommandKind>)]) -> (Vec<String>, Vec<EventUse>) {
+    replayed_every(10, script)
+}
+
+/// The same with writes that arrive every `gap_ms`.
+fn replayed_every(
+    gap_ms: u64,
+    script: &[(When, Option<CommandKind>)],
+) -> (Vec<String>, Vec<EventUse>) {
     let told = Told::default();
     let mut builder = StackBuilder::new(0);
     let geometry = Geometry::plain(BlockCount(BLOCKS), Media::Conventional);
@@ -316,7 +324,7 @@ fn replayed(script: &[(When, Option<CommandKind>)]) -> (Vec<String>, Vec<EventUs
     };
     format(&mut engine);
     let records = (0..20).map(|i| {
-        let at_ns = i * 10_000_000;
+        let at_ns = i * gap_ms * 1_000_000;
         Ok(TraceRecord::new(
             at_ns,
             TraceOperation::Write,
@@ -412,4 +420,20 @@ fn a_run_ends_when_every_command_has_ended() {
     assert!(events[4].outcome.contains("not lost"));
     assert_eq!(events[5].ended_at_s, 9.0);
     assert_eq!(events[5].facts["is_lost"], 0);
+}
+
+#[test]
+fn an_event_after_requests_comes_between_requests_of_one_instant() {
+    for count in [0, 1, 9, 20] {
+        let fail = Some(CommandKind::Fail);
+        let (told, _) = replayed_every(0, &[(When::AfterRequests(count), fail)]);
+        let before = told.iter().position(|it| it == "lost 0");
+        assert_eq!(before, Some(count as usize), "{told:?}");
+    }
+}
+
+#[test]
+fn a_run_waits_for_its_last_command() {
+    let (_, events) = replayed(&[(ms(100), Some(CommandKind::Rebuild(None)))]);
+    assert_eq!((events[0].at_s, events[0].ended_at_s), (0.1, 1.1));
 }

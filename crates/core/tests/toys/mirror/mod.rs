@@ -206,9 +206,7 @@ impl Mirror {
     fn is_whole(&self, port: usize) -> bool {
         let side = self.sides[port];
         let is_uncertain = |work: &Work| work.is_recording_of(port);
-        side.is_in
-            && side.recorded == self.blocks
-            && !self.work.as_ref().is_some_and(is_uncertain)
+        side.is_in && side.recorded == self.blocks && !self.work.as_ref().is_some_and(is_uncertain)
     }
 
     fn record_progress(&mut self, port: usize, blocks: u64, ctx: &mut Context<'_>) {
