@@ -10,7 +10,7 @@ use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::fsck::{Member, Shape};
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
-use imbrex_sim::experiment::{Describe, Footprint, MemberNumbers, Plan, StackConfig};
+use imbrex_sim::experiment::{Describe, Footprint, Plan, StackConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
