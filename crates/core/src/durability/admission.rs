@@ -24,7 +24,7 @@ impl Journal {
     /// A blank member is behind the port of a copy that is out. The copies that are in record its
     /// number durably, then it is written whole; `map` is the state of the layer with every record
     /// so far. [`JournalEvent::CopyAdmitted`] says when it is in, [`JournalEvent::CopyOut`] that it
-    /// could not be written. Nothing is done when the copy is in or the journal is not running.
+    /// could not be written, or that its number is not greater than that of the member before. Nothing is done when the copy is in or the journal is not running.
     ///
     /// Panics when another copy is being admitted.
     pub fn admit_copy(&mut self, port: Port, map: Vec<u8>, ctx: &mut Context<'_>) {
@@ -46,6 +46,10 @@ impl Journal {
         let next = greatest.unwrap_or(0).saturating_add(1);
         let number = ctx.member_number(port).unwrap_or(next);
         let new = &mut mirror.copies[copy];
+        if number <= new.number {
+            // It could not be told from the one before.
+            return mirror.notices.push_back(JournalEvent::CopyOut(port));
+        }
         if !ctx.is_planted(PlantedBug::ReplacementUnrecorded) {
             new.number = number;
         }

@@ -256,6 +256,14 @@ impl Found {
         (changes, self.superblock.generation, end)
     }
 
+    /// True when this copy has recorded another one out, or has seen its member replaced. Members
+    /// that come later have greater numbers.
+    pub fn has_gone_on_without(&self, index: usize, other: &Found) -> bool {
+        let listed = self.membership().copies[index];
+        let own = other.membership().copies[index].number;
+        listed.number > own || listed.number == own && !listed.is_in
+    }
+
     /// Changes of the membership that every copy has which is in: the second page of a copy is
     /// written when the first page of all is durable.
     pub fn changes_of_all(&self) -> Option<u64> {

@@ -1,10 +1,11 @@
 //! Recovery of a journal with several copies: each is read as if it were the only one, then it is
 //! judged which of them count.
 //!
-//! What the copy says whose membership has changed last is so. A copy that it has recorded out, or
-//! whose member it does not know, has missed something and does not count, however whole it is.
-//! All others have every record that anybody was told of, and the one that has come furthest is
-//! gone by.
+//! A copy that another one has recorded out, or whose member it has seen replaced, was left behind:
+//! the other one has gone on without it. It does not count, however whole it is. It is not enough
+//! to count changes or checkpoints: a copy that was cut off may have come further in what nobody was
+//! told of. All others have every record that anybody was told of, and the one that has come
+//! furthest is gone by. Copies of which each was left behind by the other are refused.
 //!
 //! A member that was put back as it was some time ago says of itself that it is in, and nobody has
 //! recorded it out. It is told by its membership pages, which change at every opening: the second
@@ -25,6 +26,7 @@ use crate::lifecycle::{OpenError, Uuid};
 use crate::planted::PlantedBug;
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec;
 use alloc::vec::Vec;
 
 impl Journal {
@@ -142,20 +144,13 @@ impl Journal {
         mut results: Vec<Result<Found, OpenError>>,
         ctx: &mut Context<'_>,
     ) {
-        let is_reversed = ctx.is_planted(PlantedBug::OlderCopyTaken);
         let taken = (0..results.len())
             .filter(|index| is_in[*index])
             .filter_map(|index| Some((index, results[index].as_ref().ok()?)));
-        let base = match is_reversed {
-            false => taken.max_by_key(|(index, found)| {
-                (
-                    found.superblock.generation,
-                    found.opening.lsn,
-                    usize::MAX - index,
-                )
-            }),
-            true => taken.min_by_key(|(_, found)| found.age()),
-        };
+        let base = taken.max_by_key(|(index, found)| {
+            let (_, generation, end) = found.age();
+            (generation, end, usize::MAX - index)
+        });
         let Some((base, _)) = base else {
             let error = results.into_iter().find_map(Result::err);
             let detail = "it says that no member which is there has every record";
@@ -266,58 +261,111 @@ struct Chosen {
     is_in: Vec<bool>,
 }
 
+/// What is to be made of a copy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Unknown,
+    Counts,
+    Out,
+}
+
+/// Decides which copies count: those that no copy which counts has gone on without.
 fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Chosen, OpenError> {
-    let good = || {
-        let indexed = results.iter().enumerate();
-        indexed.filter_map(|(index, found)| Some((index, found.as_ref().ok()?)))
+    let good: Vec<(usize, &Found)> = (0..)
+        .zip(results)
+        .filter_map(|(index, found)| Some((index, found.as_ref().ok()?)))
+        .collect();
+    let Some((_, first)) = good.first() else {
+        let error = results.iter().find_map(|result| result.as_ref().err());
+        return Err(error.cloned().unwrap_or(OpenError::NotFormatted));
     };
-    let newest = match ctx.is_planted(PlantedBug::OlderCopyTaken) {
-        false => good().max_by_key(|(index, found)| (found.age(), usize::MAX - index)),
-        true => good().min_by_key(|(_, found)| found.age()),
-    };
-    let Some((_, newest)) = newest else {
-        let first = results.iter().find_map(|result| result.as_ref().err());
-        return Err(first.cloned().unwrap_or(OpenError::NotFormatted));
-    };
-    let set = newest.superblock.set;
-    for (index, found) in good() {
-        let found_set = found.superblock.set;
-        if found_set != set {
-            return Err(OpenError::Foreign {
-                found: found_set,
-                expected: set,
-            });
-        }
-        for (other_index, other) in good().filter(|(other, _)| *other != index) {
-            let (one, other_one) = (&found.superblock, &other.superblock);
-            if found.lists(other_index, other_one, false) && other.lists(index, one, false) {
-                let detail = format!(
-                    "members {} and {} have each gone on without the other and recorded it out; \
-                     accepted: one of them alone",
-                    one.member, other_one.member
-                );
-                return Err(OpenError::damaged("membership", detail));
-            }
+    let set = first.superblock.set;
+    for (_, found) in &good {
+        let found = found.superblock.set;
+        if found != set {
+            let expected = set;
+            return Err(OpenError::Foreign { found, expected });
         }
     }
-    let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
-    let listed = || good().filter(|(index, found)| newest.lists(*index, &found.superblock, true));
-    let all_have = match ctx.is_planted(PlantedBug::OlderCopyTaken) {
-        false => listed()
-            .filter_map(|(_, found)| found.changes_of_all())
-            .max(),
-        true => None,
+    let verdicts = judged(&good, ctx);
+    let undecided = || {
+        good.iter()
+            .filter(|(index, _)| verdicts[*index] == Verdict::Unknown)
     };
+    if let Some((_, one)) = undecided().next() {
+        return Err(gone_apart(
+            one,
+            undecided().nth(1).map_or(*one, |(_, other)| other),
+        ));
+    }
+    let counts = good
+        .iter()
+        .filter(|(index, _)| verdicts[*index] == Verdict::Counts);
+    let newest = counts.max_by_key(|(index, found)| (found.age(), usize::MAX - index));
+    let (_, newest) = newest.expect("a copy counts when none is undecided");
+    let is_planted = ctx.is_planted(PlantedBug::OlderCopyTaken);
+    let all_have = (good.iter())
+        .filter(|(index, found)| {
+            verdicts[*index] == Verdict::Counts && newest.lists(*index, &found.superblock, true)
+        })
+        .filter_map(|(_, found)| found.changes_of_all().filter(|_| !is_planted))
+        .max();
     let is_in = |(index, found): (usize, &Result<Found, OpenError>)| {
-        let found = found.as_ref().ok();
-        let counts = |found: &Found| {
+        let is_listed = |found: &Found| {
             newest.lists(index, &found.superblock, true)
                 && Some(found.membership().changes) >= all_have
         };
-        found.is_some_and(|found| takes_all || counts(found))
+        let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
+        verdicts.get(index) == Some(&Verdict::Counts)
+            && found
+                .as_ref()
+                .is_ok_and(|found| takes_all || is_listed(found))
     };
     Ok(Chosen {
         newest: newest.membership().clone(),
         is_in: results.iter().enumerate().map(is_in).collect(),
     })
+}
+
+/// A copy that nobody has gone on without counts. One that a copy which counts has gone on without
+/// is out, and what it says is void. Those that are left have gone on without each other.
+fn judged(good: &[(usize, &Found)], ctx: &Context<'_>) -> Vec<Verdict> {
+    let last = good.last().map_or(0, |(index, _)| *index);
+    let mut verdicts = vec![Verdict::Unknown; last + 1];
+    let is_reversed = ctx.is_planted(PlantedBug::OlderCopyTaken);
+    let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
+    let left_behind = |index: usize, found: &Found, by: usize, other: &Found| match is_reversed {
+        false => other.has_gone_on_without(index, found),
+        true => found.has_gone_on_without(by, other),
+    };
+    loop {
+        let before = verdicts.clone();
+        for (index, found) in good {
+            let mut verdict = Verdict::Counts;
+            for (by, other) in good.iter().filter(|(by, _)| by != index) {
+                if takes_all || !left_behind(*index, found, *by, other) {
+                    continue;
+                }
+                verdict = match (verdict, before[*by]) {
+                    (_, Verdict::Counts) => Verdict::Out,
+                    (Verdict::Counts, Verdict::Unknown) => Verdict::Unknown,
+                    (verdict, _) => verdict,
+                };
+            }
+            verdicts[*index] = verdict;
+        }
+        if verdicts == before {
+            return verdicts;
+        }
+    }
+}
+
+/// Two copies went on without each other: nobody can tell which one is right.
+fn gone_apart(one: &Found, other: &Found) -> OpenError {
+    let detail = format!(
+        "members {} and {} have each gone on without the other and recorded it out; accepted: one \
+         of them alone",
+        one.superblock.member, other.superblock.member
+    );
+    OpenError::damaged("membership", detail)
 }

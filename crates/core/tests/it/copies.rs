@@ -3,7 +3,7 @@
 
 use crate::copies_toy::{BLOCKS, journal_at};
 use crate::copies_world::{Event, Host, Inserted, SET, Step, World, at_disk, reopen};
-use crate::journal_disk::{ByteMedium, Happening, Image};
+use crate::journal_disk::{ByteMedium, Happening, Image, after_power_cut};
 use crate::journal_world::{allowed, newest, wrong};
 use imbrex_core::durability::membership::{Listed, Membership};
 use imbrex_core::error::IoError;
@@ -308,6 +308,62 @@ fn a_new_member_that_fails_is_out_and_can_be_replaced_again() {
         }
     }
     assert!(refused > 10, "{refused} new members were refused");
+}
+
+#[test]
+fn a_copy_that_was_missing_once_is_out() {
+    let (image, happenings, _) = after(2, &writes(13, 20));
+    for present in 0..2 {
+        let inserted = [0, 1].map(|port| first(port).filter(|_| port == present));
+        let (mut alone, opened) = reopen(image.clone(), &inserted, 4, None);
+        assert_eq!(opened, Ok(()));
+        let mut host = Host::new(1).after(&happenings);
+        alone.play(&mut host, &[Step::Write(1), Step::Write(2)]);
+        let later = alone.medium.borrow().happenings.clone();
+        let (mut world, opened) = reopen(alone.medium.borrow().image.clone(), &pair(), 4, None);
+        assert_eq!(opened, Ok(()));
+        let states = [0, 1].map(|port| if port == present { In } else { Out });
+        assert_eq!(world.opened(), states);
+        let all = [happenings.clone(), later].concat();
+        assert_eq!(wrong(&world.read_all(), &newest(&all), false), None);
+    }
+}
+
+/// A member is never taken for one whose number nobody has written down.
+#[test]
+fn the_number_of_a_new_member_is_recorded_before_anything_is_written_to_it() {
+    let steps = [
+        Step::Write(1),
+        Step::Lose(1),
+        Step::Settle,
+        Step::Replace(1),
+        Step::Settle,
+    ];
+    let (_, happenings, host) = after(2, &steps);
+    let new = host.events.iter().find_map(|(_, event)| match event {
+        Event::Offered(1, disk) => Some(*disk),
+        _ => None,
+    });
+    let new = new.expect("a new disk");
+    let is_on_new = |happening: &Happening| match happening {
+        Happening::Write { address, .. } => *address >= at_disk(new.disk, 0),
+        _ => false,
+    };
+    let first_write = happenings.iter().position(is_on_new).expect("a write");
+    let image = after_power_cut(&Image::new(), &happenings[..first_write], |_| 0);
+    let listed = [(0, true), (new.number, false)].map(|(number, is_in)| Listed { number, is_in });
+    for page in 0..2 {
+        assert_eq!(page_of(&image, 0, 0, page).copies, listed);
+    }
+    let image = after_power_cut(&Image::new(), &happenings, |_| 0);
+    for (port, disk) in [(0, 0), (1, new.disk)] {
+        assert!(
+            page_of(&image, port, disk, 0)
+                .copies
+                .iter()
+                .all(|it| it.is_in)
+        );
+    }
 }
 
 #[test]

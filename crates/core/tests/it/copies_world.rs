@@ -253,6 +253,16 @@ impl Host {
         }
     }
 
+    /// A host that knows what was sent before.
+    pub fn after(mut self, happenings: &[Happening]) -> Host {
+        for happening in happenings {
+            if let Happening::Sent { version, .. } = happening {
+                self.version = self.version.max(*version);
+            }
+        }
+        self
+    }
+
     fn saw(&mut self, event: Event) {
         let moment = self.medium.borrow().happenings.len();
         self.events.push((moment, event));

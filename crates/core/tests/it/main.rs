@@ -14,6 +14,7 @@ mod cache_stacks;
 mod conformance;
 mod copies;
 mod copies_cuts;
+mod copies_data;
 mod copies_toy;
 mod copies_world;
 mod crash_disk;
