@@ -380,7 +380,10 @@ fn serve(dir: &Path) -> Option<End> {
     let wait = || std::thread::sleep(Duration::from_millis(700));
     wait();
     let mut control = ControlClient::connect(&server.control());
-    call(&mut control, json!({"id": 1, "node": "second", "command": "fail"}));
+    call(
+        &mut control,
+        json!({"id": 1, "node": "second", "command": "fail"}),
+    );
     wait();
     let third: PathBuf = dir.join("third");
     let path = third.to_str().expect("a path");
@@ -395,10 +398,15 @@ fn serve(dir: &Path) -> Option<End> {
     let status = fio.wait();
     let said = std::fs::read_to_string(dir.join("fio.txt")).expect("what fio says");
     assert!(status.success(), "{said}");
-    let answer = call(&mut control, json!({"id": 4, "node": "mirror", "command": "status"}));
+    let answer = call(
+        &mut control,
+        json!({"id": 4, "node": "mirror", "command": "status"}),
+    );
     let facts = answer["facts"].as_object().expect("facts");
     let number = |value: &Value| value.as_u64().expect("a number");
-    let facts = facts.iter().map(|(name, value)| (name.clone(), number(value)));
+    let facts = facts
+        .iter()
+        .map(|(name, value)| (name.clone(), number(value)));
     let facts = facts.collect();
     server.stop.stop();
     server.join().expect("a good end");
