@@ -256,19 +256,19 @@ impl Found {
         (changes, self.superblock.generation, end)
     }
 
-    /// Changes of the membership that every copy has which is in: the second page of a copy is
-    /// written when the first page of all is durable.
-    pub fn changes_of_all(&self) -> Option<u64> {
-        let second = self.opening.membership.pages[PAGES - 1].as_ref()?;
-        (second.member == self.superblock.member).then_some(second.membership.changes)
-    }
-
     /// True when this copy has recorded another one out, or has seen its member replaced. Members
     /// that come later have greater numbers.
     pub fn has_gone_on_without(&self, index: usize, other: &Found) -> bool {
         let listed = self.membership().copies[index];
         let own = other.membership().copies[index].number;
         listed.number > own || listed.number == own && !listed.is_in
+    }
+
+    /// Changes of the membership that every copy has which is in: the second page of a copy is
+    /// written when the first page of all is durable.
+    pub fn changes_of_all(&self) -> Option<u64> {
+        let second = self.opening.membership.pages[PAGES - 1].as_ref()?;
+        (second.member == self.superblock.member).then_some(second.membership.changes)
     }
 
     /// True when this copy says that the member of another one is in, or is out.

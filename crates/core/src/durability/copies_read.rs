@@ -10,7 +10,7 @@
 //! A member that was put back as it was some time ago says of itself that it is in, and nobody has
 //! recorded it out. It is told by its membership pages, which change at every opening: the second
 //! page of a copy is written when the first page of every copy is durable, so a copy whose pages are
-//! both older than the second page of another one that counts does not count either.
+//! both older than the second page of another one does not count either.
 
 use super::copies::{CopySet, Found, JournalCopy, Part};
 use super::ids::Lsn;
@@ -298,27 +298,28 @@ fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Cho
             undecided().nth(1).map_or(*one, |(_, other)| other),
         ));
     }
-    let counting = || {
-        good.iter()
-            .filter(|(index, _)| verdicts[*index] == Verdict::Counts)
-    };
-    let all_have = match ctx.is_planted(PlantedBug::OlderCopyTaken) {
-        false => counting()
-            .filter_map(|(_, found)| found.changes_of_all())
-            .max(),
-        true => None,
-    };
-    let is_current = |found: &Found| Some(found.membership().changes) >= all_have;
-    let current = counting().filter(|(_, found)| is_current(found));
-    let newest = current.max_by_key(|(index, found)| (found.age(), usize::MAX - index));
+    let counts = good
+        .iter()
+        .filter(|(index, _)| verdicts[*index] == Verdict::Counts);
+    let newest = counts.max_by_key(|(index, found)| (found.age(), usize::MAX - index));
     let (_, newest) = newest.expect("a copy counts when none is undecided");
+    let is_planted = ctx.is_planted(PlantedBug::OlderCopyTaken);
+    let all_have = (good.iter())
+        .filter(|(index, found)| {
+            verdicts[*index] == Verdict::Counts && newest.lists(*index, &found.superblock, true)
+        })
+        .filter_map(|(_, found)| found.changes_of_all().filter(|_| !is_planted))
+        .max();
     let is_in = |(index, found): (usize, &Result<Found, OpenError>)| {
-        let is_listed = |found: &Found| newest.lists(index, &found.superblock, true);
+        let is_listed = |found: &Found| {
+            newest.lists(index, &found.superblock, true)
+                && Some(found.membership().changes) >= all_have
+        };
         let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
         verdicts.get(index) == Some(&Verdict::Counts)
             && found
                 .as_ref()
-                .is_ok_and(|found| takes_all || is_listed(found) && is_current(found))
+                .is_ok_and(|found| takes_all || is_listed(found))
     };
     Ok(Chosen {
         newest: newest.membership().clone(),

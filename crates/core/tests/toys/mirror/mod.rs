@@ -426,7 +426,10 @@ impl Mirror {
                 Token::Work => self.end_recorded(ctx),
             },
             LedgerEvent::CopyAdmitted(port) => self.admitted(usize::from(port.0), ctx),
-            LedgerEvent::CopyOut(port) => self.copy_out(usize::from(port.0), ctx),
+            LedgerEvent::CopyOut(port) => {
+                self.refuse_admission(usize::from(port.0), ctx);
+                self.copy_out(usize::from(port.0), ctx);
+            }
             LedgerEvent::Drain => {
                 self.life = Life::Draining;
                 self.stop_work("the device goes down; it can be asked for again", ctx);
@@ -557,6 +560,7 @@ impl Layer for Mirror {
             return self.end_event(ctx);
         }
         let port = usize::from(port.0);
+        self.lose_new_disk(port, ctx);
         match self.is_whole(1 - port) {
             true => self.put_out(port, ctx),
             false if self.is_whole(port) => self.give_up(ctx),

@@ -443,6 +443,22 @@ impl Mirror {
         self.ledger.admit_copy(PORTS[port], self.map(), ctx);
     }
 
+    /// A disk is lost, perhaps one that is being taken in.
+    pub(super) fn lose_new_disk(&mut self, port: usize, ctx: &mut Context<'_>) {
+        if self.admitting.is_some_and(|(of, _)| of == port) {
+            self.ledger.lose_copy(PORTS[port], ctx);
+            self.refuse_admission(port, ctx);
+        }
+    }
+
+    /// A new disk was not taken, or is lost already.
+    pub(super) fn refuse_admission(&mut self, port: usize, ctx: &mut Context<'_>) {
+        if let Some((_, command)) = self.admitting.take_if(|(of, _)| *of == port) {
+            let words = format!("the new disk of port {port} could not be taken");
+            ctx.answer_command(command, Err(CommandError::Failed(words)));
+        }
+    }
+
     /// The ledger has a copy on the new disk, and every copy lists it.
     pub(super) fn admitted(&mut self, port: usize, ctx: &mut Context<'_>) {
         let Some((_, command)) = self.admitting.take() else {

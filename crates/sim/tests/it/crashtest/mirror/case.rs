@@ -205,6 +205,9 @@ impl Recorded {
         if let Some(violation) = played.violation {
             return Err(format!("in the run: {}", violation.detail));
         }
+        if let Some(words) = played.refused {
+            return Err(format!("in the run: {words}"));
+        }
         if !oracle.is_settled() {
             return Err("a request was never answered".to_string());
         }

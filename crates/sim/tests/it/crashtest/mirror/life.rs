@@ -75,6 +75,7 @@ pub struct Played {
     pub door: Door,
     pub marks: Vec<(u64, Mark)>,
     pub violation: Option<Violation>,
+    pub refused: Option<String>,
 }
 
 /// What a mirror says of itself.
@@ -174,6 +175,7 @@ impl Life {
         Played {
             door,
             marks,
+            refused: operator.refused.take(),
             violation: operator.into_host().violation.take(),
         }
     }

@@ -22,6 +22,8 @@ use toy::Flaw;
 
 /// Cases of the everyday suite.
 const CASES: u64 = 2_400;
+/// Cases of a long run.
+const CASES_AT_LENGTH: u64 = 200_000;
 /// Cases of one run.
 const CASES_OF_RUN: u64 = 12;
 /// Cases in which a bug must be found.
@@ -106,10 +108,24 @@ fn print(reached: &Reached) {
     );
 }
 
+/// The cases that `IMBREX_MIRROR_CASES` asks for, or else so many.
+fn cases_or(ordinary: u64) -> u64 {
+    let asked = std::env::var("IMBREX_MIRROR_CASES").ok();
+    asked.map_or(ordinary, |text| text.parse().expect("a number of cases"))
+}
+
 #[test]
 fn a_mirror_loses_nothing() {
-    let asked = std::env::var("IMBREX_MIRROR_CASES").ok();
-    let cases = asked.map_or(CASES, |text| text.parse().expect("a number of cases"));
+    nothing_is_lost(cases_or(CASES));
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn a_mirror_loses_nothing_at_length() {
+    nothing_is_lost(cases_or(CASES_AT_LENGTH));
+}
+
+fn nothing_is_lost(cases: u64) {
     let (reached, failures) = campaign(cases);
     print(&reached);
     let few: Vec<&String> = failures.iter().take(10).collect();

@@ -87,6 +87,8 @@ pub struct Operator<'a> {
     not_before: Instant,
     writes: BTreeSet<u64>,
     pub marks: Vec<(u64, Mark)>,
+    /// A new disk that was not taken, though nothing was wrong with it.
+    pub refused: Option<String>,
 }
 
 impl<'a> Operator<'a> {
@@ -111,6 +113,7 @@ impl<'a> Operator<'a> {
             not_before: Instant::ZERO,
             writes: BTreeSet::new(),
             marks: Vec::new(),
+            refused: None,
         }
     }
 
@@ -191,8 +194,11 @@ impl<'a> Operator<'a> {
                 // A disk that was pulled out may not have been missed yet.
                 self.events.push_front(again(Deed::Fail(port)));
             }
-            Err(_) => {
+            Err(error) => {
                 self.tries = 0;
+                if let CommandError::Failed(words) = error {
+                    self.refused = Some(words);
+                }
                 self.mark(Mark::ReplaceGivenUp(port));
             }
         }
