@@ -63,6 +63,17 @@ enum Stage {
     Ended(EventUse),
 }
 
+/// An event that was never given, because the workload had too few requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NeverGiven {
+    /// The name of the node.
+    pub node: String,
+    /// The word of the command.
+    pub command: String,
+    /// After how many requests it was to come.
+    pub needed: u64,
+}
+
 /// A replay of a trace with commands to nodes meanwhile. It goes on until each command has ended.
 pub struct Scripted<'a, I> {
     replayer: Replayer<I>,
@@ -82,17 +93,22 @@ impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
         }
     }
 
-    /// The replay, and what came of the events in their order.
-    ///
-    /// # Errors
-    /// With the place of the first event, from 1, for which there were too few requests, and how many
-    /// it needs.
-    pub fn finish(self) -> (Replayer<I>, Result<Vec<EventUse>, (usize, u64)>) {
+    /// The replay, and what came of the events in their order, or the first one for which there were
+    /// too few requests.
+    pub fn finish(self) -> (Replayer<I>, Result<Vec<EventUse>, NeverGiven>) {
         let mut uses = Vec::new();
-        for (number, (event, stage)) in (1..).zip(self.events) {
+        for (event, stage) in self.events {
             match (stage, event.when) {
                 (Stage::Ended(use_), _) => uses.push(use_),
-                (_, When::AfterRequests(needed)) => return (self.replayer, Err((number, needed))),
+                (_, When::AfterRequests(needed)) => {
+                    let (node, command) = (event.name, event.command);
+                    let never = NeverGiven {
+                        node,
+                        command,
+                        needed,
+                    };
+                    return (self.replayer, Err(never));
+                }
                 // The replay has failed before.
                 (_, When::At(_)) => {}
             }

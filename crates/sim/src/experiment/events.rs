@@ -4,7 +4,7 @@ use super::config::{ConfigError, NodeConfig, StackConfig};
 use super::describe::Describe;
 use super::plan::Plan;
 use super::{Footprint, RunError};
-use crate::events::{Event, EventAction, MakeDisk, When};
+use crate::events::{Event, EventAction, MakeDisk, NeverGiven, When};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::command::{CommandKind, Rate as CommandRate};
 use imbrex_core::disk::Disk;
@@ -199,15 +199,15 @@ pub(super) fn events_of<'a>(
 }
 
 /// An event for which the workload is too short.
-pub(super) fn too_few_requests(
-    system: &str,
-    number: usize,
-    needed: u64,
-    requests: u64,
-) -> RunError {
+pub(super) fn too_few_requests(system: &str, event: NeverGiven, requests: u64) -> RunError {
+    let NeverGiven {
+        node,
+        command,
+        needed,
+    } = event;
     ConfigError::words(format!(
-        "system `{system}`: [[event]] {number}: after_requests = {needed}, and the workload has \
-         {requests} requests; accepted: no more than that"
+        "system `{system}`: [[event]] `{command}` of node `{node}`: after_requests = {needed}, and the \
+         workload has {requests} requests; accepted: no more than that"
     ))
     .into()
 }

@@ -8,7 +8,7 @@ use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
-use crate::events::{Event, Scripted};
+use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
@@ -306,9 +306,7 @@ impl Task<'_> {
         })?;
         let counts = replayer.counts;
         let system = &self.case.config.name;
-        let events = events.map_err(|(number, needed)| {
-            too_few_requests(system, number, needed, counts.requests)
-        })?;
+        let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
         let workload = self.told(replayer.records(), counts)?;
         let finished_at = replayer.finished_at;
         drop(replayer);
@@ -368,13 +366,12 @@ impl Task<'_> {
 }
 
 /// Replays to the end, with the events if there are any.
-#[allow(clippy::type_complexity)]
 fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
     mut replayer: Replayer<I>,
     events: Vec<Event<'_>>,
     engine: &mut Engine,
     observe: &mut dyn FnMut(Instant, &Stack),
-) -> (Replayer<I>, Result<Vec<report::EventUse>, (usize, u64)>) {
+) -> (Replayer<I>, Result<Vec<report::EventUse>, NeverGiven>) {
     let mut clock = VirtualClock::default();
     if events.is_empty() {
         engine.run(&mut clock, &mut replayer, observe);
