@@ -143,9 +143,10 @@ impl Oracle {
         }
         match asked.step.action {
             Action::Flush => {
-                let arrived = asked.tick;
+                let (arrived, flushed) = (asked.tick, asked.step.extent);
                 for asked in &mut self.asked {
                     let covered = asked.step.action.changes()
+                        && (flushed.is_empty() || flushed.covers(asked.step.extent))
                         && asked
                             .reply
                             .is_some_and(|reply| reply.tick < arrived && reply.result.is_ok());

@@ -122,6 +122,8 @@ struct Assembly {
     translations: Vec<NodeId>,
     rng: Rng,
     seed: u64,
+    /// Where the second of two windows begins.
+    border: Option<u64>,
 }
 
 impl Assembly {
@@ -148,9 +150,11 @@ fn build(tree: &Tree, seed: u64) -> Parts {
         translations: Vec::new(),
         rng: Rng::new(seed, 71),
         seed,
+        border: None,
     };
     let top = assembly.node(tree, None);
     let blocks = assembly.builder.geometry(top).blocks.0;
+    let border = assembly.border;
     Parts {
         stack: assembly.builder.build(top),
         members: assembly.members,
@@ -158,6 +162,7 @@ fn build(tree: &Tree, seed: u64) -> Parts {
         shape: Shape {
             blocks,
             band_blocks: BAND_BLOCKS,
+            border,
         },
     }
 }

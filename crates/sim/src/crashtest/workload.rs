@@ -68,7 +68,7 @@ pub struct Step {
     pub connection: u64,
     /// For what.
     pub action: Action,
-    /// Where; empty for a flush.
+    /// Where; empty for a flush of everything.
     pub extent: Extent,
     /// The number that a write stamps into its blocks.
     pub version: u64,
@@ -93,7 +93,7 @@ impl Step {
         let connection = self.connection;
         let (start, end) = (self.extent.start.0, self.extent.end().0);
         match self.action {
-            Action::Flush => format!("connection {connection}: flush"),
+            Action::Flush if self.extent.is_empty() => format!("connection {connection}: flush"),
             Action::Write { .. } => {
                 format!(
                     "connection {connection}: {what} {} of {start}..{end}",
@@ -112,6 +112,9 @@ pub struct Shape {
     pub blocks: u64,
     /// Blocks of a band, about.
     pub band_blocks: u64,
+    /// Where the second of two windows begins, which are flushed apart more often than not; none
+    /// where every flush is one of the whole device.
+    pub border: Option<u64>,
 }
 
 /// `steps` requests drawn from a seed. Writes are numbered from `first_version`.
@@ -151,7 +154,10 @@ impl Maker {
                 let extent = self.extent();
                 self.push(Action::Read, extent);
             }
-            71..82 => self.push(Action::Flush, Extent::EMPTY),
+            71..82 => {
+                let extent = self.flushed();
+                self.push(Action::Flush, extent);
+            }
             82..88 => {
                 let extent = self.extent();
                 self.zero(true, extent);
@@ -222,6 +228,18 @@ impl Maker {
         };
         let start = self.rng.below(range.max(1));
         Extent::new(start, blocks.min(self.shape.blocks - start))
+    }
+
+    /// What a flush is for.
+    fn flushed(&mut self) -> Extent {
+        let Some(border) = self.shape.border else {
+            return Extent::EMPTY;
+        };
+        match self.rng.below(3) {
+            0 => Extent::EMPTY,
+            1 => Extent::new(0, border),
+            _ => Extent::new(border, self.shape.blocks - border),
+        }
     }
 
     fn band(&mut self) -> Extent {

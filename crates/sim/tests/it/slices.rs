@@ -166,7 +166,7 @@ fn in_windows(windows: &str, offset: u64) -> Result<Run, String> {
     let dir = tempfile::tempdir().expect("a directory");
     let mut trace = String::new();
     for record in 0..400u64 {
-        let at = offset + record % 50 * 4096;
+        let at = offset + record % 40 * 4096;
         trace += &format!("{},h,0,Write,{at},4096,0\n", record * 10_000);
     }
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text);
@@ -190,8 +190,8 @@ fn streams_have_windows_as_their_devices() {
     let writes = |run: &Run, node: &str| run.nodes[node]["write_lookups"];
     let run = in_windows("[\"b\", \"a\"]", 0).expect("a run");
     assert_eq!((writes(&run, "a"), writes(&run, "b")), (200, 200));
-    // Every other record: 25 addresses each.
-    assert_eq!(run.nodes["a"]["write_hits"], 200 - 25);
+    // Every other record: 20 addresses each.
+    assert_eq!(run.nodes["a"]["write_hits"], 200 - 20);
     let run = in_windows("[\"b\"]", 0).expect("a run");
     assert_eq!((writes(&run, "a"), writes(&run, "b")), (0, 400));
     let run = in_windows("[]", 0).expect("a run");

@@ -64,6 +64,7 @@ pub fn build(assembly: &mut Assembly, flash: &'static str, shingled: &'static st
     });
     let geometries = caches.map(|cache| assembly.builder.geometry(cache));
     let (span, told) = Span::new(&geometries).expect("caches take writes anywhere");
+    assembly.border = Some(geometries[0].blocks.0);
     assembly.builder.layer(Box::new(span), told, &caches)
 }
 

@@ -56,6 +56,7 @@ pub fn subject() -> Subject {
             shape: Shape {
                 blocks,
                 band_blocks: 24,
+                border: None,
             },
         }
     };

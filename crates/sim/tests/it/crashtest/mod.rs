@@ -108,6 +108,18 @@ fn the_other_stacks_lose_nothing() {
 }
 
 #[test]
+#[ignore = "long: for the soak"]
+fn two_stacks_on_shared_disks_lose_nothing_in_many_runs() {
+    let subject = stacks::subject("two-on-one").expect("a stack");
+    let totals = run_seeds(&subject, 100..140, OPTIONS, JOBS);
+    assert!(totals.failures.is_empty(), "{:?}", totals.failures);
+    assert_eq!(totals.points, 40 * POINTS);
+    for run in &totals.runs {
+        assert!(run.bands_rewritten >= 10, "{run:?}");
+    }
+}
+
+#[test]
 fn every_planted_bug_is_found_in_the_pore_stack_or_in_its_own() {
     let mut unnoticed = Vec::new();
     for bug in PlantedBug::ALL.iter().filter(|bug| !bug.is_of_copies()) {

@@ -457,6 +457,7 @@ pub fn subject() -> Subject {
             shape: Shape {
                 blocks: BLOCKS,
                 band_blocks: 24,
+                border: None,
             },
         }
     };
