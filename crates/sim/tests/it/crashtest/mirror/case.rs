@@ -157,6 +157,7 @@ fn shape() -> Shape {
     Shape {
         blocks: BLOCKS,
         band_blocks: 16,
+        border: None,
     }
 }
 
