@@ -1,7 +1,10 @@
 //! The frontend of a simulation: a trace becomes arrivals in virtual time.
 
+mod place;
 mod windows;
 
+use place::operation_of;
+pub use place::place;
 pub use windows::StreamWindow;
 
 use crate::report::{Recorder, ReplayMode};
@@ -9,7 +12,7 @@ use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
-use imbrex_core::operation::{Completion, Durability, Operation, Tag};
+use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use imbrex_traces::{TraceError, TraceOperation, TraceRecord};
@@ -378,62 +381,6 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let waiting = self.streams[stream].1.pop_front()?;
         Some(self.issue(waiting, now, stream as u32, buffers))
     }
-}
-
-fn operation_of(record: &TraceRecord) -> Operation {
-    let durability = if record.fua {
-        Durability::Durable
-    } else {
-        Durability::Cached
-    };
-    match record.operation {
-        TraceOperation::Read => Operation::Read,
-        TraceOperation::Write => Operation::Write { durability },
-        TraceOperation::WriteZeroes => Operation::Zero {
-            durability,
-            may_unmap: false,
-        },
-        TraceOperation::Trim => Operation::Zero {
-            durability,
-            may_unmap: true,
-        },
-        TraceOperation::Flush => Operation::Flush,
-    }
-}
-
-/// The operation and blocks of a record on a device: rounded outward to whole blocks. `None` when
-/// it does not fit.
-#[inline]
-pub fn place(
-    record: &TraceRecord,
-    device_blocks: BlockCount,
-    fit: Fit,
-) -> Option<(Operation, Extent)> {
-    let operation = operation_of(record);
-    if operation == Operation::Flush {
-        return Some((operation, Extent::EMPTY));
-    }
-    let offset_bytes = match fit {
-        Fit::Refuse | Fit::Wrap => record.offset_bytes,
-        Fit::Scale { span_bytes } => {
-            let scaled = u128::from(record.offset_bytes) * u128::from(device_blocks.bytes());
-            (scaled / u128::from(span_bytes.max(1))) as u64
-        }
-    };
-    let first = offset_bytes / BLOCK_BYTES;
-    let end = offset_bytes
-        .checked_add(record.length_bytes)?
-        .div_ceil(BLOCK_BYTES);
-    let blocks = end - first;
-    if end <= device_blocks.0 {
-        return Some((operation, Extent::new(first, blocks)));
-    }
-    if fit == Fit::Refuse || blocks > device_blocks.0 {
-        return None;
-    }
-    // A request that would cross the end is moved back to end there.
-    let first = (first % device_blocks.0).min(device_blocks.0 - blocks);
-    Some((operation, Extent::new(first, blocks)))
 }
 
 fn name(operation: Operation) -> &'static str {
