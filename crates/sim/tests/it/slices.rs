@@ -219,7 +219,7 @@ fn slices_shrink_with_the_drive() {
             scale,
             ..BuildOptions::simulate(1)
         };
-        let plan = Plan::new(&config(&text), &options);
+        let plan = Plan::new(&config(text), &options);
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(plan.blocks().bytes(), (40 << 30) / scale);
     }
