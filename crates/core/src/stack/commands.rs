@@ -78,15 +78,10 @@ impl Stack {
     ) {
         let is_disk = self.disk_of(node).is_some();
         match command.kind {
-            CommandKind::Status => {
-                let status = self.status_of(node);
-                let (id, state) = (command.id, CommandState::Ended(Ok(status)));
-                let reply = CommandReply { id, state };
-                self.router.command_replies.push_back(reply);
-            }
+            CommandKind::Status => self.answer_with_status(node, command.id),
             CommandKind::Fail if is_disk => {
                 self.router.lose(node);
-                self.router.end_command(command.id, Ok(()));
+                self.answer_with_status(node, command.id);
             }
             _ if is_disk => {
                 self.router
@@ -98,6 +93,12 @@ impl Stack {
             }
         }
         self.deliver(now, buffers);
+    }
+
+    fn answer_with_status(&mut self, node: NodeId, id: CommandId) {
+        let state = CommandState::Ended(Ok(self.status_of(node)));
+        let reply = CommandReply { id, state };
+        self.router.command_replies.push_back(reply);
     }
 
     /// How a node is.
