@@ -1,12 +1,13 @@
 //! Memory in the place of a drive: its keys, its speed, and what is said of what it survives.
 
+use crate::disks::rig::Rig;
 use crate::report::schema_violations;
 use crate::simulate::{back_to_back, workload};
-use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
-use imbrex_core::disk::{DiskOp, Survival};
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::disk::Survival;
 use imbrex_core::extent::Extent;
-use imbrex_core::operation::{Cause, Operation, RequestId};
-use imbrex_core::units::Instant;
+use imbrex_core::operation::Operation;
+use imbrex_drives::DiskOptions;
 use imbrex_sim::experiment::{Batch, BuildOptions, Case, Plan, StackConfig};
 use imbrex_sim::replay::Fit;
 
@@ -90,36 +91,15 @@ fn keys_that_do_not_go_together_are_refused_with_what_is_accepted() {
 fn a_request_takes_the_latency_and_its_share_of_the_bandwidth() {
     let text = one(&format!("{MEMORY}bandwidth = \"1 GB/s\"\nlatency_us = 5\n"));
     let plan = Plan::new(&config(&text), &BuildOptions::simulate(1)).expect("a plan");
-    let built = plan
-        .build(None, None, ContentKind::Counted)
-        .expect("a stack");
-    let mut disk = built.disks.into_iter().next().expect("a disk");
-    assert_eq!(disk.geometry().blocks.bytes(), 64 << 20);
-    let mut buffers = Buffers::new(ContentKind::Counted);
+    let mut rig = Rig::of(plan.drive("ram").expect("a disk"), DiskOptions::default());
+    assert_eq!(rig.blocks() * 4096, 64 << 20);
     // Two blocks are 8192 bytes, at 1 GB/s so many nanoseconds. The second waits for the transfer of
     // the first and not for its latency; a flush waits for nobody.
-    for (id, operation, blocks, end_ns) in [
-        (1, Operation::WRITE, 2, 5_000 + 8_192),
-        (2, Operation::Read, 1, 5_000 + 8_192 + 4_096),
-        (3, Operation::Flush, 0, 0),
-    ] {
-        let op = DiskOp {
-            id: RequestId(id),
-            operation,
-            extent: Extent::new(0, blocks),
-            buffer: BufferSlice::EMPTY,
-            cause: Cause::Host,
-        };
-        disk.submit(Instant::ZERO, op, &mut buffers);
-        let mut ends = vec![];
-        while let Some(now) = disk.next_event() {
-            let Some(done) = disk.poll(now, &mut buffers) else {
-                break;
-            };
-            ends.push((done.id, now.0));
-        }
-        assert_eq!(ends, [(RequestId(id), end_ns)]);
-    }
+    rig.submit(Operation::WRITE, Extent::new(0, 2), 1);
+    rig.submit(Operation::Read, Extent::new(9, 1), 1);
+    rig.submit(Operation::Flush, Extent::EMPTY, 1);
+    let answers: Vec<u64> = (0..3).map(|_| rig.next_answer().latency_ns).collect();
+    assert_eq!(answers, [0, 5_000 + 8_192, 5_000 + 8_192 + 4_096]);
 }
 
 #[test]
