@@ -105,7 +105,9 @@ pub struct Geometry {
     pub bands: Option<Arc<BandTable>>,
     /// Zones that the node above must respect.
     pub zones: Option<Arc<ZoneGeometry>>,
-    /// What the contents survive.
+    /// What the contents survive, as the node says it of itself. A layer that keeps a journal of
+    /// what it acknowledges on one port may say more than another port does. The layers there are
+    /// say the least of their ports: each needs both to find what was flushed.
     pub survives: Survival,
 }
 

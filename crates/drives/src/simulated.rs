@@ -15,7 +15,7 @@ use super::statistics::{DiskStatistics, OperationKind};
 use super::write_cache::{RUN_BYTES_MAX, WriteCache};
 use crate::quantity::Size;
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, TrackTable};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, Survival, TrackTable};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
@@ -47,6 +47,8 @@ pub struct DiskOptions {
     pub write_cache: Option<bool>,
     /// Decides the angle of the spindle at time zero.
     pub seed: u64,
+    /// What the contents survive, for whoever stands on the disk.
+    pub survives: Survival,
     /// Addresses and lengths are in sectors of the drive instead of blocks of 4 KiB, for requests
     /// that are no multiple of those. Such a disk holds nothing.
     pub in_sectors: bool,
@@ -63,6 +65,7 @@ impl Default for DiskOptions {
             contents_file: None,
             write_cache: None,
             seed: 0,
+            survives: Survival::Power,
             in_sectors: false,
         }
     }
@@ -139,7 +142,10 @@ impl SimulatedDisk {
                 reason: error.to_string(),
             })?;
         Ok(SimulatedDisk {
-            geometry,
+            geometry: Geometry {
+                survives: options.survives,
+                ..geometry
+            },
             mechanics,
             contents,
             due: Due::default(),

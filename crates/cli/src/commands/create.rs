@@ -5,7 +5,7 @@ use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::disk::Disk;
+use imbrex_core::disk::{Disk, Survival};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, parse_size};
@@ -125,7 +125,8 @@ fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
         ContentKind::Counted,
         &mut |disk, model| {
             let blocks = model.geometry().blocks;
-            if disk.backing.is_none() {
+            // Memory that survives less is in no folder.
+            if disk.backing.is_none() && disk.survival() == Survival::Power {
                 nodes.push(ImageNode {
                     name: disk.name.clone(),
                     blocks,
@@ -144,6 +145,7 @@ fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Re
         WallClock::alone().map_err(|error| format!("cannot wait for events: {error}"))?;
     let path_of = |name: &str| image.node_path(name);
     let files = FileUse {
+        image: uuid,
         direct: DirectIo::Off,
         overlay_bytes_max: None,
     };

@@ -7,7 +7,7 @@ pub use blame::layer_error;
 use super::create::IMAGE_SEED;
 use crate::Failure;
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::disk::{Disk, Geometry};
+use imbrex_core::disk::{Disk, Geometry, Survival};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::layer::Port;
@@ -16,7 +16,7 @@ use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{MeasuredDisk, SimulatedDisk};
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Overlay};
+use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, Overlay};
 use imbrex_serve::image::ImageMembers;
 use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{
@@ -39,6 +39,8 @@ pub struct Member {
     pub is_direct: bool,
     /// What the file is, whatever it is called.
     identity: (u64, u64),
+    /// Of memory that survives a power cut, what becomes durable at the end.
+    dump: Option<File>,
     /// Why it is lost, if it could not be opened.
     pub lost: Option<String>,
 }
@@ -70,6 +72,8 @@ pub struct StackOnFiles {
 /// How the files of a stack are used.
 #[derive(Clone, Copy)]
 pub struct FileUse {
+    /// The image that they belong to.
+    pub image: Uuid,
     /// Whether operations go round the page cache.
     pub direct: DirectIo,
     /// Most bytes that are kept in memory of what would be written to them: they are only read, and
@@ -110,6 +114,8 @@ struct Opening<'a> {
     overlay: Option<Overlay>,
     /// The files of the disks that have no backing of their own.
     path_of: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// What shared memory is named after.
+    image: Uuid,
     direct: DirectIo,
     waker: &'a Waker,
 }
@@ -125,10 +131,15 @@ impl Opening<'_> {
         let wrong =
             |error: &dyn Display| ConfigError::words(format!("node `{}`: {error}", disk.name));
         let path = match &disk.backing {
-            Some(path) => PathBuf::from(path),
-            None => {
-                (self.path_of)(&disk.name).ok_or_else(|| wrong(&"the image has no such disk"))?
-            }
+            Some(path) => Some(PathBuf::from(path)),
+            None => (self.path_of)(&disk.name),
+        };
+        let memory = memory_of(disk, self.image, path.clone());
+        let path = match (&memory, path) {
+            (Some(Memory::Anonymous), _) => PathBuf::new(),
+            (Some(Memory::Shared(path)), _) => path.clone(),
+            (_, Some(path)) => path,
+            (_, None) => return Err(wrong(&"the image has no such disk")),
         };
         let identity = identity(&path).unwrap_or_default();
         let same = |member: &&Member| member.identity == identity && identity != (0, 0);
@@ -140,17 +151,24 @@ impl Opening<'_> {
             )));
         }
         let geometry = model.geometry().clone();
-        let opened = self.open_file(disk, &path, geometry.clone());
+        let opened = self.open_file(disk, &path, memory.as_ref(), geometry.clone());
         let opened = opened.map_err(|error| wrong(&error))?;
         let (is_direct, lost) = match &opened {
             Ok(file) => (file.is_direct(), None),
             Err(reason) => (false, Some(reason.clone())),
+        };
+        let dump = match &memory {
+            Some(Memory::Dumped(path)) if lost.is_none() && self.overlay.is_none() => {
+                Some(File::open(path).map_err(|error| wrong(&error))?)
+            }
+            _ => None,
         };
         self.members.push(Member {
             node: disk.name.clone(),
             path,
             is_direct,
             identity,
+            dump,
             lost,
         });
         let file: Box<dyn Disk> = match (opened, &self.overlay) {
@@ -166,12 +184,14 @@ impl Opening<'_> {
         &self,
         disk: &DiskConfig,
         path: &Path,
+        memory: Option<&Memory>,
         geometry: Geometry,
     ) -> Result<Result<FileDisk, String>, DiskError> {
         let waker = self.waker.clone();
-        let file = match &self.overlay {
-            Some(_) => FileDisk::open_read_only(path, geometry, self.direct, waker),
-            None => FileDisk::open(path, geometry, self.direct, waker),
+        let file = match (memory, &self.overlay) {
+            (Some(memory), overlay) => memory.open(geometry, overlay.is_some(), waker),
+            (None, Some(_)) => FileDisk::open_read_only(path, geometry, self.direct, waker),
+            (None, None) => FileDisk::open(path, geometry, self.direct, waker),
         };
         match file {
             Ok(file) => Ok(check_length(disk, path).map(|()| file.of_node(&disk.name))),
@@ -196,6 +216,7 @@ impl StackOnFiles {
             held: HeldWrites::default(),
             overlay: files.overlay_bytes_max.map(Overlay::new),
             path_of,
+            image: files.image,
             direct: files.direct,
             waker,
         };
@@ -308,6 +329,39 @@ impl StackOnFiles {
     }
 }
 
+/// Makes durable what was only in memory until now.
+///
+/// # Errors
+/// With the node, as the system says.
+pub fn dump(members: &[Member]) -> Result<(), Failure> {
+    for Member {
+        node, path, dump, ..
+    } in members
+    {
+        let dumped = dump.as_ref().map_or(Ok(()), File::sync_data);
+        dumped.map_err(|error| {
+            let path = path.display();
+            format!("node `{node}`: {path}: cannot write what was in memory: {error}")
+        })?;
+    }
+    Ok(())
+}
+
+/// The memory of a disk that is memory; `file` is the one of the image.
+fn memory_of(disk: &DiskConfig, image: Uuid, file: Option<PathBuf>) -> Option<Memory> {
+    disk.media?;
+    let survives = disk.survival();
+    match (survives, file) {
+        (Survival::Power, None) => None,
+        (_, file) => Some(Memory::of_node(
+            survives,
+            image,
+            &disk.name,
+            file.unwrap_or_default(),
+        )),
+    }
+}
+
 /// The blocks of a file or block device.
 pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
     // The length in the metadata of a block device is zero; its end is not.
@@ -379,6 +433,7 @@ mod tests {
         let opened = |overlay_bytes_max| {
             let (mut clock, waker) = WallClock::alone().expect("an epoll instance");
             let files = FileUse {
+                image: set,
                 direct: DirectIo::Off,
                 overlay_bytes_max,
             };

@@ -163,6 +163,12 @@ impl MemberReplacer {
         let Some(disk) = disks.into_iter().find(|disk| disk.name == *name) else {
             return wrong("the stack has no such disk".into());
         };
+        if path.is_some() && disk.media.is_some() {
+            return wrong(
+                "it is memory; accepted: `replace` without a path, for a new file of the image"
+                    .into(),
+            );
+        }
         let Some(path) = path else {
             return match &disk.backing {
                 None => Ok(config),
@@ -275,6 +281,7 @@ mod tests {
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let (_, waker) = WallClock::alone().expect("an epoll instance");
         let files = FileUse {
+            image: description.uuid,
             direct: DirectIo::Off,
             overlay_bytes_max: None,
         };

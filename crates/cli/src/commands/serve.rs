@@ -8,7 +8,9 @@ mod report_file;
 mod same_stack;
 
 use super::create::IMAGE_SEED;
-use super::members::{FileUse, Member, StackOnFiles, image_options, layer_error, listed_members};
+use super::members::{
+    FileUse, Member, StackOnFiles, dump, image_options, layer_error, listed_members,
+};
 use super::replace::MemberReplacer;
 use super::{emit, refuse_zones, stack_with_settings};
 use crate::Failure;
@@ -161,6 +163,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     drop((fill, private));
     if let Some(Files { image, members }) = files {
         outcome.map_err(|error| unserved(error, &config, &describe, &members))?;
+        dump(&members)?;
         let image = Rc::into_inner(image).expect("the server has ended");
         image.into_inner().close();
     }
@@ -323,12 +326,13 @@ fn open_image(
         DirectArg::Off => DirectIo::Off,
     };
     let path_of = |name: &str| image.node_path(name);
+    let set = image.description().uuid;
     let files = FileUse {
+        image: set,
         direct,
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
-    let set = image.description().uuid;
     stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
     let image = Rc::new(RefCell::new(image));
     let new_disks = match args.read_only {

@@ -23,6 +23,7 @@ mod mirror;
 mod parity;
 mod serve_lost;
 mod serve_members;
+mod serve_memory;
 mod serve_read_only;
 mod serve_report;
 mod serve_restart;

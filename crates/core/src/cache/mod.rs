@@ -100,6 +100,7 @@ impl Cache {
         let slots = settings.check(flash, backing)?;
         let mut geometry = backing.clone();
         geometry.blocks = settings.served_blocks(backing.blocks);
+        geometry.survives = flash.survives.min(backing.survives);
         let journal = settings.journal_settings(flash, Cache::FLASH);
         let policy = settings.build_policy(backing)?;
         let in_place = Cache {

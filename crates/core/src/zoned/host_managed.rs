@@ -82,6 +82,7 @@ impl HostManaged {
         let zones = Arc::new(zones);
         let geometry = Geometry {
             zones: Some(Arc::clone(&zones)),
+            survives: below.survives,
             ..Geometry::plain(zones.blocks, below.media)
         };
         let mut table = ZoneTable::new(zones);

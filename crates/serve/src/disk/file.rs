@@ -100,7 +100,7 @@ enum Key {
 /// last one; one at a time answers all flushes and durable writes that came before it began. After
 /// one has failed nobody knows what the medium holds: from then on every write and flush fails,
 /// and reads go on. A disk that has gone, or a file that was cut, is lost: from then on everything
-/// ends with [`IoError::Lost`].
+/// ends with [`IoError::Lost`]. Of memory ([`Memory`](super::Memory)) a flush waits for nothing.
 pub struct FileDisk {
     geometry: Geometry,
     watch: Watch,
@@ -116,6 +116,8 @@ pub struct FileDisk {
     covered: Vec<RequestId>,
     /// To be answered by the next one.
     waiting: Vec<RequestId>,
+    /// What is written is as durable as it is to be.
+    is_memory: bool,
     /// On a medium, so that a read may have to wait; memory file systems know no read that would not.
     may_block: bool,
     spare: Spare,
@@ -201,6 +203,7 @@ impl FileDisk {
             synchronising: false,
             covered: Vec::new(),
             waiting: Vec::new(),
+            is_memory: false,
             may_block: !MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64)),
             spare: Spare::default(),
         })
@@ -210,6 +213,17 @@ impl FileDisk {
     #[must_use]
     pub fn of_node(mut self, node: &str) -> FileDisk {
         self.watch.set_node(node);
+        self
+    }
+
+    /// The same disk as memory: a flush waits for nothing. `has_no_name` where the file is no file of
+    /// a folder.
+    #[must_use]
+    pub(super) fn of_memory(mut self, has_no_name: bool) -> FileDisk {
+        self.is_memory = true;
+        if has_no_name {
+            self.watch.has_no_name();
+        }
         self
     }
 
@@ -253,7 +267,10 @@ impl FileDisk {
     /// As the system says; then nothing can be made durable any more.
     pub(super) fn synchronise_now(&mut self) -> Result<(), IoError> {
         self.dirty = false;
-        let result = rustix::fs::fdatasync(&self.file);
+        let result = match self.is_memory {
+            true => Ok(()),
+            false => rustix::fs::fdatasync(&self.file),
+        };
         self.synchronised(result)
     }
 
@@ -372,7 +389,7 @@ impl FileDisk {
             self.finish(id, Err(IoError::Lost));
         } else if self.failed {
             self.finish(id, Err(IoError::Medium));
-        } else if self.dirty {
+        } else if self.dirty && !self.is_memory {
             self.waiting.push(id);
             self.synchronise_if_idle();
         } else if self.synchronising {

@@ -59,6 +59,11 @@ impl Watch {
         self.node = Some(node.to_owned());
     }
 
+    /// The file has no name that could be deleted, and nobody else can cut it.
+    pub fn has_no_name(&mut self) {
+        self.is_file = false;
+    }
+
     /// True when the disk is lost.
     #[inline]
     pub fn is_lost(&self) -> bool {

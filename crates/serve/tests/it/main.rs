@@ -15,6 +15,7 @@ mod held;
 mod hostile;
 mod image;
 mod listener;
+mod memory;
 mod overlay;
 mod server;
 mod support;

@@ -2,13 +2,13 @@
 
 use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
-use super::nodes::check_overlaps;
 use super::nodes::policies::{POLICY, drop_foreign_keys};
 pub use super::nodes::{
-    CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, KindKeys, NodeConfig,
-    OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig,
-    SliceConfig, SpanConfig, TranslationBelow, TranslationPorts, kinds,
+    CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, DiskMedia, KindKeys,
+    NodeConfig, OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow,
+    PoreConfig, SliceConfig, SpanConfig, Survives, TranslationBelow, TranslationPorts, kinds,
 };
+use super::nodes::{check_medium, check_overlaps};
 use imbrex_drives::HostManagedConfig;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
@@ -327,6 +327,7 @@ impl StackConfig {
             {
                 return wrong(format!("two nodes are named `{}`", node.name()));
             }
+            check_medium(node).or_else(wrong)?;
             durability::check(node).or_else(wrong)?;
             for below in node.below() {
                 // A node may only stand on nodes above it in the file, so there are no circles.

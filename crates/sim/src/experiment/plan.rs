@@ -9,7 +9,7 @@ use super::durability;
 use super::members::{MemberNumbers, StackMember, members};
 use super::nodes::{Asked, Below, Body, Known, Offer, Planned, PlannedBands, World, Writer, wrong};
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::disk::Disk;
+use imbrex_core::disk::{Disk, Geometry, Survival};
 use imbrex_core::extent::Extent;
 use imbrex_core::map::BandTable;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
@@ -32,7 +32,8 @@ pub struct BuildOptions {
     pub trim_disks: bool,
     /// Keeps the contents of simulated disks in sparse files in this folder, instead of memory.
     pub contents_dir: Option<PathBuf>,
-    /// Makes every layer durable, as images are, whether its node says so or not.
+    /// Makes every layer durable, as images are, whether its node says so or not. The device must then
+    /// survive a power cut.
     pub durable: bool,
     /// The numbers of the members.
     pub members: MemberNumbers,
@@ -252,6 +253,7 @@ impl Plan {
             }
         }
         let top = built[self.config.top().name()].0;
+        self.check_survival(&built[self.config.top().name()].1.geometry)?;
         let configs = self.config.node.iter().filter_map(|node| match node {
             NodeConfig::Disk(config) => Some(config),
             _ => None,
@@ -265,6 +267,33 @@ impl Plan {
             disks,
             describe,
         })
+    }
+
+    /// Refuses an image whose device would not keep what was flushed: it is what the top says of
+    /// itself that counts, whatever lies below.
+    fn check_survival(&self, top: &Geometry) -> Result<(), ConfigError> {
+        if !self.options.durable || top.survives == Survival::Power {
+            return Ok(());
+        }
+        let weak = self.config.node.iter().find_map(|node| match node {
+            NodeConfig::Disk(disk) if disk.survival() < Survival::Power => Some(disk),
+            _ => None,
+        });
+        let (name, survives) = weak.map_or((self.config.top().name(), "less"), |disk| {
+            let survives = match disk.survival() {
+                Survival::Nothing => "nothing",
+                Survival::Process => "process",
+                Survival::Power => "power",
+            };
+            (disk.name.as_str(), survives)
+        });
+        Err(wrong(
+            name,
+            &format_args!(
+                "survives = \"{survives}\", and no layer above keeps elsewhere what was flushed; accepted \
+                 in a stack that is served from files: \"power\""
+            ),
+        ))
     }
 
     /// A blank simulated disk for a disk node of a stack that was built with the same arguments.
@@ -354,8 +383,7 @@ fn load_drives(config: &StackConfig) -> Result<BTreeMap<String, Drive>, ConfigEr
                     "a disk cannot be named `total`: reports use that name for the sum",
                 ));
             }
-            let drive = Drive::open(&disk.drive)
-                .map_err(|error| ConfigError::words(format!("node `{}`: {error}", disk.name)))?;
+            let drive = disk.open_drive().map_err(ConfigError::words)?;
             drives.insert(disk.name.clone(), drive);
         }
     }

@@ -21,6 +21,7 @@ mod host_managed;
 mod idle_cleaning;
 mod keys;
 mod latency_shapes;
+mod memory;
 mod no_cleaning;
 mod report;
 #[path = "../../../traces/tests/it/sample_traces.rs"]

@@ -1,5 +1,6 @@
 //! A disk: a leaf of the stack.
 
+use super::memory::{DiskMedia, Survives};
 use super::slice::use_of;
 use super::{
     Asked, Below, Body, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, Writer, wrong,
@@ -10,6 +11,7 @@ use imbrex_core::disk::Disk;
 use imbrex_core::operation::Cause;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
     AreaUse, Direction, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
     SimulatedDisk,
@@ -24,8 +26,24 @@ use std::rc::Rc;
 pub struct DiskConfig {
     /// Name of the node.
     pub name: String,
-    /// Drive model: a name from the library, or a path.
-    pub drive: String,
+    /// Drive model: a name from the library, or a path. Either it or `media` is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<String>,
+    /// What the disk is instead of a drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<DiskMedia>,
+    /// Of memory: what its contents survive. Needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survives: Option<Survives>,
+    /// Of memory: its size. Needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// Of simulated memory: what it moves in a second, reading or writing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Rate>,
+    /// Of simulated memory: microseconds of a request beside the transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<f64>,
     /// File or block device that holds the data when the stack is served; an image named after
     /// the node when absent.
     pub backing: Option<String>,
@@ -119,6 +137,7 @@ impl Planned for PlannedDisk {
             contents_file: self.contents_file(known),
             write_cache: self.config.write_cache,
             seed: known.options.seed,
+            survives: self.config.survival(),
             in_sectors: false,
         };
         let disk = SimulatedDisk::new(&self.drive, &options)
@@ -144,7 +163,8 @@ impl Planned for PlannedDisk {
 pub struct DescribeDisk {
     name: String,
     drive: String,
-    drive_sha256: String,
+    /// None of memory, which no file describes.
+    drive_sha256: Option<String>,
     write_cache: bool,
     statistics: Rc<DiskStatistics>,
 }
@@ -154,7 +174,7 @@ impl DescribeDisk {
         DescribeDisk {
             name: config.name.clone(),
             drive: drive.model.name.clone(),
-            drive_sha256: drive.sha256.clone(),
+            drive_sha256: config.drive.is_some().then(|| drive.sha256.clone()),
             write_cache: disk.write_cache(),
             statistics: disk.statistics(),
         }
@@ -176,7 +196,7 @@ impl DescribeDisk {
         DiskUse {
             name: self.name.clone(),
             drive: self.drive.clone(),
-            drive_sha256: Some(self.drive_sha256.clone()),
+            drive_sha256: self.drive_sha256.clone(),
             write_cache: self.write_cache,
             reads: s.operations_of(OperationKind::Read),
             writes: s.operations_of(OperationKind::Write),

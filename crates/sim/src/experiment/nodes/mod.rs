@@ -8,6 +8,7 @@
 mod disk;
 mod host_managed;
 mod keys;
+mod memory;
 mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
@@ -18,6 +19,8 @@ mod translation_below;
 mod write_back_cache;
 
 pub use disk::{DescribeDisk, DiskConfig};
+pub(super) use memory::check_medium;
+pub use memory::{DiskMedia, Survives};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};

@@ -52,7 +52,8 @@ impl TinyStack {
     pub fn with_a_larger_device(mut self) -> TinyStack {
         for node in &mut self.config.node {
             if let NodeConfig::Disk(disk) = node {
-                disk.drive = disk.drive.replace("tiny-smr", "small-smr");
+                let small = |drive: String| drive.replace("tiny-smr", "small-smr");
+                disk.drive = disk.drive.take().map(small);
             }
         }
         self

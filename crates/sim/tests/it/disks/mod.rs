@@ -4,5 +4,5 @@ mod contents;
 mod disksim;
 mod mechanics;
 mod published;
-mod rig;
+pub mod rig;
 mod solid_state;
