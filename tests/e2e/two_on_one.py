@@ -96,7 +96,11 @@ for number in range(ROUNDS):
             assert "READ: bw=" in text, f"nothing was checked: {text}"
     print(f"round {number + 1}: both windows verified", flush=True)
 
-run = server.run_report()
-assert run["nodes"]["left"]["write_blocks"] if "write_blocks" in run["nodes"]["left"] else True
+nodes = server.run_report()["nodes"]
+for name in ("smr", "ssd"):
+    for counter, total in nodes[name].items():
+        parts = [nodes[f"{window}-{name}"][counter] for window in WINDOWS]
+        assert sum(parts) == total, f"{counter} of `{name}`: {parts} are not {total}"
+    assert nodes[name]["read_blocks"] > 0, f"nothing was read from `{name}`: {nodes[name]}"
 check = subprocess.run([IMBREX, "check", data, "--json"], capture_output=True, text=True)
 assert check.returncode == 0, check.stdout + check.stderr
