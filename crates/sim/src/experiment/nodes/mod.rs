@@ -279,12 +279,16 @@ impl World<'_> {
 
     /// The drive of the disk below a node that stands on disks or on slices of disks.
     pub fn drive_below(&self, node: &dyn Node) -> Result<&Drive, ConfigError> {
-        let mut below = node.below().pop();
-        while let Some(slice) = below.and_then(|name| self.slice(name)) {
-            below = Some(&slice.below);
-        }
-        let drive = below.and_then(|name| self.drives.get(name));
+        let drive = node.below().pop().and_then(|name| self.drive_of(name));
         drive.ok_or_else(|| wrong(node.name(), &"must stand on a disk"))
+    }
+
+    /// The drive of a disk, or of the disk that a slice is cut from; `None` of another node.
+    pub fn drive_of<'b>(&'b self, mut name: &'b str) -> Option<&'b Drive> {
+        while let Some(slice) = self.slice(name) {
+            name = &slice.below;
+        }
+        self.drives.get(name)
     }
 
     /// The slice of a name.

@@ -136,7 +136,7 @@ impl PersistentCacheConfig {
 
     /// Bytes of the node that holds the log, and the longest track there.
     fn log_disk(&self, world: &World<'_>) -> Result<(u64, BlockCount), ConfigError> {
-        Ok(match world.drives.get(self.below.log()) {
+        Ok(match world.drive_of(self.below.log()) {
             Some(drive) => (drive.model.capacity.bytes(), longest_track(&drive.model)),
             None => (world.room(self.below.log(), 1)?.bytes(), UNKNOWN_TRACK),
         })
