@@ -284,11 +284,11 @@ impl World<'_> {
     }
 
     /// The drive of a disk, or of the disk that a slice is cut from; `None` of another node.
-    pub fn drive_of<'b>(&'b self, mut name: &'b str) -> Option<&'b Drive> {
-        while let Some(slice) = self.slice(name) {
-            name = &slice.below;
+    pub fn drive_of(&self, name: &str) -> Option<&Drive> {
+        match self.slice(name) {
+            Some(slice) => self.drive_of(&slice.below),
+            None => self.drives.get(name),
         }
-        self.drives.get(name)
     }
 
     /// The slice of a name.
