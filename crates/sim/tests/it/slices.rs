@@ -260,7 +260,7 @@ const REFUSED: [(&str, &str, &str); 13] = [
     (
         "below = [\"a\", \"b\"]",
         "below = [\"a\", \"a\"]",
-        "s.toml: node `a` is below more than one node",
+        "s.toml: node `a` is below two ports of node `device`",
     ),
     (
         "below = [\"a\", \"b\"]",
