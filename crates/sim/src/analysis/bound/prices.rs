@@ -1,0 +1,208 @@
+//! The search for prices under which the bound is large. Whatever it finds is proven: prices are whole
+//! numbers of units and their bound is computed without rounding, so a poor search costs only height.
+
+use super::schedule::Scheduler;
+use super::writes::{BandCells, BlockWrites};
+
+/// Cells of the first search; each further one has [`FINER`] times as many.
+const CELLS_FIRST: u32 = 32;
+const FINER: u32 = 4;
+/// Steps of each search.
+const STEPS: u32 = 120;
+/// Steps without a higher bound before the search aims less high.
+const STEPS_PATIENT: u32 = 6;
+/// The first aim above the best bound so far, as a part of it, and the least.
+const AIM: f64 = 0.3;
+const AIM_LEAST: f64 = 0.0005;
+/// Units in a cost of 1 at most, as a power of two.
+const UNIT_BITS: u32 = 40;
+/// No cost of a schedule reaches two to the power of this.
+const COST_BITS: u32 = 62;
+
+/// What is to be bounded: the writes, the room in front of the bands, and what a rewrite costs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Problem<'a> {
+    pub writes: &'a BlockWrites,
+    /// Blocks that may be held back from the bands.
+    pub room: u64,
+    /// The cost of a rewrite of each band of the writes.
+    pub costs: &'a [u64],
+    /// Whether what is held at the end costs a rewrite of its band.
+    pub is_drained: bool,
+}
+
+/// Prices, and the bound that follows from them.
+#[derive(Clone, Debug)]
+pub(super) struct Priced {
+    /// Where the cells end, in block writes.
+    pub ends: Vec<u32>,
+    /// The price of a block held at the end of each cell, in units.
+    pub prices: Vec<u64>,
+    /// Units in a cost of 1.
+    pub unit: u64,
+    /// The bound, in units.
+    pub value: i128,
+}
+
+impl Priced {
+    /// The bound as a whole number. Costs are whole, so a part of one counts as one.
+    pub fn bound(&self) -> u64 {
+        let unit = i128::from(self.unit);
+        let bound = self.value.max(0).div_euclid(unit)
+            + i128::from(self.value > 0 && self.value % unit != 0);
+        u64::try_from(bound).expect("there are not so many rewrites")
+    }
+}
+
+/// The best prices found for at most `cells` cells.
+pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
+    let unit = unit_of(problem.costs, cells);
+    let mut count = CELLS_FIRST.min(cells);
+    let mut best: Option<Priced> = None;
+    loop {
+        let ends = problem.writes.cell_ends(count);
+        let search = Search {
+            problem,
+            bands: problem.writes.by_band(&ends),
+            unit,
+            ends,
+        };
+        let start = match &best {
+            None => search.one_price(),
+            Some(coarse) => search.spread(coarse),
+        };
+        let found = search.climb(start);
+        // Finer cells hold the coarse prices too, but rounding moves their ends.
+        if best.as_ref().is_none_or(|best| found.value >= best.value) {
+            best = Some(found);
+        }
+        if count == cells {
+            return best.expect("there was a search");
+        }
+        count = count.saturating_mul(FINER).min(cells);
+    }
+}
+
+/// Units in a cost of 1, so many that rounding does not matter and so few that no schedule with a
+/// rewrite in every cell costs more than 64 bits hold.
+fn unit_of(costs: &[u64], cells: u32) -> u64 {
+    let highest = costs.iter().max().copied().unwrap_or(1).max(1);
+    let most = u128::from(highest) * u128::from(cells + 2);
+    let bits = 128 - most.leading_zeros();
+    assert!(
+        bits <= COST_BITS,
+        "a band of {highest} blocks is too long for {cells} cells"
+    );
+    1 << (COST_BITS - bits).min(UNIT_BITS)
+}
+
+struct Search<'a> {
+    problem: &'a Problem<'a>,
+    bands: Vec<BandCells>,
+    ends: Vec<u32>,
+    unit: u64,
+}
+
+/// What prices give: the bound, and for each cell the blocks held beyond the room.
+struct Answer {
+    value: i128,
+    excess: Vec<i64>,
+}
+
+impl Search<'_> {
+    fn answer(&self, prices: &[u64]) -> Answer {
+        let mut scheduler = Scheduler::new(prices, self.problem.is_drained);
+        let mut change = vec![0i64; self.ends.len()];
+        let mut value = 0i128;
+        for (band, cost) in self.bands.iter().zip(self.problem.costs) {
+            value += i128::from(scheduler.least_cost(band, cost * self.unit));
+            scheduler.add_held(band, &mut change);
+        }
+        let sum: i128 = prices.iter().map(|price| i128::from(*price)).sum();
+        value -= i128::from(self.problem.room) * sum;
+        let room = i64::try_from(self.problem.room).unwrap_or(i64::MAX);
+        let mut held = 0;
+        let excess = change.into_iter().map(|change| {
+            held += change;
+            held - room
+        });
+        Answer {
+            value,
+            excess: excess.collect(),
+        }
+    }
+
+    /// The price that is best when all cells have the same, of powers of two.
+    fn one_price(&self) -> Vec<u64> {
+        let highest = self.highest();
+        let mut best = (0, 0);
+        let powers = (0..u64::BITS).map(|bit| highest >> bit);
+        for price in powers.take_while(|price| *price > 0) {
+            let value = self.answer(&vec![price; self.ends.len()]).value;
+            if value > best.0 {
+                best = (value, price);
+            }
+        }
+        vec![best.1; self.ends.len()]
+    }
+
+    /// Prices of coarser cells, each shared out among those that took its place.
+    fn spread(&self, coarse: &Priced) -> Vec<u64> {
+        let mut prices = vec![0; self.ends.len()];
+        let mut from = 0;
+        for (end, price) in coarse.ends.iter().zip(&coarse.prices) {
+            let to = self.ends.partition_point(|it| it <= end);
+            for cell in from..to {
+                prices[cell] = price / (to - from) as u64;
+            }
+            from = to;
+        }
+        prices
+    }
+
+    /// A price above that of the dearest rewrite gains nothing: nobody would hold a block.
+    fn highest(&self) -> u64 {
+        self.unit * self.problem.costs.iter().max().copied().unwrap_or(0)
+    }
+
+    /// Raises the bound by steps along its subgradient, each as long as would reach the aim if the
+    /// bound were a plane (Polyak).
+    fn climb(&self, start: Vec<u64>) -> Priced {
+        let mut best_prices = start;
+        let mut answer = self.answer(&best_prices);
+        let mut best = answer.value;
+        let mut prices: Vec<f64> = best_prices.iter().map(|it| *it as f64).collect();
+        let highest = self.highest() as f64;
+        let (mut aim, mut patience) = (AIM, STEPS_PATIENT);
+        for _ in 0..STEPS {
+            let squares: f64 = answer.excess.iter().map(|it| (*it as f64).powi(2)).sum();
+            if squares == 0.0 || aim < AIM_LEAST {
+                break;
+            }
+            let above = best as f64 + aim * (best as f64).max(self.unit as f64);
+            let step = (above - answer.value as f64) / squares;
+            for (price, excess) in prices.iter_mut().zip(&answer.excess) {
+                *price = (*price + step * *excess as f64).clamp(0.0, highest);
+            }
+            let whole: Vec<u64> = prices.iter().map(|it| *it as u64).collect();
+            answer = self.answer(&whole);
+            if answer.value > best {
+                (best, best_prices) = (answer.value, whole);
+                patience = STEPS_PATIENT;
+                continue;
+            }
+            patience -= 1;
+            if patience == 0 {
+                (aim, patience) = (aim / 2.0, STEPS_PATIENT);
+                prices = best_prices.iter().map(|it| *it as f64).collect();
+                answer = self.answer(&best_prices);
+            }
+        }
+        Priced {
+            ends: self.ends.clone(),
+            prices: best_prices,
+            unit: self.unit,
+            value: best,
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The bounds beside optima found by trying everything, and beside policies that serve larger traces.
+
+use super::*;
+use imbrex_core::extent::Extent;
+use imbrex_core::map::BandTable;
+use imbrex_core::rng::Rng;
+use imbrex_core::units::BlockCount;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Requests for blocks of bands of `lengths`, and the room in front of them.
+struct Small {
+    lengths: Vec<u64>,
+    requests: Vec<Extent>,
+    room: u64,
+}
+
+impl Small {
+    fn random(rng: &mut Rng, bands_max: u64, length_max: u64, requests_max: u64) -> Small {
+        let mut up_to = |n: u64| 1 + rng.next_u64() % n;
+        let lengths: Vec<u64> = (0..up_to(bands_max)).map(|_| up_to(length_max)).collect();
+        let blocks: u64 = lengths.iter().sum();
+        let requests = (0..up_to(requests_max)).map(|_| {
+            let start = up_to(blocks) - 1;
+            Extent::new(start, up_to(3).min(blocks - start))
+        });
+        let requests = requests.collect();
+        Small {
+            room: up_to(blocks) - 1,
+            requests,
+            lengths,
+        }
+    }
+
+    fn table(&self) -> BandTable {
+        BandTable::new(self.lengths.iter().copied().map(BlockCount))
+    }
+
+    fn writes(&self) -> BlockWrites {
+        let table = self.table();
+        let mut builder = BlockWritesBuilder::new(&table);
+        for request in &self.requests {
+            builder.write(*request);
+        }
+        builder.finish()
+    }
+
+    fn bound(&self, cost: Cost, is_drained: bool, cells: u32) -> WriteBound {
+        write_bound(&self.writes(), self.room, cost, is_drained, cells)
+    }
+
+    fn cost_of(&self, band: usize, cost: Cost) -> u64 {
+        match cost {
+            Cost::Rewrites => 1,
+            Cost::Blocks => self.lengths[band],
+        }
+    }
+
+    /// The least cost of all policies, by trying every choice of bands to rewrite after every request.
+    /// To rewrite earlier, within a request, cleans less and gains nothing.
+    fn optimum(&self, cost: Cost, is_drained: bool) -> u64 {
+        let table = self.table();
+        let masks: Vec<u32> = (0..table.bands())
+            .map(|band| mask(table.extent_of(imbrex_core::map::BandId(band))))
+            .collect();
+        let mut states: BTreeMap<u32, u64> = BTreeMap::from([(0, 0)]);
+        for (at, request) in self.requests.iter().enumerate() {
+            let must_be_clean = is_drained && at + 1 == self.requests.len();
+            let room = if must_be_clean { 0 } else { self.room };
+            let mut next: BTreeMap<u32, u64> = BTreeMap::new();
+            for (held, spent) in states {
+                let held = held | mask(*request);
+                for chosen in 0..1u32 << masks.len() {
+                    let bands = (0..masks.len()).filter(|band| chosen >> band & 1 == 1);
+                    let (mut left, mut sum) = (held, spent);
+                    for band in bands {
+                        left &= !masks[band];
+                        sum += self.cost_of(band, cost);
+                    }
+                    if u64::from(left.count_ones()) <= room {
+                        let least = next.entry(left).or_insert(u64::MAX);
+                        *least = sum.min(*least);
+                    }
+                }
+            }
+            states = next;
+        }
+        states.into_values().min().expect("clean is always allowed")
+    }
+
+    /// Rewrites of a cache of part of the room that evicts by `victims`, over a log of the rest.
+    fn simulated(&self, victims: Victims) -> u64 {
+        let table = self.table();
+        let (cache, log) = (self.room / 2, self.room - self.room / 2);
+        let mut disk = Log {
+            blocks: log,
+            entries: VecDeque::new(),
+            rewrites: 0,
+        };
+        // Least recently written first.
+        let mut cached: Vec<u64> = Vec::new();
+        for request in &self.requests {
+            for lba in request.start.0..request.end().0 {
+                cached.retain(|it| *it != lba);
+                cached.push(lba);
+                while cached.len() as u64 > cache {
+                    let victim = cached[0];
+                    let band = table.band_of(imbrex_core::units::Lba(victim));
+                    let in_band = |lba: u64| table.band_of(imbrex_core::units::Lba(lba)) == band;
+                    let leaving: Vec<u64> = match victims {
+                        Victims::Oldest => vec![victim],
+                        Victims::BandOfOldest => {
+                            cached.iter().copied().filter(|it| in_band(*it)).collect()
+                        }
+                    };
+                    cached.retain(|it| !leaving.contains(it));
+                    for lba in leaving {
+                        disk.append(lba, &table);
+                    }
+                }
+            }
+        }
+        disk.rewrites
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Victims {
+    Oldest,
+    BandOfOldest,
+}
+
+/// A log that rewrites the band of its oldest entry when it is full.
+struct Log {
+    blocks: u64,
+    entries: VecDeque<u64>,
+    rewrites: u64,
+}
+
+impl Log {
+    fn append(&mut self, lba: u64, table: &BandTable) {
+        self.entries.push_back(lba);
+        while self.entries.len() as u64 > self.blocks {
+            let band_of = |lba: u64| table.band_of(imbrex_core::units::Lba(lba));
+            let band = band_of(self.entries[0]);
+            self.entries.retain(|it| band_of(*it) != band);
+            self.rewrites += 1;
+        }
+    }
+}
+
+fn mask(extent: Extent) -> u32 {
+    (extent.start.0..extent.end().0).fold(0, |mask, lba| mask | 1 << lba)
+}
+
+#[test]
+fn no_bound_exceeds_the_optimum() {
+    let mut rng = Rng::new(1, 0);
+    let mut reached = 0;
+    for case in 0..3000 {
+        let small = Small::random(&mut rng, 4, 4, 24);
+        for cost in [Cost::Rewrites, Cost::Blocks] {
+            for is_drained in [false, true] {
+                let optimum = small.optimum(cost, is_drained);
+                for cells in [1, 5, 64] {
+                    let found = small.bound(cost, is_drained, cells);
+                    assert!(found.bound <= optimum, "case {case}: {found:?} > {optimum}");
+                    reached += u64::from(found.bound == optimum);
+                }
+            }
+        }
+    }
+    // A bound of nothing would pass the assertion above.
+    assert!(reached > 3000 * 2 * 2 * 3 / 2, "{reached}");
+}
+
+#[test]
+fn no_bound_exceeds_what_policies_do() {
+    let mut rng = Rng::new(2, 0);
+    let mut above_zero = 0;
+    for case in 0..300 {
+        let small = Small::random(&mut rng, 12, 30, 400);
+        let found = small.bound(Cost::Rewrites, false, 64).bound;
+        for victims in [Victims::Oldest, Victims::BandOfOldest] {
+            let rewrites = small.simulated(victims);
+            assert!(found <= rewrites, "case {case}: {found} > {rewrites}");
+        }
+        above_zero += u64::from(found > 0);
+    }
+    assert!(above_zero > 100, "{above_zero}");
+}
+
+#[test]
+fn a_drain_costs_no_less_and_more_room_no_more() {
+    let mut rng = Rng::new(3, 0);
+    for case in 0..300 {
+        let mut small = Small::random(&mut rng, 6, 12, 120);
+        let optimum_less = small.bound(Cost::Rewrites, false, 32).windows.bound;
+        let drained = small.bound(Cost::Rewrites, true, 32).windows.bound;
+        assert!(drained >= optimum_less, "case {case}");
+        let written: BTreeSet<_> = small.writes().bands().iter().copied().collect();
+        assert!(drained >= written.len() as u64, "case {case}");
+        small.room += 1;
+        let roomier = small.bound(Cost::Rewrites, false, 32).windows.bound;
+        assert!(roomier <= optimum_less, "case {case}");
+    }
+}
+
+#[test]
+fn the_bound_follows_from_the_prices_alone() {
+    let mut rng = Rng::new(4, 0);
+    for case in 0..300 {
+        let small = Small::random(&mut rng, 5, 12, 80);
+        for is_drained in [false, true] {
+            let prices = small.bound(Cost::Rewrites, is_drained, 16).prices;
+            let value = dual_value(&small, &prices, is_drained);
+            let unit = i128::from(prices.unit);
+            let bound = (value.max(0) + unit - 1) / unit;
+            assert_eq!(i128::from(prices.bound), bound, "case {case}");
+            let free = PriceBound {
+                cell_prices: vec![0; prices.cell_prices.len()],
+                ..prices
+            };
+            if !is_drained {
+                assert_eq!(dual_value(&small, &free, false), 0, "case {case}");
+            }
+        }
+    }
+}
+
+/// What prices prove, computed as the proof says it: every schedule of every band.
+fn dual_value(small: &Small, prices: &PriceBound, is_drained: bool) -> i128 {
+    let table = small.table();
+    let lbas: Vec<u64> = small
+        .requests
+        .iter()
+        .flat_map(|it| it.start.0..it.end().0)
+        .collect();
+    let unit = i128::from(prices.unit);
+    let ends: Vec<usize> = prices.cell_ends.iter().map(|it| *it as usize).collect();
+    let start_of = |cell: usize| if cell == 0 { 0 } else { ends[cell - 1] };
+    let mut sum: i128 = 0;
+    for band in 0..table.bands() {
+        let of_band = |lba: &u64| table.band_of(imbrex_core::units::Lba(*lba)).0 == band;
+        // The least cost from each cell on, when the band is clean before it.
+        let mut least = vec![0; ends.len() + 1];
+        for start in (0..ends.len()).rev() {
+            let mut costs: Vec<i128> = Vec::new();
+            let mut spent = 0;
+            let mut held: BTreeSet<u64> = BTreeSet::new();
+            for at in start..ends.len() {
+                costs.push(spent + unit + least[at + 1]);
+                held.extend(lbas[start_of(at)..ends[at]].iter().filter(|it| of_band(it)));
+                spent += i128::from(prices.cell_prices[at]) * held.len() as i128;
+            }
+            let owed = is_drained && !held.is_empty();
+            costs.push(spent + if owed { unit } else { 0 });
+            least[start] = costs.into_iter().min().expect("one is there");
+        }
+        sum += least[0];
+    }
+    let paid: i128 = prices.cell_prices.iter().map(|it| i128::from(*it)).sum();
+    sum - i128::from(small.room) * paid
+}
+
+#[test]
+fn blocks_that_are_trimmed_do_not_count() {
+    let table = BandTable::new([4, 4].map(BlockCount));
+    let mut builder = BlockWritesBuilder::new(&table);
+    builder.write(Extent::new(0, 2));
+    builder.write(Extent::new(3, 2));
+    builder.forget(Extent::new(1, 3));
+    builder.write(Extent::new(2, 1));
+    let writes = builder.finish();
+    assert_eq!(writes.len(), 2);
+    assert_eq!(writes.cell_ends(8), [1, 2]);
+    assert_eq!(write_bound(&writes, 0, Cost::Rewrites, false, 8).bound, 2);
+    assert_eq!(write_bound(&writes, 1, Cost::Rewrites, false, 8).bound, 1);
+}
+
+#[test]
+fn nothing_written_needs_no_rewrite() {
+    let writes = BlockWritesBuilder::new(&BandTable::new([BlockCount(4)])).finish();
+    assert!(writes.is_empty());
+    assert_eq!(write_bound(&writes, 0, Cost::Rewrites, true, 8).bound, 0);
+}
+
+/// Looks up blocks in their order, some as reads.
+fn lookups(accesses: &[(u64, bool)]) -> Vec<Lookup> {
+    let next = |at: usize| {
+        let later = accesses.iter().skip(at + 1);
+        let found = later
+            .zip(at + 1..)
+            .find(|(other, _)| other.0 == accesses[at].0);
+        found.map_or(u32::MAX, |(_, position)| position as u32)
+    };
+    let lookups = accesses.iter().enumerate().map(|(at, access)| Lookup {
+        next: next(at),
+        is_read: access.1,
+    });
+    lookups.collect()
+}
+
+#[test]
+fn read_misses_are_the_fewest_that_any_cache_has() {
+    let mut rng = Rng::new(5, 0);
+    for case in 0..3000 {
+        let count = 1 + rng.next_u64() % 14;
+        let accesses: Vec<(u64, bool)> = (0..count)
+            .map(|_| (rng.next_u64() % 5, rng.next_u64() % 3 > 0))
+            .collect();
+        let capacity = rng.next_u64() % 4;
+        // By the set of cached blocks: the fewest misses so far.
+        let mut states: BTreeMap<u32, u64> = BTreeMap::from([(0, 0)]);
+        for (block, is_read) in &accesses {
+            let mut next: BTreeMap<u32, u64> = BTreeMap::new();
+            for (cached, misses) in states {
+                let is_miss = *is_read && cached >> block & 1 == 0;
+                let may_keep = cached | 1 << block;
+                for kept in (0..32u32).filter(|kept| kept & !may_keep == 0) {
+                    if u64::from(kept.count_ones()) <= capacity {
+                        let least = next.entry(kept).or_insert(u64::MAX);
+                        *least = (misses + u64::from(is_miss)).min(*least);
+                    }
+                }
+            }
+            states = next;
+        }
+        let fewest = states.into_values().min().expect("there is a state");
+        let found = read_misses(&lookups(&accesses), capacity);
+        assert_eq!(found, fewest, "case {case}: {accesses:?}, {capacity}");
+    }
+}
