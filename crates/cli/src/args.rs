@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bound;
 mod control;
 mod crashtest;
 mod doctor;
@@ -7,6 +8,7 @@ mod drive;
 mod experiments;
 mod read;
 
+pub use bound::BoundArgs;
 pub use control::{ControlArgs, NodeCommand};
 pub use crashtest::CrashtestArgs;
 pub use doctor::DoctorArgs;
@@ -41,6 +43,8 @@ pub enum Command {
     },
     /// Replay one workload through several stacks and compare what happened
     Compare(CompareArgs),
+    /// Say how many band rewrites and read misses no policy of a cache can do without on a trace
+    Bound(BoundArgs),
     /// Run an experiment file, sweeps included
     Run(RunArgs),
     /// Run the experiments of published figures and print paper beside measured
@@ -133,6 +137,10 @@ pub struct CompareArgs {
     /// node
     #[arg(long, value_name = "NODE.GAUGE")]
     pub series: Vec<String>,
+    /// Set the band rewrites of each system beside the least number that any policy needs (see `imbrex
+    /// bound`)
+    #[arg(long, conflicts_with_all = ["open_loop", "streams"])]
+    pub bound: bool,
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,

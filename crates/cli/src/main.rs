@@ -26,6 +26,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Systems { show, json } => commands::systems::run(show.as_deref(), json)?,
         Command::Compare(args) => commands::compare::run(&args)?,
+        Command::Bound(args) => commands::bound::run(&args)?,
         Command::Run(args) => commands::run::run(&args)?,
         Command::Reproduce(args) => commands::reproduce::run(&args)?,
         Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args)?,

@@ -104,6 +104,25 @@ pub enum ReplayError {
     },
 }
 
+impl ReplayError {
+    /// The record with this number, from 1, ends beyond a place of so many blocks.
+    pub(crate) fn beyond(
+        number: u64,
+        record: &TraceRecord,
+        place: String,
+        blocks: BlockCount,
+    ) -> ReplayError {
+        ReplayError::BeyondDevice {
+            record: number,
+            operation: name(operation_of(record)),
+            offset_bytes: record.offset_bytes,
+            length_bytes: record.length_bytes,
+            place,
+            device_bytes: blocks.bytes(),
+        }
+    }
+}
+
 /// Counts of what was replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
@@ -283,16 +302,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
 
     fn beyond_device(&self, record: &TraceRecord) -> ReplayError {
         let window = self.window();
-        ReplayError::BeyondDevice {
-            record: self.records_read,
-            operation: name(operation_of(record)),
-            offset_bytes: record.offset_bytes,
-            length_bytes: record.length_bytes,
-            place: window.map_or("device".into(), |it| format!("window `{}`", it.name)),
-            device_bytes: window
-                .map_or(self.device_blocks, |it| it.extent.blocks)
-                .bytes(),
-        }
+        let place = window.map_or("device".into(), |it| format!("window `{}`", it.name));
+        let blocks = window.map_or(self.device_blocks, |it| it.extent.blocks);
+        ReplayError::beyond(self.records_read, record, place, blocks)
     }
 
     fn issue(

@@ -12,6 +12,14 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if args.drive_scale == 0 {
         return Err("--drive-scale 0: accepted: 1 or more".into());
     }
+    if args.bound && args.workload.queue_depth > 1 {
+        return Err(format!(
+            "--bound with --queue-depth {}: requests that are not answered yet need no room in front of \
+             the bands; accepted: 1",
+            args.workload.queue_depth
+        )
+        .into());
+    }
     let (workload, mut replay) = workload(&args.workload)?;
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
@@ -62,6 +70,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         cases,
         jobs: batch_jobs(&args.output),
     };
-    let report = batch.run(&super::progress)?;
+    let mut report = batch.run(&super::progress)?;
+    if args.bound {
+        for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {
+            run.rewrites.bands_rewritten_bound = bound;
+        }
+    }
     write_results(&report, &args.output)
 }

@@ -1,5 +1,6 @@
 //! One file a command, and what they share.
 
+pub mod bound;
 pub mod check;
 pub mod compare;
 pub mod control;
@@ -139,7 +140,18 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
             depth: args.queue_depth,
         },
     };
-    let fit = match args.fit {
+    let replay = ReplayOptions {
+        mode,
+        limit: args.limit,
+        drop_reads: false,
+        fit: fit_of(args.fit, &workload)?,
+    };
+    Ok((workload, replay))
+}
+
+/// What to do with addresses beyond the device.
+pub fn fit_of(fit: Option<FitArg>, workload: &Workload) -> Result<Fit, Failure> {
+    Ok(match fit {
         None => Fit::Refuse,
         Some(FitArg::Wrap) => Fit::Wrap,
         Some(FitArg::Scale) if workload.is_stream() => {
@@ -151,14 +163,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         Some(FitArg::Scale) => Fit::Scale {
             span_bytes: workload.span_bytes()?,
         },
-    };
-    let replay = ReplayOptions {
-        mode,
-        limit: args.limit,
-        drop_reads: false,
-        fit,
-    };
-    Ok((workload, replay))
+    })
 }
 
 /// How many runs at the same time.

@@ -1,6 +1,7 @@
 //! Experiments: from TOML to stacks, runs and reports.
 
 mod areas;
+mod bound;
 pub mod config;
 mod describe;
 mod drive_stack;
@@ -23,6 +24,7 @@ mod sweep;
 mod workload;
 
 pub use areas::Footprint;
+pub use bound::{Bound, BoundOptions, ReadBound, Room};
 pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;

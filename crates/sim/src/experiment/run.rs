@@ -8,6 +8,7 @@ use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
+use crate::analysis::bound::CELLS_DEFAULT;
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
@@ -93,7 +94,7 @@ pub struct Batch {
 
 /// Footprints by what they depend on, so that many cases over one workload make one first pass.
 #[derive(Default)]
-struct Footprints {
+pub(super) struct Footprints {
     known: Mutex<Vec<(FootprintKey, Arc<OnceLock<Footprint>>)>>,
 }
 
@@ -161,6 +162,36 @@ impl Batch {
             })
             .collect();
         report_of(self.seed, run_tasks(&tasks, self.jobs, progress)?)
+    }
+}
+
+impl Batch {
+    /// For each case the least number of band rewrites that any policy needs on the workload; none for
+    /// a stack of which none holds.
+    ///
+    /// # Errors
+    /// The first error in the order of the cases.
+    pub fn rewrite_bounds(&self) -> Result<Vec<Option<u64>>, RunError> {
+        let footprints = Footprints::default();
+        let mut known: Vec<((String, u64), u64)> = Vec::new();
+        let bounds = self.cases.iter().map(|case| {
+            let task = Task {
+                workload: &self.workload,
+                seed: self.seed,
+                case,
+            };
+            let Ok(bounded) = task.bounded(&footprints)? else {
+                return Ok(None);
+            };
+            let key = bounded.key();
+            if let Some((_, bound)) = known.iter().find(|(other, _)| *other == key) {
+                return Ok(Some(*bound));
+            }
+            let bound = task.rewrites_bound(&bounded, CELLS_DEFAULT)?;
+            known.push((key, bound));
+            Ok(Some(bound))
+        });
+        bounds.collect()
     }
 }
 
@@ -347,7 +378,7 @@ impl Task<'_> {
     }
 
     /// The future of a clairvoyant cache, where the stack has one.
-    fn lookups(&self, plan: &Plan, writes_only: bool) -> Result<Option<Vec<Lba>>, RunError> {
+    pub(super) fn lookups(&self, plan: &Plan, writes_only: bool) -> Result<Option<Vec<Lba>>, RunError> {
         if !plan.needs_lookups() {
             return Ok(None);
         }
@@ -394,7 +425,7 @@ struct Replayed {
 
 impl Task<'_> {
     /// What shares of the stack are shares of; nothing when it has none.
-    fn footprint(
+    pub(super) fn footprint(
         &self,
         plan: &Plan,
         writes_only: bool,

@@ -118,12 +118,23 @@ pub struct Rewrites {
     pub band_bytes_written: u64,
     /// Band rewrites completed.
     pub bands_rewritten: u64,
+    /// The least number of band rewrites that any policy needs; absent unless it was asked for and
+    /// where no bound holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bands_rewritten_bound: Option<u64>,
     /// Band bytes written, over three denominators.
     pub write_amplification: WriteAmplification,
 }
 
 impl OfNode for Rewrites {
     const COUNTED: &'static str = "band_bytes_read";
+}
+
+impl Rewrites {
+    /// Band rewrites over the least number that any policy needs; none where that is 0 or not known.
+    pub fn over_bound(&self) -> Option<f64> {
+        super::ratio(self.bands_rewritten, self.bands_rewritten_bound?)
+    }
 }
 
 /// What the requests cost the disks and the host.

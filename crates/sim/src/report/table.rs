@@ -59,13 +59,19 @@ impl Report {
         let mut table = Table::new();
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.load_style(presets::NOTHING);
-        table.set_header(COLUMNS);
+        let with_bound = self.has_bound();
+        let bound_column = with_bound.then_some("rewrites\n/ bound");
+        table.set_header(COLUMNS.into_iter().chain(bound_column));
         let first_total = self
             .runs
             .first()
             .map_or(0.0, |run| run.costs.io_time_s.total);
         for run in &self.runs {
-            table.add_row(row(run, first_total));
+            let mut cells = row(run, first_total);
+            if with_bound {
+                cells.push(optional(run.rewrites.over_bound()));
+            }
+            table.add_row(cells);
         }
         for (i, column) in table.column_iter_mut().enumerate() {
             column.set_padding((if i == 0 { 0 } else { 1 }, 1));
@@ -99,6 +105,12 @@ impl Report {
             text.push_str(&wrapped(&line));
         }
         text + &wrapped(&self.headline())
+    }
+
+    /// Whether rewrites are set beside the least number that any policy needs.
+    pub(super) fn has_bound(&self) -> bool {
+        let mut bounds = self.runs.iter().map(|run| run.rewrites.bands_rewritten_bound);
+        bounds.any(|bound| bound.is_some())
     }
 
     /// The workload in one line, its kind spelt out.

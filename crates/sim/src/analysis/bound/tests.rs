@@ -304,29 +304,32 @@ fn lookups(accesses: &[(u64, bool)]) -> Vec<Lookup> {
 fn read_misses_are_the_fewest_that_any_cache_has() {
     let mut rng = Rng::new(5, 0);
     for case in 0..3000 {
-        let count = 1 + rng.next_u64() % 14;
-        let accesses: Vec<(u64, bool)> = (0..count)
-            .map(|_| (rng.next_u64() % 5, rng.next_u64() % 3 > 0))
-            .collect();
-        let capacity = rng.next_u64() % 4;
+        let mut accesses: Vec<(u64, bool)> = Vec::new();
+        let mut ends = Vec::new();
+        let capacity = rng.below(4);
         // By the set of cached blocks: the fewest misses so far.
         let mut states: BTreeMap<u32, u64> = BTreeMap::from([(0, 0)]);
-        for (block, is_read) in &accesses {
+        for _ in 0..1 + rng.below(9) {
+            let (start, is_read) = (rng.below(4), rng.below(3) > 0);
+            let request = start..(start + 1 + rng.below(2));
+            accesses.extend(request.clone().map(|block| (block, is_read)));
+            ends.push(accesses.len() as u32);
+            let asked = request.fold(0u32, |asked, block| asked | 1 << block);
             let mut next: BTreeMap<u32, u64> = BTreeMap::new();
             for (cached, misses) in states {
-                let is_miss = *is_read && cached >> block & 1 == 0;
-                let may_keep = cached | 1 << block;
-                for kept in (0..32u32).filter(|kept| kept & !may_keep == 0) {
+                let missing = if is_read { asked & !cached } else { 0 };
+                let misses = misses + u64::from(missing.count_ones());
+                for kept in (0..32u32).filter(|kept| kept & !(cached | asked) == 0) {
                     if u64::from(kept.count_ones()) <= capacity {
                         let least = next.entry(kept).or_insert(u64::MAX);
-                        *least = (misses + u64::from(is_miss)).min(*least);
+                        *least = misses.min(*least);
                     }
                 }
             }
             states = next;
         }
         let fewest = states.into_values().min().expect("there is a state");
-        let found = read_misses(&lookups(&accesses), capacity);
+        let found = read_misses(&lookups(&accesses), &ends, capacity);
         assert_eq!(found, fewest, "case {case}: {accesses:?}, {capacity}");
     }
 }

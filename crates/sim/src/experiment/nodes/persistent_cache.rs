@@ -17,7 +17,8 @@ use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::{
-    HostAware, LayoutError, PersistentCache, PersistentCacheSettings, conventional_blocks_needed,
+    HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent,
+    conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
@@ -370,6 +371,8 @@ impl Planned for PlannedTranslation {
             bands: u64::from(self.bands.table.bands()),
             band_seed: self.band_seed,
             has_zones: self.host_aware.is_some(),
+            unbounded_by: unbounded_by(&settings),
+            rewrites_whole_bands: settings.rewrite_extent == RewriteExtent::Band,
             is_durable: self.durability.is_some(),
         };
         let table = Arc::clone(&self.bands.table);
@@ -394,6 +397,21 @@ impl Planned for PlannedTranslation {
     }
 }
 
+/// See [`Facts::unbounded_by`].
+fn unbounded_by(settings: &PersistentCacheSettings) -> Option<(&'static str, &'static str)> {
+    if settings.host_aware.is_some() {
+        // Writes at the write pointer of a zone go home.
+        Some(("the zones of a host-aware drive", "a drive without zones"))
+    } else if settings.bypass {
+        Some(("bypass = \"on\"", "\"off\""))
+    } else if settings.merge_buffer_blocks.is_some() {
+        // A rewrite that is given up may have brought some stretches home.
+        Some(("merge_buffer", "\"none\""))
+    } else {
+        None
+    }
+}
+
 /// What a report needs to know of a translation.
 pub struct Facts {
     /// Slots of the persistent cache.
@@ -406,6 +424,11 @@ pub struct Facts {
     pub band_seed: Option<u64>,
     /// Whether the host sees the bands as zones.
     pub has_zones: bool,
+    /// What brings blocks home without a rewrite that is counted, so that no bound holds; the setting
+    /// and what a bound accepts.
+    pub unbounded_by: Option<(&'static str, &'static str)>,
+    /// Whether a rewrite writes all blocks of its band.
+    pub rewrites_whole_bands: bool,
     /// Whether it keeps a journal.
     pub is_durable: bool,
 }

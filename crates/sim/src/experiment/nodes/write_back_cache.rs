@@ -348,6 +348,7 @@ impl Planned for PlannedCache {
         let settings = self.settings(known, backing.log_blocks)?;
         let facts = Facts {
             capacity_blocks: settings.capacity_blocks,
+            destage_slots: u64::from(settings.destage_slots_max),
             policy_counters: settings.policy.counters(),
             is_durable: self.durability.is_some(),
         };
@@ -367,6 +368,8 @@ pub struct Facts {
     pub policy_counters: &'static [Counter],
     /// Capacity; one without a bound has that of the device.
     pub capacity_blocks: u64,
+    /// Blocks that may be on their way out beside the capacity.
+    pub destage_slots: u64,
     /// Whether it keeps a journal.
     pub is_durable: bool,
 }

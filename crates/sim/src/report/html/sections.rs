@@ -172,7 +172,16 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
          completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
          <th scope=\"col\"><button type=\"button\">system</button></th>",
     );
-    let columns = columns();
+    let mut columns = columns();
+    if report.has_bound() {
+        columns.push(Column {
+            name: "rewrites / bound",
+            unit: "x",
+            value: |run| run.rewrites.over_bound(),
+            show: optional,
+            best: Best::Least,
+        });
+    }
     for Column { name, unit, .. } in &columns {
         let _ = write!(
             body,

@@ -1,0 +1,96 @@
+//! `imbrex bound`.
+
+use super::{emit, fit_of, stack_with_settings};
+use crate::Failure;
+use crate::args::BoundArgs;
+use imbrex_drives::quantity::{Size, parse_size};
+use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
+use imbrex_sim::replay::ReplayOptions;
+use imbrex_sim::report::ReplayMode;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Prints what no policy of a cache can pass on a trace.
+pub fn run(args: &BoundArgs) -> Result<(), Failure> {
+    if args.drive_scale == 0 {
+        return Err("--drive-scale 0: accepted: 1 or more".into());
+    }
+    let workload = Workload {
+        path: args.trace.clone(),
+        options: args.read.options()?,
+        limit: args.limit,
+    };
+    let mut set = args.set.clone();
+    set.extend(args.cache.iter().map(|it| format!("cache.capacity={it}")));
+    let log = args.log.iter();
+    set.extend(log.map(|it| format!("translation.persistent_cache={it}")));
+    let mut config = stack_with_settings(&args.system, &set)?;
+    if let Some(size) = &args.size {
+        config.size = Some(Size(parse_size(size)?));
+    }
+    let replay = ReplayOptions {
+        mode: ReplayMode::ClosedLoop { depth: 1 },
+        limit: args.limit,
+        drop_reads: args.write_only,
+        fit: fit_of(args.fit, &workload)?,
+    };
+    let case = Case {
+        config,
+        parameters: BTreeMap::new(),
+        replay,
+        series: vec![],
+        events: vec![],
+        windows: vec![],
+        drive_scale: args.drive_scale,
+        drive_scale_option: Some("--drive-scale"),
+    };
+    let task = Task {
+        workload: &workload,
+        seed: args.seed,
+        case: &case,
+    };
+    let bound = task.bound(&BoundOptions {
+        cells: args.cells,
+        is_drained: args.drained,
+    })?;
+    match args.json {
+        true => emit(&format!("{}\n", json!(bound))),
+        false => emit(&text(&bound)),
+    }
+    Ok(())
+}
+
+fn text(bound: &Bound) -> String {
+    let room = bound.room;
+    let drained = match bound.drained {
+        true => "drained at the end",
+        false => "what is held at the end stays there",
+    };
+    let rewrites = &bound.bands_rewritten;
+    let mut text = format!(
+        "{}: {} block writes to {} bands, {drained}\n\
+         room                 {} blocks: cache {}, on their way out {}, log {}\n\
+         bands rewritten      at least {} (prices {}, windows {})\n",
+        bound.trace,
+        bound.block_writes,
+        bound.bands.len(),
+        room.blocks(),
+        room.cache_blocks,
+        room.destage_slots,
+        room.log_blocks,
+        rewrites.bound,
+        rewrites.prices.bound,
+        rewrites.windows.bound,
+    );
+    if let Some(bytes) = bound.band_bytes_written() {
+        text.push_str(&format!("band bytes written   at least {bytes}\n"));
+    }
+    let reads = bound.reads;
+    if reads.read_blocks > 0 {
+        text.push_str(&format!(
+            "read blocks missed   at least {} of {}\n",
+            reads.read_misses, reads.read_blocks
+        ));
+    }
+    text
+}
