@@ -91,6 +91,59 @@ fn values_that_mean_nothing_are_refused() {
 }
 
 #[test]
+fn a_bound_that_does_not_hold_is_refused() {
+    for (arguments, message) in [
+        (
+            "bound t.csv --system cmr-only",
+            "system `cmr-only`: a bound needs the bands of one translation on the way of the data; \
+             accepted: a stack such as `pore` or `smr-only`",
+        ),
+        (
+            "bound t.csv --set translation.bypass=on",
+            "system `pore`: node `translation`: bypass = \"on\" brings blocks home without a band rewrite \
+             that is counted, so no bound holds; accepted: \"off\"",
+        ),
+        (
+            "bound t.csv --set translation.merge_buffer=64MiB",
+            "system `pore`: node `translation`: merge_buffer brings blocks home without a band rewrite \
+             that is counted, so no bound holds; accepted: \"none\"",
+        ),
+        (
+            "bound -",
+            "a bound reads the trace twice, which standard input does not allow; give a file",
+        ),
+        (
+            "bound t.csv --cache 0",
+            "node `cache`: capacity = \"0 B\"; accepted: one block (4096 B) or more",
+        ),
+        (
+            "bound t.csv --drive-scale 0",
+            "--drive-scale 0: accepted: 1 or more",
+        ),
+        (
+            "bound t.csv --size 4KiB --cache 1MiB --log 1MiB",
+            "t.csv: record 1: write of 4096 bytes at offset 4096 ends beyond the device of 4096 bytes; \
+             use a larger device, or --fit wrap or --fit scale",
+        ),
+        (
+            "compare --trace t.csv --systems lru --bound --queue-depth 2",
+            "--bound with --queue-depth 2: requests that are not answered yet need no room in front of \
+             the bands; accepted: 1",
+        ),
+    ] {
+        assert_eq!(refusal(arguments, 1), format!("imbrex: {message}\n"));
+    }
+    for arguments in [
+        "bound",
+        "bound t.csv --cells 0",
+        "compare --trace t.csv --bound --open-loop",
+        "compare --trace t.csv --bound --streams 2",
+    ] {
+        refusal(arguments, 2);
+    }
+}
+
+#[test]
 fn a_scale_that_leaves_no_drive_is_refused() {
     assert_eq!(
         refusal("serve lru --emulate --scale 100000000000000 --socket s", 1),

@@ -189,7 +189,8 @@ impl Task<'_> {
         footprints: &Footprints,
     ) -> Result<Result<Bounded, String>, RunError> {
         if self.workload.is_stream() {
-            let words = "a bound reads the trace twice, which standard input does not allow; give a file";
+            let words =
+                "a bound reads the trace twice, which standard input does not allow; give a file";
             return Err(ConfigError::words(words.to_string()).into());
         }
         let options = BuildOptions {
@@ -201,12 +202,14 @@ impl Task<'_> {
         let footprint = self.footprint(&plan, writes_only, footprints)?;
         let lookups = self.lookups(&plan, writes_only)?;
         let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
-        Ok(room_of(&plan, &built.describe).map(|(room, rewrites_whole_bands)| Bounded {
-            plan,
-            room,
-            footprint_bytes: footprint.map(|it| it.touched_bytes),
-            rewrites_whole_bands,
-        }))
+        Ok(
+            room_of(&plan, &built.describe).map(|(room, rewrites_whole_bands)| Bounded {
+                plan,
+                room,
+                footprint_bytes: footprint.map(|it| it.touched_bytes),
+                rewrites_whole_bands,
+            }),
+        )
     }
 
     fn requests(&self, bounded: &Bounded) -> Result<Requests, RunError> {

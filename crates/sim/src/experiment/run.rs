@@ -378,7 +378,11 @@ impl Task<'_> {
     }
 
     /// The future of a clairvoyant cache, where the stack has one.
-    pub(super) fn lookups(&self, plan: &Plan, writes_only: bool) -> Result<Option<Vec<Lba>>, RunError> {
+    pub(super) fn lookups(
+        &self,
+        plan: &Plan,
+        writes_only: bool,
+    ) -> Result<Option<Vec<Lba>>, RunError> {
         if !plan.needs_lookups() {
             return Ok(None);
         }

@@ -109,7 +109,10 @@ impl Report {
 
     /// Whether rewrites are set beside the least number that any policy needs.
     pub(super) fn has_bound(&self) -> bool {
-        let mut bounds = self.runs.iter().map(|run| run.rewrites.bands_rewritten_bound);
+        let mut bounds = self
+            .runs
+            .iter()
+            .map(|run| run.rewrites.bands_rewritten_bound);
         bounds.any(|bound| bound.is_some())
     }
 
