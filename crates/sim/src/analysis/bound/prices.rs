@@ -152,9 +152,9 @@ impl Search<'_> {
         let mut from = 0;
         for (end, price) in coarse.ends.iter().zip(&coarse.prices) {
             let to = self.ends.partition_point(|it| it <= end);
-            for cell in from..to {
-                prices[cell] = price / (to - from) as u64;
-            }
+            // A cell may have none in its place where their number is no multiple.
+            let share = price.checked_div((to - from) as u64).unwrap_or(0);
+            prices[from..to].fill(share);
             from = to;
         }
         prices

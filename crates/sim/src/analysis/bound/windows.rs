@@ -32,7 +32,7 @@ pub(super) fn best_windows(problem: &Problem<'_>) -> Vec<Window> {
                 band.widen(*first, band.len(), distinct);
             }
         }
-        for end in start + 1..=ends.len() {
+        for (end, least) in costs[start].iter_mut().enumerate().skip(start + 1) {
             let written = bands.iter().zip(&distinct).zip(&firsts).zip(problem.costs);
             let held = written.filter_map(|(((band, distinct), first), cost)| {
                 let after = band.cells.partition_point(|cell| (*cell as usize) < end);
@@ -40,7 +40,7 @@ pub(super) fn best_windows(problem: &Problem<'_>) -> Vec<Window> {
             });
             let must_be_clean = problem.is_drained && end == ends.len();
             let room = if must_be_clean { 0 } else { problem.room };
-            costs[start][end] = least_cover(held.collect(), room);
+            *least = least_cover(held.collect(), room);
         }
     }
     let position = |cell: usize| if cell == 0 { 0 } else { ends[cell - 1] };
