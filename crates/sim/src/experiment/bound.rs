@@ -78,7 +78,7 @@ pub struct Bound {
     /// The least number of blocks that are written home; null where a rewrite may write less than its
     /// band.
     pub band_blocks_written: Option<WriteBound>,
-    /// The least bytes read or missed by the caches.
+    /// What the trace reads, and the least of it that the caches do not have.
     #[serde(flatten)]
     pub reads: ReadBound,
 }

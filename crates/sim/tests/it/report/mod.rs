@@ -198,6 +198,29 @@ fn the_table_fits_a_terminal_and_is_plain_in_a_pipe() {
 }
 
 #[test]
+fn a_bound_stands_beside_the_rewrites() {
+    let mut report = sample::report(WorkloadKind::Captured);
+    let without = (report.to_table(TableStyle::Plain), report.to_html());
+    assert!(!without.0.contains("/ bound") && !without.1.contains("rewrites / bound"));
+    assert!(!report.to_json().contains("bands_rewritten_bound"));
+    let bounds = [None, Some(0), Some(400)];
+    for (run, bound) in report.runs.iter_mut().zip(bounds) {
+        run.rewrites.bands_rewritten = 1000;
+        run.rewrites.bands_rewritten_bound = bound;
+    }
+    let plain = report.to_table(TableStyle::Plain);
+    assert!(plain.lines().all(|line| line.len() <= 120), "{plain}");
+    let rows = plain.lines().skip(4).take(3);
+    let last: Vec<&str> = rows.filter_map(|row| row.split(' ').next_back()).collect();
+    assert_eq!(last, ["-", "-", "2.50"], "{plain}");
+    assert!(report.to_html().contains("rewrites / bound"));
+    let document = schema_document();
+    let value: Value = serde_json::from_str(&report.to_json()).unwrap();
+    let violations = schema::violations(&document, &document, &value, "report");
+    assert_eq!(violations, Vec::<String>::new());
+}
+
+#[test]
 fn csv_files_have_one_width_and_name_every_run() {
     let mut report = sample::report(WorkloadKind::Captured);
     report.runs[1]
