@@ -91,6 +91,24 @@ pub enum Survival {
     Power,
 }
 
+/// How much a translation takes into its log before it must clean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogSize {
+    /// Blocks.
+    pub blocks: BlockCount,
+    /// Entries of its map, where their number is limited. A run of blocks that arrives in one write
+    /// is one entry.
+    pub entries: Option<u64>,
+}
+
+impl LogSize {
+    /// Written blocks that fill the log when each is a write of its own: what binds small writes.
+    pub fn single_blocks(self) -> u64 {
+        self.entries
+            .map_or(self.blocks.0, |entries| entries.min(self.blocks.0))
+    }
+}
+
 /// What a node tells the node above of itself.
 #[derive(Clone, Debug)]
 pub struct Geometry {
@@ -105,6 +123,8 @@ pub struct Geometry {
     pub bands: Option<Arc<BandTable>>,
     /// Zones that the node above must respect.
     pub zones: Option<Arc<ZoneGeometry>>,
+    /// Of a translation: the log through which written blocks go to its bands.
+    pub log: Option<LogSize>,
     /// What the contents survive, as the node says it of itself. A layer that keeps a journal of
     /// what it acknowledges on one port may say more than another port does. The layers there are
     /// say the least of their ports: each needs both to find what was flushed.
@@ -120,6 +140,7 @@ impl Geometry {
             tracks: None,
             bands: None,
             zones: None,
+            log: None,
             survives: Survival::Power,
         }
     }

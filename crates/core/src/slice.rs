@@ -158,6 +158,7 @@ impl Slice {
             tracks: tracks.map(|tracks| Arc::new(tracks.part(extent))),
             bands: below.bands.as_deref().map(|it| Arc::new(it.part(extent))),
             zones: zones.clone(),
+            log: below.log,
             survives: below.survives,
         };
         let slice = Slice {

@@ -1,7 +1,7 @@
 //! Nodes one after another as one node, so that several stand under one top.
 
 use crate::command::{CommandId, OnReplacement};
-use crate::disk::{Geometry, Media};
+use crate::disk::{Geometry, LogSize, Media};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
@@ -126,6 +126,7 @@ impl Span {
         let is_alike = below.iter().all(|it| it.media == below[0].media);
         let geometry = Geometry {
             bands: joined_bands(below).map(Arc::new),
+            log: joined_log(below),
             survives: below.iter().map(|it| it.survives).min().unwrap_or_default(),
             ..Geometry::plain(
                 BlockCount(end),
@@ -260,6 +261,14 @@ fn joined_bands(below: &[&Geometry]) -> Option<BandTable> {
         lengths.extend((0..bands.bands()).map(|band| bands.extent_of(BandId(band)).blocks));
     }
     Some(BandTable::new(lengths))
+}
+
+/// The logs of all nodes together; none where no node has one.
+fn joined_log(below: &[&Geometry]) -> Option<LogSize> {
+    below.iter().filter_map(|it| it.log).reduce(|a, b| LogSize {
+        blocks: BlockCount(a.blocks.0 + b.blocks.0),
+        entries: a.entries.zip(b.entries).map(|(a, b)| a + b),
+    })
 }
 
 impl Layer for Span {

@@ -1,104 +1,111 @@
 //! With the least recently used block leave all cached blocks of its band, so that one rewrite of
-//! the band below serves them all (LRU-band, the rival in PORE, MSST 2017).
+//! the band below serves them all (LRU-band, the rival in PORE, MSST 2017). Where batches are
+//! limited, no more than so many dirty blocks leave at once, the least recently used first.
 
-use super::entries::NONE;
+use super::batch::check_batch;
 use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::{restore_order, save_order};
-use super::settings_error::{CacheSettingsError, error};
+use super::settings_error::CacheSettingsError;
+use super::zone_lists::ZoneLists;
+use super::zones::bands_for;
 use crate::disk::Geometry;
 use crate::map::BandTable;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Least recently used, by whole bands.
 pub(super) struct LruBand {
     bands: Arc<BandTable>,
+    /// Dirty blocks that leave together at most; no limit when absent.
+    batch: Option<u64>,
     list: LruList,
-    /// A cached block of each band, or [`NONE`].
-    first: Vec<u32>,
-    members: Vec<Member>,
+    /// Two lists for each band: its clean blocks, and behind them its dirty ones.
+    members: ZoneLists,
+    blocks: Vec<Block>,
 }
 
-/// A cached block in the list of its band.
+/// A cached block.
 #[derive(Clone, Copy)]
-struct Member {
+struct Block {
     band: u32,
     /// Its place in the band.
     offset: u32,
-    previous: u32,
-    next: u32,
+    is_dirty: bool,
+}
+
+impl Block {
+    /// Its list.
+    fn list(self) -> usize {
+        list_of(self.band, self.is_dirty)
+    }
+}
+
+/// The list of the clean or of the dirty blocks of a band.
+fn list_of(band: u32, is_dirty: bool) -> usize {
+    band as usize * 2 + usize::from(is_dirty)
 }
 
 impl LruBand {
-    pub fn new(bands: Arc<BandTable>) -> LruBand {
+    fn new(bands: Arc<BandTable>, batch: Option<u64>) -> LruBand {
         LruBand {
+            batch,
             list: LruList::new(),
-            first: vec![NONE; bands.bands() as usize],
-            members: Vec::new(),
+            members: ZoneLists::new(list_of(bands.bands(), false)),
+            blocks: Vec::new(),
             bands,
         }
     }
 
-    fn add(&mut self, entry: u32, lba: Lba) {
+    /// The policy over a device: `bands`, or those that the device has.
+    ///
+    /// # Errors
+    /// When there are none, they do not cover the device, or a batch has no block.
+    pub(super) fn build(
+        bands: Option<&Arc<BandTable>>,
+        batch: Option<u64>,
+        backing: &Geometry,
+    ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
+        check_batch("lru-band", batch.unwrap_or(1))?;
+        let bands = bands_for("lru-band", bands, backing, "give a band table")?;
+        Ok(Box::new(LruBand::new(bands, batch)))
+    }
+
+    fn add(&mut self, entry: u32, lba: Lba, is_dirty: bool) {
         let band = self.bands.band_of(lba);
-        let offset = lba.offset_from(self.bands.extent_of(band).start) as u32;
-        let next = core::mem::replace(&mut self.first[band.0 as usize], entry);
-        let member = Member {
+        let block = Block {
             band: band.0,
-            offset,
-            previous: NONE,
-            next,
+            offset: lba.offset_from(self.bands.extent_of(band).start) as u32,
+            is_dirty,
         };
-        if entry as usize >= self.members.len() {
-            self.members.resize(entry as usize + 1, member);
+        if entry as usize >= self.blocks.len() {
+            self.blocks.resize(entry as usize + 1, block);
         }
-        self.members[entry as usize] = member;
-        if next != NONE {
-            self.members[next as usize].previous = entry;
-        }
+        self.blocks[entry as usize] = block;
+        self.members.push_newest(block.list(), entry);
         self.list.push_newest(entry);
     }
 }
 
-impl LruBand {
-    /// The policy over a device: `bands`, or those that the device has.
-    ///
-    /// # Errors
-    /// When there are none, or they do not cover the device.
-    pub(super) fn build(
-        bands: Option<&Arc<BandTable>>,
-        backing: &Geometry,
-    ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
-        let Some(bands) = bands.or(backing.bands.as_ref()) else {
-            return error(
-                "the policy lru-band needs bands, and the device below has none: give a band table"
-                    .into(),
-            );
-        };
-        if bands.blocks() < backing.blocks {
-            return error(format!(
-                "the bands of the policy lru-band cover {} blocks, the device below has {}",
-                bands.blocks().0,
-                backing.blocks.0
-            ));
-        }
-        Ok(Box::new(LruBand::new(Arc::clone(bands))))
-    }
-}
-
 impl EvictionPolicy for LruBand {
-    fn on_insert(&mut self, entry: u32, lba: Lba, _: AccessKind, _: &mut PolicyEvents) {
-        self.add(entry, lba);
+    fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, _: &mut PolicyEvents) {
+        self.add(entry, lba, kind == AccessKind::Write);
     }
 
-    fn on_access(&mut self, entry: u32, _: AccessKind, _: &mut PolicyEvents) {
+    fn on_access(&mut self, entry: u32, kind: AccessKind, _: &mut PolicyEvents) {
         self.list.touch(entry);
+        let block = &mut self.blocks[entry as usize];
+        if kind == AccessKind::Write && !block.is_dirty {
+            self.members.remove(block.list(), entry);
+            block.is_dirty = true;
+            self.members.push_newest(block.list(), entry);
+        } else if self.batch.is_some() {
+            // Without a limit all of them leave, in whatever order they are.
+            self.members.touch(block.list(), entry);
+        }
     }
 
     fn victims(&mut self, victims: &mut Vec<u32>, _: &mut PolicyEvents) {
@@ -106,28 +113,18 @@ impl EvictionPolicy for LruBand {
             return;
         };
         let from = victims.len();
-        let mut entry = self.first[self.members[oldest as usize].band as usize];
-        while entry != NONE {
-            victims.push(entry);
-            entry = self.members[entry as usize].next;
-        }
-        victims[from..].sort_unstable_by_key(|entry| self.members[*entry as usize].offset);
+        let band = self.blocks[oldest as usize].band;
+        let batch = self.batch.unwrap_or(u64::MAX);
+        let batch = usize::try_from(batch).unwrap_or(usize::MAX);
+        let dirty = self.members.oldest_first(list_of(band, true)).take(batch);
+        victims.extend(dirty);
+        victims.extend(self.members.oldest_first(list_of(band, false)));
+        victims[from..].sort_unstable_by_key(|entry| self.blocks[*entry as usize].offset);
     }
 
     fn on_remove(&mut self, entry: u32) {
-        let Member {
-            band,
-            previous,
-            next,
-            ..
-        } = self.members[entry as usize];
-        match previous {
-            NONE => self.first[band as usize] = next,
-            _ => self.members[previous as usize].next = next,
-        }
-        if next != NONE {
-            self.members[next as usize].previous = previous;
-        }
+        self.members
+            .remove(self.blocks[entry as usize].list(), entry);
         self.list.remove(entry);
     }
 
@@ -140,6 +137,8 @@ impl EvictionPolicy for LruBand {
         cached: &[CachedBlock],
         state: &mut StateReader<'_>,
     ) -> Result<(), StateError> {
-        restore_order(cached, state, |entry, block| self.add(entry, block.lba))
+        restore_order(cached, state, |entry, block| {
+            self.add(entry, block.lba, block.dirty);
+        })
     }
 }

@@ -13,6 +13,7 @@
 //! waits until it has arrived.
 
 mod admission;
+mod batch;
 mod destage;
 mod destage_queue;
 mod durable;
@@ -34,6 +35,8 @@ mod settings;
 mod settings_error;
 mod slots;
 mod unlimited;
+mod zone_lists;
+mod zones;
 
 pub use durable::codec;
 pub use opt::next_uses;
@@ -41,6 +44,7 @@ pub use policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
 pub use settings::{CacheMode, CacheSettings, PolicySettings};
 pub use settings_error::CacheSettingsError;
+pub use zones::ZoneSettings;
 
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
@@ -150,6 +154,9 @@ impl Cache {
         for (counter, amount) in events.counted() {
             ctx.count(counter, amount);
         }
+        if let Some((gauge, value)) = events.gauge {
+            ctx.gauge(gauge, value);
+        }
     }
 
     fn set_gauges(&self, ctx: &mut Context<'_>) {
@@ -172,6 +179,10 @@ impl Layer for Cache {
             Operation::Write { .. } => {
                 ctx.count(Counter::CacheBypassedBlocks, request.extent.blocks.0);
                 self.write_below(request, ctx);
+                let mut events = PolicyEvents::default();
+                let policy = &mut self.replacement.policy;
+                policy.on_write_around(request.extent, &mut events);
+                Cache::count_events(events, ctx);
             }
             Operation::Zero { .. } => self.write_below(request, ctx),
             Operation::Flush => self.flush(request, ctx),

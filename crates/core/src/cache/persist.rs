@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::cache::{
         AccessKind, CacheSettings, OpenZones, PeriodCounter, PolicyEvents, PolicySettings,
-        PopularityWindow, PoreSettings,
+        PopularityWindow, PoreSettings, ZoneSettings,
     };
     use crate::disk::{Geometry, Media};
     use crate::operation::Durability;
@@ -169,7 +169,8 @@ mod tests {
 
     fn policies() -> [PolicySettings; 2] {
         let pore = PoreSettings {
-            zone_blocks: 8,
+            zones: ZoneSettings::Equal(8),
+            batch: 1,
             period_blocks: 4,
             period_counter: PeriodCounter::WriteMiss,
             popularity_window: PopularityWindow::Period,

@@ -1,5 +1,6 @@
 //! Every policy by its settings.
 
+use super::batch::BATCH;
 use super::lru::Lru;
 use super::lru_band::LruBand;
 use super::opt::Opt;
@@ -8,7 +9,7 @@ use super::pore;
 use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
 use super::unlimited::Unlimited;
-use crate::counters::Counter;
+use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -23,7 +24,9 @@ impl CacheSettings {
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
         match &self.policy {
             PolicySettings::Lru => Ok(Box::new(Lru::new())),
-            PolicySettings::LruBand { bands } => LruBand::build(bands.as_ref(), backing),
+            PolicySettings::LruBand { bands, batch } => {
+                LruBand::build(bands.as_ref(), *batch, backing)
+            }
             PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::Unlimited => Ok(Box::new(Unlimited)),
             PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
@@ -37,16 +40,35 @@ impl PolicySettings {
     pub(super) fn identity(&self) -> Vec<(&'static str, u64)> {
         let number = match self {
             PolicySettings::Lru => 0,
-            PolicySettings::LruBand { .. } => 1,
-            PolicySettings::Pore(_) => 2,
+            PolicySettings::LruBand { batch: None, .. } => 1,
+            PolicySettings::Pore(settings) if settings.batch == 1 => 2,
             PolicySettings::Unlimited => 3,
             PolicySettings::Opt { .. } => 4,
+            // Batches came later than the numbers before. A number of their own lets states that
+            // were saved without them keep their layout.
+            PolicySettings::Pore(_) => 6,
+            PolicySettings::LruBand { batch: Some(_), .. } => 7,
         };
         let mut words = vec![("policy number", number)];
-        if let PolicySettings::Pore(settings) = self {
-            words.extend(settings.identity());
+        match self {
+            PolicySettings::Pore(settings) => words.extend(settings.identity()),
+            PolicySettings::LruBand { batch, .. } => {
+                words.extend(batch.map(|batch| (BATCH, batch)));
+            }
+            PolicySettings::Lru | PolicySettings::Unlimited | PolicySettings::Opt { .. } => {}
         }
         words
+    }
+
+    /// What the policy tells of its state beside what every cache does.
+    pub fn gauges(&self) -> &'static [Gauge] {
+        match self {
+            PolicySettings::Lru
+            | PolicySettings::LruBand { .. }
+            | PolicySettings::Pore(_)
+            | PolicySettings::Unlimited
+            | PolicySettings::Opt { .. } => &[],
+        }
     }
 
     /// What the policy counts beside what every cache does.

@@ -1,6 +1,7 @@
 //! What chooses the blocks that leave a full cache.
 
-use crate::counters::Counter;
+use crate::counters::{Counter, Gauge};
+use crate::extent::Extent;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -21,6 +22,8 @@ pub struct PolicyEvents {
     counters: &'static [Counter],
     /// By counter: how much is to be added.
     amounts: [u64; PolicyEvents::COUNTERS_MAX],
+    /// What the policy tells of its state, once it has told something.
+    pub gauge: Option<(Gauge, u64)>,
 }
 
 impl PolicyEvents {
@@ -58,6 +61,9 @@ pub trait EvictionPolicy {
 
     /// A block was found in the cache; a block that was written is dirty from now on.
     fn on_access(&mut self, entry: u32, kind: AccessKind, events: &mut PolicyEvents);
+
+    /// A request writes blocks below that go around the cache. None of them is cached any more.
+    fn on_write_around(&mut self, _extent: Extent, _events: &mut PolicyEvents) {}
 
     /// Appends the blocks that are to leave now, at least one, in the order of leaving. The cache
     /// removes each of them.

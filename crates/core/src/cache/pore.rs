@@ -1,21 +1,27 @@
 //! PORE: dirty blocks leave only from the *open* zones of the address space, which are chosen anew
 //! once a period, so that the disk below sees random writes in a small range at a time (Wang,
 //! Wang, Chai, Wang, Sun: Partially Open Region for Eviction, MSST 2017). Clean blocks may always
-//! leave. Among the blocks that may, the least recently used one does.
+//! leave. Among the blocks that may, the least recently used one does. With batches, the dirty
+//! blocks of its zone that are next in age leave with it.
 
+mod key;
+
+use super::batch::{BATCH, check_batch};
 use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::restore_each;
 use super::settings_error::{CacheSettingsError, error};
+use super::zone_lists::ZoneLists;
+use super::zones::{ZoneSettings, Zones};
 use crate::counters::Counter;
 use crate::disk::Geometry;
 use crate::state::{StateError, StateReader, StateWriter};
-use crate::units::{BlockCount, Lba};
+use crate::units::Lba;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
+use key::Key;
 
 /// What PORE counts.
 pub(super) const COUNTERS: &[Counter] = &[Counter::RegionDivisions, Counter::ForcedEvictions];
@@ -28,8 +34,8 @@ const FORCED_EVICTIONS: usize = 1;
 /// The options of PORE (MSST 2017).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoreSettings {
-    /// Blocks in a zone, the unit that is opened (20 MiB in the paper: 5120).
-    pub zone_blocks: u64,
+    /// The unit that is opened (20 MiB in the paper: 5120 blocks).
+    pub zones: ZoneSettings,
     /// Length of a period, and dirty blocks that the open zones must hold together at its start:
     /// the blocks of the persistent cache below.
     pub period_blocks: u64,
@@ -41,6 +47,8 @@ pub struct PoreSettings {
     pub access_floor: u64,
     /// Which zones are opened first.
     pub open_zones: OpenZones,
+    /// Dirty blocks of a zone that leave together at most, 1 or more; 1 in the paper.
+    pub batch: u64,
 }
 
 /// What counts towards the length of a period.
@@ -78,7 +86,7 @@ pub enum OpenZones {
 
 impl PoreSettings {
     /// The settings as numbers, which a saved state keeps.
-    pub(super) fn identity(&self) -> [(&'static str, u64); 6] {
+    pub(super) fn identity(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let counter = match self.period_counter {
             PeriodCounter::WriteMiss => 0,
             PeriodCounter::DirtyEvict => 1,
@@ -94,39 +102,36 @@ impl PoreSettings {
             OpenZones::Bl => 2,
             OpenZones::All => 3,
         };
-        [
-            ("zone_blocks", self.zone_blocks),
+        let words = [
+            ("zone_blocks", self.zones.identity()),
             ("period_blocks", self.period_blocks),
             ("period_counter number", counter),
             ("popularity_window number", window),
             ("access_floor", self.access_floor),
             ("open_zones number", open_zones),
-        ]
+        ];
+        let batch = (self.batch != 1).then_some((BATCH, self.batch));
+        words.into_iter().chain(batch)
     }
 
     /// The policy over a device, for a cache of so many blocks.
+    ///
+    /// # Errors
+    /// When a setting is out of range, or the device below has no bands that are to be zones.
     pub(super) fn build(
         &self,
         capacity_blocks: u64,
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
-        self.check(backing)?;
-        Ok(Box::new(Pore::new(*self, capacity_blocks, backing.blocks)))
-    }
-
-    fn check(&self, backing: &Geometry) -> Result<(), CacheSettingsError> {
         /// Zone numbers share a word with two flags.
         const ZONES_MAX: u64 = 1 << 30;
-        if self.zone_blocks == 0 {
-            return error("zone_blocks is 0: a zone holds at least 1 block".into());
-        }
-        let zones = backing.blocks.0.div_ceil(self.zone_blocks);
-        if zones > ZONES_MAX {
-            return error(format!(
-                "zone_blocks {} makes {zones} zones of the device below: at most {ZONES_MAX}",
-                self.zone_blocks
-            ));
-        }
+        let zones = self.zones.of("pore", backing, ZONES_MAX)?;
+        self.check()?;
+        Ok(Box::new(Pore::new(*self, capacity_blocks, zones)))
+    }
+
+    fn check(&self) -> Result<(), CacheSettingsError> {
+        check_batch("pore", self.batch)?;
         if self.period_blocks == 0 {
             return error("period_blocks is 0: a period is at least 1 block long".into());
         }
@@ -153,9 +158,12 @@ pub(super) struct Pore {
     all: LruList,
     /// The clean blocks and those in open zones, in the order of `all`.
     evictable: LruList,
+    map: Zones,
     zones: Vec<Zone>,
     /// Zones with a cached dirty block at the last division, the ones opened first.
     candidates: Vec<u32>,
+    /// The dirty blocks of each zone, where more than one leaves at once.
+    batches: Option<ZoneLists>,
 }
 
 /// What is known of a cached block.
@@ -192,8 +200,8 @@ struct Zone {
 }
 
 impl Pore {
-    pub fn new(settings: PoreSettings, capacity_blocks: u64, backing: BlockCount) -> Pore {
-        let zones = backing.0.div_ceil(settings.zone_blocks) as usize;
+    fn new(settings: PoreSettings, capacity_blocks: u64, map: Zones) -> Pore {
+        let zones = map.count();
         Pore {
             settings,
             capacity_blocks,
@@ -210,7 +218,9 @@ impl Pore {
                 };
                 zones
             ],
+            map,
             candidates: Vec::new(),
+            batches: (settings.batch > 1).then(|| ZoneLists::new(zones)),
         }
     }
 
@@ -220,7 +230,7 @@ impl Pore {
     }
 
     fn add(&mut self, entry: u32, lba: Lba, dirty: bool, accesses: u32) {
-        let zone = (lba.0 / self.settings.zone_blocks) as u32;
+        let zone = self.map.zone_of(lba);
         let block = Block {
             zone_and_flags: zone | CACHED | if dirty { DIRTY } else { 0 },
             accesses,
@@ -237,6 +247,9 @@ impl Pore {
         self.all.push_newest(entry);
         if self.is_evictable(block) {
             self.evictable.push_newest(entry);
+        }
+        if let (Some(batches), true) = (&mut self.batches, dirty) {
+            batches.push_newest(block.zone(), entry);
         }
     }
 
@@ -301,10 +314,18 @@ impl Pore {
                 zone.accesses += u64::from(block.accesses) + self.settings.access_floor;
             }
         }
-        let (zones, open_zones) = (&self.zones, self.settings.open_zones);
+        let (zones, map, open_zones) = (&self.zones, &self.map, self.settings.open_zones);
         self.candidates.sort_unstable_by(|a, b| {
-            let key = |zone: u32| &zones[zone as usize];
-            compare(open_zones, key(*a), key(*b)).then(a.cmp(b))
+            let key = |zone: u32| Key {
+                accesses: zones[zone as usize].accesses,
+                dirty: zones[zone as usize].dirty,
+                blocks: match map {
+                    // The shorter one at the end counts as the others do.
+                    Zones::Equal { .. } => 1,
+                    Zones::Bands(_) => map.blocks_of(zone),
+                },
+            };
+            key(*a).compare(open_zones, &key(*b)).then(a.cmp(b))
         });
     }
 
@@ -325,20 +346,6 @@ impl Pore {
     }
 }
 
-/// Which zone is opened first. Zones are equally long, so coverage is the number of dirty blocks
-/// `d`, popularity is `a / d` and the balance of both `a / d²`; fractions are compared by
-/// multiplying crosswise.
-fn compare(open_zones: OpenZones, a: &Zone, b: &Zone) -> Ordering {
-    let (a_dirty, b_dirty) = (u128::from(a.dirty), u128::from(b.dirty));
-    let (a_accesses, b_accesses) = (u128::from(a.accesses), u128::from(b.accesses));
-    match open_zones {
-        OpenZones::Cf => b_dirty.cmp(&a_dirty),
-        OpenZones::Pf => (a_accesses * b_dirty).cmp(&(b_accesses * a_dirty)),
-        OpenZones::Bl => (a_accesses * b_dirty * b_dirty).cmp(&(b_accesses * a_dirty * a_dirty)),
-        OpenZones::All => Ordering::Equal,
-    }
-}
-
 impl EvictionPolicy for Pore {
     fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, events: &mut PolicyEvents) {
         let dirty = kind == AccessKind::Write;
@@ -355,6 +362,13 @@ impl EvictionPolicy for Pore {
         block.accesses = block.accesses.saturating_add(1);
         let before = *block;
         self.all.touch(entry);
+        if let Some(batches) = &mut self.batches {
+            match (before.is_dirty(), kind) {
+                (true, _) => batches.touch(before.zone(), entry),
+                (false, AccessKind::Write) => batches.push_newest(before.zone(), entry),
+                (false, AccessKind::Read) => {}
+            }
+        }
         if kind == AccessKind::Write && !before.is_dirty() {
             block.zone_and_flags |= DIRTY;
             let after = *block;
@@ -380,16 +394,30 @@ impl EvictionPolicy for Pore {
                 .oldest()
                 .expect("a division opens a zone that holds a dirty block")
         });
-        if self.blocks[oldest as usize].is_dirty() {
-            self.count(PeriodCounter::DirtyEvict);
+        let block = self.blocks[oldest as usize];
+        let from = victims.len();
+        match &self.batches {
+            // The zone is open, so that its oldest dirty block is the oldest that may leave.
+            Some(batches) if block.is_dirty() => {
+                let batch = usize::try_from(self.settings.batch).unwrap_or(usize::MAX);
+                victims.extend(batches.oldest_first(block.zone()).take(batch));
+            }
+            _ => victims.push(oldest),
         }
-        victims.push(oldest);
+        if block.is_dirty() {
+            for _ in from..victims.len() {
+                self.count(PeriodCounter::DirtyEvict);
+            }
+        }
     }
 
     fn on_remove(&mut self, entry: u32) {
         let block = self.blocks[entry as usize];
         if self.is_evictable(block) {
             self.evictable.remove(entry);
+        }
+        if let (Some(batches), true) = (&mut self.batches, block.is_dirty()) {
+            batches.remove(block.zone(), entry);
         }
         self.all.remove(entry);
         self.blocks[entry as usize].zone_and_flags = 0;
@@ -439,141 +467,4 @@ impl EvictionPolicy for Pore {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const ZONE: u64 = 4;
-
-    fn policy(open_zones: OpenZones, period_blocks: u64, capacity_blocks: u64) -> Pore {
-        let settings = PoreSettings {
-            zone_blocks: ZONE,
-            period_blocks,
-            period_counter: PeriodCounter::WriteMiss,
-            popularity_window: PopularityWindow::Period,
-            access_floor: 1,
-            open_zones,
-        };
-        Pore::new(settings, capacity_blocks, BlockCount(400))
-    }
-
-    /// A policy whose cache was filled with the given `(zone, dirty blocks, accesses of each)`.
-    fn divided(open_zones: OpenZones, period_blocks: u64, fill: &[(u64, u64, u64)]) -> Pore {
-        let capacity = fill.iter().map(|(_, dirty, _)| dirty).sum();
-        let mut pore = policy(open_zones, period_blocks, capacity);
-        let mut events = PolicyEvents::default();
-        let blocks = fill
-            .iter()
-            .flat_map(|(zone, dirty, accesses)| (0..*dirty).map(move |b| (*zone, b, *accesses)));
-        for (entry, (zone, block, accesses)) in (0..).zip(blocks) {
-            pore.on_insert(
-                entry,
-                Lba(zone * ZONE + block),
-                AccessKind::Write,
-                &mut events,
-            );
-            assert_eq!(pore.divided, u64::from(entry) + 1 == capacity);
-            for _ in 1..accesses {
-                pore.on_access(entry, AccessKind::Read, &mut events);
-            }
-        }
-        // The last accesses came after the division that the last insertion brought about.
-        pore.divide(&mut events);
-        pore
-    }
-
-    fn open(pore: &Pore) -> Vec<usize> {
-        let zones = 0..pore.zones.len();
-        zones.filter(|zone| pore.zones[*zone].open).collect()
-    }
-
-    /// One hot full zone, half-covered lukewarm ones and cold single blocks: what is opened for a
-    /// period of four blocks shows what each scheme looks for.
-    #[test]
-    fn coverage_opens_the_fewest_zones_and_popularity_the_most() {
-        // The hot zone comes first, so that all its accesses fall before the division.
-        let mut fill = vec![(3, 4, 9), (10, 3, 2), (11, 3, 2)];
-        fill.extend((20..26).map(|zone| (zone, 1, 1)));
-        let capacity: u64 = fill.iter().map(|(_, dirty, _)| dirty).sum();
-        let first_division = |open_zones| {
-            let mut pore = policy(open_zones, 4, capacity);
-            let mut events = PolicyEvents::default();
-            let mut entry = 0;
-            for (zone, dirty, accesses) in &fill {
-                for block in 0..*dirty {
-                    let lba = Lba(zone * ZONE + block);
-                    pore.on_insert(entry, lba, AccessKind::Write, &mut events);
-                    for _ in 1..*accesses {
-                        pore.on_access(entry, AccessKind::Write, &mut events);
-                    }
-                    entry += 1;
-                }
-            }
-            assert_eq!(events.amount(Counter::RegionDivisions), 1);
-            open(&pore)
-        };
-        // Coverage: 4, 3, 3, 1...: the hot zone alone is enough.
-        assert_eq!(first_division(OpenZones::Cf), [3]);
-        // Accesses a block, the floor included: 10, 3, 3, 2...: the six coldest come first.
-        assert_eq!(first_division(OpenZones::Pf), [20, 21, 22, 23]);
-        // Divided by the dirty blocks: 2.5, 1, 1, 2...
-        assert_eq!(first_division(OpenZones::Bl), [10, 11]);
-    }
-
-    #[test]
-    fn among_equal_zones_the_lower_is_opened() {
-        let pore = divided(OpenZones::Bl, 2, &[(7, 2, 1), (5, 2, 1), (6, 2, 1)]);
-        assert_eq!(open(&pore), [5]);
-    }
-
-    #[test]
-    fn fewer_dirty_blocks_than_a_period_open_every_zone_that_has_one() {
-        let pore = divided(OpenZones::Cf, 100, &[(1, 2, 1), (9, 1, 1)]);
-        assert_eq!(open(&pore), [1, 9]);
-    }
-
-    proptest! {
-        /// The open zones hold a period's worth of dirty blocks, and no dirty block of a forbidden
-        /// zone is a victim unless the eviction is counted as forced.
-        #[test]
-        fn victims_are_clean_or_in_an_open_zone(
-            steps in prop::collection::vec((0u64..60, any::<bool>()), 1..400),
-            scheme in 0usize..3,
-            period in 1u64..12,
-        ) {
-            let capacity = 12;
-            let scheme = [OpenZones::Cf, OpenZones::Pf, OpenZones::Bl][scheme];
-            let mut pore = policy(scheme, period, capacity);
-            let mut cached: Vec<Option<Lba>> = vec![None; capacity as usize];
-            for (lba, write) in steps {
-                let lba = Lba(lba);
-                let kind = if write { AccessKind::Write } else { AccessKind::Read };
-                let mut events = PolicyEvents::default();
-                if let Some(entry) = cached.iter().position(|c| *c == Some(lba)) {
-                    pore.on_access(entry as u32, kind, &mut events);
-                } else {
-                    if !cached.contains(&None) {
-                        let before = open(&pore);
-                        let mut victims = Vec::new();
-                        pore.victims(&mut victims, &mut events);
-                        prop_assert_eq!(victims.len(), 1);
-                        let victim = pore.blocks[victims[0] as usize];
-                        let allowed = !victim.is_dirty() || before.contains(&victim.zone());
-                        prop_assert_eq!(allowed, events.amount(Counter::ForcedEvictions) == 0);
-                        pore.on_remove(victims[0]);
-                        cached[victims[0] as usize] = None;
-                    }
-                    let entry = cached.iter().position(Option::is_none).expect("room");
-                    cached[entry] = Some(lba);
-                    pore.on_insert(entry as u32, lba, kind, &mut events);
-                }
-                if events.amount(Counter::RegionDivisions) > 0 && events.amount(Counter::ForcedEvictions) == 0 {
-                    let dirty = |zone: &Zone| u64::from(zone.dirty);
-                    let in_open: u64 = pore.zones.iter().filter(|z| z.open).map(dirty).sum();
-                    let in_all: u64 = pore.zones.iter().map(dirty).sum();
-                    prop_assert!(in_open >= period.min(in_all));
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -59,6 +59,8 @@ pub enum PolicySettings {
     LruBand {
         /// The bands, where the node below publishes none.
         bands: Option<Arc<BandTable>>,
+        /// Dirty blocks that leave together at most, 1 or more; no limit when absent.
+        batch: Option<u64>,
     },
     /// The least recently used block that is clean or lies in an open zone leaves (PORE).
     Pore(PoreSettings),

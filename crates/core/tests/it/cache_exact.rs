@@ -1,11 +1,11 @@
 //! At queue depth 1 the timed cache counts and writes exactly what the untimed algorithm does.
 
 use crate::cache_reference::{Outcome, Reference};
-use crate::cache_stacks::{cache_stack, policies, pore, settings};
+use crate::cache_stacks::{bands, cache_stack, policies, pore, settings};
 use crate::harness::{Step, play, random_steps};
 use imbrex_core::cache::{
     CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, next_uses,
+    PoreSettings, ZoneSettings, next_uses,
 };
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::extent::Extent;
@@ -48,7 +48,11 @@ fn run(settings: CacheSettings, seed: u64, steps: Vec<Step>) -> Outcome {
 
 fn assert_exact(name: &str, settings: CacheSettings, seed: u64) -> Outcome {
     let steps = random_steps(seed, 400, BLOCKS, 6);
-    let expected = Reference::run(settings.clone(), &with_final_reads(steps.clone()));
+    let expected = Reference::run(
+        settings.clone(),
+        bands(BLOCKS),
+        &with_final_reads(steps.clone()),
+    );
     let found = run(settings, seed, steps);
     assert_eq!(found, expected, "{name}, seed {seed}");
     found
@@ -92,7 +96,8 @@ fn every_option_of_pore_agrees_with_the_reference() {
                 for access_floor in [0, 1] {
                     for period_blocks in [1, 5, 30] {
                         let pore = PoreSettings {
-                            zone_blocks: 8,
+                            zones: ZoneSettings::Equal(8),
+                            batch: 1,
                             period_blocks,
                             period_counter,
                             popularity_window,
@@ -111,6 +116,62 @@ fn every_option_of_pore_agrees_with_the_reference() {
         }
     }
     assert!(divisions > 1000 && forced > 10, "{divisions}, {forced}");
+}
+
+#[test]
+fn batches_and_bands_as_zones_agree_with_the_reference() {
+    let (mut divisions, mut dirty) = (0, 0);
+    for seed in 0..24 {
+        for (open_zones, batch) in [
+            (OpenZones::Cf, 1),
+            (OpenZones::Bl, 3),
+            (OpenZones::Pf, 2),
+            (OpenZones::Bl, 100),
+            (OpenZones::All, 4),
+        ] {
+            for zones in [ZoneSettings::Bands, ZoneSettings::Equal(8)] {
+                let pore = PoreSettings {
+                    zones,
+                    batch,
+                    period_blocks: 5 + seed,
+                    period_counter: PeriodCounter::DirtyEvict,
+                    ..pore(open_zones)
+                };
+                let mode = MODES[(seed % 2) as usize];
+                let settings = settings(capacity(seed), 2, mode, PolicySettings::Pore(pore));
+                let outcome = assert_exact(&format!("{pore:?}"), settings, seed);
+                divisions += outcome.region_divisions;
+                dirty += outcome.dirty_evictions;
+            }
+        }
+    }
+    assert!(divisions > 1000 && dirty > 1000, "{divisions}, {dirty}");
+}
+
+#[test]
+fn batches_of_bands_agree_with_the_reference() {
+    for seed in 0..60 {
+        for batch in [1, 2, 5, 100] {
+            let policy = PolicySettings::LruBand {
+                bands: (seed % 2 == 0).then(|| bands(BLOCKS)),
+                batch: Some(batch),
+            };
+            let mode = MODES[(seed / 6 % 2) as usize];
+            let settings = settings(capacity(seed), 2, mode, policy.clone());
+            let limited = assert_exact(&format!("a batch of {batch}"), settings.clone(), seed);
+            assert!(limited.dirty_evictions > 0);
+            if batch == 100 {
+                let unlimited = CacheSettings {
+                    policy: PolicySettings::LruBand {
+                        bands: None,
+                        batch: None,
+                    },
+                    ..settings
+                };
+                assert_eq!(assert_exact("no limit", unlimited, seed), limited);
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,10 +4,12 @@
 use crate::harness::Step;
 use imbrex_core::cache::{
     CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings,
+    PoreSettings, ZoneSettings,
 };
+use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::units::Lba;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a cache has counted, and the blocks it has written below, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,6 +38,8 @@ struct Block {
 /// An untimed cache.
 pub struct Reference {
     settings: CacheSettings,
+    /// The bands of the device below.
+    bands: Arc<BandTable>,
     /// The least recently used block first.
     blocks: Vec<Block>,
     /// `None` until the first division.
@@ -46,9 +50,10 @@ pub struct Reference {
 }
 
 impl Reference {
-    pub fn run(settings: CacheSettings, steps: &[Step]) -> Outcome {
+    pub fn run(settings: CacheSettings, bands: Arc<BandTable>, steps: &[Step]) -> Outcome {
         let mut cache = Reference {
             settings,
+            bands,
             blocks: Vec::new(),
             open: None,
             period_count: 0,
@@ -136,23 +141,24 @@ impl Reference {
     }
 
     fn evict(&mut self) {
-        let mut victims = match self.settings.policy.clone() {
+        let victims = match self.settings.policy.clone() {
             PolicySettings::Lru => vec![self.blocks[0].lba],
-            PolicySettings::LruBand { bands } => {
-                let band_of = |lba: u64| bands.as_ref().expect("bands").band_of(Lba(lba));
-                let band = band_of(self.blocks[0].lba);
-                let lbas = self.blocks.iter().map(|block| block.lba);
-                lbas.filter(|lba| band_of(*lba) == band).collect()
+            PolicySettings::LruBand { bands, batch } => {
+                let bands = bands.unwrap_or(Arc::clone(&self.bands));
+                let band = bands.band_of(Lba(self.blocks[0].lba));
+                self.oldest_of(
+                    |lba| bands.band_of(Lba(lba)) == band,
+                    batch.unwrap_or(u64::MAX),
+                )
             }
-            PolicySettings::Pore(pore) => vec![self.pore_victim(&pore)],
+            PolicySettings::Pore(pore) => self.pore_victims(&pore),
             PolicySettings::Opt { .. } => {
                 let last = self.blocks.iter().map(|block| block.next_use).max();
                 let last = self.blocks.iter().filter(|b| Some(b.next_use) == last);
                 vec![last.map(|block| block.lba).min().expect("a block")]
             }
-            PolicySettings::Unlimited => panic!("an unlimited cache is never full"),
+            other => panic!("{other:?} is never full, or has a model of its own"),
         };
-        victims.sort_unstable();
         for victim in victims {
             let at = self.blocks.iter().position(|block| block.lba == victim);
             if self.blocks.remove(at.expect("a cached victim")).dirty {
@@ -162,6 +168,47 @@ impl Reference {
             } else {
                 self.outcome.clean_evictions += 1;
             }
+        }
+    }
+
+    /// The blocks of a part of the device: the clean ones, and the oldest dirty ones up to a batch,
+    /// in the order of their addresses.
+    fn oldest_of(&self, is_inside: impl Fn(u64) -> bool, batch: u64) -> Vec<u64> {
+        let inside = || self.blocks.iter().filter(|block| is_inside(block.lba));
+        let dirty = inside().filter(|block| block.dirty);
+        let batch = usize::try_from(batch).unwrap_or(usize::MAX);
+        let clean = inside().filter(|block| !block.dirty);
+        let mut victims: Vec<u64> = dirty.take(batch).chain(clean).map(|b| b.lba).collect();
+        victims.sort_unstable();
+        victims
+    }
+
+    /// The block that PORE gives up, and when it is dirty the oldest dirty ones of its zone.
+    fn pore_victims(&mut self, pore: &PoreSettings) -> Vec<u64> {
+        let victim = self.pore_victim(pore);
+        let block = self.blocks.iter().find(|block| block.lba == victim);
+        if !block.expect("a cached victim").dirty {
+            return vec![victim];
+        }
+        let (zone, dirty) = (self.zone_of(pore, victim), |block: &&Block| block.dirty);
+        let lbas = self.blocks.iter().filter(dirty).map(|block| block.lba);
+        lbas.filter(|lba| self.zone_of(pore, *lba) == zone)
+            .take(pore.batch as usize)
+            .collect()
+    }
+
+    fn zone_of(&self, pore: &PoreSettings, lba: u64) -> u64 {
+        match pore.zones {
+            ZoneSettings::Equal(length) => lba / length,
+            ZoneSettings::Bands => u64::from(self.bands.band_of(Lba(lba)).0),
+        }
+    }
+
+    /// How long a zone counts as.
+    fn length_of(&self, pore: &PoreSettings, zone: u64) -> u128 {
+        match pore.zones {
+            ZoneSettings::Equal(_) => 1,
+            ZoneSettings::Bands => u128::from(self.bands.extent_of(BandId(zone as u32)).blocks.0),
         }
     }
 
@@ -177,7 +224,7 @@ impl Reference {
 
     fn first_evictable(&self, pore: &PoreSettings) -> Option<u64> {
         let is_open = |lba: u64| {
-            let zone = lba / pore.zone_blocks;
+            let zone = self.zone_of(pore, lba);
             self.open.as_ref().is_none_or(|open| open.contains(&zone))
         };
         let mut blocks = self.blocks.iter();
@@ -213,7 +260,7 @@ impl Reference {
         self.period_count = 0;
         let mut zones: BTreeMap<u64, (u128, u128)> = BTreeMap::new();
         for block in self.blocks.iter().filter(|block| block.dirty) {
-            let (dirty, accesses) = zones.entry(block.lba / pore.zone_blocks).or_default();
+            let (dirty, accesses) = zones.entry(self.zone_of(pore, block.lba)).or_default();
             *dirty += 1;
             *accesses += u128::from(block.accesses + pore.access_floor);
         }
@@ -223,10 +270,11 @@ impl Reference {
             let mut best = *zones.first_key_value().expect("a zone").0;
             for (zone, (d, a)) in &zones {
                 let (best_d, best_a) = zones[&best];
+                let (n, best_n) = (self.length_of(pore, *zone), self.length_of(pore, best));
                 let better = match pore.open_zones {
-                    OpenZones::Cf => *d > best_d,
+                    OpenZones::Cf => d * best_n > best_d * n,
                     OpenZones::Pf => a * best_d < best_a * d,
-                    OpenZones::Bl => a * best_d * best_d < best_a * d * d,
+                    OpenZones::Bl => a * n * best_d * best_d < best_a * best_n * d * d,
                     OpenZones::All => panic!("nothing to divide"),
                 };
                 if better {

@@ -4,7 +4,7 @@ use crate::conformance::disk_geometry;
 use crate::harness::MemoryDisk;
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings,
+    PoreSettings, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
@@ -27,7 +27,8 @@ pub fn bands(blocks: u64) -> Arc<BandTable> {
 /// PORE with zones of 8 blocks and short periods.
 pub fn pore(open_zones: OpenZones) -> PoreSettings {
     PoreSettings {
-        zone_blocks: 8,
+        zones: ZoneSettings::Equal(8),
+        batch: 1,
         period_blocks: 4,
         period_counter: PeriodCounter::WriteMiss,
         popularity_window: PopularityWindow::Period,
@@ -40,6 +41,7 @@ pub fn pore(open_zones: OpenZones) -> PoreSettings {
 pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
     let band_table = PolicySettings::LruBand {
         bands: Some(bands(blocks)),
+        batch: None,
     };
     vec![
         ("lru", PolicySettings::Lru),
@@ -84,7 +86,10 @@ pub fn cache_stack(
     let mut builder = StackBuilder::new(seed);
     let below = [
         builder.disk(disk_geometry(&flash)),
-        builder.disk(disk_geometry(&backing)),
+        builder.disk(Geometry {
+            bands: Some(bands(blocks)),
+            ..disk_geometry(&backing)
+        }),
     ];
     let (cache, geometry) = Cache::new(
         settings,

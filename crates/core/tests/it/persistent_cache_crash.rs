@@ -109,6 +109,7 @@ pub fn geometry(seed: u64, settings: &PersistentCacheSettings) -> Geometry {
         tracks: Some(Arc::new(tracks)),
         bands: None,
         zones: None,
+        log: None,
         survives: Survival::Power,
     }
 }

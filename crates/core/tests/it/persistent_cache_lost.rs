@@ -50,6 +50,7 @@ fn geometry() -> Geometry {
         tracks: Some(Arc::new(table)),
         bands: None,
         zones: None,
+        log: None,
         survives: Survival::Power,
     }
 }

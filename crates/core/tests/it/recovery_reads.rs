@@ -4,7 +4,7 @@
 use crate::harness::JumpingClock;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
 use imbrex_core::cache::{Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter};
-use imbrex_core::cache::{PolicySettings, PopularityWindow, PoreSettings};
+use imbrex_core::cache::{PolicySettings, PopularityWindow, PoreSettings, ZoneSettings};
 use imbrex_core::counters::Gauge;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, Survival, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
@@ -217,6 +217,7 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         tracks: Some(Arc::new(tracks)),
         bands: None,
         zones: None,
+        log: None,
         survives: Survival::Power,
     };
     let smr = builder.disk(geometry.clone());
@@ -234,7 +235,8 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
             destage_slots_max: 64,
             mode: CacheMode::ReadWrite,
             policy: PolicySettings::Pore(PoreSettings {
-                zone_blocks: BAND_BLOCKS,
+                zones: ZoneSettings::Equal(BAND_BLOCKS),
+                batch: 1,
                 period_blocks: mapped,
                 period_counter: PeriodCounter::WriteMiss,
                 popularity_window: PopularityWindow::Period,

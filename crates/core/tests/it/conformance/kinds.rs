@@ -6,7 +6,7 @@
 
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings,
+    PoreSettings, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
@@ -36,6 +36,7 @@ macro_rules! every_kind {
             cache_pore_pf: cache(pore(OpenZones::Pf)),
             cache_pore_bl: cache(pore(OpenZones::Bl)),
             cache_pore_all: cache(pore(OpenZones::All)),
+            cache_pore_batches: cache(in_batches(pore(OpenZones::Bl))),
             cache_unlimited: cache(CacheSettings { capacity_blocks: BACKING_BLOCKS, ..with_policy(PolicySettings::Unlimited) }),
             cache_opt: cache(with_policy(PolicySettings::Opt { next_uses: (1..1000).rev().collect() })),
             cache_write_only: cache(CacheSettings { mode: CacheMode::WriteOnly, ..lru() }),
@@ -46,6 +47,8 @@ macro_rules! every_kind {
             durable_cache_pore_pf: cache(durable(pore(OpenZones::Pf))),
             durable_cache_pore_bl: cache(durable(pore(OpenZones::Bl))),
             durable_cache_pore_all: cache(durable(pore(OpenZones::All))),
+            durable_cache_pore_batches: cache(durable(in_batches(pore(OpenZones::Bl)))),
+            durable_cache_lru_band_batches: cache(durable(in_batches(lru_band()))),
             durable_cache_write_only: cache(durable(CacheSettings { mode: CacheMode::WriteOnly, ..lru() })),
             translation_plain: translation(log(24)),
             translation_from_first_dirty: translation(from_first_dirty(log(24))),
@@ -203,19 +206,31 @@ fn lru_band() -> CacheSettings {
     let bands = BandTable::new(lengths.map(|length| BlockCount(*length)));
     with_policy(PolicySettings::LruBand {
         bands: Some(Arc::new(bands)),
+        batch: None,
     })
 }
 
 /// PORE with short zones and periods.
 fn pore(open_zones: OpenZones) -> CacheSettings {
     with_policy(PolicySettings::Pore(PoreSettings {
-        zone_blocks: 8,
+        zones: ZoneSettings::Equal(8),
+        batch: 1,
         period_blocks: 4,
         period_counter: PeriodCounter::WriteMiss,
         popularity_window: PopularityWindow::Period,
         access_floor: 1,
         open_zones,
     }))
+}
+
+/// The same with up to 3 dirty blocks of a zone or a band leaving together.
+fn in_batches(mut settings: CacheSettings) -> CacheSettings {
+    match &mut settings.policy {
+        PolicySettings::Pore(pore) => pore.batch = 3,
+        PolicySettings::LruBand { batch, .. } => *batch = Some(3),
+        policy => panic!("{policy:?} has no batches"),
+    }
+    settings
 }
 
 fn durable(settings: CacheSettings) -> CacheSettings {

@@ -4,7 +4,7 @@ use super::{Assembly, BAND_BLOCKS, Tree};
 use imbrex_core::cache::codec::RECORD_KINDS;
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings,
+    PoreSettings, ZoneSettings,
 };
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::operation::Durability;
@@ -44,7 +44,8 @@ pub fn build(assembly: &mut Assembly, policy: Policy, flash: &Tree, backing: &Tr
 pub fn settings(policy: Policy, rng: &mut Rng) -> CacheSettings {
     let policy = match policy {
         Policy::Pore => PolicySettings::Pore(PoreSettings {
-            zone_blocks: BAND_BLOCKS / 2,
+            zones: ZoneSettings::Equal(BAND_BLOCKS / 2),
+            batch: 1,
             period_blocks: 12,
             period_counter: PeriodCounter::WriteMiss,
             popularity_window: PopularityWindow::Period,
@@ -52,7 +53,10 @@ pub fn settings(policy: Policy, rng: &mut Rng) -> CacheSettings {
             open_zones: OpenZones::Bl,
         }),
         Policy::Lru => PolicySettings::Lru,
-        Policy::LruBand => PolicySettings::LruBand { bands: None },
+        Policy::LruBand => PolicySettings::LruBand {
+            bands: None,
+            batch: None,
+        },
     };
     let mode = match rng.below(2) {
         0 => CacheMode::ReadWrite,

@@ -145,7 +145,6 @@ impl Planned for PlannedDisk {
         Ok(Part {
             offer: Offer {
                 geometry: disk.geometry().clone(),
-                log_blocks: BlockCount::ZERO,
                 on_disk: Some(OnDisk {
                     statistics: disk.statistics(),
                     start: 0,

@@ -79,7 +79,7 @@ impl Planned for PlannedZones {
             .map_err(|error| wrong(&self.name, &error))?;
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
-            offer: Offer::over(disk, geometry),
+            offer: Offer::over(geometry),
             facts: super::Facts::HostManaged(Facts),
         })
     }

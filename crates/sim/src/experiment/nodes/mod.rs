@@ -322,8 +322,6 @@ pub(super) struct Below<'a> {
 /// What a node offers to the node above.
 pub(super) struct Offer {
     pub geometry: Geometry,
-    /// Slots of the persistent cache through which its blocks go; zero without one.
-    pub log_blocks: BlockCount,
     /// Of a disk or a slice of one.
     pub on_disk: Option<OnDisk>,
     /// What all slices of it know of its flushes.
@@ -341,11 +339,10 @@ pub(super) struct OnDisk {
 }
 
 impl Offer {
-    /// What a layer offers that passes on what is below.
-    pub fn over(below: &Offer, geometry: Geometry) -> Offer {
+    /// What a layer offers.
+    pub fn over(geometry: Geometry) -> Offer {
         Offer {
             geometry,
-            log_blocks: below.log_blocks,
             on_disk: None,
             flush_failure: FlushFailure::default(),
         }

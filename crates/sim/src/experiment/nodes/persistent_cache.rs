@@ -388,10 +388,7 @@ impl Planned for PlannedTranslation {
         }
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
-            offer: Offer {
-                log_blocks,
-                ..Offer::over(home, geometry)
-            },
+            offer: Offer::over(geometry),
             facts: super::Facts::PersistentCache(facts),
         })
     }

@@ -184,7 +184,7 @@ impl Planned for PlannedSlice {
             body: Body::Part(Box::new(slice)),
             offer: Offer {
                 on_disk,
-                ..Offer::over(node, geometry)
+                ..Offer::over(geometry)
             },
             facts: super::Facts::Slice(Facts {
                 tallies,

@@ -83,13 +83,9 @@ impl Planned for PlannedSpan {
     fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
         let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
         let (span, geometry) = Span::new(&geometries).map_err(|error| wrong(&self.name, &error))?;
-        let logs = below.offers.iter().map(|offer| offer.log_blocks.0);
         Ok(Part {
             body: Body::Layer(Box::new(span)),
-            offer: Offer {
-                log_blocks: BlockCount(logs.sum()),
-                ..Offer::over(below.offers[0], geometry)
-            },
+            offer: Offer::over(geometry),
             facts: super::Facts::Span(Facts),
         })
     }

@@ -294,11 +294,7 @@ struct PlannedCache {
 }
 
 impl PlannedCache {
-    fn settings(
-        &self,
-        known: &Known<'_>,
-        log_blocks: BlockCount,
-    ) -> Result<CacheSettings, ConfigError> {
+    fn settings(&self, known: &Known<'_>, backing: &Offer) -> Result<CacheSettings, ConfigError> {
         let config = &self.config;
         let is_unbounded = config.policy.policy().is_unbounded();
         let bytes = match config.capacity {
@@ -308,7 +304,7 @@ impl PlannedCache {
         };
         let given = PolicyGiven {
             node: &config.name,
-            log_blocks,
+            log: backing.geometry.log,
             lookups: known.lookups,
         };
         let policy = config.policy.policy().settings(&given)?;
@@ -345,18 +341,19 @@ impl Planned for PlannedCache {
 
     fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
         let (flash, backing) = (below.offers[0], below.offers[1]);
-        let settings = self.settings(known, backing.log_blocks)?;
+        let settings = self.settings(known, backing)?;
         let facts = Facts {
             capacity_blocks: settings.capacity_blocks,
             destage_slots: u64::from(settings.destage_slots_max),
             policy_counters: settings.policy.counters(),
+            policy_gauges: settings.policy.gauges(),
             is_durable: self.durability.is_some(),
         };
         let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
             .map_err(|error| wrong(&self.config.name, &error))?;
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
-            offer: Offer::over(backing, geometry),
+            offer: Offer::over(geometry),
             facts: super::Facts::WriteBackCache(facts),
         })
     }
@@ -366,6 +363,8 @@ impl Planned for PlannedCache {
 pub struct Facts {
     /// What its policy counts.
     pub policy_counters: &'static [Counter],
+    /// What its policy tells of its state.
+    pub policy_gauges: &'static [Gauge],
     /// Capacity; one without a bound has that of the device.
     pub capacity_blocks: u64,
     /// Blocks that may be on their way out beside the capacity.
@@ -392,7 +391,11 @@ impl Reported for Facts {
         let own = [Gauge::CachedBlocks, Gauge::DirtyBlocks];
         let journal = [Gauge::RolledBackBlocksMax];
         let journal = journal.iter().filter(|_| self.is_durable);
-        own.iter().chain(journal).copied().collect()
+        own.iter()
+            .chain(journal)
+            .chain(self.policy_gauges)
+            .copied()
+            .collect()
     }
 
     fn tell(&self, counts: &Counts, run: &mut Run) {

@@ -139,23 +139,43 @@ fn reference(
 
 fn counts_what_the_reference_counts(workload: &Workload) {
     let records = records(workload);
-    for (name, replacement) in [
-        ("smr-only", None),
-        ("lru", Some(Replacement::Lru)),
-        ("lru-band", Some(Replacement::LruBand)),
-        ("pore", Some(Replacement::Pore)),
-    ] {
+    let batch = "cache.destage_batch=32";
+    let cases: [(&str, &[&str], Option<Replacement>); 6] = [
+        ("smr-only", &[], None),
+        ("lru", &[], Some(Replacement::Lru)),
+        (
+            "lru-band",
+            &[],
+            Some(Replacement::LruBand { batch: usize::MAX }),
+        ),
+        (
+            "lru-band",
+            &[batch],
+            Some(Replacement::LruBand { batch: 32 }),
+        ),
+        ("pore", &[], Some(Replacement::Pore)),
+        (
+            "pore",
+            &[batch, "cache.zone=bands"],
+            Some(Replacement::PoreBands { batch: 32 }),
+        ),
+    ];
+    for (name, settings, replacement) in cases {
         for mode in MODES {
             if replacement.is_none() && mode == "write-only" {
                 // Without a cache there is no mode.
                 continue;
             }
-            let config = stack(name, &[&format!("cache.mode={mode}")]);
+            let with_mode = format!("cache.mode={mode}");
+            let config = stack(name, &[settings, &[&with_mode]].concat());
             let simulated = simulate(&config, workload, 1);
             let caches_reads = mode == "read-write";
             let expected = reference(&simulated, &records, replacement, caches_reads);
-            println!("{}, {name}, {mode}: {expected:?}", workload.path);
-            assert_eq!(simulated.totals, expected, "{name}, {mode}");
+            println!(
+                "{}, {name} {settings:?}, {mode}: {expected:?}",
+                workload.path
+            );
+            assert_eq!(simulated.totals, expected, "{name} {settings:?}, {mode}");
             assert!(
                 expected.bands_rewritten >= 50,
                 "{name}, {mode}: too few bands"

@@ -3,17 +3,30 @@
 //! and the rules that make two implementations comparable (`docs/models`), not from the layers.
 
 use crate::simulate::Totals;
-use imbrex_core::map::BandTable;
+use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::units::Lba;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Which block leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     Lru,
-    LruBand,
-    /// PORE with the balance of popularity and coverage (BL).
+    /// So many dirty blocks of the band at most.
+    LruBand {
+        batch: usize,
+    },
+    /// PORE with the balance of popularity and coverage (BL): one block of zones of 20 MiB at a time.
     Pore,
+    /// The same with the bands as zones, and batches of their dirty blocks.
+    PoreBands {
+        batch: usize,
+    },
+}
+
+impl Replacement {
+    fn is_pore(self) -> bool {
+        matches!(self, Replacement::Pore | Replacement::PoreBands { .. })
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -37,7 +50,7 @@ pub struct Reference<'a> {
     bands: &'a BandTable,
     log_blocks: usize,
     now: u64,
-    cached: HashMap<u64, Cached>,
+    cached: BTreeMap<u64, Cached>,
     /// Blocks by last access: all, and those that PORE may evict.
     order: BTreeMap<u64, u64>,
     evictable: BTreeMap<u64, u64>,
@@ -66,7 +79,7 @@ impl<'a> Reference<'a> {
             bands,
             log_blocks: log_blocks as usize,
             now: 0,
-            cached: HashMap::new(),
+            cached: BTreeMap::new(),
             order: BTreeMap::new(),
             evictable: BTreeMap::new(),
             open: None,
@@ -112,7 +125,7 @@ impl<'a> Reference<'a> {
             self.evictable.insert(self.now, block);
         }
         self.counted += u64::from(is_write && !hit);
-        if self.replacement == Replacement::Pore && !hit {
+        if self.replacement.is_pore() && !hit {
             let due = match self.open {
                 None => self.cached.len() == self.capacity,
                 Some(_) => self.counted >= self.period,
@@ -124,31 +137,69 @@ impl<'a> Reference<'a> {
     }
 
     fn may_leave(&self, block: u64) -> bool {
-        let is_open = |open: &Vec<u64>| open.contains(&(block / ZONE_BLOCKS));
+        let is_open = |open: &Vec<u64>| open.contains(&self.zone_of(block));
         !self.cached[&block].dirty || self.open.as_ref().is_none_or(is_open)
+    }
+
+    fn zone_of(&self, block: u64) -> u64 {
+        match self.replacement {
+            Replacement::PoreBands { .. } => u64::from(self.bands.band_of(Lba(block)).0),
+            _ => block / ZONE_BLOCKS,
+        }
+    }
+
+    /// The length by which the coverage of a zone is reckoned.
+    fn length_of(&self, zone: u64) -> u64 {
+        match self.replacement {
+            Replacement::PoreBands { .. } => self.bands.extent_of(BandId(zone as u32)).blocks.0,
+            _ => ZONE_BLOCKS,
+        }
     }
 
     fn evict(&mut self) {
         let oldest = *self.order.first_key_value().expect("a full cache").1;
         match self.replacement {
             Replacement::Lru => self.remove(oldest),
-            Replacement::LruBand => {
+            Replacement::LruBand { batch } => {
                 let band = self.bands.extent_of(self.bands.band_of(Lba(oldest)));
-                let mut victims: Vec<u64> = self.cached.keys().copied().collect();
-                victims.retain(|block| band.contains(Lba(*block)));
+                let inside = self.cached.range(band.start.0..band.end().0);
+                let clean = inside.filter(|(_, cached)| !cached.dirty);
+                let mut victims: Vec<u64> = clean.map(|(block, _)| *block).collect();
+                victims.extend(self.oldest_dirty_of_band(oldest, batch));
                 victims.sort_unstable();
                 victims.into_iter().for_each(|block| self.remove(block));
             }
-            Replacement::Pore => {
+            Replacement::Pore | Replacement::PoreBands { .. } => {
                 if self.evictable.is_empty() {
                     self.totals.forced_evictions += 1;
                     self.divide();
                 }
                 let oldest = self.evictable.first_key_value();
                 let block = *oldest.expect("a division opens a zone").1;
-                self.remove(block);
+                match self.replacement {
+                    Replacement::PoreBands { batch } if self.cached[&block].dirty => {
+                        let victims = self.oldest_dirty_of_band(block, batch);
+                        victims.into_iter().for_each(|block| self.remove(block));
+                    }
+                    _ => self.remove(block),
+                }
             }
         }
+    }
+
+    /// The dirty blocks of the band of a block that were used least recently, up to a batch.
+    fn oldest_dirty_of_band(&self, block: u64, batch: usize) -> Vec<u64> {
+        let band = self.bands.extent_of(self.bands.band_of(Lba(block)));
+        let inside = self.cached.range(band.start.0..band.end().0);
+        let dirty = inside.filter(|(_, cached)| cached.dirty);
+        let mut dirty: Vec<(u64, u64)> =
+            dirty.map(|(b, cached)| (cached.last_access, *b)).collect();
+        dirty.sort_unstable();
+        dirty
+            .into_iter()
+            .take(batch)
+            .map(|(_, block)| block)
+            .collect()
     }
 
     fn remove(&mut self, block: u64) {
@@ -165,19 +216,21 @@ impl<'a> Reference<'a> {
 
     /// Opens the zones with the lowest popularity over coverage until they hold a period's worth
     /// of dirty blocks. With `d` dirty blocks, each credited with one access more than it had,
-    /// a zone has popularity `a / d` and a coverage in proportion to `d`.
+    /// a zone of `n` has popularity `a / d` and coverage `d / n`.
     fn divide(&mut self) {
         self.totals.divisions += 1;
         let mut zones: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (block, cached) in self.cached.iter().filter(|(_, cached)| cached.dirty) {
-            let (accesses, dirty) = zones.entry(block / ZONE_BLOCKS).or_default();
+            let (accesses, dirty) = zones.entry(self.zone_of(*block)).or_default();
             *accesses += cached.accesses + 1;
             *dirty += 1;
         }
         let mut ranked: Vec<(u64, (u64, u64))> = zones.into_iter().collect();
         ranked.sort_by_key(|(zone, _)| *zone);
-        ranked.sort_by(|(_, (a, d)), (_, (b, e))| {
-            let (a, b) = (u128::from(*a), u128::from(*b));
+        ranked.sort_by(|(zone, (a, d)), (other, (b, e))| {
+            let times =
+                |accesses: u64, zone: u64| u128::from(accesses) * u128::from(self.length_of(zone));
+            let (a, b) = (times(*a, *zone), times(*b, *other));
             let (d, e) = (u128::from(*d), u128::from(*e));
             (a * e * e).cmp(&(b * d * d))
         });

@@ -35,7 +35,7 @@ use super::undo::Undo;
 use super::writes::Writes;
 use super::zones::{Zones, check_zones};
 use crate::buffer::BufferSlice;
-use crate::disk::Geometry;
+use crate::disk::{Geometry, LogSize};
 use crate::durability::LayerKind;
 use crate::error::IoError;
 use crate::layer::{Area, Context, Issue, Layer, Port};
@@ -157,6 +157,10 @@ impl PersistentCache {
             tracks: None,
             bands: Some(Arc::clone(&bands)),
             zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
+            log: Some(LogSize {
+                blocks: settings.log_blocks,
+                entries: settings.entries_max,
+            }),
             survives: below.log().survives.min(below.home().survives),
         };
         let Keeping {

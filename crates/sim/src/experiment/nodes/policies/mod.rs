@@ -6,13 +6,16 @@ mod lru_band;
 mod opt;
 mod pore;
 mod unlimited;
+mod zone;
 
 pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreConfig};
 
 use super::keys::keys_of;
+use super::wrong;
 use crate::experiment::config::ConfigError;
 use imbrex_core::cache::PolicySettings;
-use imbrex_core::units::{BlockCount, Lba};
+use imbrex_core::disk::LogSize;
+use imbrex_core::units::Lba;
 use serde::{Deserialize, Serialize};
 
 /// The key that says which policy a cache has.
@@ -84,10 +87,21 @@ pub(super) trait PolicyKeys {
 pub(super) struct PolicyGiven<'a> {
     /// The name of the cache.
     pub node: &'a str,
-    /// Slots of the persistent cache below; zero without one.
-    pub log_blocks: BlockCount,
+    /// The log of the persistent cache below, where there is one.
+    pub log: Option<LogSize>,
     /// The future, where it is known.
     pub lookups: Option<&'a [Lba]>,
+}
+
+/// A number of dirty blocks that leave together.
+///
+/// # Errors
+/// When there is none.
+fn batch_of(node: &str, destage_batch: u32) -> Result<u64, ConfigError> {
+    match destage_batch {
+        0 => Err(wrong(node, &"destage_batch = 0; accepted: 1 or more")),
+        batch => Ok(u64::from(batch)),
+    }
 }
 
 /// The keys of a policy by its name.

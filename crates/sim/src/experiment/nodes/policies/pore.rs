@@ -1,12 +1,11 @@
 //! PORE: the least recently used block that is clean or in an open zone leaves.
 
-use super::{PolicyGiven, PolicyKeys};
+use super::zone::Zone;
+use super::{PolicyGiven, PolicyKeys, batch_of};
 use crate::experiment::config::ConfigError;
 use crate::experiment::nodes::keys::words;
-use crate::experiment::nodes::write_back_cache::at_least_a_block;
 use crate::experiment::nodes::wrong;
 use imbrex_core::cache::{self, PolicySettings, PoreSettings};
-use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +15,9 @@ use serde::{Deserialize, Serialize};
 pub struct PoreConfig {
     /// The unit of address space that is opened.
     #[serde(default = "zone_default")]
-    pub zone: Size,
-    /// Length of a period, as a multiple of the persistent cache below (in blocks).
+    pub zone: Zone,
+    /// Length of a period, as a multiple of the blocks that fill the persistent cache below when
+    /// each is a write of its own: its blocks, or its map entries where they are fewer.
     #[serde(default = "one")]
     pub period_persistent_caches: f64,
     /// Length of a period in blocks, instead.
@@ -34,10 +34,13 @@ pub struct PoreConfig {
     /// Accesses that every dirty block is credited with at a division.
     #[serde(default = "access_floor_default")]
     pub access_floor: u32,
+    /// Dirty blocks of a zone that leave together at most; 1 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destage_batch: Option<u32>,
 }
 
-fn zone_default() -> Size {
-    Size(20 << 20)
+fn zone_default() -> Zone {
+    Zone::Of(Size(20 << 20))
 }
 
 fn one() -> f64 {
@@ -100,23 +103,21 @@ impl PolicyKeys for PoreConfig {
                 "period_persistent_caches = {multiple}; accepted: a number above 0"
             ));
         }
-        let period_blocks = match self.period_blocks {
-            Some(0) => return refuse("period_blocks = 0; accepted: 1 or more"),
-            Some(blocks) => blocks,
-            None if given.log_blocks == BlockCount::ZERO => {
+        let period_blocks = match (self.period_blocks, given.log) {
+            (Some(0), _) => return refuse("period_blocks = 0; accepted: 1 or more"),
+            (Some(blocks), _) => blocks,
+            (None, None) => {
                 return refuse(
                     "a period is a multiple of the persistent cache, and there is none below; set \
                      period_blocks",
                 );
             }
             // A tiny multiple of a small persistent cache is one block.
-            None => ((given.log_blocks.0 as f64 * multiple) as u64).max(1),
+            (None, Some(log)) => ((log.single_blocks() as f64 * multiple) as u64).max(1),
         };
         Ok(PolicySettings::Pore(PoreSettings {
-            zone_blocks: BlockCount::from_bytes_floor(
-                at_least_a_block(given.node, "zone", self.zone)?.bytes(),
-            )
-            .0,
+            zones: self.zone.settings(given.node)?,
+            batch: batch_of(given.node, self.destage_batch.unwrap_or(1))?,
             period_blocks,
             period_counter: match self.period_counter {
                 PeriodCounter::WriteMiss => cache::PeriodCounter::WriteMiss,
