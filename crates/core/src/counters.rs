@@ -71,6 +71,10 @@ pub enum Counter {
     MapStallNs,
     /// Blocks written elsewhere than at the write pointer of a sequential zone.
     BlocksOutOfSequence,
+    /// Dirty blocks evicted that opened a window of their band: each is a band rewrite to come.
+    WindowsOpened,
+    /// Dirty blocks evicted in an open window of their band: the rewrite to come serves them too.
+    Rides,
 }
 
 impl Counter {
@@ -78,7 +82,7 @@ impl Counter {
     pub const COUNT: usize = Counter::NAMES.len();
 
     /// All counters with the names that reports call them by, in the order of the enum.
-    pub const NAMES: [(Counter, &'static str); Counter::BlocksOutOfSequence as usize + 1] = [
+    pub const NAMES: [(Counter, &'static str); Counter::Rides as usize + 1] = [
         (Counter::ReadHits, "read_hits"),
         (Counter::WriteHits, "write_hits"),
         (Counter::ReadLookups, "read_lookups"),
@@ -127,6 +131,8 @@ impl Counter {
         (Counter::MapStalls, "map_stalls"),
         (Counter::MapStallNs, "map_stall_ns"),
         (Counter::BlocksOutOfSequence, "blocks_out_of_sequence"),
+        (Counter::WindowsOpened, "windows_opened"),
+        (Counter::Rides, "rides"),
     ];
 
     /// The name that reports call it by.
@@ -158,6 +164,8 @@ pub enum Gauge {
     RolledBackBlocksMax,
     /// Blocks of the persistent cache that are the newest of their address.
     PersistentCacheLiveBlocks,
+    /// Blocks that may be dirty before clean ones stay and dirty ones leave.
+    DirtyAllowed,
 }
 
 impl Gauge {
@@ -165,7 +173,7 @@ impl Gauge {
     pub const COUNT: usize = Gauge::NAMES.len();
 
     /// All gauges with the names that reports call them by, in the order of the enum.
-    pub const NAMES: [(Gauge, &'static str); Gauge::PersistentCacheLiveBlocks as usize + 1] = [
+    pub const NAMES: [(Gauge, &'static str); Gauge::DirtyAllowed as usize + 1] = [
         (Gauge::DirtyBlocks, "dirty_blocks"),
         (Gauge::CachedBlocks, "cached_blocks"),
         (
@@ -181,6 +189,7 @@ impl Gauge {
             Gauge::PersistentCacheLiveBlocks,
             "persistent_cache_live_blocks",
         ),
+        (Gauge::DirtyAllowed, "dirty_allowed"),
     ];
 
     /// The name that reports call it by.

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::cache::{
         AccessKind, CacheSettings, OpenZones, PeriodCounter, PolicyEvents, PolicySettings,
-        PopularityWindow, PoreSettings, ZoneSettings,
+        PopularityWindow, PoreSettings, RideSettings, Split, ZoneSettings,
     };
     use crate::disk::{Geometry, Media};
     use crate::operation::Durability;
@@ -167,7 +167,7 @@ mod tests {
         Ok(again.into_bytes())
     }
 
-    fn policies() -> [PolicySettings; 2] {
+    fn policies() -> [PolicySettings; 3] {
         let pore = PoreSettings {
             zones: ZoneSettings::Equal(8),
             batch: 1,
@@ -177,7 +177,18 @@ mod tests {
             access_floor: 1,
             open_zones: OpenZones::Bl,
         };
-        [PolicySettings::Lru, PolicySettings::Pore(pore)]
+        let ride = RideSettings {
+            zones: ZoneSettings::Equal(8),
+            log_blocks: Some(4),
+            batch: 2,
+            rewrite_over_read: 80,
+            split: Split::Adaptive,
+        };
+        [
+            PolicySettings::Lru,
+            PolicySettings::Pore(pore),
+            PolicySettings::Ride(ride),
+        ]
     }
 
     #[test]
@@ -207,7 +218,7 @@ mod tests {
             other(empty(9, PolicySettings::Lru)),
             Ok(Some(("capacity_blocks", 8, 9)))
         );
-        let [_, pore] = policies();
+        let [_, pore, _] = policies();
         assert_eq!(other(empty(8, pore)), Ok(Some(("policy number", 0, 2))));
     }
 }

@@ -6,6 +6,7 @@ use super::lru_band::LruBand;
 use super::opt::Opt;
 use super::policy::EvictionPolicy;
 use super::pore;
+use super::ride;
 use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
 use super::unlimited::Unlimited;
@@ -28,6 +29,7 @@ impl CacheSettings {
                 LruBand::build(bands.as_ref(), *batch, backing)
             }
             PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
+            PolicySettings::Ride(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::Unlimited => Ok(Box::new(Unlimited)),
             PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
         }
@@ -44,6 +46,7 @@ impl PolicySettings {
             PolicySettings::Pore(settings) if settings.batch == 1 => 2,
             PolicySettings::Unlimited => 3,
             PolicySettings::Opt { .. } => 4,
+            PolicySettings::Ride(_) => 5,
             // Batches came later than the numbers before. A number of their own lets states that
             // were saved without them keep their layout.
             PolicySettings::Pore(_) => 6,
@@ -52,6 +55,7 @@ impl PolicySettings {
         let mut words = vec![("policy number", number)];
         match self {
             PolicySettings::Pore(settings) => words.extend(settings.identity()),
+            PolicySettings::Ride(settings) => words.extend(settings.identity()),
             PolicySettings::LruBand { batch, .. } => {
                 words.extend(batch.map(|batch| (BATCH, batch)));
             }
@@ -63,6 +67,7 @@ impl PolicySettings {
     /// What the policy tells of its state beside what every cache does.
     pub fn gauges(&self) -> &'static [Gauge] {
         match self {
+            PolicySettings::Ride(_) => &[Gauge::DirtyAllowed],
             PolicySettings::Lru
             | PolicySettings::LruBand { .. }
             | PolicySettings::Pore(_)
@@ -75,6 +80,7 @@ impl PolicySettings {
     pub fn counters(&self) -> &'static [Counter] {
         match self {
             PolicySettings::Pore(_) => pore::COUNTERS,
+            PolicySettings::Ride(_) => ride::COUNTERS,
             PolicySettings::Lru
             | PolicySettings::LruBand { .. }
             | PolicySettings::Unlimited

@@ -3,6 +3,7 @@
 use super::durable::codec::checkpoint_blocks;
 use super::durable::intent::INTENT_PAGES;
 use super::pore::PoreSettings;
+use super::ride::RideSettings;
 use super::settings_error::{CacheSettingsError, error};
 use crate::disk::Geometry;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
@@ -64,6 +65,8 @@ pub enum PolicySettings {
     },
     /// The least recently used block that is clean or lies in an open zone leaves (PORE).
     Pore(PoreSettings),
+    /// Dirty blocks leave from the bands that must be rewritten anyhow (RIDE).
+    Ride(RideSettings),
     /// No block leaves: the capacity must be that of the node below. An upper bound.
     Unlimited,
     /// The block that is used again last leaves (Belady). An upper bound for hits.

@@ -5,6 +5,7 @@ mod lru;
 mod lru_band;
 mod opt;
 mod pore;
+mod ride;
 mod unlimited;
 mod zone;
 
@@ -55,6 +56,8 @@ policies! {
     "lru-band" LruBand(lru_band::LruBandConfig),
     /// The least recently used that is clean or in an open zone.
     "pore" Pore(PoreConfig),
+    /// Where the band is to be rewritten anyhow.
+    "ride" Ride(ride::RideConfig),
     /// None: the cache is as large as it must be.
     "unlimited" Unlimited(unlimited::UnlimitedConfig),
     /// The one used again last, known from the trace.
