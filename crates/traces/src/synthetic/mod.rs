@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use sampling::{exp, ln};
 
-pub use plain::{OneBlock, PlainLoad, Sequential, UniformRandom};
+pub use plain::{OneBlock, PlainLoad, ReadHot, Sequential, UniformRandom};
 pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
 
@@ -54,6 +54,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "prn-like",
     "random-8k-1tb",
     "random-8k-56gb",
+    "read-hot",
     "sequential-write",
     "src-like",
     "stg-like",
@@ -102,6 +103,7 @@ struct RecipeFile {
     uniform_random: Option<UniformRandom>,
     sequential: Option<Sequential>,
     one_block: Option<OneBlock>,
+    read_hot: Option<ReadHot>,
 }
 
 impl Recipe {
@@ -170,13 +172,16 @@ impl Recipe {
                 .map(|load| Model::Plain(PlainLoad::Sequential(load))),
             file.one_block
                 .map(|load| Model::Plain(PlainLoad::OneBlock(load))),
+            file.read_hot
+                .map(|load| Model::Plain(PlainLoad::ReadHot(load))),
         ]
         .into_iter()
         .flatten()
         .collect();
         if models.len() != 1 {
             return Err(problem(format!(
-                "{} model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block]",
+                "{} model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block], \
+                 [read-hot]",
                 models.len()
             )));
         }

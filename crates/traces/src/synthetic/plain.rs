@@ -58,6 +58,22 @@ pub struct OneBlock {
     pub interval_us: u64,
 }
 
+/// One-block requests that read a hot set, at random, and write anywhere else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadHot {
+    /// Number of requests.
+    pub requests: u64,
+    /// Size of the hot set, 4 KiB blocks.
+    pub hot_blocks: u64,
+    /// Size of the range behind it that is written, 4 KiB blocks.
+    pub cold_blocks: u64,
+    /// Share of writes.
+    pub write_percent: f64,
+    /// Time between requests, microseconds.
+    pub interval_us: u64,
+}
+
 /// One of the plain loads.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlainLoad {
@@ -67,6 +83,8 @@ pub enum PlainLoad {
     Sequential(Sequential),
     /// Table `[one-block]`.
     OneBlock(OneBlock),
+    /// Table `[read-hot]`.
+    ReadHot(ReadHot),
 }
 
 impl PlainLoad {
@@ -75,6 +93,7 @@ impl PlainLoad {
             Self::UniformRandom(load) => load.requests,
             Self::Sequential(load) => load.requests,
             Self::OneBlock(load) => load.requests,
+            Self::ReadHot(load) => load.requests,
         }
     }
 
@@ -82,7 +101,16 @@ impl PlainLoad {
         match self {
             Self::UniformRandom(load) => load.footprint_bytes,
             Self::Sequential(load) => load.footprint_bytes,
-            Self::OneBlock(load) => (load.hot_blocks + load.cold_blocks) * 4096,
+            Self::OneBlock(OneBlock {
+                hot_blocks,
+                cold_blocks,
+                ..
+            })
+            | Self::ReadHot(ReadHot {
+                hot_blocks,
+                cold_blocks,
+                ..
+            }) => (hot_blocks + cold_blocks) * 4096,
         }
     }
 
@@ -108,10 +136,21 @@ impl PlainLoad {
                 *requests = divide(*requests, 1);
                 *footprint_bytes = divide(*footprint_bytes, *request_bytes);
             }
-            Self::OneBlock(load) => {
-                load.requests = divide(load.requests, 1);
-                load.hot_blocks = divide(load.hot_blocks, 1);
-                load.cold_blocks = divide(load.cold_blocks, 1);
+            Self::OneBlock(OneBlock {
+                requests,
+                hot_blocks,
+                cold_blocks,
+                ..
+            })
+            | Self::ReadHot(ReadHot {
+                requests,
+                hot_blocks,
+                cold_blocks,
+                ..
+            }) => {
+                for value in [requests, hot_blocks, cold_blocks] {
+                    *value = divide(*value, 1);
+                }
             }
         }
         scaled
@@ -123,6 +162,7 @@ impl PlainLoad {
             Self::UniformRandom(load) => load.write_percent,
             Self::Sequential(load) => load.write_percent,
             Self::OneBlock(load) => load.write_percent,
+            Self::ReadHot(load) => load.write_percent,
         };
         if !(0.0..=100.0).contains(&write_percent) {
             return Some(format!(
@@ -148,25 +188,29 @@ impl PlainLoad {
                 }
             }
             Self::OneBlock(load) => {
-                if load.hot_blocks == 0
-                    || load.cold_blocks == 0
-                    || load.hot_blocks.max(load.cold_blocks) > 1 << 50
-                {
-                    return Some(format!(
-                        "hot_blocks is {} and cold_blocks {}; accepted: 1 to 2^50 each",
-                        load.hot_blocks, load.cold_blocks
-                    ));
-                }
                 if !(0.0..=100.0).contains(&load.hit_percent) {
                     return Some(format!(
                         "hit_percent is {}; accepted: 0 to 100",
                         load.hit_percent
                     ));
                 }
+                return impossible_sets(load.hot_blocks, load.cold_blocks);
             }
+            Self::ReadHot(load) => return impossible_sets(load.hot_blocks, load.cold_blocks),
         }
         None
     }
+}
+
+/// What is wrong with the sizes of a hot set and of the range behind it.
+fn impossible_sets(hot_blocks: u64, cold_blocks: u64) -> Option<String> {
+    let is_impossible =
+        hot_blocks == 0 || cold_blocks == 0 || hot_blocks.max(cold_blocks) > 1 << 50;
+    is_impossible.then(|| {
+        format!(
+            "hot_blocks is {hot_blocks} and cold_blocks {cold_blocks}; accepted: 1 to 2^50 each"
+        )
+    })
 }
 
 /// The requests of a plain load.
@@ -231,6 +275,13 @@ impl Iterator for PlainRecords {
                     block
                 };
                 (block * 4096, 4096, load.write_percent, load.interval_us)
+            }
+            PlainLoad::ReadHot(load) => {
+                let (block, write_percent) = match random.chance(load.write_percent / 100.0) {
+                    true => (load.hot_blocks + random.below(load.cold_blocks), 100.0),
+                    false => (random.below(load.hot_blocks), 0.0),
+                };
+                (block * 4096, 4096, write_percent, load.interval_us)
             }
         };
         let write = random.chance(write_percent / 100.0);

@@ -1,7 +1,7 @@
 //! The shipped recipes meet the counts they quote.
 
 use imbrex_traces::synthetic::{Model, Recipe};
-use imbrex_traces::{BlockRule, TraceOperation, TraceReader, characterise};
+use imbrex_traces::{BlockRule, TraceOperation, TraceReader, TraceRecord, characterise};
 
 use proptest::prelude::*;
 
@@ -144,6 +144,20 @@ fn one_block_hits_its_hot_set_by_the_stated_share() {
     );
 }
 
+#[test]
+fn read_hot_reads_its_hot_set_and_writes_behind_it() {
+    let recipe = Recipe::load("read-hot").unwrap().scaled(10.0).unwrap();
+    let hot_bytes = 4000 * 4096;
+    let is_write = |record: &TraceRecord| record.operation == TraceOperation::Write;
+    assert!(
+        recipe
+            .records()
+            .all(|it| is_write(&it) == (it.offset_bytes >= hot_bytes))
+    );
+    let writes = recipe.records().filter(is_write).count();
+    assert!((29_000..31_000).contains(&writes), "{writes} of 60,000");
+}
+
 fn message(name: &str, text: &str) -> String {
     Recipe::parse(name, text).unwrap_err().to_string()
 }
@@ -160,7 +174,7 @@ fn bad_recipes_are_refused_with_the_reason() {
     let head = "name = \"x\"\ndescription = \"y\"\nseed = 1\n";
     assert_eq!(
         message("x.toml", head),
-        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block]"
+        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block], [read-hot]"
     );
     let load = |percent: &str| {
         format!(
