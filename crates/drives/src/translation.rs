@@ -134,6 +134,15 @@ impl Bands {
             Bands::Ascending => Size(36 << 20),
         }
     }
+
+    /// The mean length of a band.
+    pub fn mean(&self) -> Size {
+        match self {
+            Bands::Uniform { min, max } => Size(min.0 + (max.0 - min.0) / 2),
+            Bands::Fixed(size) => *size,
+            Bands::Ascending => Size(27 << 20),
+        }
+    }
 }
 
 impl FromStr for Bands {

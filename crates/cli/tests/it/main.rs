@@ -21,6 +21,7 @@ mod image_version_2;
 mod longer_members;
 mod mirror;
 mod parity;
+mod serve_drive_managed;
 mod serve_lost;
 mod serve_members;
 mod serve_memory;

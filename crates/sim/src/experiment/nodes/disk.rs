@@ -1,5 +1,6 @@
 //! A disk: a leaf of the stack.
 
+use super::drive_managed::{DiskTranslation, Inside, seen_by_host};
 use super::memory::{DiskMedia, Survives};
 use super::slice::use_of;
 use super::{
@@ -7,7 +8,7 @@ use super::{
 };
 use crate::experiment::config::ConfigError;
 use crate::report::{ByCause, DiskAreaUse, DiskUse};
-use imbrex_core::disk::Disk;
+use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::operation::Cause;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
@@ -49,6 +50,9 @@ pub struct DiskConfig {
     pub backing: Option<String>,
     /// The drive's volatile write cache; as the model says when absent.
     pub write_cache: Option<bool>,
+    /// Who translates its addresses, where no node above does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation: Option<DiskTranslation>,
     /// Length of the backing in blocks of 4 KiB, as it was measured when the image was created. It
     /// stands in descriptions of images alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,6 +87,10 @@ impl Node for DiskConfig {
             ));
         }
         let drive = &world.drives[&self.name];
+        let (drive, inside) = match self.translation {
+            Some(DiskTranslation::DriveManaged) => seen_by_host(&self.name, drive, asked, world)?,
+            None => (drive.clone(), Inside::default()),
+        };
         let knows_tracks = matches!(asked.writer, Writer::Tracks { .. });
         if drive.model.media == MediaModel::Shingled && !knows_tracks {
             return Err(wrong(
@@ -90,14 +98,16 @@ impl Node for DiskConfig {
                 &format_args!(
                     "the tracks of the drive `{}` overlap, so it cannot be written anywhere; \
                      accepted: a drive whose tracks do not, or below a node of kind \
-                     \"persistent-cache\" or \"host-managed\"",
+                     \"persistent-cache\" or \"host-managed\"; a real drive that cleans by itself is \
+                     served with translation = \"drive-managed\"",
                     drive.model.name
                 ),
             ));
         }
         let planned = PlannedDisk {
             config: self.clone(),
-            drive: drive.clone(),
+            drive,
+            inside,
             asked,
         };
         Ok((Box::new(planned), vec![]))
@@ -107,6 +117,7 @@ impl Node for DiskConfig {
 struct PlannedDisk {
     config: DiskConfig,
     drive: Drive,
+    inside: Inside,
     asked: Asked,
 }
 
@@ -144,7 +155,11 @@ impl Planned for PlannedDisk {
             .map_err(|error| ConfigError::words(error.to_string()))?;
         Ok(Part {
             offer: Offer {
-                geometry: disk.geometry().clone(),
+                geometry: Geometry {
+                    log: self.inside.log,
+                    ..disk.geometry().clone()
+                },
+                mean_band: self.inside.mean_band,
                 on_disk: Some(OnDisk {
                     statistics: disk.statistics(),
                     start: 0,

@@ -6,6 +6,7 @@
 //! nodes below it offer ([`Planned::build`]). No node knows more of the others than that.
 
 mod disk;
+mod drive_managed;
 mod host_managed;
 mod keys;
 mod memory;
@@ -324,6 +325,8 @@ pub(super) struct Offer {
     pub geometry: Geometry,
     /// Of a disk or a slice of one.
     pub on_disk: Option<OnDisk>,
+    /// Of a drive that hides its bands: their mean length, where its file says it.
+    pub mean_band: Option<BlockCount>,
     /// What all slices of it know of its flushes.
     pub flush_failure: FlushFailure,
 }
@@ -344,6 +347,7 @@ impl Offer {
         Offer {
             geometry,
             on_disk: None,
+            mean_band: None,
             flush_failure: FlushFailure::default(),
         }
     }

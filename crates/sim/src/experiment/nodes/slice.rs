@@ -184,6 +184,7 @@ impl Planned for PlannedSlice {
             body: Body::Part(Box::new(slice)),
             offer: Offer {
                 on_disk,
+                mean_band: node.mean_band,
                 ..Offer::over(geometry)
             },
             facts: super::Facts::Slice(Facts {

@@ -305,6 +305,7 @@ impl PlannedCache {
         let given = PolicyGiven {
             node: &config.name,
             log: backing.geometry.log,
+            mean_band: backing.mean_band,
             lookups: known.lookups,
         };
         let policy = config.policy.policy().settings(&given)?;

@@ -16,7 +16,7 @@ use super::wrong;
 use crate::experiment::config::ConfigError;
 use imbrex_core::cache::PolicySettings;
 use imbrex_core::disk::LogSize;
-use imbrex_core::units::Lba;
+use imbrex_core::units::{BlockCount, Lba};
 use serde::{Deserialize, Serialize};
 
 /// The key that says which policy a cache has.
@@ -92,6 +92,8 @@ pub(super) struct PolicyGiven<'a> {
     pub node: &'a str,
     /// The log of the persistent cache below, where there is one.
     pub log: Option<LogSize>,
+    /// The mean length of the bands of a drive that hides them, where it is known.
+    pub mean_band: Option<BlockCount>,
     /// The future, where it is known.
     pub lookups: Option<&'a [Lba]>,
 }

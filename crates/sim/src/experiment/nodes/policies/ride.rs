@@ -23,7 +23,8 @@ pub struct RideConfig {
     /// Blocks of the log below; those of the persistent cache below, when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_blocks: Option<u64>,
-    /// The parts of the address space that are rewritten together; the bands below, when absent.
+    /// The parts of the address space that are rewritten together; the bands below, when absent,
+    /// or zones of their mean length where a drive hides them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<Zone>,
 }
@@ -55,9 +56,10 @@ impl PolicyKeys for RideConfig {
     }
 
     fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
-        let zones = match self.zone {
-            Some(zone) => zone.settings(given.node)?,
-            None => ZoneSettings::Bands,
+        let zones = match (self.zone, given.mean_band) {
+            (Some(zone), _) => zone.settings(given.node)?,
+            (None, Some(mean)) => ZoneSettings::Equal(mean.0),
+            (None, None) => ZoneSettings::Bands,
         };
         Ok(PolicySettings::Ride(RideSettings {
             zones,
