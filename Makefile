@@ -24,7 +24,7 @@ rust:
 build: rust ## compile the release binary, target/release/imbrex
 	"$(CARGO)" build --release --locked
 
-demo: build ## replay a recorded workload through the seven stacks; writes results/demo/report.html
+demo: build ## replay a recorded workload through the eight compared stacks; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --out $(DEMO_OUT)
 	@echo
 	@echo "The same results as pictures: open $(DEMO_OUT)/report.html in a browser."

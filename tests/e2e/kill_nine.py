@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""fio writes to a served PORE stack, the server is killed with SIGKILL in the middle, started again, and fio
-verifies every block that it had been told is written. 3 rounds, or 20 under IMBREX_SOAK=1.
+"""fio writes to a served PORE or RIDE stack, the server is killed with SIGKILL in the middle, started again, and fio
+verifies every block that it had been told is written. 3 rounds and 2, or 20 each under IMBREX_SOAK=1.
 
 One request at a time, because fio's record of what is complete has only the latest completions, as many as its
 depth. Every write that was issued before those it takes as complete. With more in flight that is wrong when the
@@ -18,9 +18,8 @@ from _kill import Killable, bounded
 from _serving import SCRATCH, create, need
 
 need("fio", "timeout")
-ROUNDS = 20 if os.environ.get("IMBREX_SOAK") == "1" else 3
+IS_SOAK = os.environ.get("IMBREX_SOAK") == "1"
 KILL_AFTER_S = 3
-data = create("pore", "4GiB", "cache.capacity=24MiB", "translation.persistent_cache=16MiB")
 
 
 def fio(server, seed, *options):
@@ -37,10 +36,10 @@ def checked(text):
     return "0B"
 
 
-for number in range(ROUNDS):
+def play(stack, data, number):
     for state in SCRATCH.glob("*verify.state"):
         state.unlink()
-    with Killable("pore", data) as server:
+    with Killable(stack, data) as server:
         after_s = KILL_AFTER_S + (number % 5) * 0.37
         status, text = bounded(
             [*fio(server, number + 1, "--do_verify=0", "--verify_state_save=1", "--rate=80m"),
@@ -49,10 +48,16 @@ for number in range(ROUNDS):
     states = list(SCRATCH.glob("*verify.state"))
     assert states, f"fio kept no record of what it wrote (exit status {status}): {text}"
     started = time.monotonic()
-    with Killable("pore", data) as server:
+    with Killable(stack, data) as server:
         took_s = time.monotonic() - started
         assert "was not closed in order: recovered in" in server.said(), server.said()
         status, text = bounded(fio(server, number + 1, "--verify_state_load=1", "--verify_only=1"), 300)
         assert status == "0", f"round {number + 1}: exit status {status}: {text}"
         assert checked(text) != "0B", f"nothing was checked: {text}"
-    print(f"round {number + 1}: served again after {took_s:.2f} s, {checked(text)} checked", flush=True)
+    print(f"{stack}, round {number + 1}: served again after {took_s:.2f} s, {checked(text)} checked", flush=True)
+
+
+for stack, rounds in (("pore", 3), ("ride", 2)):
+    data = create(stack, "4GiB", "cache.capacity=24MiB", "translation.persistent_cache=16MiB")
+    for number in range(20 if IS_SOAK else rounds):
+        play(stack, data, number)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A served PORE stack is killed with SIGKILL while many requests are in flight, started again, and every block of
-the device is read. 3 rounds on the same image, or 20 under IMBREX_SOAK=1.
+"""A served PORE or RIDE stack is killed with SIGKILL while many requests are in flight, started again, and every block of
+the device is read. 3 rounds on the same image, or 20 under IMBREX_SOAK=1; of RIDE half as many.
 
 The client knows of every write whether its answer came. An answered write must be there, flushed or not: the death
 of a process loses nothing that the system has taken. Of a write that was in flight each block is either as before
@@ -131,27 +131,28 @@ def check(server, versions, unanswered):
     assert not problems, f"{len(problems)} blocks are wrong: " + "; ".join(problems[:5])
 
 
-def main():
+def main(stack, rounds):
     rng = random.Random(1)
     versions = [0] * BLOCKS
-    data = create("pore", "1GiB", "cache.capacity=20MiB", "translation.persistent_cache=16MiB")
-    for number in range(ROUNDS):
+    data = create(stack, "1GiB", "cache.capacity=20MiB", "translation.persistent_cache=16MiB")
+    for number in range(rounds):
         load = Load(versions, number << 32, rng)
-        with Killable("pore", data) as server:
+        with Killable(stack, data) as server:
             unanswered = load.run(server, rng.uniform(0.5, 4))
             ended = server.process.returncode
             assert ended == -signal.SIGKILL, f"the server ended with {ended} before it was killed: {server.said()}"
             assert load.answered and unanswered, "the kill was not in the middle of the work"
         started = time.monotonic()
-        with Killable("pore", data) as server:
+        with Killable(stack, data) as server:
             took_s = time.monotonic() - started
             assert "was not closed in order: recovered in" in server.said(), server.said()
             check(server, versions, unanswered)
             if number % 2 == 0:
                 # The next round finds what a recovery alone has left.
                 server.kill()
-        print(f"round {number + 1}: {load.answered} requests answered, {len(unanswered)} blocks in flight, "
+        print(f"{stack}, round {number + 1}: {load.answered} requests answered, {len(unanswered)} blocks in flight, "
               f"served again after {took_s:.2f} s, every block checked", flush=True)
 
 
-main()
+main("pore", ROUNDS)
+main("ride", max(1, ROUNDS // 2))

@@ -119,8 +119,8 @@ pub struct CompareArgs {
     /// The workload.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Stacks, by name, by the name of a drive that hides its shingles itself, or by TOML file; all
-    /// ready-made ones when absent
+    /// Stacks, by name, by the name of a drive that hides its shingles itself, or by TOML file; the
+    /// ready-made ones on the emulator of PORE when absent
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub systems: Vec<String>,
     /// Set a key of a node in every stack that has the node

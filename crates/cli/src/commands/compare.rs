@@ -4,7 +4,7 @@ use super::{batch_jobs, settings, workload, write_results};
 use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_drives::quantity::{Size, parse_size};
-use imbrex_sim::experiment::{Batch, Case, StackConfig, check_series, check_taken, ready_made};
+use imbrex_sim::experiment::{Batch, Case, StackConfig, check_series, check_taken, compared};
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
@@ -23,7 +23,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let (workload, mut replay) = workload(&args.workload)?;
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
-        true => ready_made().map(str::to_string).collect(),
+        true => compared().map(str::to_string).collect(),
         false => args.systems.clone(),
     };
     if workload.is_stream() && names.len() > 1 {

@@ -44,6 +44,20 @@ fn values_that_mean_nothing_are_refused() {
             "node `cache`: period_blocks = 0; accepted: 1 or more",
         ),
         (
+            "--systems pore --set cache.zone=banded",
+            "--set cache.zone=\"banded\": `banded` is not a size: a size is written like `4KiB`, \
+             `256MiB`, `20GiB` (binary; a bare k, M, G, T is binary too) or `20GB`, `8TB` (decimal); \
+             or `bands`",
+        ),
+        (
+            "--systems pore --set cache.destage_batch=0",
+            "node `cache`: destage_batch = 0; accepted: 1 or more",
+        ),
+        (
+            "--systems lru-band --set cache.destage_batch=0",
+            "node `cache`: destage_batch = 0; accepted: 1 or more",
+        ),
+        (
             "--systems lru --set cache.ring_blocks=64",
             "node `cache`: ring_blocks is about a journal; accepted: together with durable = true",
         ),
@@ -70,13 +84,15 @@ fn values_that_mean_nothing_are_refused() {
             "--systems cmr-only --set cmr.drive=st5000as0011",
             "node `cmr`: the tracks of the drive `Seagate ST5000AS0011` overlap, so it cannot be \
              written anywhere; accepted: a drive whose tracks do not, or below a node of kind \
-             \"persistent-cache\" or \"host-managed\"",
+             \"persistent-cache\" or \"host-managed\"; a real drive that cleans by itself is \
+             served with translation = \"drive-managed\"",
         ),
         (
             "--systems lru --set ssd.drive=hc620-15tb",
             "node `ssd`: the tracks of the drive `HGST HC620 15 TB` overlap, so it cannot \
              be written anywhere; accepted: a drive whose tracks do not, or below a node of kind \
-             \"persistent-cache\" or \"host-managed\"",
+             \"persistent-cache\" or \"host-managed\"; a real drive that cleans by itself is \
+             served with translation = \"drive-managed\"",
         ),
         (
             "--systems cmr-only --streams 4000000000",

@@ -18,7 +18,7 @@ use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{Server, StopHandle};
 use imbrex_sim::experiment::config::DiskConfig;
-use imbrex_sim::experiment::{BuildOptions, Built, Plan, Setting, StackConfig, ready_made};
+use imbrex_sim::experiment::{BuildOptions, Built, Plan, Setting, StackConfig, compared};
 use imbrex_sim::simulation::VirtualClock;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -447,14 +447,14 @@ fn both_doors_do_the_same(stack: &'static str, durable: bool) {
 
 #[test]
 fn the_same_requests_move_the_same_blocks_in_simulation_and_on_files() {
-    for stack in ready_made() {
+    for stack in compared() {
         both_doors_do_the_same(stack, false);
     }
 }
 
 #[test]
 fn the_same_requests_move_the_same_blocks_where_both_are_durable() {
-    for stack in ready_made() {
+    for stack in compared() {
         both_doors_do_the_same(stack, true);
     }
 }

@@ -13,8 +13,8 @@ const DEVICE_BYTES: u64 = 8 << 20;
 const BLOCK_BYTES: u64 = 4096;
 /// NBD's number for what is not permitted, the same as errno's.
 const EPERM: u32 = 1;
-const STACKS: [&str; 7] = [
-    "cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore",
+const STACKS: [&str; 8] = [
+    "cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore", "ride",
 ];
 /// Bands, log and cache so small that blocks leave the cache and bands are rewritten.
 const TRANSLATION: [&str; 2] = [

@@ -8,8 +8,8 @@ use serde_json::Value;
 const DEVICE_BYTES: u64 = 32 << 20;
 const BLOCK_BYTES: u64 = 4096;
 const REQUESTS: usize = 1_800;
-const STACKS: [&str; 7] = [
-    "cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore",
+const STACKS: [&str; 8] = [
+    "cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore", "ride",
 ];
 /// Counters that the same requests must move by the same amounts, with a restart or without.
 const COUNTERS: [&str; 5] = [

@@ -137,6 +137,8 @@ fn counted(rig: &Rig, engine: &Engine) -> Vec<u64> {
         Counter::CleanEvictions,
         Counter::ForcedEvictions,
         Counter::RegionDivisions,
+        Counter::WindowsOpened,
+        Counter::Rides,
     ]
     .map(|counter| counts.counter(counter))
     .to_vec()

@@ -66,7 +66,9 @@ const MODES: [CacheMode; 2] = [CacheMode::ReadWrite, CacheMode::WriteOnly];
 
 #[test]
 fn every_policy_agrees_with_its_reference() {
-    for (name, policy) in policies(BLOCKS) {
+    // RIDE is held against a model of its own, beside the policy.
+    let others = |(name, _): &(&str, _)| *name != "ride";
+    for (name, policy) in policies(BLOCKS).into_iter().filter(others) {
         let (mut dirty, mut clean) = (0, 0);
         for seed in 0..60 {
             let slots = (seed % 4) as u32;

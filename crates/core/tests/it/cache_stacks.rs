@@ -4,7 +4,7 @@ use crate::conformance::disk_geometry;
 use crate::harness::MemoryDisk;
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, ZoneSettings,
+    PoreSettings, RideSettings, Split, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
@@ -43,7 +43,15 @@ pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
         bands: Some(bands(blocks)),
         batch: None,
     };
+    let ride = PolicySettings::Ride(RideSettings {
+        zones: ZoneSettings::Equal(8),
+        log_blocks: Some(4),
+        batch: 3,
+        rewrite_over_read: 4,
+        split: Split::TwoGhosts,
+    });
     vec![
+        ("ride", ride),
         ("lru", PolicySettings::Lru),
         ("lru-band", band_table),
         ("pore-cf", PolicySettings::Pore(pore(OpenZones::Cf))),

@@ -15,10 +15,11 @@ use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "pore",
     "lru",
     "lru-band",
+    "ride",
     "smr-only",
     "smr-two-ports",
     "lru-cmr",
@@ -72,6 +73,7 @@ const SMR_TWO_PORTS: Tree = Tree::TranslationOnTwo("log", "home");
 const PORE: Tree = Tree::Cache(Policy::Pore, &FLASH, &SMR);
 const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
 const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
+const RIDE: Tree = Tree::Cache(Policy::Ride, &FLASH, &SMR);
 const LRU_CMR: Tree = Tree::Cache(Policy::Lru, &FLASH, &CMR);
 const CACHE_OVER_CACHE: Tree = Tree::Cache(Policy::Lru, &Tree::Flash("outer-flash"), &LRU_CMR);
 const TWO_ON_ONE: Tree = Tree::TwoOnOne {
@@ -85,6 +87,7 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "pore" => &PORE,
         "lru" => &LRU,
         "lru-band" => &LRU_BAND,
+        "ride" => &RIDE,
         "smr-only" => &SMR,
         "smr-two-ports" => &SMR_TWO_PORTS,
         "lru-cmr" => &LRU_CMR,

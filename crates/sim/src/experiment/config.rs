@@ -58,8 +58,8 @@ impl ConfigError {
     }
 }
 
-/// The ready-made stacks, in the order in which they are listed and compared.
-const READY_MADE: [(&str, &str); 7] = [
+/// The ready-made stacks, in the order in which they are listed: the compared ones come first.
+const READY_MADE: [(&str, &str); COMPARED + 3] = [
     ("cmr-only", include_str!("../../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../../stacks/lru.toml")),
@@ -67,11 +67,33 @@ const READY_MADE: [(&str, &str); 7] = [
     ("pore-cf", include_str!("../../../../stacks/pore-cf.toml")),
     ("pore-pf", include_str!("../../../../stacks/pore-pf.toml")),
     ("pore", include_str!("../../../../stacks/pore.toml")),
+    ("ride", include_str!("../../../../stacks/ride.toml")),
+    (
+        "lru-archive",
+        include_str!("../../../../stacks/lru-archive.toml"),
+    ),
+    (
+        "pore-archive",
+        include_str!("../../../../stacks/pore-archive.toml"),
+    ),
+    (
+        "ride-archive",
+        include_str!("../../../../stacks/ride-archive.toml"),
+    ),
 ];
+
+/// How many of the ready-made stacks are compared when none is named: those on one drive.
+const COMPARED: usize = 8;
 
 /// The names of the ready-made stacks.
 pub fn ready_made() -> impl Iterator<Item = &'static str> {
     READY_MADE.iter().map(|(name, _)| *name)
+}
+
+/// The names of the ready-made stacks that are compared when none is named. They stand on one
+/// drive; the others are compared with the drive that they stand on.
+pub fn compared() -> impl Iterator<Item = &'static str> {
+    ready_made().take(COMPARED)
 }
 
 /// The TOML text of a stack: a ready-made one or a drive of the library, by name, or a file by path,

@@ -25,7 +25,7 @@ mod workload;
 
 pub use areas::Footprint;
 pub use bound::{Bound, BoundOptions, ReadBound, Room};
-pub use config::{ConfigError, Setting, StackConfig, ready_made, stack_text};
+pub use config::{ConfigError, Setting, StackConfig, compared, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;
 pub use events::{EventCommand, EventConfig};

@@ -3,7 +3,7 @@
 
 use crate::report::schema_violations;
 use crate::simulate::{back_to_back, stack, workload};
-use imbrex_sim::experiment::{Batch, Case, Workload, ready_made};
+use imbrex_sim::experiment::{Batch, Case, Workload, compared};
 use imbrex_sim::replay::ReplayOptions;
 use imbrex_sim::report::{ReplayMode, Report};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
     let batch = Batch {
         workload: workload.clone(),
         seed: 3,
-        cases: ready_made().map(case).collect(),
+        cases: compared().map(case).collect(),
         jobs,
     };
     batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"))
@@ -32,7 +32,7 @@ fn check(workload: &Workload, replay: ReplayOptions) {
     let first = report(workload, replay, 1);
     let violations = schema_violations(&first);
     assert!(violations.is_empty(), "{violations:#?}");
-    assert_eq!(first.runs.len(), ready_made().count());
+    assert_eq!(first.runs.len(), compared().count());
     assert!(
         first.runs[1].rewrites.bands_rewritten > 0,
         "no band was rewritten"

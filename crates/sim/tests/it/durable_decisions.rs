@@ -11,7 +11,7 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, NodeId};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, ready_made};
+use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, compared};
 use imbrex_sim::simulation::VirtualClock;
 
 const DEVICE_BLOCKS: u64 = 32 * 256;
@@ -165,7 +165,7 @@ fn decides_the_same(stack: &str, durable: &[&str], of: &[&str]) -> Vec<Vec<u64>>
 }
 
 fn stacks_with(node: &'static str) -> impl Iterator<Item = &'static str> {
-    ready_made().filter(move |stack| {
+    compared().filter(move |stack| {
         let config = StackConfig::load(stack, &[]).expect("a stack");
         config.has_node(node)
     })

@@ -1,10 +1,10 @@
-//! Whether any report has changed: the seven stacks on a small load, to the last digit.
+//! Whether any report has changed: the compared stacks on a small load, to the last digit.
 //!
 //! `UPDATE_GOLDEN=1` writes the new report after a change that was meant; its diff belongs to the
 //! review.
 
 use crate::simulate::{back_to_back, stack, workload};
-use imbrex_sim::experiment::{Batch, Case, ready_made};
+use imbrex_sim::experiment::{Batch, Case, compared};
 use imbrex_sim::report::{Figures, Report};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn report() -> Report {
     let batch = Batch {
         workload: workload("synthetic:uniform-random-write/1000"),
         seed: 1,
-        cases: ready_made().map(case).collect(),
+        cases: compared().map(case).collect(),
         jobs: 1,
     };
     let report = batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"));
@@ -38,7 +38,7 @@ fn report() -> Report {
 
 #[test]
 fn the_report_of_a_small_load_has_not_changed() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/seven-stacks.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/compared-stacks.json");
     let text = serde_json::to_string_pretty(&report()).expect("a report") + "\n";
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -48,7 +48,7 @@ fn the_report_of_a_small_load_has_not_changed() {
     let differs = text.lines().zip(golden.lines()).find(|(a, b)| a != b);
     assert!(
         text == golden,
-        "the report differs from tests/golden/seven-stacks.json, first in {differs:?}; if that was \
+        "the report differs from tests/golden/compared-stacks.json, first in {differs:?}; if that was \
          meant, run again with UPDATE_GOLDEN=1 and review the difference"
     );
 }

@@ -1,5 +1,6 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
+mod archives;
 mod calibration;
 mod crashtest;
 mod destructive;

@@ -1,7 +1,7 @@
 //! One stack on one workload, with the counts of its nodes.
 
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::counters::{Counter, Counts};
+use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::engine::Engine;
 use imbrex_core::map::BandTable;
 use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, Workload};
@@ -22,6 +22,9 @@ pub struct Totals {
     pub clean_evictions: u64,
     pub forced_evictions: u64,
     pub divisions: u64,
+    pub windows_opened: u64,
+    pub rides: u64,
+    pub dirty_allowed: u64,
     pub appended: u64,
     pub merged: u64,
     pub bands_rewritten: u64,
@@ -37,6 +40,9 @@ impl Totals {
             clean_evictions: cache.counter(Counter::CleanEvictions),
             forced_evictions: cache.counter(Counter::ForcedEvictions),
             divisions: cache.counter(Counter::RegionDivisions),
+            windows_opened: cache.counter(Counter::WindowsOpened),
+            rides: cache.counter(Counter::Rides),
+            dirty_allowed: cache.gauge(Gauge::DirtyAllowed),
             appended: translation.counter(Counter::PersistentCacheAppendedBlocks),
             merged: translation.counter(Counter::PersistentCacheMergedBlocks),
             bands_rewritten: translation.counter(Counter::BandsRewritten),

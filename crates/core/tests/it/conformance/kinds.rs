@@ -6,7 +6,7 @@
 
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, ZoneSettings,
+    PoreSettings, RideSettings, Split, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
@@ -37,6 +37,8 @@ macro_rules! every_kind {
             cache_pore_bl: cache(pore(OpenZones::Bl)),
             cache_pore_all: cache(pore(OpenZones::All)),
             cache_pore_batches: cache(in_batches(pore(OpenZones::Bl))),
+            cache_ride: cache(ride(Split::Adaptive)),
+            cache_ride_fixed: cache(ride(Split::Fixed)),
             cache_unlimited: cache(CacheSettings { capacity_blocks: BACKING_BLOCKS, ..with_policy(PolicySettings::Unlimited) }),
             cache_opt: cache(with_policy(PolicySettings::Opt { next_uses: (1..1000).rev().collect() })),
             cache_write_only: cache(CacheSettings { mode: CacheMode::WriteOnly, ..lru() }),
@@ -47,6 +49,7 @@ macro_rules! every_kind {
             durable_cache_pore_pf: cache(durable(pore(OpenZones::Pf))),
             durable_cache_pore_bl: cache(durable(pore(OpenZones::Bl))),
             durable_cache_pore_all: cache(durable(pore(OpenZones::All))),
+            durable_cache_ride: cache(durable(ride(Split::Adaptive))),
             durable_cache_pore_batches: cache(durable(in_batches(pore(OpenZones::Bl)))),
             durable_cache_lru_band_batches: cache(durable(in_batches(lru_band()))),
             durable_cache_write_only: cache(durable(CacheSettings { mode: CacheMode::WriteOnly, ..lru() })),
@@ -220,6 +223,17 @@ fn pore(open_zones: OpenZones) -> CacheSettings {
         popularity_window: PopularityWindow::Period,
         access_floor: 1,
         open_zones,
+    }))
+}
+
+/// RIDE over a small log, in small batches.
+fn ride(split: Split) -> CacheSettings {
+    with_policy(PolicySettings::Ride(RideSettings {
+        zones: ZoneSettings::Equal(8),
+        log_blocks: Some(6),
+        batch: 3,
+        rewrite_over_read: 4,
+        split,
     }))
 }
 

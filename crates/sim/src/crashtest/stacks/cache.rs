@@ -4,7 +4,7 @@ use super::{Assembly, BAND_BLOCKS, Tree};
 use imbrex_core::cache::codec::RECORD_KINDS;
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, ZoneSettings,
+    PoreSettings, RideSettings, Split, ZoneSettings,
 };
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::operation::Durability;
@@ -20,6 +20,8 @@ pub enum Policy {
     Lru,
     /// The band of it.
     LruBand,
+    /// Where the rewrite is already paid for, in small batches.
+    Ride,
 }
 
 /// The name of a kind of record on the format's page.
@@ -57,6 +59,13 @@ pub fn settings(policy: Policy, rng: &mut Rng) -> CacheSettings {
             bands: None,
             batch: None,
         },
+        Policy::Ride => PolicySettings::Ride(RideSettings {
+            zones: ZoneSettings::Bands,
+            log_blocks: None,
+            batch: 3,
+            rewrite_over_read: 4,
+            split: Split::Adaptive,
+        }),
     };
     let mode = match rng.below(2) {
         0 => CacheMode::ReadWrite,

@@ -12,7 +12,7 @@ mod workload;
 use crate::harness::{Step, play_on};
 use imbrex_core::counters::Counter;
 use imbrex_core::planted::PlantedBug;
-use imbrex_sim::experiment::{Built, ready_made};
+use imbrex_sim::experiment::{Built, compared};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,8 +137,8 @@ fn check(stack: &TinyStack, cases: u64, workload: Workload) -> Seen {
 }
 
 #[test]
-fn the_seven_stacks_keep_their_contents() {
-    for name in ready_made() {
+fn the_compared_stacks_keep_their_contents() {
+    for name in compared() {
         let stack = TinyStack::new(name, &[]);
         let seen = check(&stack, CASES, workload::random);
         if stack.has_bands() {

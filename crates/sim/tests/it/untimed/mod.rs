@@ -2,12 +2,14 @@
 //! what the untimed algorithm counts.
 
 mod reference;
+mod ride;
 
 use crate::sample_traces::samples;
 use crate::simulate::{Simulated, Totals, records, simulate, stack, workload};
 use imbrex_sim::experiment::Workload;
 use imbrex_traces::{TraceOperation, TraceRecord};
 use reference::{Reference, Replacement};
+use ride::RideReference;
 use std::collections::{BTreeMap, HashMap};
 
 const MODES: [&str; 2] = ["read-write", "write-only"];
@@ -197,5 +199,39 @@ fn every_counter_is_that_of_the_untimed_algorithm_on_a_synthetic_volume() {
 fn every_counter_is_that_of_the_untimed_algorithm_on_a_captured_trace() {
     if let Some(workload) = cloudphysics() {
         counts_what_the_reference_counts(&workload);
+    }
+}
+
+fn ride_counts_what_its_reference_counts(workload: &Workload) {
+    let records = records(workload);
+    for mode in MODES {
+        for split in ["adaptive", "two-ghosts", "fixed"] {
+            let settings = [format!("cache.mode={mode}"), format!("cache.split={split}")];
+            let config = stack("ride", &settings.each_ref().map(String::as_str));
+            let simulated = simulate(&config, workload, 1);
+            let sizes = (simulated.capacity_blocks, simulated.log_blocks);
+            let caches_reads = mode == "read-write";
+            let mut model = RideReference::new(caches_reads, split, sizes, &simulated.bands);
+            for record in &records {
+                let (blocks, is_write) = blocks(record);
+                blocks.for_each(|block| model.access(block, is_write));
+            }
+            let expected = model.totals();
+            println!("{}, ride, {mode}, {split}: {expected:?}", workload.path);
+            assert_eq!(simulated.totals, expected, "{mode}, {split}");
+            assert!(expected.bands_rewritten >= 20 && expected.rides > 1000);
+        }
+    }
+}
+
+#[test]
+fn every_counter_of_ride_is_that_of_its_untimed_model_on_a_synthetic_volume() {
+    ride_counts_what_its_reference_counts(&synthetic());
+}
+
+#[test]
+fn every_counter_of_ride_is_that_of_its_untimed_model_on_a_captured_trace() {
+    if let Some(workload) = cloudphysics() {
+        ride_counts_what_its_reference_counts(&workload);
     }
 }
