@@ -1,14 +1,14 @@
-//! The experiments of published figures and tables that come with Imbrex.
+//! The experiments that come with Imbrex: those of published figures and tables, and its own of RIDE.
 
 use super::config::ConfigError;
 use super::experiment::Experiment;
 use imbrex_drives::toml_error::nearest;
 use std::path::Path;
 
-/// A figure or table of a paper.
+/// A figure or table of a paper, or an experiment of Imbrex's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// The paper.
+    /// The paper, or the policy.
     pub paper: &'static str,
     /// The figure or table.
     pub figure: &'static str,
@@ -28,6 +28,7 @@ macro_rules! shipped {
 const SHIPPED: &[Figure] = shipped![
     "pore": "table1", "fig3-smr", "fig3-cmr", "fig4", "fig6", "fig11", "fig12", "fig13", "fig14", "fig15a-c", "fig15d-f",
         "fig16", "fig16-read-write";
+    "ride": "adversary", "log-size", "recipes", "recipes-fair", "recipes-fair-write-only", "recipes-write-only";
 ];
 
 impl Figure {

@@ -476,6 +476,28 @@ fn every_shipped_figure_is_in_order() {
 }
 
 #[test]
+fn every_experiment_file_is_in_order() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/ride");
+    let stacks = ["lru-band-batch.toml", "pore-bands.toml"];
+    let mut checked = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".toml") || stacks.contains(&name) {
+            continue;
+        }
+        let experiment = Experiment::open(&path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(format!("{}.toml", experiment.name), format!("ride-{name}"));
+        assert!(!experiment.stated.is_empty(), "{name} states nothing");
+        experiment
+            .stacks(&[])
+            .unwrap_or_else(|error| panic!("{error}"));
+        checked += 1;
+    }
+    assert!(checked >= 9, "{checked} files");
+}
+
+#[test]
 fn every_shipped_statement_can_be_measured() {
     // The full size is what the others are about, and takes too long here.
     let (figures, mut experiments): (Vec<_>, Vec<_>) = figures(None, None)
@@ -516,6 +538,6 @@ fn figures_are_found_by_name_and_the_nearest_is_suggested() {
     let error = figures(Some("poer"), None).unwrap_err().to_string();
     assert_eq!(
         error,
-        "unknown paper `poer`; did you mean `pore`? (known: pore)"
+        "unknown paper `poer`; did you mean `pore`? (known: pore, ride)"
     );
 }
