@@ -71,9 +71,9 @@ pub enum Counter {
     MapStallNs,
     /// Blocks written elsewhere than at the write pointer of a sequential zone.
     BlocksOutOfSequence,
-    /// Dirty blocks evicted that opened a window of their band: each is a band rewrite to come.
+    /// Dirty blocks evicted, or written around the cache, that opened a window of their band: each is a band rewrite to come.
     WindowsOpened,
-    /// Dirty blocks evicted in an open window of their band: the rewrite to come serves them too.
+    /// Dirty blocks evicted, or written around the cache, in an open window of their band: the rewrite to come serves them too.
     Rides,
 }
 

@@ -263,11 +263,15 @@ fn joined_bands(below: &[&Geometry]) -> Option<BandTable> {
     Some(BandTable::new(lengths))
 }
 
-/// The logs of all nodes together; none where no node has one.
+/// The smallest of the logs below; none where no node has one. Writes that all go to one node fill no
+/// more than its log, and a log that is taken too small costs little.
 fn joined_log(below: &[&Geometry]) -> Option<LogSize> {
     below.iter().filter_map(|it| it.log).reduce(|a, b| LogSize {
-        blocks: BlockCount(a.blocks.0 + b.blocks.0),
-        entries: a.entries.zip(b.entries).map(|(a, b)| a + b),
+        blocks: a.blocks.min(b.blocks),
+        entries: match (a.entries, b.entries) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        },
     })
 }
 

@@ -20,10 +20,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         options: args.read.options()?,
         limit: args.limit,
     };
-    let mut set = args.set.clone();
-    set.extend(args.cache.iter().map(|it| format!("cache.capacity={it}")));
-    let log = args.log.iter();
-    set.extend(log.map(|it| format!("translation.persistent_cache={it}")));
+    let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
@@ -58,6 +55,24 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         false => emit(&text(&bound)),
     }
     Ok(())
+}
+
+/// The settings of the stack, those that have options of their own among them.
+fn settings(args: &BoundArgs) -> Result<Vec<String>, Failure> {
+    let mut set = args.set.clone();
+    for (option, value, key) in [
+        ("--cache", &args.cache, "cache.capacity"),
+        ("--log", &args.log, "translation.persistent_cache"),
+    ] {
+        let Some(value) = value else { continue };
+        let is_same = |set: &&String| set.split('=').next() == Some(key);
+        if let Some(other) = args.set.iter().find(is_same) {
+            let words = format!("{option} {value} and --set {other}; accepted: one of the two");
+            return Err(words.into());
+        }
+        set.push(format!("{key}={value}"));
+    }
+    Ok(set)
 }
 
 fn text(bound: &Bound) -> String {

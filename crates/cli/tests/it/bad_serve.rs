@@ -21,7 +21,14 @@ fn create_failure(place: &Place, arguments: &[&str]) -> String {
 fn create_refuses_sizes_that_cannot_be() {
     let place = Place::new();
     let rows = [
-        ("0", "imbrex: size: accepted: one block (4096 B) or more"),
+        (
+            "0",
+            "imbrex: size: 0 B; accepted: one block (4096 B) or more",
+        ),
+        (
+            "1KiB",
+            "imbrex: size: 1024 B; accepted: one block (4096 B) or more",
+        ),
         (
             "64",
             "imbrex: `64` has no unit: a size is written like `4KiB`, `256MiB`, `20GiB` (binary; a bare \

@@ -70,7 +70,12 @@ impl LruBand {
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
         check_batch("lru-band", batch.unwrap_or(1))?;
-        let bands = bands_for("lru-band", bands, backing, "give a band table")?;
+        let bands = bands_for(
+            "lru-band",
+            bands,
+            backing,
+            "put it above a translation, or give it bands",
+        )?;
         Ok(Box::new(LruBand::new(bands, batch)))
     }
 

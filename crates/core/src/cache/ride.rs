@@ -41,6 +41,9 @@ const WINDOWS_OPENED: usize = 0;
 /// Of [`COUNTERS`]: dirty blocks that left in an open one.
 const RIDES: usize = 1;
 
+/// Zones at most: each takes some 60 bytes of memory.
+const ZONES_MAX: u64 = 1 << 24;
+
 /// The options of RIDE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RideSettings {
@@ -116,7 +119,7 @@ impl RideSettings {
                     .into(),
             );
         };
-        let zones = self.zones.of("ride", backing, u64::from(NONE))?;
+        let zones = self.zones.of("ride", backing, ZONES_MAX)?;
         Ok(Box::new(Ride::new(self, capacity_blocks, log, zones)))
     }
 }
@@ -377,8 +380,9 @@ impl EvictionPolicy for Ride {
         self.windows.end_run();
         for lba in (extent.start.0..extent.end().0).map(Lba) {
             let band = self.zones.zone_of(lba);
-            if self.windows.append(band, lba) {
-                events.count(COUNTERS, WINDOWS_OPENED);
+            let opens = self.windows.append(band, lba);
+            events.count(COUNTERS, if opens { WINDOWS_OPENED } else { RIDES });
+            if opens {
                 // Whatever is dirty in the band rides from now on.
                 self.riders.add(band, 0);
             }

@@ -38,13 +38,13 @@ impl ZoneSettings {
     ) -> Result<Zones, CacheSettingsError> {
         match self {
             ZoneSettings::Equal(0) => {
-                error("zone_blocks is 0: a zone holds at least 1 block".into())
+                error("zone is 0 blocks: a zone holds at least 1 block".into())
             }
             ZoneSettings::Equal(length) => {
                 let zones = backing.blocks.0.div_ceil(*length);
                 if zones > zones_max {
                     return error(format!(
-                        "zone_blocks {length} makes {zones} zones of the device below: at most \
+                        "a zone of {length} blocks makes {zones} zones of the device below: at most \
                          {zones_max}"
                     ));
                 }
@@ -54,7 +54,7 @@ impl ZoneSettings {
                 })
             }
             ZoneSettings::Bands => {
-                let remedy = "give the length of a zone";
+                let remedy = "set zone to a size";
                 Ok(Zones::Bands(bands_for(policy, None, backing, remedy)?))
             }
         }

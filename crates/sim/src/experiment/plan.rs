@@ -398,9 +398,9 @@ fn device_blocks(world: &World<'_>) -> Result<BlockCount, ConfigError> {
         .size_bytes
         .or(world.config.size.map(|size| size.bytes()));
     match asked.map(|bytes| (bytes, BlockCount::from_bytes_floor(bytes))) {
-        Some((0, _)) => Err(ConfigError::words(
-            "size: accepted: one block (4096 B) or more",
-        )),
+        Some((bytes, BlockCount::ZERO)) => Err(ConfigError::words(format!(
+            "size: {bytes} B; accepted: one block (4096 B) or more"
+        ))),
         Some((bytes, blocks)) if blocks > room => Err(ConfigError::words(format!(
             "size: {bytes} B is more than the drive below holds ({} B)",
             room.bytes()

@@ -170,18 +170,23 @@ impl Batch {
     /// a stack of which none holds.
     ///
     /// # Errors
-    /// The first error in the order of the cases.
+    /// The first error in the order of the cases, or why no bound holds when none does for any.
     pub fn rewrite_bounds(&self) -> Result<Vec<Option<u64>>, RunError> {
         let footprints = Footprints::default();
         let mut known: Vec<((String, u64), u64)> = Vec::new();
+        let mut unbounded = Vec::new();
         let bounds = self.cases.iter().map(|case| {
             let task = Task {
                 workload: &self.workload,
                 seed: self.seed,
                 case,
             };
-            let Ok(bounded) = task.bounded(&footprints)? else {
-                return Ok(None);
+            let bounded = match task.bounded(&footprints)? {
+                Ok(bounded) => bounded,
+                Err(why) => {
+                    unbounded.push(format!("{}: {why}", case.config.name));
+                    return Ok(None);
+                }
             };
             let key = bounded.key();
             if let Some((_, bound)) = known.iter().find(|(other, _)| *other == key) {
@@ -191,7 +196,12 @@ impl Batch {
             known.push((key, bound));
             Ok(Some(bound))
         });
-        bounds.collect()
+        let bounds = bounds.collect::<Result<Vec<Option<u64>>, RunError>>()?;
+        if unbounded.len() == bounds.len() {
+            let words = format!("no bound holds: {}", unbounded.join("; "));
+            return Err(ConfigError::words(words).into());
+        }
+        Ok(bounds)
     }
 }
 

@@ -188,7 +188,7 @@ fn a_setting_out_of_range_is_refused() {
     let conventional = Geometry::plain(BlockCount(400), Media::Conventional);
     assert_eq!(
         refused(bands, &conventional),
-        "the policy pore needs bands, and the device below has none: give the length of a zone"
+        "the policy pore needs bands, and the device below has none: set zone to a size"
     );
 }
 

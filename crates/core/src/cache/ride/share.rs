@@ -144,10 +144,10 @@ impl Share {
         self.clean.end_epoch(epoch);
         self.dirty.end_epoch(epoch);
         self.dirty.gain += rewrites / dirty_blocks.max(1) as f64;
-        let step = self.capacity_blocks / STEP;
+        let step = (self.capacity_blocks / STEP).max(1);
         if self.clean.gain > self.dirty.gain {
             let lower = self.dirty_allowed.min(dirty_blocks).saturating_sub(step);
-            self.dirty_allowed = lower.max(self.capacity_blocks / LEAST);
+            self.dirty_allowed = lower.max((self.capacity_blocks / LEAST).max(1));
         } else if self.clean.gain < self.dirty.gain {
             self.dirty_allowed = (self.dirty_allowed + step).min(self.capacity_blocks);
         }

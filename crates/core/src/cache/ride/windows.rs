@@ -29,7 +29,7 @@ pub(super) struct Windows {
 impl Windows {
     /// No window of so many bands is open.
     pub fn new(log: LogSize, bands: usize) -> Windows {
-        // A saved window is as long as 32 bits can tell. A window that is too short is harmless.
+        // A saved window is as long as 32 bits can tell. A window that is too short costs little.
         let blocks = log.blocks.0.min(u64::from(u32::MAX));
         Windows {
             log: Appended {
@@ -95,7 +95,7 @@ impl Windows {
     /// Takes back what [`save`](Self::save) wrote.
     ///
     /// # Errors
-    /// When a window is of no band, longer than the log, or there twice.
+    /// When a window is of no band, closed, or there twice.
     pub fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
         self.appended = Appended {
             blocks: state.take_u64()?,
@@ -110,13 +110,13 @@ impl Windows {
         for _ in 0..state.take_u64()? {
             let (word, runs) = (state.take_u64()?, state.take_u64()?);
             let (band, blocks) = ((word >> 32) as usize, word & u64::from(u32::MAX));
-            let fits =
-                (1..=self.log.blocks).contains(&blocks) && (1..=self.log.runs).contains(&runs);
-            if band < next_band || band >= self.last.len() || !fits {
+            if band < next_band || band >= self.last.len() || blocks.min(runs) == 0 {
                 return Err(StateError::new(
-                    "a window of the saved cache is of no band or too long",
+                    "a window of the saved cache is of no band, there twice or closed",
                 ));
             }
+            // The log may have become smaller since then, when a drive file was put right.
+            let (blocks, runs) = (blocks.min(self.log.blocks), runs.min(self.log.runs));
             next_band = band + 1;
             self.last[band] = Appended {
                 blocks: self.appended.blocks + blocks,
@@ -148,6 +148,20 @@ mod tests {
             windows.append(0, Lba(1)),
             "the fifth append is past the window"
         );
+    }
+
+    #[test]
+    fn a_window_is_no_longer_than_a_log_that_has_shrunk() {
+        let mut before = windows(10, None);
+        assert!(before.append(2, Lba(0)));
+        let mut state = StateWriter::default();
+        before.save(8, &mut state);
+        let mut after = windows(2, None);
+        let bytes = state.into_bytes();
+        let restored = after.restore(&mut StateReader::new(&bytes));
+        restored.expect("a sound state");
+        let opened: Vec<bool> = [1, 2, 3].map(|lba| after.append(2, Lba(lba * 5))).into();
+        assert_eq!(opened, [false, false, true]);
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl<'a> RideReference<'a> {
         }
         it.dirty_gain += it.windows as f64 * REWRITE_OVER_READ / dirty.max(1) as f64;
         (it.hits, it.dirty_hits, it.windows) = (0, 0, 0);
-        let step = self.capacity / 64;
+        let step = (self.capacity / 64).max(1);
         if it.clean_gain > it.dirty_gain {
             let lower = self.allowed.min(dirty).saturating_sub(step);
             self.allowed = lower.max(self.capacity / 16);
