@@ -68,8 +68,8 @@ fn what_such_a_drive_cannot_be_is_refused() {
     );
     assert_eq!(
         create(&stack(&place, "st8000as0002", "policy = \"lru-band\"")),
-        "imbrex: node `cache`: the policy lru-band needs bands, and the device below has none: give a \
-         band table"
+        "imbrex: node `cache`: the policy lru-band needs bands, and the device below has none: put it \
+         above a translation, or give it bands"
     );
     let stack = stack(&place, "st8000as0002", ride);
     let simulated = "imbrex: node `disk`: translation = \"drive-managed\" is a real drive that `imbrex \
