@@ -3,13 +3,12 @@
 use super::config::ConfigError;
 use super::describe::Describe;
 use super::nodes::Facts;
-use super::plan::{BuildOptions, Plan};
+use super::plan::Plan;
 use super::run::{Footprints, RunError, Task};
 use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Lookup, WriteBound, read_misses, write_bound,
 };
 use crate::replay::{ReplayError, place};
-use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::next_uses;
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Operation;
@@ -193,15 +192,7 @@ impl Task<'_> {
                 "a bound reads the trace twice, which standard input does not allow; give a file";
             return Err(ConfigError::words(words.to_string()).into());
         }
-        let options = BuildOptions {
-            scale: self.case.drive_scale,
-            ..BuildOptions::simulate(self.seed)
-        };
-        let plan = Plan::new(&self.case.config, &options)?;
-        let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
-        let footprint = self.footprint(&plan, writes_only, footprints)?;
-        let lookups = self.lookups(&plan, writes_only)?;
-        let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
+        let (plan, footprint, built) = self.build(&self.options(), footprints)?;
         Ok(
             room_of(&plan, &built.describe).map(|(room, rewrites_whole_bands)| Bounded {
                 plan,

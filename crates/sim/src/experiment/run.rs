@@ -256,17 +256,31 @@ pub(super) fn run_tasks(
 }
 
 impl Task<'_> {
-    fn run(&self, footprints: &Footprints) -> Result<(Run, report::Workload), RunError> {
-        let started = std::time::Instant::now();
-        let options = BuildOptions {
+    pub(super) fn options(&self) -> BuildOptions {
+        BuildOptions {
             scale: self.case.drive_scale,
             ..BuildOptions::simulate(self.seed)
-        };
-        let plan = Plan::new(&self.case.config, &options)?;
+        }
+    }
+
+    /// The stack with the sizes that shares of the workload's footprint have.
+    pub(super) fn build(
+        &self,
+        options: &BuildOptions,
+        footprints: &Footprints,
+    ) -> Result<(Plan, Option<Footprint>, Built), RunError> {
+        let plan = Plan::new(&self.case.config, options)?;
         let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
         let footprint = self.footprint(&plan, writes_only, footprints)?;
         let lookups = self.lookups(&plan, writes_only)?;
         let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
+        Ok((plan, footprint, built))
+    }
+
+    fn run(&self, footprints: &Footprints) -> Result<(Run, report::Workload), RunError> {
+        let started = std::time::Instant::now();
+        let options = self.options();
+        let (plan, footprint, built) = self.build(&options, footprints)?;
         let Replayed {
             mut run,
             workload,
@@ -388,11 +402,7 @@ impl Task<'_> {
     }
 
     /// The future of a clairvoyant cache, where the stack has one.
-    pub(super) fn lookups(
-        &self,
-        plan: &Plan,
-        writes_only: bool,
-    ) -> Result<Option<Vec<Lba>>, RunError> {
+    fn lookups(&self, plan: &Plan, writes_only: bool) -> Result<Option<Vec<Lba>>, RunError> {
         if !plan.needs_lookups() {
             return Ok(None);
         }
@@ -439,7 +449,7 @@ struct Replayed {
 
 impl Task<'_> {
     /// What shares of the stack are shares of; nothing when it has none.
-    pub(super) fn footprint(
+    fn footprint(
         &self,
         plan: &Plan,
         writes_only: bool,

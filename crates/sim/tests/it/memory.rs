@@ -2,14 +2,13 @@
 
 use crate::disks::rig::Rig;
 use crate::report::schema_violations;
-use crate::simulate::{back_to_back, workload};
+use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Survival;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_drives::DiskOptions;
-use imbrex_sim::experiment::{Batch, BuildOptions, Case, Plan, StackConfig};
-use imbrex_sim::replay::Fit;
+use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
 
 const MEMORY: &str = "media = \"memory\"\nsize = \"64 MiB\"\nsurvives = \"nothing\"\n";
 
@@ -107,25 +106,7 @@ fn a_run_over_memory_takes_what_its_keys_say() {
     let text = one(&format!(
         "{MEMORY}bandwidth = \"2 GB/s\"\nlatency_us = 0.5\n"
     ));
-    let mut replay = back_to_back(1);
-    replay.fit = Fit::Wrap;
-    let case = Case {
-        config: config(&text),
-        parameters: Default::default(),
-        replay,
-        series: vec![],
-        events: vec![],
-        windows: vec![],
-        drive_scale: 1,
-        drive_scale_option: None,
-    };
-    let batch = Batch {
-        workload: workload("synthetic:uniform-random-write/1000"),
-        seed: 3,
-        cases: vec![case],
-        jobs: 1,
-    };
-    let report = batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"));
+    let report = random_writes(config(&text), 1, &[]);
     assert_eq!(schema_violations(&report), [""; 0]);
     let [disk] = &report.runs[0].disks[..] else {
         panic!("one disk");

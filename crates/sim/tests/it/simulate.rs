@@ -4,12 +4,13 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::engine::Engine;
 use imbrex_core::map::BandTable;
-use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, Workload};
+use imbrex_sim::experiment::{Batch, BuildOptions, Case, Plan, Setting, StackConfig, Workload};
 use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
-use imbrex_sim::report::{Recorder, ReplayMode};
+use imbrex_sim::report::{Recorder, ReplayMode, Report};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_traces::{ReadOptions, TraceRecord};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What the replacement and the translation did, counted in blocks; all zero without a cache or a
@@ -93,6 +94,29 @@ pub fn back_to_back(depth: u32) -> ReplayOptions {
         drop_reads: false,
         fit: Fit::Refuse,
     }
+}
+
+/// The report of a stack on random writes, with the gauges of `series` over time.
+pub fn random_writes(config: StackConfig, depth: u32, series: &[&str]) -> Report {
+    let mut replay = back_to_back(depth);
+    replay.fit = Fit::Wrap;
+    let case = Case {
+        config,
+        parameters: BTreeMap::new(),
+        replay,
+        series: series.iter().map(|name| (*name).to_string()).collect(),
+        events: vec![],
+        windows: vec![],
+        drive_scale: 1,
+        drive_scale_option: None,
+    };
+    let batch = Batch {
+        workload: workload("synthetic:uniform-random-write/1000"),
+        seed: 3,
+        cases: vec![case],
+        jobs: 1,
+    };
+    batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a stack that has a cache and a translation; reads are replayed in both modes.

@@ -2,12 +2,9 @@
 
 use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
-use crate::simulate::{back_to_back, workload};
+use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{
-    Batch, BuildOptions, Case, Experiment, Found, Plan, StackConfig, execute,
-};
-use imbrex_sim::replay::Fit;
+use imbrex_sim::experiment::{BuildOptions, Experiment, Found, Plan, StackConfig, execute};
 use imbrex_sim::report::Run;
 
 /// Two caches over two translations over two slices of one shingled disk, their flash on two slices
@@ -99,25 +96,7 @@ fn a_trimmed_disk_is_as_long_as_its_last_slice_ends() {
 
 /// A run of a stack on random writes.
 fn run(text: &str) -> Run {
-    let mut replay = back_to_back(4);
-    replay.fit = Fit::Wrap;
-    let case = Case {
-        config: config(text),
-        parameters: Default::default(),
-        replay,
-        series: vec![],
-        events: vec![],
-        windows: vec![],
-        drive_scale: 1,
-        drive_scale_option: None,
-    };
-    let batch = Batch {
-        workload: workload("synthetic:uniform-random-write/1000"),
-        seed: 3,
-        cases: vec![case],
-        jobs: 1,
-    };
-    let report = batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"));
+    let report = random_writes(config(text), 4, &[]);
     assert_eq!(schema_violations(&report), [""; 0]);
     report.runs[0].clone()
 }

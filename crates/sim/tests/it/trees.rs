@@ -2,9 +2,9 @@
 
 use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
-use crate::simulate::{back_to_back, workload};
+use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{Batch, BuildOptions, Case, Plan, StackConfig};
+use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
 use imbrex_sim::report::Report;
 use serde_json::Value;
 
@@ -98,25 +98,7 @@ fn stack(nodes: &[String]) -> StackConfig {
 
 /// The report of a small load on a tree.
 fn report(config: StackConfig, series: &[&str]) -> Report {
-    let mut replay = back_to_back(4);
-    replay.fit = imbrex_sim::replay::Fit::Wrap;
-    let case = Case {
-        config,
-        parameters: Default::default(),
-        replay,
-        series: series.iter().map(|name| (*name).to_string()).collect(),
-        events: vec![],
-        windows: vec![],
-        drive_scale: 1,
-        drive_scale_option: None,
-    };
-    let batch = Batch {
-        workload: workload("synthetic:uniform-random-write/1000"),
-        seed: 3,
-        cases: vec![case],
-        jobs: 1,
-    };
-    batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"))
+    random_writes(config, 4, series)
 }
 
 #[test]
