@@ -75,6 +75,46 @@ pub enum Counter {
     WindowsOpened,
     /// Dirty blocks evicted, or written around the cache, in an open window of their band: the rewrite to come serves them too.
     Rides,
+    /// Blocks of a write buffer in memory that reads have looked up.
+    BlockReads,
+    /// Blocks of a write buffer in memory that writes have looked up.
+    BlockWrites,
+    /// Those that reads found there with all that was asked of them.
+    HitBlockReads,
+    /// Those that writes found there.
+    HitBlockWrites,
+    /// Those that reads found there without some of what was asked of them.
+    PartialReads,
+    /// Times a write buffer in memory made room.
+    Evictions,
+    /// Blocks that left it.
+    EvictedBlocks,
+    /// Segments of which it handed blocks down together.
+    Destages,
+    /// Blocks that it read because it had a part of them when it handed them down.
+    FillBlocksRead,
+    /// Blocks of reads that a read cache had.
+    HitBlocks,
+    /// Blocks of reads that it had not.
+    MissBlocks,
+    /// Blocks that it took in.
+    FillBlocks,
+    /// Blocks that it forgot because they were written.
+    DroppedBlocks,
+    /// Segments rewritten, whatever part of them, and S-blocks written, destaged or migrated.
+    SegmentsRewritten,
+    /// Blocks that rewrites read from the disk.
+    RewriteBlocksRead,
+    /// Blocks of segments that were handed down and written home.
+    DestagedBlocks,
+    /// Blocks that rewrites wrote home beside those.
+    RewriteBlocksWritten,
+    /// Bytes that rewrites wrote elsewhere first, so that a power cut loses nothing.
+    JournalBytesWritten,
+    /// Times a circular log of S-blocks made room.
+    GcRuns,
+    /// S-blocks that were moved for that.
+    GcMigrations,
 }
 
 impl Counter {
@@ -82,7 +122,7 @@ impl Counter {
     pub const COUNT: usize = Counter::NAMES.len();
 
     /// All counters with the names that reports call them by, in the order of the enum.
-    pub const NAMES: [(Counter, &'static str); Counter::Rides as usize + 1] = [
+    pub const NAMES: [(Counter, &'static str); Counter::GcMigrations as usize + 1] = [
         (Counter::ReadHits, "read_hits"),
         (Counter::WriteHits, "write_hits"),
         (Counter::ReadLookups, "read_lookups"),
@@ -133,6 +173,26 @@ impl Counter {
         (Counter::BlocksOutOfSequence, "blocks_out_of_sequence"),
         (Counter::WindowsOpened, "windows_opened"),
         (Counter::Rides, "rides"),
+        (Counter::BlockReads, "block_reads"),
+        (Counter::BlockWrites, "block_writes"),
+        (Counter::HitBlockReads, "hit_block_reads"),
+        (Counter::HitBlockWrites, "hit_block_writes"),
+        (Counter::PartialReads, "partial_reads"),
+        (Counter::Evictions, "evictions"),
+        (Counter::EvictedBlocks, "evicted_blocks"),
+        (Counter::Destages, "destages"),
+        (Counter::FillBlocksRead, "fill_blocks_read"),
+        (Counter::HitBlocks, "hit_blocks"),
+        (Counter::MissBlocks, "miss_blocks"),
+        (Counter::FillBlocks, "fill_blocks"),
+        (Counter::DroppedBlocks, "dropped_blocks"),
+        (Counter::SegmentsRewritten, "segments_rewritten"),
+        (Counter::RewriteBlocksRead, "rewrite_blocks_read"),
+        (Counter::DestagedBlocks, "destaged_blocks"),
+        (Counter::RewriteBlocksWritten, "rewrite_blocks_written"),
+        (Counter::JournalBytesWritten, "journal_bytes_written"),
+        (Counter::GcRuns, "gc_runs"),
+        (Counter::GcMigrations, "gc_migrations"),
     ];
 
     /// The name that reports call it by.
@@ -166,6 +226,10 @@ pub enum Gauge {
     PersistentCacheLiveBlocks,
     /// Blocks that may be dirty before clean ones stay and dirty ones leave.
     DirtyAllowed,
+    /// Bytes of the disk in no whole block or region of a segment layout.
+    UnusedBytes,
+    /// Bytes of memory that the lookup tables of a node take.
+    TableBytes,
 }
 
 impl Gauge {
@@ -173,7 +237,7 @@ impl Gauge {
     pub const COUNT: usize = Gauge::NAMES.len();
 
     /// All gauges with the names that reports call them by, in the order of the enum.
-    pub const NAMES: [(Gauge, &'static str); Gauge::DirtyAllowed as usize + 1] = [
+    pub const NAMES: [(Gauge, &'static str); Gauge::TableBytes as usize + 1] = [
         (Gauge::DirtyBlocks, "dirty_blocks"),
         (Gauge::CachedBlocks, "cached_blocks"),
         (
@@ -190,6 +254,8 @@ impl Gauge {
             "persistent_cache_live_blocks",
         ),
         (Gauge::DirtyAllowed, "dirty_allowed"),
+        (Gauge::UnusedBytes, "unused_bytes"),
+        (Gauge::TableBytes, "table_bytes"),
     ];
 
     /// The name that reports call it by.

@@ -109,6 +109,16 @@ impl LogSize {
     }
 }
 
+/// A node that keeps copies of blocks whose home is elsewhere. It may forget any copy at any time, and
+/// it takes the [operations on copies](crate::operation::CopyOperation) alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyStore {
+    /// Blocks of 4 KiB of one block of the store.
+    pub block: BlockCount,
+    /// It wants what a rewrite has read from the disk.
+    pub wants_rewrite_reads: bool,
+}
+
 /// What a node tells the node above of itself.
 #[derive(Clone, Debug)]
 pub struct Geometry {
@@ -125,6 +135,11 @@ pub struct Geometry {
     pub zones: Option<Arc<ZoneGeometry>>,
     /// Of a translation: the log through which written blocks go to its bands.
     pub log: Option<LogSize>,
+    /// Of a translation that rewrites its bands in place: what it writes at least, in blocks of 4 KiB.
+    /// Bands are made of these.
+    pub rewrite_block: Option<BlockCount>,
+    /// What a store of copies says of itself; none of any other node.
+    pub copies: Option<CopyStore>,
     /// What the contents survive, as the node says it of itself. A layer that keeps a journal of
     /// what it acknowledges on one port may say more than another port does. The layers there are
     /// say the least of their ports: each needs both to find what was flushed.
@@ -141,6 +156,8 @@ impl Geometry {
             bands: None,
             zones: None,
             log: None,
+            rewrite_block: None,
+            copies: None,
             survives: Survival::Power,
         }
     }

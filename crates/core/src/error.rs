@@ -34,6 +34,8 @@ pub enum IoError {
     /// The disk is lost: it could not be opened, it has gone, or it was told to fail (EIO). Nothing
     /// that was on it can be reached.
     Lost,
+    /// A store of copies has none of the block. It never reaches a client.
+    NoCopy,
 }
 
 /// What a SCSI drive says of a refused command: a sense key and an additional sense code by their
@@ -84,6 +86,7 @@ impl fmt::Display for IoError {
             IoError::ZoneReadOnly => "zone can only be read",
             IoError::ZoneOffline => "zone is lost",
             IoError::Lost => "disk is lost",
+            IoError::NoCopy => "no copy is kept",
         })?;
         match self.sense() {
             Some(Sense { key, additional }) => {

@@ -135,12 +135,24 @@ impl Context<'_> {
     /// Sends an operation to the node behind a port. Panics when it does not fit that node.
     #[inline]
     pub fn issue(&mut self, issue: Issue) {
+        self.send(issue, false);
+    }
+
+    /// Sends an operation of a batch, of which more follow at once to the same node: the last one goes
+    /// with [`issue`](Self::issue). A node that knows batches does all of one together.
+    #[inline]
+    pub fn issue_in_batch(&mut self, issue: Issue) {
+        self.send(issue, true);
+    }
+
+    #[inline]
+    fn send(&mut self, issue: Issue, has_more: bool) {
         self.buffers.lend(issue.buffer);
         if self.router.is_disk_behind(self.node, issue.port) {
             self.buffers.hand_to_disk(issue.buffer);
         }
-        self.router
-            .issue(Issuer::Node(self.node, issue.port), issue);
+        let issuer = Issuer::Node(self.node, issue.port);
+        self.router.issue(issuer, issue, has_more);
     }
 
     /// Answers a request from above. Panics when it was answered before.

@@ -43,6 +43,29 @@ pub enum Operation {
     /// Fill the buffer with the state of zones, from the zone that holds the start of the extent
     /// (see [`report`](crate::zone::report)). The extent is as long as the buffer.
     ZoneReport,
+    /// Something with the copies that a store of copies keeps; no other node takes it.
+    Copy(CopyOperation),
+}
+
+/// What a [store of copies](crate::disk::CopyStore) can be asked to do. A copy is a whole block of
+/// the store; the extent lies in one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyOperation {
+    /// Fill the buffer from the copy. Where there is none, make room for one and answer
+    /// [`NoCopy`](IoError::NoCopy); who asked stores the whole block later.
+    FindOrReserve,
+    /// Fill the buffer from the copy, or answer [`NoCopy`](IoError::NoCopy).
+    Find,
+    /// The same as if nobody had looked: it counts as no hit and does not make the copy newer.
+    Peek,
+    /// The whole block, for a copy that was reserved; a new copy where none was and there is none.
+    Store,
+    /// The host has written the buffer, and a layer above keeps it for now.
+    Overwritten,
+    /// The buffer is the whole block as it is being written home: whatever copy there is, is older.
+    Destaged,
+    /// Forget the copy.
+    Drop,
 }
 
 impl Operation {
@@ -88,7 +111,12 @@ impl Operation {
         matches!(
             self,
             Operation::Read | Operation::Write { .. } | Operation::ZoneReport
-        )
+        ) || self.moves_copy()
+    }
+
+    #[inline]
+    fn moves_copy(self) -> bool {
+        matches!(self, Operation::Copy(what) if what != CopyOperation::Drop)
     }
 }
 
@@ -159,6 +187,9 @@ pub struct Request {
     pub buffer: BufferSlice,
     /// Who wanted it.
     pub cause: Cause,
+    /// More of the same batch follows at once (see
+    /// [`Context::issue_in_batch`](crate::layer::Context::issue_in_batch)).
+    pub has_more: bool,
 }
 
 /// The result of an operation coming up.

@@ -272,11 +272,12 @@ impl Router {
             extent,
             buffer,
             cause: Cause::Host,
+            has_more: false,
         }
     }
 
     #[inline]
-    pub fn issue(&mut self, issuer: Issuer, issue: Issue) {
+    pub fn issue(&mut self, issuer: Issuer, issue: Issue, has_more: bool) {
         let Issuer::Node(node, port) = issuer else {
             unreachable!("the host does not issue")
         };
@@ -300,6 +301,7 @@ impl Router {
                 extent,
                 buffer,
                 cause,
+                has_more,
             },
         );
     }
@@ -315,6 +317,7 @@ impl Router {
                     extent,
                     buffer,
                     cause,
+                    has_more: _,
                 } = request;
                 self.disk_ops.push_back((
                     disk,

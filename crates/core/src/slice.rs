@@ -160,6 +160,8 @@ impl Slice {
             zones: zones.clone(),
             log: below.log,
             survives: below.survives,
+            rewrite_block: None,
+            copies: None,
         };
         let slice = Slice {
             extent,

@@ -387,6 +387,7 @@ fn answer_of_read_only(operation: Operation) -> Option<Result<(), IoError>> {
         | Operation::ZoneOpen
         | Operation::ZoneClose
         | Operation::ZoneReset
-        | Operation::ZoneFinish => Some(Err(IoError::NotPermitted)),
+        | Operation::ZoneFinish
+        | Operation::Copy(_) => Some(Err(IoError::NotPermitted)),
     }
 }

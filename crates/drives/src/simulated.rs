@@ -188,7 +188,8 @@ impl SimulatedDisk {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => Err(IoError::Invalid),
+            | Operation::ZoneReport
+            | Operation::Copy(_) => Err(IoError::Invalid),
         }
     }
 }

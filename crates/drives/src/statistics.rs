@@ -36,7 +36,8 @@ impl OperationKind {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => None,
+            | Operation::ZoneReport
+            | Operation::Copy(_) => None,
         }
     }
 }

@@ -406,6 +406,7 @@ fn name(operation: Operation) -> &'static str {
         Operation::ZoneReport => "zone report",
         Operation::ZoneReset => "zone reset",
         Operation::ZoneFinish => "zone finish",
+        Operation::Copy(_) => "copy",
     }
 }
 

@@ -118,6 +118,7 @@ impl Cache {
             extent,
             buffer: job.buffer,
             cause: job.cause,
+            has_more: false,
         };
         let was_miss = job.kind == JobKind::MissRead;
         let own = self.jobs.take_entries(id);

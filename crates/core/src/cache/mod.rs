@@ -192,7 +192,8 @@ impl Layer for Cache {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => {
+            | Operation::ZoneReport
+            | Operation::Copy(_) => {
                 ctx.finish(request.id, Err(IoError::NotPermitted));
             }
         }

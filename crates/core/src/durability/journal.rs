@@ -407,6 +407,8 @@ impl Journal {
         let skipped = match self.settings.layer {
             LayerKind::Cache => Some(PlantedBug::SsdFlushSkipped),
             LayerKind::PersistentCache => Some(PlantedBug::SmrFlushSkipped),
+            LayerKind::Segments | LayerKind::SBlocks => Some(PlantedBug::SmrFlushSkipped),
+            LayerKind::MemoryBuffer => Some(PlantedBug::SsdFlushSkipped),
             LayerKind::Array => None,
         };
         if skipped.is_some_and(|bug| ctx.is_planted(bug)) {

@@ -18,6 +18,12 @@ pub enum LayerKind {
     PersistentCache = 2,
     /// An array; each copy of its journal is on a member of the array.
     Array = 3,
+    /// A write buffer in memory; the member holds the log of what it has answered.
+    MemoryBuffer = 4,
+    /// Segments that are rewritten in place; the member is where what is to be written is kept first.
+    Segments = 5,
+    /// Circular logs of S-blocks; the member is their disk.
+    SBlocks = 6,
 }
 
 impl LayerKind {
@@ -27,6 +33,9 @@ impl LayerKind {
             LayerKind::Cache,
             LayerKind::PersistentCache,
             LayerKind::Array,
+            LayerKind::MemoryBuffer,
+            LayerKind::Segments,
+            LayerKind::SBlocks,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)

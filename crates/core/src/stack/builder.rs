@@ -40,9 +40,11 @@ impl StackBuilder {
     }
 
     /// Adds a layer over `below`, one node per port in the order of the ports. `geometry` is what
-    /// the layer tells the node above. Panics when a node below has another parent already.
+    /// the layer tells the node above. Panics when a node below has another parent already; a store
+    /// of copies may have several.
     pub fn layer(&mut self, layer: Box<dyn Layer>, geometry: Geometry, below: &[NodeId]) -> NodeId {
-        for node in below {
+        let stores = |node: &&NodeId| self.geometry(**node).copies.is_some();
+        for node in below.iter().filter(|node| !stores(node)) {
             let taken = self
                 .nodes
                 .iter()

@@ -155,7 +155,8 @@ impl MemoryDisk {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => {}
+            | Operation::ZoneReport
+            | Operation::Copy(_) => {}
         }
     }
 }

@@ -111,6 +111,8 @@ pub fn geometry(seed: u64, settings: &PersistentCacheSettings) -> Geometry {
         zones: None,
         log: None,
         survives: Survival::Power,
+        rewrite_block: None,
+        copies: None,
     }
 }
 

@@ -52,6 +52,8 @@ fn geometry() -> Geometry {
         zones: None,
         log: None,
         survives: Survival::Power,
+        rewrite_block: None,
+        copies: None,
     }
 }
 

@@ -219,6 +219,8 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         zones: None,
         log: None,
         survives: Survival::Power,
+        rewrite_block: None,
+        copies: None,
     };
     let smr = builder.disk(geometry.clone());
     let mut disks = vec![disk(&geometry, &media[0])];

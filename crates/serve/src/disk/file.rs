@@ -498,7 +498,8 @@ impl Disk for FileDisk {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => {
+            | Operation::ZoneReport
+            | Operation::Copy(_) => {
                 self.finish(op.id, Err(IoError::Invalid));
             }
         }

@@ -144,7 +144,8 @@ impl Disk for OverlaidDisk {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => Err(IoError::Invalid),
+            | Operation::ZoneReport
+            | Operation::Copy(_) => Err(IoError::Invalid),
         };
         self.finish(op.id, result);
     }

@@ -41,7 +41,7 @@ pub enum Errno {
 impl From<IoError> for Errno {
     fn from(error: IoError) -> Errno {
         match error {
-            IoError::Medium | IoError::Lost | IoError::ZoneOffline => Errno::Io,
+            IoError::Medium | IoError::Lost | IoError::NoCopy | IoError::ZoneOffline => Errno::Io,
             IoError::NoSpace => Errno::NoSpace,
             IoError::NotPermitted | IoError::ZoneResources | IoError::ZoneReadOnly => {
                 Errno::NotPermitted

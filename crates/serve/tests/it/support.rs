@@ -85,7 +85,8 @@ impl TestDisk {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => return Err(IoError::Invalid),
+            | Operation::ZoneReport
+            | Operation::Copy(_) => return Err(IoError::Invalid),
         }
         Ok(())
     }

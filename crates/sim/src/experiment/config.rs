@@ -374,7 +374,9 @@ impl StackConfig {
                 };
                 let users = users().filter(|(_, name)| *name == below);
                 let is_slice = |(node, _): &(&NodeConfig, _)| matches!(node, NodeConfig::Slice(_));
-                if users.clone().count() > 1 && !users.clone().all(|user| is_slice(&user)) {
+                let is_store = self.node(below).is_some_and(|it| it.node().keeps_copies());
+                let may_share = is_store || users.clone().all(|user| is_slice(&user));
+                if users.clone().count() > 1 && !may_share {
                     return wrong(format!(
                         "node `{below}` is below more than one node; accepted: several nodes of kind \
                          \"slice\""

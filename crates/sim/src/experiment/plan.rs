@@ -333,7 +333,7 @@ impl Plan {
         for (config, planned) in self.config.node.iter().zip(&self.nodes).rev() {
             let own = conventional.get(config.name()).map_or(&[][..], |own| own);
             let below = planned.conventional(known, own)?;
-            if let Some(name) = config.below().first() {
+            if let Some(name) = config.below().get(planned.conventional_port()) {
                 conventional.entry(name).or_default().extend(&below);
             }
         }

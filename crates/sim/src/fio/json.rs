@@ -143,7 +143,13 @@ pub(super) fn errno(error: Option<IoError>) -> u64 {
     match error {
         None => 0,
         Some(IoError::NotPermitted) => 1,
-        Some(IoError::Medium | IoError::Lost | IoError::ZoneReadOnly | IoError::ZoneOffline) => 5,
+        Some(
+            IoError::Medium
+            | IoError::Lost
+            | IoError::NoCopy
+            | IoError::ZoneReadOnly
+            | IoError::ZoneOffline,
+        ) => 5,
         Some(IoError::Invalid) => 22,
         Some(IoError::NoSpace) => 28,
         Some(IoError::ShutDown) => 108,

@@ -114,7 +114,8 @@ impl Recording {
             | Operation::ZoneClose
             | Operation::ZoneReset
             | Operation::ZoneFinish
-            | Operation::ZoneReport => return,
+            | Operation::ZoneReport
+            | Operation::Copy(_) => return,
         };
         let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
         let mut record = TraceRecord::new(request.arrived.0, operation, offset, length);

@@ -154,6 +154,11 @@ pub(super) trait Node {
         vec![]
     }
 
+    /// Whether it keeps copies of blocks for several nodes above it, none of which needs them.
+    fn keeps_copies(&self) -> bool {
+        false
+    }
+
     /// The policy to which a key belongs that this node would have under that policy alone.
     fn owner_of(&self, _key: &str) -> Option<&'static str> {
         None
@@ -227,6 +232,11 @@ pub(super) trait Planned {
         _above: &[Extent],
     ) -> Result<Vec<Extent>, ConfigError> {
         Ok(vec![])
+    }
+
+    /// The port that leads to the node of which it wants blocks that do not overlap.
+    fn conventional_port(&self) -> usize {
+        0
     }
 
     /// Whether a size of it is a share of the workload's bands.

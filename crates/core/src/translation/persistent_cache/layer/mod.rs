@@ -162,6 +162,8 @@ impl PersistentCache {
                 entries: settings.entries_max,
             }),
             survives: below.log().survives.min(below.home().survives),
+            rewrite_block: None,
+            copies: None,
         };
         let Keeping {
             ledger,
