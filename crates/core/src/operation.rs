@@ -48,7 +48,7 @@ pub enum Operation {
 }
 
 /// What a [store of copies](crate::disk::CopyStore) can be asked to do. A copy is a whole block of
-/// the store; the extent lies in one.
+/// the store; the extent lies in one, that of [`Drop`](CopyOperation::Drop) in any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyOperation {
     /// Fill the buffer from the copy. Where there is none, make room for one and answer
@@ -64,7 +64,7 @@ pub enum CopyOperation {
     Overwritten,
     /// The buffer is the whole block as it is being written home: whatever copy there is, is older.
     Destaged,
-    /// Forget the copy.
+    /// Forget the copies of all blocks that the extent touches.
     Drop,
 }
 

@@ -113,4 +113,12 @@ planted_bugs! {
     SliceGuardLeftOut = "slice-guard-left-out",
     /// A slice does not know of a flush that failed through another slice of its node.
     SliceFlushFailureForgotten = "slice-flush-failure-forgotten",
+    /// A rewrite of a segment stops one track short of what it has destroyed.
+    SegmentTailLeftOut = "segment-tail-left-out",
+    /// A rewrite of a segment writes home before its slot of the journal is durable.
+    SegmentWrittenBeforeSlot = "segment-written-before-slot",
+    /// A slot of the journal is used again before what it held is durable at home.
+    SegmentSlotFreedEarly = "segment-slot-freed-early",
+    /// A copy in a read cache outlives the destage of its block.
+    StaleCopyKept = "stale-copy-kept",
 }

@@ -17,8 +17,18 @@ pub struct ExtentLocks<K> {
 struct Entry<K> {
     key: K,
     extent: Extent,
-    /// Earlier entries that overlap it.
+    /// It goes together with others that are shared.
+    is_shared: bool,
+    /// Earlier entries that it waits for.
     blockers: u32,
+}
+
+impl<K> Entry<K> {
+    /// True when two entries exclude one another.
+    #[inline]
+    fn excludes(&self, extent: Extent, is_shared: bool) -> bool {
+        self.extent.overlaps(extent) && !(self.is_shared && is_shared)
+    }
 }
 
 impl<K> Default for ExtentLocks<K> {
@@ -34,14 +44,23 @@ impl<K: Copy + PartialEq> ExtentLocks<K> {
     /// [`unlock`](Self::unlock) will say when.
     #[inline]
     pub fn lock(&mut self, key: K, extent: Extent) -> bool {
-        let blockers = self
-            .entries
-            .iter()
-            .filter(|entry| entry.extent.overlaps(extent))
-            .count() as u32;
+        self.enter(key, extent, false)
+    }
+
+    /// As [`lock`](Self::lock), for one that goes together with others which are shared.
+    #[inline]
+    pub fn lock_shared(&mut self, key: K, extent: Extent) -> bool {
+        self.enter(key, extent, true)
+    }
+
+    #[inline]
+    fn enter(&mut self, key: K, extent: Extent, is_shared: bool) -> bool {
+        let excluding = |entry: &&Entry<K>| entry.excludes(extent, is_shared);
+        let blockers = self.entries.iter().filter(excluding).count() as u32;
         self.entries.push(Entry {
             key,
             extent,
+            is_shared,
             blockers,
         });
         blockers == 0
@@ -60,7 +79,7 @@ impl<K: Copy + PartialEq> ExtentLocks<K> {
             "a lock was given up before it was granted"
         );
         for waiting in &mut self.entries[index..] {
-            if waiting.extent.overlaps(entry.extent) {
+            if waiting.excludes(entry.extent, entry.is_shared) {
                 waiting.blockers -= 1;
                 if waiting.blockers == 0 {
                     granted(waiting.key);
@@ -112,5 +131,21 @@ mod tests {
         );
         assert_eq!(granted, ['b', 'c']);
         assert!(locks.is_empty());
+    }
+
+    #[test]
+    fn shared_locks_go_together_and_wait_for_others() {
+        let mut locks = ExtentLocks::default();
+        assert!(locks.lock_shared('a', Extent::new(0, 4)));
+        assert!(locks.lock_shared('b', Extent::new(2, 4)));
+        assert!(!locks.lock('c', Extent::new(3, 1)));
+        assert!(!locks.lock_shared('d', Extent::new(3, 1)), "waits for c");
+        let mut granted = Vec::new();
+        locks.unlock('b', |key| granted.push(key));
+        assert_eq!(granted, []);
+        locks.unlock('a', |key| granted.push(key));
+        assert_eq!(granted, ['c']);
+        locks.unlock('c', |key| granted.push(key));
+        assert_eq!(granted, ['c', 'd']);
     }
 }

@@ -2,6 +2,7 @@
 
 mod band_layout;
 mod persistent_cache;
+pub mod segment;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{

@@ -4,6 +4,9 @@
 //! lies (one for each port, in the order of the ports), whether it is durable, how many blocks its
 //! own buffers may hold and why, and how it is built over the disks.
 
+use super::segment_kinds::{
+    self, apart, cut, segments, settings, touched, unjournaled, wave, whole,
+};
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
     PoreSettings, RideSettings, Split, ZoneSettings,
@@ -16,6 +19,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
+use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
     BlockingCleaning, HostAware, IdleCleaning, MapJournalSettings, OnArrival, PersistentCache,
     PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod, Victim,
@@ -88,6 +92,23 @@ macro_rules! every_kind {
             host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
             host_managed_with_limits: host_managed(Some(3)),
             host_managed_without_limits: host_managed(None),
+            segments_kappa_1: segments(unjournaled(wave(1))),
+            segments_kappa_2: segments(unjournaled(wave(2))),
+            segments_kappa_3: segments(wave(3)),
+            segments_kappa_4: segments(wave(4)),
+            segments_conventional: segments(settings(3, RegionLayout::Conventional)),
+            segments_conventional_kappa_1: segments(settings(1, RegionLayout::Conventional)),
+            segments_whole: segments(whole(wave(2))),
+            segments_touched: segments(touched(wave(3))),
+            segments_touched_whole: segments(touched(whole(wave(2)))),
+            segments_cut: segments(cut(wave(2))),
+            durable_segments_kappa_1: segments(segment_kinds::durably(wave(1))),
+            durable_segments_kappa_3: segments(segment_kinds::durably(wave(3))),
+            durable_segments_kappa_4: segments(segment_kinds::durably(wave(4))),
+            durable_segments_conventional: segments(segment_kinds::durably(settings(2, RegionLayout::Conventional))),
+            durable_segments_whole: segments(segment_kinds::durably(whole(wave(2)))),
+            durable_segments_cut: segments(segment_kinds::durably(cut(wave(3)))),
+            durable_segments_journal_apart: segments(segment_kinds::durably(apart(wave(3)))),
             slice_of_a_plain_disk: slice(),
             span_of_three_disks: span(),
         }
@@ -174,11 +195,11 @@ impl Kind {
 }
 
 /// Requests that the suite has in flight at most.
-const REQUESTS: u64 = 4;
+pub const REQUESTS: u64 = 4;
 /// Pages of a checkpoint that a journal has in flight, and copies of its superblock.
-const JOURNAL_PAGES: u64 = 32 + 4;
+pub const JOURNAL_PAGES: u64 = 32 + 4;
 /// What a small durable layer keeps in its journal and may leave without a flush.
-const DURABILITY: DurabilitySettings = DurabilitySettings {
+pub const DURABILITY: DurabilitySettings = DurabilitySettings {
     ring_blocks: 24,
     unflushed_blocks_max: 24,
 };

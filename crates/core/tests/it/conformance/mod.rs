@@ -5,6 +5,7 @@
 
 mod disk;
 pub mod kinds;
+mod segment_kinds;
 mod suite;
 mod workload;
 mod wrong;
