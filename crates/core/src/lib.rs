@@ -22,6 +22,7 @@ pub mod layer;
 pub mod ledger;
 pub mod lifecycle;
 pub mod map;
+pub mod memory_buffer;
 pub mod operation;
 pub mod planted;
 pub mod rng;

@@ -1,10 +1,12 @@
 //! Maps over block addresses: extents, bands and locks.
 
+mod address_map;
 mod band_table;
 mod extent_locks;
 mod extent_map;
 mod extent_set;
 
+pub(crate) use address_map::{AddressMap, address_map};
 pub use band_table::{BandId, BandTable};
 pub use extent_locks::ExtentLocks;
 pub use extent_map::{ExtentMap, Piece};

@@ -3,36 +3,14 @@
 use super::codec::Mapping;
 use crate::durability::Lsn;
 use crate::ledger::Quarantine;
+use crate::map::AddressMap;
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::hash::{BuildHasherDefault, Hasher};
-use hashbrown::HashMap;
+use core::hash::BuildHasherDefault;
 
 /// Stands for no block.
 const NOBODY: u64 = u64::MAX;
-
-/// Spreads block addresses over the index: Fibonacci hashing (Knuth, vol. 3, 6.4), and fixed, so
-/// that every run goes the same way.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
-}
 
 /// The state that the records appended so far lead to: the *mapped* slots, each with the dirty
 /// block whose newest durable or soon durable copy it holds.
@@ -49,7 +27,7 @@ pub(in crate::cache) struct SlotTable {
     /// durable; 0 when there was none.
     settled_from: Vec<Lsn>,
     /// The slot of each mapped block.
-    slots: HashMap<u64, u32, BuildHasherDefault<AddressHasher>>,
+    slots: AddressMap<u32>,
     /// Slots that are free once the record that freed them is durable.
     quarantine: Quarantine<u32>,
 }
@@ -61,7 +39,10 @@ impl SlotTable {
             owners: vec![NOBODY; slots as usize],
             checksums: vec![0; slots as usize],
             settled_from: vec![Lsn(0); slots as usize],
-            slots: HashMap::with_capacity_and_hasher(slots as usize, BuildHasherDefault::default()),
+            slots: AddressMap::with_capacity_and_hasher(
+                slots as usize,
+                BuildHasherDefault::default(),
+            ),
             quarantine: Quarantine::default(),
         }
     }
