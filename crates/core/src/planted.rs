@@ -109,6 +109,12 @@ planted_bugs! {
     ReplacementUnrecorded = "replacement-unrecorded",
     /// With its flash gone, a cache serves what lies below instead of what is lost.
     DeadSsdServedStale = "dead-ssd-served-stale",
+    /// An S-block is recorded before what was written at the head is durable.
+    SBlockRecordedUnflushed = "s-block-recorded-unflushed",
+    /// A rewrite of an S-block leaves out its blocks in the ring.
+    SBlockRingLeftOut = "s-block-ring-left-out",
+    /// The head of a region of S-blocks is written while what it destroys is still needed.
+    SBlockReadsIgnored = "s-block-reads-ignored",
     /// A slice of a shingled disk writes the tracks that guard its neighbour.
     SliceGuardLeftOut = "slice-guard-left-out",
     /// A slice does not know of a flush that failed through another slice of its node.

@@ -2,6 +2,7 @@
 
 mod band_layout;
 mod persistent_cache;
+mod s_block;
 pub mod segment;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
@@ -9,4 +10,8 @@ pub use persistent_cache::{
     Areas, BlockingCleaning, Disks, DurableAreas, HostAware, IdleCleaning, Layout, LayoutError,
     MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
     RewriteMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,
+};
+pub use s_block::{
+    Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockPlace,
+    SBlockSettings, SBlockShape, SBlocks, SpareSlots, TrackSource, records as s_block_records,
 };

@@ -1,0 +1,236 @@
+//! What the ledger says, and the map that it keeps.
+
+use super::SBlocks;
+use crate::disk::Geometry;
+use crate::durability::{JournalSettings, LayerKind, Lsn, Recovery, Replayed};
+use crate::error::IoError;
+use crate::layer::Context;
+use crate::ledger::{Ledger, LedgerEvent};
+use crate::lifecycle::OpenError;
+use crate::planted::PlantedBug;
+use crate::translation::s_block::layout::Layout;
+use crate::translation::s_block::records::{self, Entry as Record, RING};
+use crate::translation::s_block::ring::Ring;
+use crate::translation::s_block::settings::SBlockSettings;
+use alloc::format;
+use alloc::vec::Vec;
+
+/// The ledger, and whether what is written again may go over what it replaces.
+pub(super) fn ledger(
+    settings: &SBlockSettings,
+    layout: &Layout,
+    below: &Geometry,
+) -> (Ledger<u32>, bool) {
+    let Some(durability) = settings.durability else {
+        return (Ledger::volatile(), true);
+    };
+    let journal = JournalSettings {
+        layer: LayerKind::SBlocks,
+        port: SBlocks::DISK,
+        member_blocks: below.blocks,
+        area: layout.journal,
+        checkpoint_blocks: layout.checkpoint_blocks,
+        required_features: 0,
+        data: None,
+    };
+    (Ledger::journaled(journal, durability, &[]), false)
+}
+
+impl SBlocks {
+    /// Notes a change of the map; gives what has to be durable before what it freed is used.
+    pub(super) fn record(&mut self, record: &Record, ctx: &mut Context<'_>) -> Lsn {
+        let (kind, (payload, length)) = record.encode();
+        let place = self.ledger.record(kind, &payload[..length], ctx);
+        Lsn(place.0 + 1)
+    }
+
+    /// Begins a flush when places wait for one.
+    pub(super) fn ledger_frees_places(&mut self, ctx: &mut Context<'_>) {
+        if !self.quarantine.is_empty() {
+            self.ledger.flush_for_itself(ctx);
+        }
+    }
+
+    /// Sends off what was recorded and takes what the ledger says; false when nothing new can go on.
+    pub(super) fn take_ledger_events(&mut self, ctx: &mut Context<'_>) -> bool {
+        if self.ledger.is_silent() {
+            return false;
+        }
+        if self.life.drains && self.is_idle() {
+            self.life.drains = false;
+            let map = self.map();
+            self.ledger.close(map, ctx);
+        }
+        if self.ledger.is_running() && self.ledger.wants_checkpoint() {
+            let map = self.map();
+            self.ledger.checkpoint(map, ctx);
+        }
+        self.ledger.commit(ctx);
+        self.ledger.begin_flushes(ctx);
+        let mut has_heard = false;
+        while let Some(event) = self.ledger.next_event() {
+            let is_repeated = matches!(
+                event,
+                LedgerEvent::Failed {
+                    is_first: false,
+                    ..
+                }
+            );
+            has_heard |= !is_repeated;
+            self.take_event(event, ctx);
+        }
+        if let Some(at) = self.ledger.new_mark_alarm(ctx) {
+            ctx.wake_at(at);
+        }
+        has_heard
+    }
+
+    fn take_event(&mut self, event: LedgerEvent<u32>, ctx: &mut Context<'_>) {
+        match event {
+            LedgerEvent::Blank => {
+                let map = self.map();
+                self.ledger.begin(map, ctx);
+            }
+            LedgerEvent::Recovered(recovery) => match self.take_back(&recovery, ctx) {
+                Ok(()) => {
+                    let map = self.map();
+                    self.ledger.begin(map, ctx);
+                }
+                Err(error) => {
+                    self.ledger.give_up();
+                    ctx.opened(Err(error));
+                }
+            },
+            LedgerEvent::Opened => ctx.opened(Ok(())),
+            LedgerEvent::Refused(error) => ctx.opened(Err(error)),
+            LedgerEvent::Written => {
+                while let Some(number) = self.ledger.next_written() {
+                    self.finish(number, ctx);
+                }
+            }
+            LedgerEvent::Flushed { token, .. } => self.finish(token, ctx),
+            LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {
+                let durable_before = self.ledger.durable_before();
+                while let Some((region, held)) = self.quarantine.next_free(durable_before) {
+                    self.release(region, held);
+                }
+            }
+            LedgerEvent::Drain => self.life.drains = true,
+            LedgerEvent::Closed(result) => ctx.closed(result),
+            LedgerEvent::Failed { error, .. } => self.ledger_failed(error, ctx),
+            // There is one copy of the journal.
+            LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
+        }
+    }
+
+    /// Nothing becomes durable any more: what waits for it fails.
+    fn ledger_failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
+        while let Some(number) = self.ledger.next_failed() {
+            self.requests[number].result = Err(error);
+            self.finish(number, ctx);
+        }
+    }
+
+    /// The map with every record so far in it.
+    fn map(&self) -> Vec<u8> {
+        let regions = self.places.iter();
+        let regions = regions.map(|place| (&place.region, place.ring.as_ref()));
+        records::encode(&self.layout, regions)
+    }
+
+    /// Takes back what was durable.
+    fn take_back(&mut self, recovery: &Recovery, ctx: &Context<'_>) -> Result<(), OpenError> {
+        let mut found = Vec::new();
+        let regions = self.places.iter_mut().map(|place| &mut place.region);
+        records::decode(
+            &recovery.checkpoint,
+            &self.layout,
+            regions,
+            |region, place, block, parts| found.push((region, place, block, parts)),
+        )?;
+        for (region, place, block, parts) in found {
+            self.ring_of(region).restore(place, block, parts);
+        }
+        for record in &recovery.records {
+            self.redo(record, ctx)?;
+        }
+        for place in &mut self.places {
+            place.region.drop_surplus();
+        }
+        Ok(())
+    }
+
+    fn ring_of(&mut self, region: u32) -> &mut Ring {
+        if self.places[region as usize].ring.is_none() {
+            self.places[region as usize].ring = Some(self.new_ring());
+        }
+        self.places[region as usize].ring.as_mut().expect("a ring")
+    }
+
+    fn redo(&mut self, record: &Replayed, ctx: &Context<'_>) -> Result<(), OpenError> {
+        if record.kind == RING {
+            return self.redo_ring(record, ctx);
+        }
+        let blocks = (self.layout.segment / self.layout.block) as u32;
+        let (region, first, count) =
+            match Record::decode(record.kind, &record.payload, &self.layout)? {
+                Record::Appended {
+                    is_move,
+                    region,
+                    segment,
+                    position,
+                    used,
+                } => {
+                    let place = &mut self.places[region as usize];
+                    place.region.redo(segment, position, used);
+                    (region, segment, u16::from(!is_move))
+                }
+                Record::Trimmed { .. } if ctx.is_planted(PlantedBug::TrimForgottenOnReplay) => {
+                    return Ok(());
+                }
+                Record::Trimmed {
+                    region,
+                    first,
+                    count,
+                } => {
+                    for segment in first..first + count {
+                        self.places[region as usize].region.forget(segment);
+                    }
+                    (region, first, count)
+                }
+            };
+        if let Some(ring) = &mut self.places[region as usize].ring {
+            let (from, to) = (u32::from(first) * blocks, u32::from(first + count) * blocks);
+            ring.forget(from, to, |_| {});
+        }
+        Ok(())
+    }
+
+    fn redo_ring(&mut self, record: &Replayed, ctx: &Context<'_>) -> Result<(), OpenError> {
+        let (region, block) = records::decode_ring(&record.payload, &self.layout)?;
+        let start = self.layout.places[region as usize].ring;
+        let length = self.layout.ring_length();
+        let inside = |lba: u64| lba >= start && lba < start + length;
+        let data = record.data.filter(|data| {
+            inside(data.start.0) && inside(data.end().0 - 1) && data.blocks.0 <= self.layout.block
+        });
+        let Some(data) = data else {
+            return Err(records::damaged(format!(
+                "a record of the ring of region {region}"
+            )));
+        };
+        let place = (data.start.0 - start) / self.layout.block;
+        let from = (data.start.0 - start) % self.layout.block;
+        let keeps_all = ctx.is_planted(PlantedBug::DanglingRecordKept);
+        let mut parts = 0;
+        for at in 0..data.blocks.0 {
+            if record.intact.block(at as usize) || keeps_all {
+                parts |= 1 << (from + at);
+            }
+        }
+        if parts != 0 {
+            self.ring_of(region).restore(place as u32, block, parts);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! The writing of an S-block at the head, step by step.
+
+use crate::buffer::BufferSlice;
+use crate::durability::FlushTicket;
+use crate::error::IoError;
+use alloc::vec::Vec;
+
+/// S-blocks that are written at a time, each with a buffer of its own.
+pub const WRITES_MAX: usize = 4;
+
+/// A rewrite of a region, with the moves that make room for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// The task that asked for it; none where a full ring did.
+    pub task: Option<u32>,
+    /// The S-block.
+    pub segment: u16,
+    /// It lies at the head; only room is yet to be made.
+    pub is_written: bool,
+    /// It was counted.
+    pub is_counted: bool,
+}
+
+/// How far the writing of an S-block has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It has a buffer.
+    Begins,
+    /// Copies are looked for.
+    Peeks,
+    /// The older S-block is read.
+    ReadsOld,
+    /// Its blocks in the ring are read.
+    ReadsRing,
+    /// Its data is there but for what the requests bring.
+    Merges,
+    /// It waits for the head and for room in the journal.
+    WaitsForHead,
+    /// It is written.
+    Writes,
+    /// What was written becomes durable.
+    Flushes(FlushTicket),
+    /// A store of copies still has its buffer.
+    Ends,
+}
+
+/// Where a block of an S-block comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// It is there as a whole.
+    Requests,
+    /// From the older S-block.
+    Old,
+    /// The store of copies is asked first, and where it has it nothing is read.
+    Copy,
+}
+
+/// An S-block on its way to the head.
+#[derive(Debug)]
+pub struct SegmentWrite {
+    pub region: u32,
+    pub segment: u16,
+    /// It is moved as it is.
+    pub is_move: bool,
+    pub step: Step,
+    /// Operations of the step on their way.
+    pub left: u32,
+    /// Buffers that a store of copies has yet to give back.
+    pub stored: u32,
+    pub error: Option<IoError>,
+    pub buffer: BufferSlice,
+    /// Which blocks of 4 KiB the requests and the ring bring.
+    pub dirty: Vec<bool>,
+    /// Where each block comes from.
+    pub sources: Vec<Source>,
+    pub position: u16,
+    /// Room in the journal is kept for its record.
+    pub has_room: bool,
+}
+
+/// The writes of S-blocks on their way.
+#[derive(Debug)]
+pub struct Writes {
+    all: Vec<SegmentWrite>,
+    free: Vec<u8>,
+}
+
+impl Writes {
+    /// None is on its way.
+    pub fn new() -> Writes {
+        let idle = || SegmentWrite {
+            region: 0,
+            segment: 0,
+            is_move: false,
+            step: Step::Begins,
+            left: 0,
+            stored: 0,
+            error: None,
+            buffer: BufferSlice::EMPTY,
+            dirty: Vec::new(),
+            sources: Vec::new(),
+            position: 0,
+            has_room: false,
+        };
+        Writes {
+            all: (0..WRITES_MAX).map(|_| idle()).collect(),
+            free: (0..WRITES_MAX as u8).rev().collect(),
+        }
+    }
+
+    /// Begins one; `None` when too many are on their way.
+    pub fn begin(&mut self, region: u32, segment: u16, is_move: bool) -> Option<u8> {
+        let index = self.free.pop()?;
+        let write = &mut self.all[usize::from(index)];
+        (write.region, write.segment, write.is_move) = (region, segment, is_move);
+        (write.step, write.left, write.stored) = (Step::Begins, 0, 0);
+        (write.error, write.has_room) = (None, false);
+        write.dirty.clear();
+        write.sources.clear();
+        Some(index)
+    }
+
+    /// Ends one.
+    pub fn end(&mut self, index: u8) {
+        self.free.push(index);
+    }
+
+    /// None is on its way.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() == WRITES_MAX
+    }
+}
+
+impl core::ops::Index<u8> for Writes {
+    type Output = SegmentWrite;
+
+    fn index(&self, index: u8) -> &SegmentWrite {
+        &self.all[usize::from(index)]
+    }
+}
+
+impl core::ops::IndexMut<u8> for Writes {
+    fn index_mut(&mut self, index: u8) -> &mut SegmentWrite {
+        &mut self.all[usize::from(index)]
+    }
+}

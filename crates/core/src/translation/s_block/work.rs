@@ -1,0 +1,176 @@
+//! What is being served: requests, the tasks that they are cut into, and operations on their way.
+
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::operation::{Request, Tag};
+use alloc::vec::Vec;
+
+/// Things with numbers that are used again.
+#[derive(Debug)]
+pub struct Slab<T> {
+    entries: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Takes something in.
+    pub fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = value;
+                index
+            }
+            None => {
+                self.entries.push(value);
+                (self.entries.len() - 1) as u32
+            }
+        }
+    }
+
+    /// An entry that was given back, whose content is used again.
+    pub fn reuse(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    /// Gives a number back.
+    pub fn remove(&mut self, index: u32) {
+        self.free.push(index);
+    }
+
+    /// Nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.entries.len()
+    }
+}
+
+impl<T> core::ops::Index<u32> for Slab<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.entries[index as usize]
+    }
+}
+
+impl<T> core::ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.entries[index as usize]
+    }
+}
+
+/// A request from above.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub request: Request,
+    /// The batch it belongs to, if it changes something.
+    pub batch: u32,
+    /// Tasks, reads and operations on copies that it waits for.
+    pub left: u32,
+    /// Operations on copies among them, which hold its buffer.
+    pub copies: u32,
+    pub result: Result<(), IoError>,
+}
+
+/// Requests that are decided together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub requests: Vec<u32>,
+    /// Those that wait for the lock of their blocks.
+    pub waiting: u32,
+    /// No more follow.
+    pub is_complete: bool,
+}
+
+/// A part of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    pub request: u32,
+    pub extent: Extent,
+}
+
+/// What a task does in its region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Writes an S-block with the parts in it.
+    Rewrite,
+    /// Writes one part to the ring.
+    Ring,
+    /// Forgets the S-blocks of one part.
+    Trim,
+}
+
+/// Something to be done in a region.
+#[derive(Debug)]
+pub struct Task {
+    pub kind: Kind,
+    /// The number of the S-block in the region.
+    pub segment: u16,
+    pub parts: Vec<Part>,
+}
+
+/// What an operation on its way is for.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// A read of a request, from a position or a place in a ring.
+    Read {
+        request: u32,
+        region: u32,
+        held: Held,
+    },
+    /// A flush that a request is.
+    Flush { request: u32 },
+    /// An operation of a rewrite.
+    Rewrite { region: u32 },
+    /// The look for a copy of a block of the S-block that is rewritten.
+    Peek { region: u32, block: u32 },
+    /// A write to the ring.
+    Ring {
+        region: u32,
+        task: u32,
+        place: u32,
+        buffer: BufferSlice,
+    },
+    /// Something about the copies of a request's blocks.
+    Copy { request: u32 },
+    /// A copy of what a rewrite has read.
+    Stored { region: u32 },
+}
+
+/// What must not be written while something needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    Position(u16),
+    Ring(u32),
+}
+
+/// Operations on their way.
+#[derive(Debug, Default)]
+pub struct Ops(Slab<Option<Op>>);
+
+impl Ops {
+    /// The tag of an operation that goes off.
+    pub fn begin(&mut self, op: Op) -> Tag {
+        Tag(u64::from(self.0.insert(Some(op))))
+    }
+
+    /// What a completed operation was for.
+    pub fn end(&mut self, tag: Tag) -> Op {
+        let index = tag.0 as u32;
+        self.0.remove(index);
+        self.0[index].take().expect("an operation on its way")
+    }
+
+    /// None is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
