@@ -224,6 +224,9 @@ pub struct SynthArgs {
     /// Divide requests and footprint by this
     #[arg(long, value_name = "N", default_value_t = 1.0)]
     pub scale: f64,
+    /// Seed of the generator; that of the recipe when absent
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// List the recipes
     #[arg(long)]
     pub list: bool,

@@ -56,6 +56,7 @@ pub fn write_outcome(outcome: &Outcome, folder: &Path) -> Result<(), Failure> {
             Found::Runs(report) => {
                 report.write_to(&folder)?;
             }
+            Found::Form(table) => table.write_to(&folder)?,
             Found::Trace(values) => {
                 let path = folder.join("trace.json");
                 std::fs::create_dir_all(&folder)
@@ -79,6 +80,7 @@ fn document(experiment: &Experiment, outcome: &Outcome, rows: &[Row]) -> Value {
         .iter()
         .map(|workload| match &workload.found {
             Found::Runs(report) => json!(report),
+            Found::Form(table) => json!({"kind": workload.kind, "closed_form": table.to_json()}),
             Found::Trace(values) => json!({
                 "workload": {"path": workload.path, "kind": workload.kind}, "trace": values
             }),
@@ -97,6 +99,7 @@ fn table(experiment: &Experiment, outcome: &Outcome, rows: &[Row]) -> String {
         text.push('\n');
         match &workload.found {
             Found::Runs(report) => text.push_str(&report.to_table(style)),
+            Found::Form(table) => text.push_str(&format!("{}:\n{}", table.title, table.to_csv())),
             Found::Trace(values) => text.push_str(&format!("{}:\n{values:#}\n", workload.path)),
         }
     }

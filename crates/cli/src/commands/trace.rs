@@ -51,10 +51,18 @@ pub fn synth(args: &SynthArgs) -> Result<(), Failure> {
     let (Some(recipe), Some(output)) = (&args.recipe, &args.output) else {
         return Err("trace synth: RECIPE and OUTPUT are needed, or --list".into());
     };
-    let recipe = Recipe::load(recipe)?.scaled(args.scale)?;
+    let mut recipe = Recipe::load(recipe)?.scaled(args.scale)?;
+    let mut label = recipe.label();
+    if let Some(seed) = args.seed.filter(|&seed| seed != recipe.seed) {
+        recipe.seed = seed;
+        label = format!("{label}, seed {seed}");
+    }
     // The assumed parameters are part of every result made from the recipe.
-    eprint!("{}\n{}\n", recipe.label(), recipe.text());
-    let options = WriteOptions::from(format_of(output)?);
+    eprint!("{label}\n{}\n", recipe.text());
+    let options = WriteOptions {
+        description: Some(label),
+        ..WriteOptions::from(format_of(output)?)
+    };
     write(TraceReader::from_recipe(&recipe), output, &options)
 }
 

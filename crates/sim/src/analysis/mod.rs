@@ -1,6 +1,7 @@
-//! What can be said of a trace alone, before any stack is run on it.
+//! What can be said of a trace alone, before any stack is run on it, and of a layout without a trace.
 
 pub mod bound;
 mod direct_write;
+pub mod segment_forms;
 
 pub use direct_write::DirectWrite;

@@ -9,7 +9,7 @@ use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};
 use super::workload::Workload;
 use crate::analysis::DirectWrite;
 use crate::replay::{Fit, place};
-use crate::report::{self, Report, Run, WorkloadKind};
+use crate::report::{self, FormTable, Report, Run, WorkloadKind};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::BlockCount;
 use imbrex_traces::{BlockRule, Characterise};
@@ -37,19 +37,22 @@ pub struct WorkloadOutcome {
     pub found: Found,
 }
 
-/// Runs of stacks, or what was found in the trace.
+/// Runs of stacks, what was found in the trace, or what was computed.
 #[derive(Debug)]
 pub enum Found {
     /// A report.
     Runs(Box<Report>),
     /// Named values.
     Trace(serde_json::Value),
+    /// Values of a closed form.
+    Form(FormTable),
 }
 
 /// An experiment with what it needs to run.
 struct Prepared {
     seed: u64,
     workloads: Vec<(Workload, Vec<Case>)>,
+    form: Option<FormTable>,
 }
 
 /// Runs experiments, `jobs` runs at a time. Runs that several of them share are made once.
@@ -114,6 +117,13 @@ pub fn execute(
                 found,
             });
         }
+        workloads.extend(prepared.form.as_ref().map(|table| WorkloadOutcome {
+            name: table.form.to_string(),
+            path: table.title.to_string(),
+            kind: WorkloadKind::ClosedForm,
+            scale: 1.0,
+            found: Found::Form(table.clone()),
+        }));
         outcomes.push(Outcome { workloads });
     }
     Ok(outcomes)
@@ -124,9 +134,11 @@ fn prepare(
     more: &[Setting],
     seed: Option<u64>,
 ) -> Result<Prepared, RunError> {
-    let stacks = match experiment.analysis {
-        None => experiment.stacks(more)?,
-        Some(_) => vec![],
+    let form = experiment.closed_form;
+    let form = form.map(|form| form.table(experiment, more)).transpose()?;
+    let stacks = match experiment.analysis.is_some() || form.is_some() {
+        false => experiment.stacks(more)?,
+        true => vec![],
     };
     check_series(&experiment.series, stacks.iter().map(|stack| &stack.config))
         .map_err(|error| ConfigError::words(format!("{}: {error}", experiment.file)))?;
@@ -166,6 +178,7 @@ fn prepare(
     Ok(Prepared {
         seed: seed.unwrap_or(experiment.seed),
         workloads,
+        form,
     })
 }
 

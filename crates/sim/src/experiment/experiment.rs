@@ -1,5 +1,6 @@
 //! An experiment as its TOML file states it.
 
+use super::closed_form::ClosedForm;
 use super::config::{ConfigError, NodeConfig, Setting};
 use super::events::EventConfig;
 use super::stated::Stated;
@@ -43,8 +44,10 @@ pub struct Experiment {
     pub node: Vec<NodeConfig>,
     /// What is looked at in the traces themselves, instead of running stacks on them.
     pub analysis: Option<Analysis>,
-    /// One workload, or a list.
-    #[serde(deserialize_with = "one_or_more")]
+    /// A closed form that is computed, instead of running stacks; its parameters are those of `sweep`.
+    pub closed_form: Option<ClosedForm>,
+    /// One workload, or a list; none with a closed form.
+    #[serde(default, deserialize_with = "one_or_more")]
     pub workload: Vec<WorkloadConfig>,
     /// Keys of nodes, set in every stack that has the node.
     #[serde(default)]
@@ -181,6 +184,19 @@ impl Experiment {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
+        match &self.closed_form {
+            Some(form) => form.check(self)?,
+            None => self.check_runs()?,
+        }
+        self.check_sweep()?;
+        for stated in &self.stated {
+            stated.check(self)?;
+        }
+        Ok(())
+    }
+
+    /// What is run, and on what.
+    fn check_runs(&self) -> Result<(), ConfigError> {
         let wrong = |message: &str| Err(ConfigError::words(format!("{}: {message}", self.file)));
         if self.workload.is_empty() {
             return wrong("there is no [workload]");
@@ -189,7 +205,9 @@ impl Experiment {
             !self.systems.is_empty() || !self.node.is_empty() || self.sweep.contains_key("system");
         match (&self.analysis, has_stacks) {
             (None, false) => {
-                return wrong("nothing to run; accepted: `systems`, [[node]] or [analysis]");
+                return wrong(
+                    "nothing to run; accepted: `systems`, [[node]], [analysis] or [closed_form]",
+                );
             }
             (Some(_), true) => {
                 return wrong(
@@ -207,6 +225,16 @@ impl Experiment {
         if !self.systems.is_empty() && self.sweep.contains_key("system") {
             return wrong("`systems` and a sweep of `system`: accepted: one of them");
         }
+        let mut names: Vec<String> = self.workload.iter().map(WorkloadConfig::name).collect();
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return wrong(&format!("two workloads are named `{}`", pair[0]));
+        }
+        Ok(())
+    }
+
+    fn check_sweep(&self) -> Result<(), ConfigError> {
+        let wrong = |message: &str| Err(ConfigError::words(format!("{}: {message}", self.file)));
         if let Some((key, _)) = self.sweep.iter().find(|(_, values)| values.is_empty()) {
             return wrong(&format!("[sweep] {key} has no value"));
         }
@@ -214,14 +242,6 @@ impl Experiment {
         if values.fold(1, usize::saturating_mul) > SWEEP_POINTS_MAX {
             let message = "[sweep] has too many combinations of values; accepted: at most";
             return wrong(&format!("{message} {SWEEP_POINTS_MAX}"));
-        }
-        let mut names: Vec<String> = self.workload.iter().map(WorkloadConfig::name).collect();
-        names.sort();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return wrong(&format!("two workloads are named `{}`", pair[0]));
-        }
-        for stated in &self.stated {
-            stated.check(self)?;
         }
         Ok(())
     }

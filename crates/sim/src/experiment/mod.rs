@@ -2,6 +2,7 @@
 
 mod areas;
 mod bound;
+mod closed_form;
 pub mod config;
 mod describe;
 mod drive_stack;
@@ -25,6 +26,7 @@ mod workload;
 
 pub use areas::Footprint;
 pub use bound::{Bound, BoundOptions, ReadBound, Room};
+pub use closed_form::{ClosedForm, Form};
 pub use config::{ConfigError, Setting, StackConfig, compared, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;

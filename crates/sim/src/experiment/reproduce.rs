@@ -29,6 +29,7 @@ const SHIPPED: &[Figure] = shipped![
     "pore": "table1", "fig3-smr", "fig3-cmr", "fig4", "fig6", "fig11", "fig12", "fig13", "fig14", "fig15a-c", "fig15d-f",
         "fig16", "fig16-read-write";
     "ride": "adversary", "log-size", "nearly-fits", "recipes", "recipes-fair", "recipes-write-only";
+    "hwsr": "figure-6", "figure-7", "table-size";
 ];
 
 impl Figure {

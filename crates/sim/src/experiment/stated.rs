@@ -6,7 +6,7 @@ use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
 use super::sweep::{Point, points, text_of};
 use crate::basis::Basis;
-use crate::report::{Run, WorkloadKind};
+use crate::report::{FormPoint, Run, WorkloadKind};
 use imbrex_drives::toml_error::{listed, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -333,6 +333,18 @@ impl Sample<'_> {
                 values: values.clone(),
             }],
             Found::Runs(report) => report.runs.iter().map(System::of).collect(),
+            Found::Form(table) => {
+                let system = |point: &FormPoint| System {
+                    name: table.form.to_string(),
+                    parameters: point
+                        .parameters
+                        .iter()
+                        .map(|(key, value)| (key.clone(), Value::from(*value)))
+                        .collect(),
+                    values: point.values_json(),
+                };
+                table.points.iter().map(system).collect()
+            }
         };
         Sample { workload, systems }
     }

@@ -6,6 +6,7 @@
 mod csv;
 mod event_use;
 mod files;
+mod form_table;
 mod format;
 mod headline;
 mod histogram;
@@ -20,6 +21,7 @@ mod table;
 mod zone_use;
 
 pub use event_use::EventUse;
+pub use form_table::{FormPoint, FormTable};
 pub use format::bytes as human_bytes;
 pub(crate) use format::number;
 pub use histogram::LatencyHistogram;

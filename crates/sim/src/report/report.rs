@@ -64,6 +64,9 @@ pub enum WorkloadKind {
     Synthetic,
     /// Requests of the clients of a served device.
     Live,
+    /// None: a closed form was computed. No report of runs has this kind.
+    #[serde(rename = "closed form")]
+    ClosedForm,
 }
 
 /// How requests were issued.

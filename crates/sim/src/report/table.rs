@@ -135,6 +135,7 @@ impl WorkloadKind {
             WorkloadKind::Recorded => "recorded by Imbrex from real software",
             WorkloadKind::Synthetic => "SYNTHETIC: generated from a recipe",
             WorkloadKind::Live => "live requests of clients",
+            WorkloadKind::ClosedForm => "computed from its formula, no workload",
         }
     }
 }

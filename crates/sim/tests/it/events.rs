@@ -50,7 +50,7 @@ fn report(text: &str) -> Result<Value, String> {
     let mut outcomes = outcomes.map_err(|error| error.to_string())?;
     match outcomes.remove(0).workloads.remove(0).found {
         Found::Runs(report) => Ok(serde_json::from_str(&report.to_json()).expect("JSON")),
-        Found::Trace(_) => panic!("stacks were run"),
+        Found::Trace(_) | Found::Form(_) => panic!("stacks were run"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod archives;
 mod calibration;
+mod closed_forms;
 mod crashtest;
 mod destructive;
 mod determinism;

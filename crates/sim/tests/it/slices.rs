@@ -160,7 +160,7 @@ fn in_windows(windows: &str, offset: u64) -> Result<Run, String> {
     let outcome = execute(&[experiment], &[], None, 1, &|_| ()).map_err(|it| it.to_string())?;
     match &outcome[0].workloads[0].found {
         Found::Runs(report) => Ok(report.runs[0].clone()),
-        Found::Trace(_) => panic!("a stack was run"),
+        Found::Trace(_) | Found::Form(_) => panic!("a stack was run"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! `workloads/synthetic/` and embedded here. A recipe and a seed give the same requests on every platform. Nothing
 //! generated here is a real trace: readers label it [`SourceKind::Synthetic`](super::SourceKind::Synthetic).
 
+mod history;
 mod layout;
 mod plain;
 mod sampling;
@@ -15,11 +16,13 @@ use serde::{Deserialize, Serialize};
 
 pub use sampling::{exp, ln};
 
+pub use history::History;
 pub use plain::{OneBlock, PlainLoad, ReadHot, Sequential, UniformRandom};
 pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
 
 use super::{TraceError, TraceRecord};
+use history::HistoryRecords;
 use imbrex_drives::toml_error::read_text;
 use plain::PlainRecords;
 use updates::UpdateRecords;
@@ -36,6 +39,7 @@ pub const PATH_PREFIX: &str = "synthetic:";
 
 /// Name and text of every shipped recipe.
 const SHIPPED: &[(&str, &str)] = shipped![
+    "financial1-dense",
     "hm-like",
     "hwsr-financial1",
     "hwsr-financial2",
@@ -88,6 +92,8 @@ pub enum Model {
     Volume(Box<Volume>),
     /// Table `[updates]`: published sizes, distinct data and number of updates of a real trace.
     Updates(Box<Updates>),
+    /// Table `[history]`: requests that repeat their own history.
+    History(Box<History>),
     /// One of the plain loads for benchmarks.
     Plain(PlainLoad),
 }
@@ -100,6 +106,7 @@ struct RecipeFile {
     seed: u64,
     volume: Option<Volume>,
     updates: Option<Updates>,
+    history: Option<History>,
     uniform_random: Option<UniformRandom>,
     sequential: Option<Sequential>,
     one_block: Option<OneBlock>,
@@ -166,6 +173,8 @@ impl Recipe {
             file.volume.map(|volume| Model::Volume(Box::new(volume))),
             file.updates
                 .map(|updates| Model::Updates(Box::new(updates))),
+            file.history
+                .map(|history| Model::History(Box::new(history))),
             file.uniform_random
                 .map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
             file.sequential
@@ -180,8 +189,8 @@ impl Recipe {
         .collect();
         if models.len() != 1 {
             return Err(problem(format!(
-                "{} model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block], \
-                 [read-hot]",
+                "{} model tables; accepted: exactly one of [volume], [updates], [history], [uniform-random], [sequential], \
+                 [one-block], [read-hot]",
                 models.len()
             )));
         }
@@ -214,6 +223,7 @@ impl Recipe {
         let model = match &self.model {
             Model::Volume(volume) => Model::Volume(Box::new(volume.scaled(factor))),
             Model::Updates(updates) => Model::Updates(Box::new(updates.scaled(factor))),
+            Model::History(history) => Model::History(Box::new(history.scaled(factor))),
             Model::Plain(load) => Model::Plain(load.scaled(factor)),
         };
         if let Some(reason) = model.problem() {
@@ -252,6 +262,9 @@ impl Recipe {
             Model::Updates(updates) => {
                 Generator::Updates(Box::new(UpdateRecords::new(updates, self.seed)))
             }
+            Model::History(history) => {
+                Generator::History(Box::new(HistoryRecords::new(history, self.seed)))
+            }
             Model::Plain(load) => Generator::Plain(PlainRecords::new(load.clone(), self.seed)),
         })
     }
@@ -262,6 +275,7 @@ impl Model {
         match self {
             Self::Volume(volume) => volume.problem(),
             Self::Updates(updates) => updates.problem(),
+            Self::History(history) => history.problem(),
             Self::Plain(load) => load.problem(),
         }
     }
@@ -275,6 +289,7 @@ pub struct SyntheticRecords(Generator);
 enum Generator {
     Volume(Box<VolumeRecords>),
     Updates(Box<UpdateRecords>),
+    History(Box<HistoryRecords>),
     Plain(PlainRecords),
 }
 
@@ -284,6 +299,7 @@ impl SyntheticRecords {
         match &self.0 {
             Generator::Volume(records) => records.device_bytes(),
             Generator::Updates(records) => records.device_bytes(),
+            Generator::History(records) => records.device_bytes(),
             Generator::Plain(records) => records.device_bytes(),
         }
     }
@@ -296,6 +312,7 @@ impl Iterator for SyntheticRecords {
         match &mut self.0 {
             Generator::Volume(records) => records.next(),
             Generator::Updates(records) => records.next(),
+            Generator::History(records) => records.next(),
             Generator::Plain(records) => records.next(),
         }
     }

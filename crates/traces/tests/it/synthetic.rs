@@ -1,7 +1,11 @@
 //! The shipped recipes meet the counts they quote.
 
 use imbrex_traces::synthetic::{Model, Recipe};
-use imbrex_traces::{BlockRule, TraceOperation, TraceReader, TraceRecord, characterise};
+use imbrex_traces::{
+    BlockRule, TraceOperation, TraceReader, TraceRecord, WriteFormat, WriteOptions, characterise,
+    write_to,
+};
+use sha2::{Digest, Sha256};
 
 use proptest::prelude::*;
 
@@ -158,6 +162,85 @@ fn read_hot_reads_its_hot_set_and_writes_behind_it() {
     assert!((29_000..31_000).contains(&writes), "{writes} of 60,000");
 }
 
+/// SHA-256 of the load as MSR CSV, with another start and host than our own writer gives, as other programs write it.
+fn sha256_of_msr(recipe: &Recipe) -> String {
+    let reader = TraceReader::from_recipe(recipe);
+    let options = WriteOptions::from(WriteFormat::Msr);
+    let (csv, summary) = write_to(reader, Vec::new(), "x.csv", &options).unwrap();
+    assert_eq!(summary.records, 1_000_000);
+    let mut hash = Sha256::new();
+    let mut first_ticks = None;
+    for line in std::str::from_utf8(&csv).unwrap().lines() {
+        let (ticks, rest) = line.split_once(',').unwrap();
+        let ticks: u64 = ticks.parse().unwrap();
+        let rest = rest.strip_prefix("synthetic-financial1-dense,").unwrap();
+        let since = ticks - *first_ticks.get_or_insert(ticks);
+        let ticks = 128_166_000_000_000_000 + since;
+        hash.update(format!("{ticks},synth,{rest}\n"));
+    }
+    let digest = hash.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Hashes of the same load by an independent generator.
+#[test]
+fn financial1_dense_is_the_same_load_everywhere() {
+    for (seed, sha256) in [
+        (
+            1,
+            "5b480199de6a707aa56eb7f971acd451557d21bedffd285b96fd64513ec4d777",
+        ),
+        (
+            2,
+            "8e2ad86dad0d2dbbb30b0f118a9e6180db1b0a1e6d98e1ef16bfadd93112a227",
+        ),
+        (
+            3,
+            "1154e83cebca70628fbccc60b229719f97cc1ed9c3561032851dc8665f1f4ded",
+        ),
+    ] {
+        let mut recipe = Recipe::load("financial1-dense").unwrap();
+        recipe.seed = seed;
+        assert!(recipe.label().starts_with("synthetic financial1-dense"));
+        assert_eq!(sha256_of_msr(&recipe), sha256, "seed {seed}");
+    }
+}
+
+#[test]
+fn bad_history_recipes_are_refused_with_the_reason() {
+    let text = Recipe::load("financial1-dense").unwrap().text().to_owned();
+    for (good, bad, reason) in [
+        (
+            "write_share = 0.7873",
+            "write_share = 78.73",
+            "write_share is 78.73; accepted: 0 to 1",
+        ),
+        (
+            "span_mib = 1024",
+            "span_mib = 0",
+            "span_mib is 0; accepted: 1 to 2^40",
+        ),
+        (
+            "[6, 0.30]",
+            "[0, 0.30]",
+            "write_sectors has [0, 0.3]; accepted: 1 to 2048 sectors and a share of 0 to 1",
+        ),
+        (
+            "[16, 0.22]",
+            "[16, 0.75]",
+            "the shares of read_sectors sum to 1.530; accepted: at most 1",
+        ),
+        (
+            "requests = 1_000_000",
+            "requests = 2_000_000_000",
+            "requests is 2000000000; accepted: 0 to 10^9",
+        ),
+    ] {
+        let bad = text.replace(good, bad);
+        assert_eq!(message("x.toml", &bad), format!("x.toml: {reason}"));
+    }
+}
+
 fn message(name: &str, text: &str) -> String {
     Recipe::parse(name, text).unwrap_err().to_string()
 }
@@ -167,14 +250,14 @@ fn bad_recipes_are_refused_with_the_reason() {
     let unknown = Recipe::load("wdev").unwrap_err().to_string();
     assert!(
         unknown.starts_with(
-            "no synthetic recipe is called \"wdev\"; accepted: hm-like, hwsr-financial1, "
+            "no synthetic recipe is called \"wdev\"; accepted: financial1-dense, hm-like, "
         ) && unknown.ends_with(", wdev-like, web-like, or the path of a .toml file"),
         "{unknown}"
     );
     let head = "name = \"x\"\ndescription = \"y\"\nseed = 1\n";
     assert_eq!(
         message("x.toml", head),
-        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [uniform-random], [sequential], [one-block], [read-hot]"
+        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [history], [uniform-random], [sequential], [one-block], [read-hot]"
     );
     let load = |percent: &str| {
         format!(

@@ -16,6 +16,7 @@ pub(super) fn header(report: &Report, body: &mut String) {
         WorkloadKind::Recorded => "recorded",
         WorkloadKind::Synthetic => "synthetic",
         WorkloadKind::Live => "live",
+        WorkloadKind::ClosedForm => "closed form",
     };
     let _ = writeln!(
         body,

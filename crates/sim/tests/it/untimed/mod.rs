@@ -1,6 +1,7 @@
 //! Replacement is decided in the order of arrival: at queue depth 1 the timed stack counts exactly
 //! what the untimed algorithm counts.
 
+mod hwsr;
 mod reference;
 mod ride;
 
