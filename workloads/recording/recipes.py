@@ -245,7 +245,7 @@ class Postmark:
         # Postmark knows no time limit.
         script = f"timeout {seconds} {self.postmark} {self.settings} || test $? = {self.TIME_UP}"
         output = run(self.limit.wrap(["sh", "-c", script]))
-        return _lines_with(output, "total|transactions|Error") or f"not at its end after {seconds} s"
+        return _lines_with(output, "seconds (total|of transactions)|Error") or f"not at its end after {seconds} s"
 
     def abandon(self):
         """Nothing outlives the program."""
