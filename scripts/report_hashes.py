@@ -7,7 +7,8 @@
 A report is that of one system on one recording with one seed, volatile or durable: every ready-made stack and
 every drive of the library, every recording of workloads/, seeds 1 to 3. Drives that hide their shingles are divided by
 16, so that their logs fill. IMBREX is the program, target/release/imbrex if it is left out. The check ignores the
-keys `simulation`, `commit` and `configuration`, and keys that no report had when the hashes were recorded.
+keys `simulation`, `commit` and `configuration`, keys that no report had when the hashes were recorded, and recordings
+that came after them.
 `--only TEXT` takes the runs whose name contains the text, `--jobs N` runs so many at once."""
 
 import argparse
@@ -65,6 +66,10 @@ def runs(imbrex):
                     yield f"{trace.name.split('.')[0]}/{name}/{mode}/{seed}", options
 
 
+def recording_of(name):
+    return name.split("/")[0]
+
+
 def values(report, path=()):
     """Each value of a document with its path; the places of lists have no number in it."""
     if isinstance(report, dict):
@@ -89,9 +94,9 @@ def digest(found, known):
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-def reports(imbrex, only, jobs):
+def reports(imbrex, is_wanted, jobs):
     """The values of every report, by the name of its run, in the order of the runs."""
-    wanted = [(name, options) for name, options in runs(imbrex) if only in name]
+    wanted = [(name, options) for name, options in runs(imbrex) if is_wanted(name)]
 
     def one(run):
         done = subprocess.run([imbrex, "compare", *run[1]], cwd=ROOT, capture_output=True, text=True)
@@ -108,7 +113,7 @@ def reports(imbrex, only, jobs):
 
 
 def record(imbrex, jobs):
-    found = dict(reports(imbrex, "", jobs))
+    found = dict(reports(imbrex, lambda name: True, jobs))
     known = {path for report in found.values() for path, _ in report}
     hashes = {name: digest(report, known) for name, report in found.items()}
     document = {"commit": commit_of(imbrex), "keys": sorted(known), "reports": hashes}
@@ -119,9 +124,10 @@ def record(imbrex, jobs):
 def check(imbrex, only, jobs):
     document = json.loads(RECORD.read_text())
     known = set(document["keys"])
+    recordings = {recording_of(name) for name in document["reports"]}
     differ = []
     count = 0
-    for name, found in reports(imbrex, only, jobs):
+    for name, found in reports(imbrex, lambda name: only in name and recording_of(name) in recordings, jobs):
         count += 1
         if digest(found, known) != document["reports"].get(name):
             differ.append(name)

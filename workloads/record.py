@@ -57,10 +57,16 @@ def arguments():
                         help="memory of the workload with its page cache (512MiB, the most)")
     parser.add_argument("--scale", type=count, default=150,
                         help="pgbench: 100,000 accounts each, about 15 MiB (150)")
-    parser.add_argument("--rows", type=count, default=1_000_000,
-                        help="sysbench: rows in each of 8 tables, about 250 bytes a row (1000000)")
-    parser.add_argument("--files", type=count, default=60_000,
-                        help="file-churn: files in the pool, 32 KiB on average (60000)")
+    parser.add_argument("--rows", type=count,
+                        help="rows in each table, about 250 bytes a row: sysbench, 8 tables (1000000), "
+                             "sysbench-oltp, 1 table (4000000)")
+    parser.add_argument("--warehouses", type=count, default=5,
+                        help="tpcc: about 110 MB and 10 clients each (5)")
+    parser.add_argument("--files", type=count,
+                        help="files in the pool: file-churn, 32 KiB on average (60000), "
+                             "postmark, 5 KiB (20000)")
+    parser.add_argument("--transactions", type=count, default=100_000,
+                        help="sysbench-oltp and postmark: end after so many, if that is before --seconds (100000)")
     parser.add_argument("--seed", type=count, default=1)
     parser.add_argument("--stack", default="cmr-only",
                         help="the stack to serve; the recording is taken above it (cmr-only)")

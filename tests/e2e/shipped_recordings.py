@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The recordings in `workloads/` are those its README describes, and on each of them write
-amplification falls from LRU over LRU-band to PORE. By default the short one is replayed, with
+amplification falls from LRU over LRU-band to PORE, with one exception. By default the short one is replayed, with
 `make soak` all of them."""
 
 import hashlib
@@ -14,6 +14,8 @@ WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 # With fewer rewrites an order says little.
 LRU_REWRITES_MIN = 100
 SHORTEST = "compile.imbrex.xz"
+# Where LRU-band amplifies less than PORE, in the window that ships and on the whole recording.
+LRU_BAND_IS_FIRST = [("hwsr-tpcc.imbrex.xz", "write-only")]
 
 
 def answer(*arguments):
@@ -23,7 +25,7 @@ def answer(*arguments):
 
 readme = (WORKLOADS / "README.md").read_text(encoding="utf-8")
 recordings = sorted(WORKLOADS.glob("*.imbrex*"))
-assert len(recordings) == 4, recordings
+assert len(recordings) == 7, recordings
 for recording in recordings:
     digest = hashlib.sha256(recording.read_bytes()).hexdigest()
     assert f"{digest}  {recording.name}" in readme, f"{recording.name} has SHA-256 {digest}"
@@ -40,4 +42,5 @@ for recording in recordings:
                       "--systems", "lru,lru-band,pore", "--json")["runs"]
         lru, lru_band, pore = (run["write_amplification"]["host"] for run in runs)
         assert runs[0]["bands_rewritten"] >= LRU_REWRITES_MIN, runs[0]["bands_rewritten"]
-        assert pore < lru_band < lru, f"{recording.name}, {mode}: {pore}, {lru_band}, {lru}"
+        order = (lru_band, pore, lru) if (recording.name, mode) in LRU_BAND_IS_FIRST else (pore, lru_band, lru)
+        assert order[0] < order[1] < order[2], f"{recording.name}, {mode}: {pore}, {lru_band}, {lru}"

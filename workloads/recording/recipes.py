@@ -12,6 +12,7 @@ from .command import RecordingError, need, run
 
 CHURN = pathlib.Path(__file__).resolve().parent.parent / "file_churn.py"
 REPOSITORY = CHURN.parent.parent
+TPCC = pathlib.Path(__file__).resolve().parent / "tpcc"
 CLIENTS = 8
 # Source trees that exist side by side: the deletion of one follows its build by two builds.
 TREES_KEPT = 2
@@ -100,11 +101,16 @@ class Sysbench:
     name = "sysbench"
     description = "PostgreSQL, sysbench oltp_read_write"
     TABLES = 8
+    ROWS = 1_000_000
+    THREADS = CLIENTS
+    DISTRIBUTION = "pareto"
 
     def __init__(self, arguments, root, scratch, limit):
         self.sysbench = need("sysbench", "sysbench")
         self.postgres = Postgres(root, scratch, limit)
-        self.limit, self.rows, self.seed = limit, arguments.rows, arguments.seed
+        self.limit, self.rows, self.seed = limit, arguments.rows or self.ROWS, arguments.seed
+        # 0 stands for no end but the time.
+        self.transactions = 0
 
     def prepare(self):
         self.postgres.create()
@@ -115,10 +121,11 @@ class Sysbench:
 
     def run(self, seconds):
         self.postgres.start()
-        output = self._sysbench("run", f"--threads={CLIENTS}", f"--time={seconds}", "--events=0",
-                                "--rand-type=pareto", f"--rand-seed={self.seed}")
+        output = self._sysbench("run", f"--threads={self.THREADS}", f"--time={seconds}",
+                                f"--events={self.transactions}",
+                                f"--rand-type={self.DISTRIBUTION}", f"--rand-seed={self.seed}")
         self.postgres.stop()
-        return _lines_with(output, "transactions:|queries:")
+        return _lines_with(output, "transactions:|queries:|total time:")
 
     def abandon(self):
         self.postgres.stop_if_running()
@@ -131,15 +138,73 @@ class Sysbench:
         return run(self.limit.wrap(command, user=Postgres.USER), cwd="/")
 
 
+class SysbenchOltp(Sysbench):
+    """The same transaction as the HWSR paper runs it: one large table, sixteen threads, sysbench's own distribution."""
+
+    name = "sysbench-oltp"
+    description = "PostgreSQL, sysbench oltp_read_write on one table"
+    TABLES = 1
+    ROWS = 4_000_000
+    THREADS = 16
+    DISTRIBUTION = "special"
+
+    def __init__(self, arguments, root, scratch, limit):
+        super().__init__(arguments, root, scratch, limit)
+        self.transactions = arguments.transactions
+
+
+class Tpcc:
+    """The five transactions of TPC-C in the standard mix, from the scripts in `tpcc/`, without the specification's
+    keying and think times."""
+
+    name = "tpcc"
+    description = "PostgreSQL, TPC-C transactions by pgbench"
+    CLIENTS_PER_WAREHOUSE = 10
+    MIX = {"new-order": 45, "payment": 43, "order-status": 4, "delivery": 4, "stock-level": 4}
+
+    def __init__(self, arguments, root, scratch, limit):
+        self.postgres = Postgres(root, scratch, limit)
+        self.warehouses, self.seed = arguments.warehouses, arguments.seed
+        # The database's user may not be allowed to read the repository.
+        self.scripts = scratch / "tpcc"
+        shutil.copytree(TPCC, self.scripts)
+        for script in self.scripts.iterdir():
+            script.chmod(0o644)
+        self.scripts.chmod(0o755)
+
+    def prepare(self):
+        self.postgres.create()
+        self.postgres.start()
+        self.postgres.client("createdb", "tpcc")
+        for step in ("schema", "functions", "load", "indexes"):
+            self.postgres.client("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-v", f"warehouses={self.warehouses}",
+                                 "-v", f"seed={1 / (1 + self.seed)}", "-f", self.scripts / f"{step}.sql", "tpcc")
+        self.postgres.stop()
+
+    def run(self, seconds):
+        self.postgres.start()
+        scripts = [word for name, weight in self.MIX.items()
+                   for word in ("-f", f"{self.scripts / name}.sql@{weight}")]
+        output = self.postgres.client(
+            "pgbench", "-c", self.warehouses * self.CLIENTS_PER_WAREHOUSE, "-j", 2, "-M", "prepared", "-n",
+            "-T", seconds, "-D", f"warehouses={self.warehouses}", f"--random-seed={self.seed}", *scripts, "tpcc")
+        self.postgres.stop()
+        return _lines_with(output, "actually processed|failed transactions|tps =|SQL script|transactions \\(")
+
+    def abandon(self):
+        self.postgres.stop_if_running()
+
+
 class FileChurn:
     """`file_churn.py`: small files created, read, appended to and deleted in 200 directories."""
 
     name = "file-churn"
     description = "Postmark-like small-file churn"
+    FILES = 60_000
 
     def __init__(self, arguments, root, _scratch, limit):
         self.pool, self.limit = root / "pool", limit
-        self.files, self.seed = arguments.files, arguments.seed
+        self.files, self.seed = arguments.files or self.FILES, arguments.seed
 
     def prepare(self):
         self._churn("prepare", self.pool, "--files", self.files, "--seed", self.seed)
@@ -152,6 +217,38 @@ class FileChurn:
 
     def _churn(self, *arguments):
         return run(self.limit.wrap([sys.executable, CHURN, *arguments])).strip()
+
+
+class Postmark:
+    """Katcher's Postmark itself. It creates its files, makes its transactions and deletes what is left, and all of it
+    is recorded."""
+
+    name = "postmark"
+    description = "Postmark: small files in 100 directories"
+    FILES = 20_000
+    DIRECTORIES = 100
+    # What `timeout` ends with when the time was up.
+    TIME_UP = 124
+
+    def __init__(self, arguments, root, scratch, limit):
+        self.postmark = need("postmark", "postmark")
+        self.files_root, self.settings, self.limit = root / "postmark", scratch / "postmark.settings", limit
+        self.settings.write_text(
+            f"set location {self.files_root}\nset subdirectories {self.DIRECTORIES}\n"
+            f"set number {arguments.files or self.FILES}\nset transactions {arguments.transactions}\n"
+            f"set seed {arguments.seed}\nrun\nquit\n")
+
+    def prepare(self):
+        self.files_root.mkdir()
+
+    def run(self, seconds):
+        # Postmark knows no time limit.
+        script = f"timeout {seconds} {self.postmark} {self.settings} || test $? = {self.TIME_UP}"
+        output = run(self.limit.wrap(["sh", "-c", script]))
+        return _lines_with(output, "seconds (total|of transactions)|Error") or f"not at its end after {seconds} s"
+
+    def abandon(self):
+        """Nothing outlives the program."""
 
 
 class Compile:
@@ -200,7 +297,8 @@ class Compile:
         run(self.limit.wrap(["sh", "-c", script]))
 
 
-RECIPES = {recipe.name: recipe for recipe in (Pgbench, Sysbench, FileChurn, Compile)}
+RECIPES = {recipe.name: recipe for recipe in (Pgbench, Sysbench, SysbenchOltp, Tpcc, FileChurn, Postmark,
+                                             Compile)}
 
 
 def _lines_with(text, pattern):
