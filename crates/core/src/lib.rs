@@ -25,6 +25,7 @@ pub mod map;
 pub mod memory_buffer;
 pub mod operation;
 pub mod planted;
+pub mod read_cache;
 pub mod rng;
 mod router;
 pub mod slice;

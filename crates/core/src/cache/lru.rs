@@ -1,8 +1,8 @@
 //! The least recently used block leaves.
 
-use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::{restore_order, save_order};
+use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

@@ -3,7 +3,6 @@
 //! limited, no more than so many dirty blocks leave at once, the least recently used first.
 
 use super::batch::check_batch;
-use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::{restore_order, save_order};
 use super::settings_error::CacheSettingsError;
@@ -11,6 +10,7 @@ use super::zone_lists::ZoneLists;
 use super::zones::bands_for;
 use crate::disk::Geometry;
 use crate::map::BandTable;
+use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;

@@ -22,7 +22,6 @@ mod host_writes;
 mod jobs;
 mod lru;
 mod lru_band;
-mod lru_list;
 mod opt;
 mod persist;
 mod policies;

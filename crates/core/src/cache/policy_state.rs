@@ -1,7 +1,7 @@
 //! How policies write down the order of their blocks, and take it back.
 
-use super::lru_list::LruList;
 use super::policy::CachedBlock;
+use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::format;
 use alloc::vec;

@@ -7,7 +7,6 @@
 mod key;
 
 use super::batch::{BATCH, check_batch};
-use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::restore_each;
 use super::settings_error::{CacheSettingsError, error};
@@ -15,6 +14,7 @@ use super::zone_lists::ZoneLists;
 use super::zones::{ZoneSettings, Zones};
 use crate::counters::Counter;
 use crate::disk::Geometry;
+use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;

@@ -16,13 +16,13 @@ mod tests;
 mod windows;
 
 use super::entries::NONE;
-use super::lru_list::LruList;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::settings_error::{CacheSettingsError, error};
 use super::zones::{ZoneSettings, Zones};
 use crate::counters::{Counter, Gauge};
 use crate::disk::{Geometry, LogSize};
 use crate::extent::Extent;
+use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BlockCount, Lba};
 use alloc::boxed::Box;

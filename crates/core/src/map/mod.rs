@@ -1,13 +1,15 @@
-//! Maps over block addresses: extents, bands and locks.
+//! Maps over block addresses: extents, bands and locks; an order by recency.
 
 mod address_map;
 mod band_table;
 mod extent_locks;
 mod extent_map;
 mod extent_set;
+mod lru_list;
 
 pub(crate) use address_map::{AddressMap, address_map};
 pub use band_table::{BandId, BandTable};
 pub use extent_locks::ExtentLocks;
 pub use extent_map::{ExtentMap, Piece};
 pub use extent_set::ExtentSet;
+pub(crate) use lru_list::LruList;

@@ -4,7 +4,7 @@
 /// an entry; every operation takes constant time and none allocates once the highest number was
 /// seen.
 #[derive(Debug)]
-pub(super) struct LruList {
+pub(crate) struct LruList {
     /// Entry `e` is at `e + 1`; position 0 closes the ring and stands for both ends.
     links: Vec<Link>,
 }
