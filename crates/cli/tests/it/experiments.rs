@@ -299,3 +299,58 @@ fn journals_cost_writes_and_change_no_hit() {
         }
     }
 }
+
+#[test]
+fn a_closed_form_leaves_its_files_and_stands_beside_the_paper() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = "name = \"form\"\ntitle = \"a test\"\n[closed_form]\nform = \"omega\"\n\
+                      [sweep]\nsegments = [64]\nspare = [0.0, 0.1]\n";
+    std::fs::write(folder.path().join("form.toml"), experiment).expect("a file");
+    let text = output_of(folder.path(), &["run", "form.toml"]);
+    // Without spare slots the paper's form is undefined.
+    assert!(text.contains("\n64,0,,31.5,"), "{text}");
+    assert!(text.contains("\n64,0.1,10,9,"), "{text}");
+    for file in ["closed_form.csv", "closed_form.json", "closed_form.html"] {
+        let path = folder.path().join("results/form").join(file);
+        assert!(path.is_file(), "{file}");
+    }
+    let printed = output_of(folder.path(), &["reproduce", "hwsr", "figure-7", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&printed).expect("one document");
+    assert_eq!(document["rows"][0]["workload_kind"], "closed form");
+    assert_eq!(document["rows"][0]["agrees"], true);
+}
+
+#[test]
+fn another_seed_makes_another_load_and_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let synth = |seed: &[&str], file: &str| {
+        let of_recipe = [
+            "trace",
+            "synth",
+            "financial1-dense",
+            file,
+            "--scale",
+            "1000",
+        ];
+        output_of(folder.path(), &[&of_recipe[..], seed].concat());
+        std::fs::read_to_string(folder.path().join(file)).expect("a trace")
+    };
+    let own = synth(&[], "own.csv");
+    assert_eq!(synth(&["--seed", "1"], "one.csv"), own);
+    assert_ne!(synth(&["--seed", "2"], "two.csv"), own);
+    // A recording is text only in part: its description is what `trace info` says.
+    let arguments = [
+        "trace",
+        "synth",
+        "financial1-dense",
+        "two.imbrex",
+        "--scale",
+        "1000",
+    ];
+    output_of(folder.path(), &[&arguments[..], &["--seed", "2"]].concat());
+    let info = output_of(folder.path(), &["trace", "info", "two.imbrex", "--json"]);
+    assert!(
+        info.contains("seed 2") && info.contains("synthetic"),
+        "{info}"
+    );
+}

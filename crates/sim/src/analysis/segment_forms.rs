@@ -38,7 +38,7 @@ pub fn spare_slots(segments: f64, spare: f64) -> f64 {
     (spare * segments).round().max(1.0)
 }
 
-/// S-blocks moved by a garbage collection, as the paper argues (section 3.3): moving all that are valid frees the spare ones.
+/// S-blocks moved by a garbage collection, as the paper argues (its Figure 6): moving all that are valid frees the spare ones.
 /// None without spare slots.
 pub fn moved_as_published(spare: f64) -> Option<f64> {
     (spare > 0.0).then(|| 1.0 / spare)
@@ -66,7 +66,7 @@ pub fn moved_when_uniform(segments: f64, spare_slots: f64) -> f64 {
     low / (1.0 - low)
 }
 
-/// Bytes of a table with one entry for each unit of the disk. The paper's 24 GB for 1 TB (section 1) are 12 bytes for each sector
+/// Bytes of a table with one entry for each unit of the disk. The 24 GB for 1 TB that the paper quotes are 12 bytes for each sector
 /// of 512 bytes, in binary units; HWSR computes addresses and has no table.
 pub fn table_bytes(capacity_bytes: f64, unit_bytes: f64, entry_bytes: f64) -> f64 {
     (capacity_bytes / unit_bytes).ceil() * entry_bytes

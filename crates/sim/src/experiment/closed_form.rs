@@ -21,9 +21,9 @@ pub struct ClosedForm {
 pub enum Form {
     /// How much more a disk holds with the segments of HWSR than with S-blocks (HWSR, section 3.2).
     HsRatio,
-    /// S-blocks moved by a garbage collection (HWSR, section 3.3).
+    /// S-blocks moved by a garbage collection (HWSR, Figure 6).
     Omega,
-    /// The size of a table with an entry for each unit of the disk (HWSR, section 1).
+    /// The size of a table with an entry for each unit of the disk, which HWSR does not need.
     TableSize,
 }
 
