@@ -86,6 +86,11 @@ impl Nodes<'_> {
                 let shapes = below.map(|name| self.shape(self.node(name)?, blocks(name)));
                 Shape::Span(shapes.collect::<Result<_, Failure>>()?)
             }
+            NodeConfig::SBlock(translation) => {
+                let name = &translation.name;
+                let reason = format!("node `{name}`: maps of S-blocks cannot be read");
+                return Err(reason.into());
+            }
             NodeConfig::HostManaged(zones) => {
                 let reason = format!("node `{}` is host-managed, which no image is", zones.name);
                 return Err(reason.into());

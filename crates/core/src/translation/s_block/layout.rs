@@ -314,6 +314,15 @@ impl Layout {
         BlockCount(u64::from(self.segments) * self.segment)
     }
 
+    /// The first block of the disk behind all that is used.
+    pub fn end(&self) -> u64 {
+        let end = |place: &Place| {
+            let positions = u64::from(place.shape.positions()) * self.segment;
+            (place.start + positions).max(place.ring + self.ring_length())
+        };
+        self.places.iter().map(end).max().unwrap_or(0)
+    }
+
     /// Bytes of the tables of all regions.
     pub fn table_bytes(&self) -> u64 {
         let maps = |place: &Place| {

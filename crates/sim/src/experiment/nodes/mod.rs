@@ -14,6 +14,8 @@ mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
 pub(super) mod policies;
+mod s_block;
+mod segment_geometry;
 mod slice;
 mod span;
 mod translation_below;
@@ -25,6 +27,7 @@ pub use memory::{DiskMedia, Survives};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use s_block::{SBlockBelow, SBlockConfig};
 pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
 pub use span::SpanConfig;
@@ -63,6 +66,8 @@ pub enum NodeConfig {
     HostManaged(Box<HostManagedConfig>),
     /// A write-back cache on a second disk.
     WriteBackCache(Box<CacheConfig>),
+    /// Regions that are circular logs of S-blocks.
+    SBlock(Box<SBlockConfig>),
     /// A part of a node.
     Slice(SliceConfig),
     /// Nodes joined one after another.
@@ -77,6 +82,7 @@ impl NodeConfig {
             NodeConfig::PersistentCache(translation) => &**translation,
             NodeConfig::HostManaged(zones) => &**zones,
             NodeConfig::WriteBackCache(cache) => &**cache,
+            NodeConfig::SBlock(translation) => &**translation,
             NodeConfig::Slice(slice) => slice,
             NodeConfig::Span(span) => span,
         }
@@ -131,6 +137,7 @@ pub fn kinds() -> Vec<KindKeys> {
             of_policies: policies::policies(),
             ..plain("write-back-cache", keys::keys_of::<CacheKeys>())
         },
+        plain("s-block", keys::keys_of::<SBlockConfig>()),
         plain("slice", keys::keys_of::<SliceConfig>()),
         plain("span", keys::keys_of::<SpanConfig>()),
     ]
@@ -388,6 +395,8 @@ pub enum Facts {
     HostManaged(host_managed::Facts),
     /// Of a write-back cache.
     WriteBackCache(write_back_cache::Facts),
+    /// Of a translation by S-blocks.
+    SBlock(s_block::Facts),
     /// Of a slice.
     Slice(slice::Facts),
     /// Of a span.
@@ -402,6 +411,7 @@ impl Facts {
             Facts::PersistentCache(facts) => facts,
             Facts::HostManaged(facts) => facts,
             Facts::WriteBackCache(facts) => facts,
+            Facts::SBlock(facts) => facts,
             Facts::Slice(facts) => facts,
             Facts::Span(facts) => facts,
         }

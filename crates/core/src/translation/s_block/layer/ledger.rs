@@ -4,7 +4,7 @@ use super::SBlocks;
 use crate::disk::Geometry;
 use crate::durability::{JournalSettings, LayerKind, Lsn, Recovery, Replayed};
 use crate::error::IoError;
-use crate::layer::Context;
+use crate::layer::{Context, Port};
 use crate::ledger::{Ledger, LedgerEvent};
 use crate::lifecycle::OpenError;
 use crate::planted::PlantedBug;
@@ -20,13 +20,14 @@ pub(super) fn ledger(
     settings: &SBlockSettings,
     layout: &Layout,
     below: &Geometry,
+    port: Port,
 ) -> (Ledger<u32>, bool) {
     let Some(durability) = settings.durability else {
         return (Ledger::volatile(), true);
     };
     let journal = JournalSettings {
         layer: LayerKind::SBlocks,
-        port: SBlocks::DISK,
+        port,
         member_blocks: below.blocks,
         area: layout.journal,
         checkpoint_blocks: layout.checkpoint_blocks,

@@ -21,8 +21,9 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::ledger::{Ledger, Quarantine};
 use crate::lifecycle::{OpenError, Start};
-use crate::map::{BandTable, ExtentLocks};
+use crate::map::ExtentLocks;
 use crate::operation::{Cause, Completion, Operation, Request};
+use crate::translation::bands_fixed;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -101,10 +102,17 @@ struct Life {
 }
 
 impl SBlocks {
-    /// The disk.
-    pub const DISK: Port = Port(0);
     /// The store of copies, where there is one.
-    pub const COPIES: Port = Port(1);
+    pub const COPIES: Port = Port(0);
+
+    /// The disk: behind the store of copies where there is one.
+    pub fn disk_port(has_copies: bool) -> Port {
+        Port(u8::from(has_copies))
+    }
+
+    fn disk(&self) -> Port {
+        SBlocks::disk_port(self.copies.is_some())
+    }
 
     /// A translation over a disk, with a store of copies or without, and what it tells the node
     /// above.
@@ -127,12 +135,13 @@ impl SBlocks {
             None if settings.fill == Fill::Flash => return Err(SBlockError::NoCopies),
             _ => {}
         }
-        let lengths = (0..layout.segments).map(|_| BlockCount(layout.segment));
+        let blocks = layout.blocks();
+        let blocks = settings.wanted.map_or(blocks, |wanted| wanted.min(blocks));
         let told = Geometry {
-            bands: Some(Arc::new(BandTable::new(lengths))),
+            bands: Some(Arc::new(bands_fixed(blocks, BlockCount(layout.segment)))),
             rewrite_block: Some(settings.block),
             survives: below.survives,
-            ..Geometry::plain(layout.blocks(), below.media)
+            ..Geometry::plain(blocks, below.media)
         };
         let place = |place: &super::layout::Place| Place {
             region: Region::new(place.shape, &settings.prefill, place.first_segment),
@@ -143,7 +152,12 @@ impl SBlocks {
             ring_writes: 0,
             is_listed: false,
         };
-        let (ledger, in_place) = ledger::ledger(&settings, &layout, below);
+        let (ledger, in_place) = ledger::ledger(
+            &settings,
+            &layout,
+            below,
+            SBlocks::disk_port(copies.is_some()),
+        );
         let layer = SBlocks {
             places: layout.places.iter().map(place).collect(),
             settings,
@@ -182,7 +196,7 @@ impl SBlocks {
     ) {
         let port = match operation {
             Operation::Copy(_) => SBlocks::COPIES,
-            _ => SBlocks::DISK,
+            _ => self.disk(),
         };
         let tag = self.ops.begin(op);
         ctx.issue(Issue {
@@ -308,7 +322,7 @@ impl Layer for SBlocks {
 
     /// It goes on without its store of copies.
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
-        if port == SBlocks::DISK {
+        if port == self.disk() {
             self.life.is_lost = true;
             ctx.lose();
             self.ledger.fail(IoError::Lost);
@@ -317,12 +331,12 @@ impl Layer for SBlocks {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
-        if ctx.is_lost(SBlocks::DISK) {
+        if ctx.is_lost(self.disk()) {
             return ctx.opened(Err(OpenError::Io(IoError::Lost)));
         }
         ctx.gauge(Gauge::UnusedBytes, self.layout.unused_bytes());
         ctx.gauge(Gauge::TableBytes, self.layout.table_bytes());
-        let number = ctx.member_number(SBlocks::DISK);
+        let number = ctx.member_number(self.disk());
         let number = number.unwrap_or(LayerKind::SBlocks as u16);
         self.ledger.open(start, number, ctx);
         self.advance(ctx);

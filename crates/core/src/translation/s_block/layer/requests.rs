@@ -219,7 +219,7 @@ impl SBlocks {
         }
         let is_forced = operation.is_durable() && !ctx.is_planted(PlantedBug::FuaAsPlain);
         let when = match is_forced {
-            true => self.ledger.answer_when_flushed(SBlocks::DISK, number, ctx),
+            true => self.ledger.answer_when_flushed(self.disk(), number, ctx),
             false => self.ledger.answer_when_written(number),
         };
         if when == When::Now {
@@ -261,7 +261,7 @@ impl SBlocks {
         if ctx.is_planted(PlantedBug::SmrFlushSkipped) {
             return self.finish(number, ctx);
         }
-        if self.ledger.answer_when_flushed(SBlocks::DISK, number, ctx) == When::Now {
+        if self.ledger.answer_when_flushed(self.disk(), number, ctx) == When::Now {
             let cause = self.requests[number].request.cause;
             let op = Op::Flush { request: number };
             let nothing = (Extent::EMPTY, BufferSlice::EMPTY);
