@@ -86,9 +86,11 @@ impl Nodes<'_> {
                 let shapes = below.map(|name| self.shape(self.node(name)?, blocks(name)));
                 Shape::Span(shapes.collect::<Result<_, Failure>>()?)
             }
-            NodeConfig::SBlock(translation) => {
-                let name = &translation.name;
-                let reason = format!("node `{name}`: maps of S-blocks cannot be read");
+            NodeConfig::ReadCache(_) | NodeConfig::SBlock(_) | NodeConfig::Segments(_) => {
+                let reason = format!(
+                    "node `{}`: what it keeps cannot be read yet; `imbrex serve` recovers it",
+                    node.name()
+                );
                 return Err(reason.into());
             }
             NodeConfig::HostManaged(zones) => {

@@ -167,6 +167,14 @@ impl SegmentLayout {
         BlockCount(self.segments * self.segment_blocks())
     }
 
+    /// The end of the last region on the disk.
+    pub fn end(&self) -> u64 {
+        let last = self.regions.last();
+        last.map_or(0, |region| {
+            region.base + region.track_blocks * self.region_tracks
+        })
+    }
+
     /// Blocks of the disk that are in no block of a segment, guards among them.
     pub fn unused_blocks(&self) -> u64 {
         self.unused

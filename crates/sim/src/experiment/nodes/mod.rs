@@ -14,8 +14,10 @@ mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
 pub(super) mod policies;
+mod read_cache;
 mod s_block;
 mod segment_geometry;
+mod segments;
 mod slice;
 mod span;
 mod translation_below;
@@ -27,7 +29,9 @@ pub use memory::{DiskMedia, Survives};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use read_cache::{ReadCacheBelow, ReadCacheConfig};
 pub use s_block::{SBlockBelow, SBlockConfig};
+pub use segments::{SegmentsBelow, SegmentsConfig};
 pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
 pub use span::SpanConfig;
@@ -66,8 +70,12 @@ pub enum NodeConfig {
     HostManaged(Box<HostManagedConfig>),
     /// A write-back cache on a second disk.
     WriteBackCache(Box<CacheConfig>),
+    /// Copies of blocks on flash.
+    ReadCache(ReadCacheConfig),
     /// Regions that are circular logs of S-blocks.
     SBlock(Box<SBlockConfig>),
+    /// Segments that are rewritten in place.
+    Segments(Box<SegmentsConfig>),
     /// A part of a node.
     Slice(SliceConfig),
     /// Nodes joined one after another.
@@ -82,7 +90,9 @@ impl NodeConfig {
             NodeConfig::PersistentCache(translation) => &**translation,
             NodeConfig::HostManaged(zones) => &**zones,
             NodeConfig::WriteBackCache(cache) => &**cache,
+            NodeConfig::ReadCache(cache) => cache,
             NodeConfig::SBlock(translation) => &**translation,
+            NodeConfig::Segments(segments) => &**segments,
             NodeConfig::Slice(slice) => slice,
             NodeConfig::Span(span) => span,
         }
@@ -137,7 +147,9 @@ pub fn kinds() -> Vec<KindKeys> {
             of_policies: policies::policies(),
             ..plain("write-back-cache", keys::keys_of::<CacheKeys>())
         },
+        plain("read-cache", keys::keys_of::<ReadCacheConfig>()),
         plain("s-block", keys::keys_of::<SBlockConfig>()),
+        plain("segments", keys::keys_of::<SegmentsConfig>()),
         plain("slice", keys::keys_of::<SliceConfig>()),
         plain("span", keys::keys_of::<SpanConfig>()),
     ]
@@ -395,6 +407,10 @@ pub enum Facts {
     HostManaged(host_managed::Facts),
     /// Of a write-back cache.
     WriteBackCache(write_back_cache::Facts),
+    /// Of a read cache.
+    ReadCache(read_cache::Facts),
+    /// Of a segment layout.
+    Segments(segments::Facts),
     /// Of a translation by S-blocks.
     SBlock(s_block::Facts),
     /// Of a slice.
@@ -411,7 +427,9 @@ impl Facts {
             Facts::PersistentCache(facts) => facts,
             Facts::HostManaged(facts) => facts,
             Facts::WriteBackCache(facts) => facts,
+            Facts::ReadCache(facts) => facts,
             Facts::SBlock(facts) => facts,
+            Facts::Segments(facts) => facts,
             Facts::Slice(facts) => facts,
             Facts::Span(facts) => facts,
         }

@@ -1,7 +1,7 @@
 //! The translation by S-blocks.
 
 use super::keys::words;
-use super::segment_geometry::{Percent, PercentOrBlocks, Track};
+use super::segment_geometry::{Percent, PercentOrBlocks, Track, blocks_of};
 use super::{
     Asked, Below, Body, Known, Node, Offer, Part, Planned, PlannedBands, Reported, World, Writer,
     wrong,
@@ -186,13 +186,7 @@ const TRIES_MAX: u32 = 16;
 
 impl SBlockConfig {
     fn settings(&self, world: &World<'_>) -> Result<SBlockSettings, ConfigError> {
-        let blocks = |key: &str, size: Size| match BlockCount::from_bytes_floor(size.bytes()) {
-            blocks if blocks.bytes() == size.bytes() && blocks.0 > 0 => Ok(blocks),
-            _ => Err(wrong(
-                &self.name,
-                &format_args!("{key} = \"{size}\"; accepted: a multiple of 4 KiB"),
-            )),
-        };
+        let blocks = |key, size| blocks_of(&self.name, key, size);
         if self.kappa == 0 || self.region_tracks == 0 {
             let words = format!(
                 "kappa = {}, region_tracks = {}; accepted: 1 and more",
@@ -344,13 +338,12 @@ impl Node for SBlockConfig {
             settings,
         };
         let mut asks = vec![below];
-        if let Some(copies) = self.below.copies() {
-            let room = world.room(copies, asked.scale)?;
+        if self.below.copies().is_some() {
             let copies = Asked {
-                blocks: room,
+                blocks: asked.blocks,
+                scale: 1,
                 writer: Writer::Layer,
-                is_part: true,
-                ..asked
+                is_part: false,
             };
             asks.insert(0, copies);
         }

@@ -1,8 +1,25 @@
 //! Keys of translations that cut a disk into segments: where tracks come from, and shares of a region.
 
+use super::wrong;
+use crate::experiment::config::ConfigError;
+use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::{Size, parse_size};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// A length in blocks of 4 KiB.
+///
+/// # Errors
+/// When it is none, or no multiple of them.
+pub(super) fn blocks_of(node: &str, key: &str, size: Size) -> Result<BlockCount, ConfigError> {
+    match BlockCount::from_bytes_floor(size.bytes()) {
+        blocks if blocks.bytes() == size.bytes() && blocks.0 > 0 => Ok(blocks),
+        _ => Err(wrong(
+            node,
+            &format_args!("{key} = \"{size}\"; accepted: a multiple of 4 KiB"),
+        )),
+    }
+}
 
 /// Where tracks come from: a length, or the disk's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
