@@ -27,7 +27,7 @@ pub use memory::{DiskMedia, Survives};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
-pub use s_block::{SBlockBelow, SBlockConfig};
+pub use s_block::SBlockConfig;
 pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
 pub use span::SpanConfig;
