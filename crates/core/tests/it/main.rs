@@ -47,6 +47,7 @@ mod persistent_cache_stretches;
 mod persistent_cache_two_disks;
 mod read_only;
 mod recovery_reads;
+mod s_block;
 mod slice_flushes;
 mod slices;
 mod translation_bad_block;

@@ -238,6 +238,9 @@ impl<'a> Faulty<'a> {
         if class.needs_checksums() {
             members.retain(|member| !self.formatted[*member].is_trusted());
         }
+        if members.is_empty() {
+            return Ok(());
+        }
         let member = members[rng.below(members.len() as u64) as usize];
         let result = match class {
             FaultClass::DeadAtOpen => self.dead_at_open(member, recorded, rng),

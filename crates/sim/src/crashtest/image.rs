@@ -171,7 +171,7 @@ fn torn(log: &Log, media: &[Medium], pending: &[usize], noisy: bool, rng: &mut R
                 return if draw == 3 { Fate::Lost } else { Fate::Whole };
             }
             let write = &log.writes[*write];
-            if media[write.member].is_trusted() {
+            if media[write.member].writes_whole_blocks() {
                 return torn_between_blocks(write.data.len() as u64, rng);
             }
             let sectors = (write.data.len() * SECTORS) as u64;

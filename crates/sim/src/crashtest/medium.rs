@@ -77,6 +77,12 @@ impl Medium {
         self.is_trusted
     }
 
+    /// True when a power cut leaves each block as it was or as it was written. What is on shingled
+    /// tracks without checksums is made durable before anything says that it is there.
+    pub fn writes_whole_blocks(&self) -> bool {
+        self.is_trusted && self.tracks.is_none()
+    }
+
     /// How many blocks it has.
     pub fn len(&self) -> u64 {
         self.blocks.len() as u64

@@ -3,6 +3,7 @@
 
 mod cache;
 mod disk;
+mod s_block;
 mod translation;
 mod two_on_one;
 
@@ -15,7 +16,7 @@ use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "pore",
     "lru",
     "lru-band",
@@ -25,9 +26,11 @@ pub const NAMES: [&str; 9] = [
     "lru-cmr",
     "cache-over-cache",
     TWO_ON_ONE_NAME,
+    S_BLOCK_NAME,
 ];
 
 const TWO_ON_ONE_NAME: &str = "two-on-one";
+const S_BLOCK_NAME: &str = "s-block";
 
 /// The stack on which a bug shows that can show on no other; none where it shows on most.
 pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
@@ -36,6 +39,9 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
             Some(TWO_ON_ONE_NAME)
         }
         PlantedBug::HomeFlushSkipped => Some("smr-two-ports"),
+        PlantedBug::SBlockRecordedUnflushed
+        | PlantedBug::SBlockRingLeftOut
+        | PlantedBug::SBlockReadsIgnored => Some(S_BLOCK_NAME),
         _ => None,
     }
 }
@@ -55,6 +61,8 @@ pub enum Tree {
     Translation(&'static str),
     /// A translation with its log on one disk and its bands on a shingled one.
     TranslationOnTwo(&'static str, &'static str),
+    /// A translation by S-blocks over a shingled disk.
+    SBlocks(&'static str),
     /// A cache over flash and backing.
     Cache(Policy, &'static Tree, &'static Tree),
     /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
@@ -70,6 +78,8 @@ const FLASH: Tree = Tree::Flash("flash");
 const CMR: Tree = Tree::Conventional("cmr");
 const SMR: Tree = Tree::Translation("smr");
 const SMR_TWO_PORTS: Tree = Tree::TranslationOnTwo("log", "home");
+const S_BLOCKS_MEMBER: &str = "s-blocks";
+const S_BLOCKS: Tree = Tree::SBlocks(S_BLOCKS_MEMBER);
 const PORE: Tree = Tree::Cache(Policy::Pore, &FLASH, &SMR);
 const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
 const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
@@ -93,6 +103,7 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "lru-cmr" => &LRU_CMR,
         "cache-over-cache" => &CACHE_OVER_CACHE,
         TWO_ON_ONE_NAME => &TWO_ON_ONE,
+        S_BLOCK_NAME => &S_BLOCKS,
         _ => return None,
     })
 }
@@ -108,12 +119,13 @@ pub fn subject(name: &str) -> Option<Subject> {
     })
 }
 
-/// The names of the formats' pages. A flash has the journal of a cache, any other member that of a
-/// translation.
+/// The names of the formats' pages. A flash has the journal of a cache, a member that is not of S-blocks
+/// that of a translation.
 fn record_name(member: &str, kind: u8) -> String {
-    let name = match member.ends_with("flash") {
-        true => cache::record_name(kind),
-        false => translation::record_name(kind),
+    let name = match member {
+        S_BLOCKS_MEMBER => s_block::record_name(kind),
+        flash if flash.ends_with("flash") => cache::record_name(kind),
+        _ => translation::record_name(kind),
     };
     name.map_or(kind.to_string(), str::to_string)
 }
@@ -140,6 +152,7 @@ impl Assembly {
             Tree::Conventional(name) => disk::conventional(self, name),
             Tree::Translation(name) => translation::build(self, name),
             Tree::TranslationOnTwo(log, home) => translation::build_on_two(self, log, home),
+            Tree::SBlocks(name) => s_block::build(self, name),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
             Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
         }

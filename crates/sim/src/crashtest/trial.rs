@@ -153,7 +153,10 @@ impl Trial {
     /// Bands rewritten so far.
     pub fn bands_rewritten(&self) -> u64 {
         let counts = |node: &NodeId| self.engine.stack.counts(*node);
-        let rewritten = |node| counts(node).counter(Counter::BandsRewritten);
+        let rewritten = |node| {
+            let counts = counts(node);
+            counts.counter(Counter::BandsRewritten) + counts.counter(Counter::SegmentsRewritten)
+        };
         self.translations.iter().map(rewritten).sum()
     }
 }

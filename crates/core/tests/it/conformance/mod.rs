@@ -175,3 +175,25 @@ fn a_block_that_cannot_be_read_when_a_cache_opens_rolls_no_other_back() {
     };
     suite::run(&kinds::made::durable_cache_write_only(), case).unwrap();
 }
+
+#[test]
+fn bugs_planted_in_a_translation_by_s_blocks_are_found() {
+    use imbrex_core::planted::PlantedBug;
+    let kind = kinds::made::durable_s_block_on_tracks_kappa_3;
+    for bug in [
+        PlantedBug::SBlockRecordedUnflushed,
+        PlantedBug::SBlockRingLeftOut,
+        PlantedBug::SBlockReadsIgnored,
+        PlantedBug::OldLocationReusedEarly,
+        PlantedBug::TrimForgottenOnReplay,
+        PlantedBug::DanglingRecordKept,
+        PlantedBug::FuaAsPlain,
+        PlantedBug::SmrFlushSkipped,
+    ] {
+        let (amount, serving) = (suite::EVERYDAY, suite::When::Serving);
+        let found = suite::without_failures(&kind(), suite::SOAK, Some(bug))
+            .and_then(|_| suite::with_failures(&kind(), amount, serving, Some(bug)));
+        println!("{}: {found:?}", bug.name());
+        assert!(found.is_err(), "{}", bug.name());
+    }
+}

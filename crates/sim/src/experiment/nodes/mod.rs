@@ -30,7 +30,7 @@ pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
 pub use read_cache::{ReadCacheBelow, ReadCacheConfig};
-pub use s_block::{SBlockBelow, SBlockConfig};
+pub use s_block::SBlockConfig;
 pub use segments::{SegmentsBelow, SegmentsConfig};
 pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
