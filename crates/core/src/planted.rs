@@ -113,4 +113,10 @@ planted_bugs! {
     SliceGuardLeftOut = "slice-guard-left-out",
     /// A slice does not know of a flush that failed through another slice of its node.
     SliceFlushFailureForgotten = "slice-flush-failure-forgotten",
+    /// What a write buffer reads of a block replaces what was written to it.
+    FillOverWritten = "fill-over-written",
+    /// A write buffer forgets the blocks of a destage that has failed.
+    FailedDestageDropped = "failed-destage-dropped",
+    /// A write buffer takes blocks out of its log before they are durable below.
+    CleanBeforeFlush = "clean-before-flush",
 }
