@@ -127,4 +127,10 @@ planted_bugs! {
     SegmentSlotFreedEarly = "segment-slot-freed-early",
     /// A copy in a read cache outlives the destage of its block.
     StaleCopyKept = "stale-copy-kept",
+    /// What a write buffer reads of a block replaces what was written to it.
+    FillOverWritten = "fill-over-written",
+    /// A write buffer forgets the blocks of a destage that has failed.
+    FailedDestageDropped = "failed-destage-dropped",
+    /// A write buffer takes blocks out of its log before they are durable below.
+    CleanBeforeFlush = "clean-before-flush",
 }

@@ -97,6 +97,13 @@ impl Nodes<'_> {
                 let reason = format!("node `{}` is host-managed, which no image is", zones.name);
                 return Err(reason.into());
             }
+            NodeConfig::MemoryBuffer(buffer) => {
+                let reason = format!(
+                    "node `{}` is a memory-buffer, whose log cannot be read without serving the image",
+                    buffer.name
+                );
+                return Err(reason.into());
+            }
             NodeConfig::WriteBackCache(cache) => {
                 // What it keeps for itself lies behind what it offers.
                 let reserved = CacheSettings::reserved_blocks(Some(DurabilitySettings::default()));

@@ -4,12 +4,15 @@ use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
 use imbrex_core::durability::{membership, superblock};
+use imbrex_core::memory_buffer::codec as buffer;
 use imbrex_core::translation::codec as translation;
 use imbrex_core::translation::records::RECORDS;
 
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
 const TRANSLATION: &str = include_str!("../../../../docs/formats/translation.md");
 const CACHE: &str = include_str!("../../../../docs/formats/cache.md");
+
+const MEMORY_BUFFER: &str = include_str!("../../../../docs/formats/memory-buffer.md");
 
 /// The rows of the tables of fields under a heading: first byte, bytes, name.
 fn fields_on_page(page: &str, heading: &str) -> Vec<(usize, usize, String)> {
@@ -97,5 +100,18 @@ fn the_page_of_the_translation_lists_the_records_of_the_code() {
             assert_eq!((field.offset, field.bytes), (next, 8), "a row of words");
             next += 8;
         }
+    }
+}
+
+#[test]
+fn the_page_of_the_memory_buffer_draws_what_the_code_writes() {
+    check(MEMORY_BUFFER, "Checkpoint", &buffer::CHECKPOINT_FIELDS);
+    check(MEMORY_BUFFER, "Live block", &buffer::LIVE_FIELDS);
+    check(MEMORY_BUFFER, "Written", &buffer::WRITTEN_FIELDS);
+    check(MEMORY_BUFFER, "Clean", &buffer::CLEAN_FIELDS);
+    check(MEMORY_BUFFER, "Zeroed", &buffer::ZEROED_FIELDS);
+    for (kind, name) in buffer::RECORD_KINDS {
+        let row = format!("| {kind} | `{name}` |");
+        assert!(MEMORY_BUFFER.contains(&row), "the page has no row {row}");
     }
 }

@@ -100,6 +100,8 @@ pub struct WatchedDisk {
     refused: Vec<(Instant, RequestId)>,
     /// Operations that are carried out and said to have failed.
     denied: Vec<RequestId>,
+    /// A write that fails is carried out or not, and destroys nothing.
+    pub never_spoils: bool,
 }
 
 impl WatchedDisk {
@@ -112,6 +114,7 @@ impl WatchedDisk {
             in_flight: Vec::new(),
             refused: Vec::new(),
             denied: Vec::new(),
+            never_spoils: false,
         }
     }
 
@@ -139,6 +142,9 @@ impl WatchedDisk {
         match (op.operation, number % 3) {
             (Operation::Read, _) | (_, 0) => Failure::Refused,
             (Operation::Write { .. } | Operation::Zero { .. }, 1) => Failure::Done,
+            (Operation::Write { .. } | Operation::Zero { .. }, _) if self.never_spoils => {
+                Failure::Refused
+            }
             _ => Failure::Spoiled,
         }
     }

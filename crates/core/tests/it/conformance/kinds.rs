@@ -16,6 +16,9 @@ use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
 use imbrex_core::map::BandTable;
+use imbrex_core::memory_buffer::{
+    BufferBelow, BufferPolicy, MemoryBuffer, MemoryBufferSettings, PartialRead, Persistence, Scope,
+};
 use imbrex_core::operation::Durability;
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
@@ -125,6 +128,18 @@ macro_rules! every_kind {
             durable_s_block_on_tracks_kappa_2: s_blocks(durable_s_block(on_tracks(s_block(RingSize::Blocks(0)))), overlapping(1)),
             durable_s_block_on_tracks_kappa_3: s_blocks(durable_s_block(on_tracks(s_block(RingSize::Blocks(4)))), overlapping(2)),
             durable_s_block_on_tracks_kappa_4: s_blocks(durable_s_block(spare_inside(on_tracks(s_block(RingSize::Blocks(4))))), overlapping(3)),
+            memory_buffer_lwa: buffer(buffering(BufferPolicy::Lwa(Scope::Window))),
+            memory_buffer_lwa_whole: buffer(buffering(BufferPolicy::Lwa(Scope::WholeBuffer))),
+            memory_buffer_most: buffer(buffering(BufferPolicy::Most)),
+            memory_buffer_lru_block: buffer(buffering(BufferPolicy::LruBlock)),
+            memory_buffer_lru_segment: buffer(MemoryBufferSettings { partial_read: PartialRead::Flash, ..buffering(BufferPolicy::LruSegment) }),
+            memory_buffer_single: buffer(MemoryBufferSettings { block: BlockCount(1), ..buffering(BufferPolicy::Most) }),
+            memory_buffer_without_memory: buffer(MemoryBufferSettings { capacity_blocks: 0, ..buffering(BufferPolicy::LruBlock) }),
+            durable_memory_buffer: buffer(kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::Window)))),
+            durable_memory_buffer_lru_block: buffer(kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::LruBlock))),
+            durable_memory_buffer_whole: buffer(MemoryBufferSettings { partial_read: PartialRead::Flash, ..kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::WholeBuffer))) }),
+            durable_memory_buffer_destaging: buffer(kept(Persistence::Destage, buffering(BufferPolicy::Most))),
+            durable_memory_buffer_without_memory: buffer(MemoryBufferSettings { capacity_blocks: 0, ..kept(Persistence::Destage, buffering(BufferPolicy::LruBlock)) }),
             slice_of_a_plain_disk: slice(),
             span_of_three_disks: span(),
         }
@@ -179,6 +194,11 @@ pub struct Kind {
     /// For each port, how many blocks from the first a power cut leaves whole: those of data without
     /// checksums, for which the disk is trusted.
     pub whole_blocks: Vec<u64>,
+    /// How many buffers it may keep when it is quiet: those of what it holds in memory.
+    pub kept_buffers: usize,
+    /// A write or a flush that fails below leaves each block as it was before or as it should be: it
+    /// stands on a node that takes care of that.
+    pub never_spoils: bool,
     /// It keeps nothing and writes nothing of its own: who stands on it flushes before it goes down.
     pub passes_on: bool,
     /// A fault of the layer that is known.
@@ -196,6 +216,8 @@ impl Kind {
     ) -> Kind {
         Kind {
             whole_blocks: vec![0; disks.len()],
+            kept_buffers: 0,
+            never_spoils: false,
             passes_on: false,
             known: None,
             disks,
@@ -488,6 +510,92 @@ fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> 
     }
 }
 
+// Write buffers in memory.
+
+/// Blocks of 4 KiB in a block of a buffer, and blocks in its memory.
+const BUFFER_PARTS: u64 = 4;
+const BUFFER_BLOCKS: u32 = 5;
+
+fn buffering(policy: BufferPolicy) -> MemoryBufferSettings {
+    MemoryBufferSettings {
+        capacity_blocks: BUFFER_BLOCKS,
+        block: BlockCount(BUFFER_PARTS),
+        window_blocks: 3,
+        policy,
+        partial_read: PartialRead::Memory,
+        persistence: None,
+    }
+}
+
+fn kept(persistence: Persistence, settings: MemoryBufferSettings) -> MemoryBufferSettings {
+    MemoryBufferSettings {
+        persistence: Some(persistence),
+        ..settings
+    }
+}
+
+/// A buffer over a plain disk with segments of 6 blocks, behind a log where it keeps one.
+fn buffer(settings: MemoryBufferSettings) -> Kind {
+    let segments = [6, 6, 6, 6, 6, 3].map(|blocks| BlockCount(blocks * settings.block.0));
+    let below = Geometry {
+        bands: Some(Arc::new(BandTable::new(segments))),
+        // The last block of the device is cut short.
+        ..Geometry::plain(BlockCount(131), Media::Conventional)
+    };
+    let mut disks = vec![below];
+    if settings.has_log() {
+        disks.insert(0, Geometry::plain(settings.log_blocks(), Media::SolidState));
+    }
+    let passes_on = settings.capacity_blocks == 0;
+    let is_durable = settings.persistence.is_some() && !passes_on;
+    // After a power cut the log may have as many blocks as it has places.
+    let memory = match settings.has_log() {
+        true => settings.log_places(),
+        false => u64::from(settings.capacity_blocks),
+    };
+    let journal = if settings.has_log() {
+        DURABILITY.ring_blocks + JOURNAL_PAGES
+    } else {
+        0
+    };
+    let moved = (REQUESTS * 4 + 16 * 6 * 2) * settings.block.0;
+    let buffers = BufferBound {
+        blocks: memory * settings.block.0 + moved + journal,
+        because: "its memory is there from the first use on; reads and fills take whole blocks, and \
+                  batches whose blocks adjoin go down from one buffer; a log has a journal beside",
+    };
+    let destages = is_durable && !settings.has_log();
+    let kept_buffers = memory as usize;
+    let whole_blocks = disks.iter().enumerate();
+    let whole_blocks = whole_blocks.map(|(port, disk)| match port + 1 == disks.len() {
+        true => disk.blocks.0,
+        false => 0,
+    });
+    let whole_blocks = whole_blocks.collect();
+    let kind = Kind::new(
+        disks,
+        is_durable || passes_on && settings.persistence.is_some(),
+        buffers,
+        move |disks| {
+            let below = disks.last().expect("a disk below");
+            let log = (disks.len() > 1).then(|| &disks[0]);
+            let below = BufferBelow {
+                log,
+                copies: None,
+                below,
+            };
+            MemoryBuffer::new(settings, &below).expect("settings that fit")
+        },
+    );
+    Kind {
+        whole_blocks,
+        kept_buffers,
+        never_spoils: destages,
+        passes_on,
+        ..kind
+    }
+}
+
 // Disks with zones.
 
 /// Two conventional zones, six others and a runt.
@@ -645,6 +753,8 @@ fn passing(
         .collect();
     Kind {
         whole_blocks: disks.iter().map(|disk| disk.blocks.0).collect(),
+        kept_buffers: 0,
+        never_spoils: false,
         passes_on: true,
         known: None,
         disks,

@@ -167,7 +167,9 @@ impl World<'_> {
             let disk = CrashDisk::new(medium, seed * 4 + port as u64, u64::MAX);
             disk.shared().borrow_mut().takes_forced_writes = true;
             shared.push(disk.shared());
-            disks.push(Box::new(WatchedDisk::new(disk, port, &self.witness)));
+            let mut disk = WatchedDisk::new(disk, port, &self.witness);
+            disk.never_spoils = self.kind.never_spoils;
+            disks.push(Box::new(disk));
         }
         self.witness.borrow_mut().host_blocks = 0;
         Up {
@@ -239,7 +241,7 @@ impl World<'_> {
             return Err(Stop::Mistake("work is left over".into()));
         }
         match up.engine.buffers.allocated() {
-            0 => Ok(()),
+            left if left <= self.kind.kept_buffers => Ok(()),
             left => Err(Stop::Mistake(format!("{left} buffers were not given back"))),
         }
     }

@@ -265,6 +265,18 @@ const PLANTED: &[(PlantedBug, MakeKind)] = &[
         PlantedBug::BandRewriteWithoutScratch,
         made::durable_translation,
     ),
+    (PlantedBug::FillOverWritten, made::memory_buffer_lwa),
+    (
+        PlantedBug::FailedDestageDropped,
+        made::memory_buffer_lru_block,
+    ),
+    (PlantedBug::CleanBeforeFlush, made::durable_memory_buffer),
+    (PlantedBug::SsdFlushSkipped, made::durable_memory_buffer),
+    (PlantedBug::FuaAsPlain, made::durable_memory_buffer),
+    (
+        PlantedBug::AckBeforeJournalFlush,
+        made::durable_memory_buffer,
+    ),
 ];
 
 #[test]

@@ -10,6 +10,7 @@ mod drive_managed;
 mod host_managed;
 mod keys;
 mod memory;
+mod memory_buffer;
 mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
@@ -26,6 +27,7 @@ mod write_back_cache;
 pub use disk::{DescribeDisk, DiskConfig};
 pub(super) use memory::check_medium;
 pub use memory::{DiskMedia, Survives};
+pub use memory_buffer::{MemoryBufferBelow, MemoryBufferConfig};
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
@@ -80,6 +82,8 @@ pub enum NodeConfig {
     Slice(SliceConfig),
     /// Nodes joined one after another.
     Span(SpanConfig),
+    /// A write buffer in memory.
+    MemoryBuffer(Box<MemoryBufferConfig>),
 }
 
 impl NodeConfig {
@@ -95,6 +99,7 @@ impl NodeConfig {
             NodeConfig::Segments(segments) => &**segments,
             NodeConfig::Slice(slice) => slice,
             NodeConfig::Span(span) => span,
+            NodeConfig::MemoryBuffer(buffer) => &**buffer,
         }
     }
 
@@ -152,6 +157,7 @@ pub fn kinds() -> Vec<KindKeys> {
         plain("segments", keys::keys_of::<SegmentsConfig>()),
         plain("slice", keys::keys_of::<SliceConfig>()),
         plain("span", keys::keys_of::<SpanConfig>()),
+        plain("memory-buffer", keys::keys_of::<MemoryBufferConfig>()),
     ]
 }
 
@@ -417,6 +423,8 @@ pub enum Facts {
     Slice(slice::Facts),
     /// Of a span.
     Span(span::Facts),
+    /// Of a write buffer in memory.
+    MemoryBuffer(memory_buffer::Facts),
 }
 
 impl Facts {
@@ -432,6 +440,7 @@ impl Facts {
             Facts::Segments(facts) => facts,
             Facts::Slice(facts) => facts,
             Facts::Span(facts) => facts,
+            Facts::MemoryBuffer(facts) => facts,
         }
     }
 }
