@@ -59,7 +59,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 3] = [
+const READY_MADE: [(&str, &str); COMPARED + 6] = [
     ("cmr-only", include_str!("../../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../../stacks/lru.toml")),
@@ -80,6 +80,9 @@ const READY_MADE: [(&str, &str); COMPARED + 3] = [
         "ride-archive",
         include_str!("../../../../stacks/ride-archive.toml"),
     ),
+    ("hwsr", include_str!("../../../../stacks/hwsr.toml")),
+    ("s-block", include_str!("../../../../stacks/s-block.toml")),
+    ("hdd", include_str!("../../../../stacks/hdd.toml")),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.

@@ -231,7 +231,7 @@ impl Node for MemoryBufferConfig {
             is_part: false,
         };
         let log = Asked {
-            blocks: settings.log_blocks(),
+            blocks: settings.log_blocks().max(BlockCount(1)),
             scale: 1,
             ..part
         };
