@@ -4,6 +4,8 @@
 //! lies (one for each port, in the order of the ports), whether it is durable, how many blocks its
 //! own buffers may hold and why, and how it is built over the disks.
 
+mod s_blocks;
+
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
     PoreSettings, RideSettings, Split, ZoneSettings,
@@ -17,14 +19,17 @@ use imbrex_core::operation::Durability;
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
 use imbrex_core::translation::{
-    BlockingCleaning, GcOrder, HostAware, IdleCleaning, MILLION, MapJournalSettings, OnArrival,
-    PersistentCache, PersistentCacheSettings, Prefill, RewriteExtent, RewriteMethod, RingSize,
-    SBlockSettings, SBlocks, SpareSlots, TrackSource, UpdateMethod, Victim,
-    conventional_blocks_needed,
+    BlockingCleaning, HostAware, IdleCleaning, MILLION, MapJournalSettings, OnArrival,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, RingSize, UpdateMethod,
+    Victim, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use s_blocks::{
+    durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_blocks,
+    spare_inside,
+};
 use std::sync::Arc;
 
 /// Calls a macro with the line of every kind.
@@ -526,83 +531,6 @@ fn host_managed(open_max: Option<u32>) -> Kind {
     let zones = zones(ZoneModel::HostManaged, open_max);
     Kind::new(vec![disk], false, buffers, move |below| {
         HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")
-    })
-}
-
-// Translations by S-blocks.
-
-/// Blocks of a block, and of an S-block.
-const S_BLOCK: (u64, u64) = (2, 8);
-
-/// Regions of six S-blocks and two spare slots.
-fn s_block(ring: RingSize) -> SBlockSettings {
-    SBlockSettings {
-        block: BlockCount(S_BLOCK.0),
-        track: TrackSource::Dense(BlockCount(12)),
-        region_tracks: S_BLOCK.1 / S_BLOCK.0,
-        guard_tracks: 0,
-        spare_ppm: MILLION / 3,
-        wanted: Some(BlockCount(12 * S_BLOCK.1)),
-        ring,
-        ..SBlockSettings::new()
-    }
-}
-
-fn invalidate_first(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        gc_order: GcOrder::InvalidateFirst,
-        ..settings
-    }
-}
-
-fn spare_inside(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        slots: SpareSlots::Inside,
-        prefill: Prefill::None,
-        ..settings
-    }
-}
-
-fn on_tracks(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        track: TrackSource::Disk,
-        ..settings
-    }
-}
-
-fn durable_s_block(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        durability: Some(DURABILITY),
-        prefill: Prefill::None,
-        ..settings
-    }
-}
-
-fn plain_disk() -> Geometry {
-    Geometry::plain(BlockCount(900), Media::Conventional)
-}
-
-/// A disk of tracks that do not overlap, then of tracks of two lengths that do.
-fn overlapping(overlap_tracks: u64) -> Geometry {
-    let runs = [(30, CONVENTIONAL_TRACK_BLOCKS), (40, 13), (60, 9)];
-    let conventional = BlockCount(30 * CONVENTIONAL_TRACK_BLOCKS);
-    let tracks = TrackTable::new(runs, conventional, overlap_tracks);
-    Geometry {
-        tracks: Some(Arc::new(tracks.clone())),
-        ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
-    }
-}
-
-fn s_blocks(settings: SBlockSettings, disk: Geometry) -> Kind {
-    let is_durable = settings.durability.is_some();
-    let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
-    let buffers = BufferBound {
-        blocks: 4 * S_BLOCK.1 + REQUESTS * 8 + if is_durable { journal } else { 0 },
-        because: "four S-blocks are written at a time; zeroes for a ring are as long as the request; \
-                  a durable one writes its journal and the pages of a checkpoint beside",
-    };
-    Kind::new(vec![disk], is_durable, buffers, move |below| {
-        SBlocks::new(settings.clone(), &below[0], None).expect("a layout")
     })
 }
 
