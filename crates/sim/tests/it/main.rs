@@ -26,6 +26,7 @@ mod latency_shapes;
 mod memory;
 mod no_cleaning;
 mod report;
+mod s_block;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
 mod simulate;

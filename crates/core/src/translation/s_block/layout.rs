@@ -68,7 +68,7 @@ pub struct Layout {
     pub checkpoint_blocks: u64,
     /// S-blocks in all.
     pub segments: u32,
-    /// Blocks of the disk in no region, ring or journal.
+    /// Blocks of tracks that are no whole region, as far as regions are wanted.
     pub unused: BlockCount,
 }
 
@@ -105,6 +105,9 @@ impl Layout {
                 Layout::on_tracks(settings, tracks)?
             }
         };
+        if layout.ring_places > u64::from(u16::MAX) {
+            return Err(SBlockError::RingTooLong(layout.ring_blocks));
+        }
         match layout.places.is_empty() {
             true => Err(SBlockError::NoRegion {
                 blocks: below.blocks,
@@ -198,7 +201,9 @@ impl Layout {
             layout.add(shape, start, start + positions);
             start += stride;
         }
-        layout.unused = BlockCount(below.blocks.0.saturating_sub(start));
+        if start + stride > below.blocks.0 {
+            layout.unused = BlockCount(below.blocks.0.saturating_sub(start));
+        }
         Ok(layout)
     }
 
@@ -256,7 +261,6 @@ impl Layout {
         let mut most = shape_of(longest / settings.block.0, 0, settings)?;
         let rings = u64::from(most.data);
         layout.set_rings(settings, rings);
-        let mut used = 0;
         for zone in &zones {
             let n = zone.length / settings.block.0;
             if n == 0 {
@@ -272,8 +276,10 @@ impl Layout {
             for at in 0..zone.tracks / stride {
                 if layout.wants_more(settings) {
                     layout.add(shape, zone.start + at * stride * zone.length, 0);
-                    used += stride * zone.length;
                 }
+            }
+            if layout.wants_more(settings) {
+                layout.unused.0 += zone.tracks % stride * zone.length;
             }
         }
         layout.set_journal(settings, layout.places.len() as u64, most);
@@ -281,7 +287,6 @@ impl Layout {
         for (at, place) in layout.places.iter_mut().enumerate() {
             place.ring = rings + at as u64 * ring;
         }
-        layout.unused = BlockCount(tracks.blocks().saturating_sub(used + layout.front()));
         Ok(layout)
     }
 

@@ -161,6 +161,8 @@ pub enum SBlockError {
     SegmentLength(BlockCount),
     /// A block is too long for the ring's table.
     BlockTooLongForRing(BlockCount),
+    /// A ring has more places than its table can name.
+    RingTooLong(u64),
     /// More spare slots than a hundred times the data.
     Spare(u64),
     /// A track is no whole number of blocks.
@@ -220,6 +222,11 @@ impl fmt::Display for SBlockError {
                 "block = {} KiB with a ring; accepted: up to {} KiB, or ring = 0",
                 kib(block),
                 kib(&RING_BLOCK_MAX)
+            ),
+            SBlockError::RingTooLong(blocks) => write!(
+                f,
+                "ring = {blocks} blocks; accepted: up to {}",
+                u64::from(u16::MAX) * 4 / 5
             ),
             SBlockError::Spare(ppm) => {
                 write!(f, "spare = {} %; accepted: less than 10000 %", ppm / 10_000)

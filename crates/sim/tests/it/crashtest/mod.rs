@@ -140,6 +140,32 @@ fn every_planted_bug_is_found_in_the_pore_stack_or_in_its_own() {
     assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
 }
 
+/// The bugs that a translation by S-blocks can have, beside those of its journal.
+const BUGS_OF_S_BLOCKS: [PlantedBug; 9] = [
+    PlantedBug::SBlockRecordedUnflushed,
+    PlantedBug::SBlockRingLeftOut,
+    PlantedBug::SBlockReadsIgnored,
+    PlantedBug::SmrFlushSkipped,
+    PlantedBug::AckBeforeJournalFlush,
+    PlantedBug::FuaAsPlain,
+    PlantedBug::OldLocationReusedEarly,
+    PlantedBug::TrimForgottenOnReplay,
+    PlantedBug::DanglingRecordKept,
+];
+
+#[test]
+fn the_bugs_that_a_translation_by_s_blocks_can_have_are_found_in_it() {
+    let subject = stacks::subject("s-block").expect("a stack");
+    let mut unnoticed = Vec::new();
+    for bug in BUGS_OF_S_BLOCKS {
+        match points_to_find(&subject, bug, 5_000) {
+            (points, Some(failure)) => println!("{}: {points}, {}", bug.name(), failure.what),
+            (_, None) => unnoticed.push(bug.name()),
+        }
+    }
+    assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
+}
+
 /// The bugs that a translation with its log and its bands on two disks can have, beside those of its
 /// journal.
 const BUGS_OF_TWO_PORTS: [PlantedBug; 16] = [
