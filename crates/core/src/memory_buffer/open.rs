@@ -94,7 +94,7 @@ impl MemoryBuffer {
                     }
                 }
             }
-            (RECORD_CLEAN, None) if record.payload.len() % RUN_BYTES == 0 => {
+            (RECORD_CLEAN, None) if record.payload.len().is_multiple_of(RUN_BYTES) => {
                 for run in record.payload.chunks_exact(RUN_BYTES) {
                     let (lba, place, blocks) = codec::run_at(run);
                     if u64::from(place) + u64::from(blocks) > log.places() {
@@ -211,7 +211,7 @@ impl MemoryBuffer {
         let first = read.live.place;
         let sums = self.ledger.checksums_of(data, ctx);
         let is_other = |(at, sum): (usize, &u32)| log.checksum(first + at as u32) != *sum;
-        let wrong = sums.iter().enumerate().position(|it| is_other(it));
+        let wrong = sums.iter().enumerate().position(is_other);
         if let Some(at) = wrong.filter(|_| result.is_ok()) {
             let lba = read.live.lba + at as u64;
             let words = format!(
