@@ -1,6 +1,5 @@
 //! How a buffer goes down, and what it notes of its life.
 
-use super::blocks::NONE;
 use super::flush::flush_of;
 use super::open::Opening;
 use super::{MemoryBuffer, Token};
@@ -33,6 +32,8 @@ pub(super) struct Life {
     pub closing: Closing,
     /// Requests that wait until a batch and all before it are below.
     pub flushes: Vec<(u32, u64)>,
+    /// Requests whose flush below is on its way.
+    pub flushing: Vec<u32>,
     /// What is read while the buffer comes up.
     pub opening: Option<Box<Opening>>,
 }
@@ -85,7 +86,7 @@ impl MemoryBuffer {
         self.life.closing = Closing::Flushing;
         match self.failure() {
             Some(error) => ctx.closed(Err(error)),
-            None => ctx.issue(flush_of(self.ports.below, NONE)),
+            None => ctx.issue(flush_of(self.ports.below)),
         }
     }
 

@@ -275,7 +275,7 @@ impl Layer for MemoryBuffer {
                 TagKind::Around => self.around_done(number, result, ctx),
                 TagKind::Fill => self.fill_step_done(number, result, ctx),
                 TagKind::Destage => self.destage_write_done(number, result, ctx),
-                TagKind::Flush => self.flush_done(number, result, ctx),
+                TagKind::Flush => self.flush_done(result, ctx),
                 TagKind::Zero => self.zero_step_done(result, ctx),
                 TagKind::Dropped => {}
                 TagKind::Log => self.log_write_done(number, result, ctx),

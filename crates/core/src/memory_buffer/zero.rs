@@ -10,7 +10,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue};
 use crate::ledger::When;
-use crate::operation::{Cause, CopyOperation, Operation, Request};
+use crate::operation::{Cause, CopyOperation, Durability, Operation, Request};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -144,7 +144,14 @@ impl MemoryBuffer {
     fn drop_copies(&mut self, next: u64, request: Request, ctx: &mut Context<'_>) {
         let end = request.extent.end().0.div_ceil(self.settings.block.0);
         if self.ports.copies.is_none() || next == end {
-            let operation = request.operation;
+            let operation = match request.operation {
+                // A flush follows.
+                Operation::Zero { may_unmap, .. } if self.log.is_some() => Operation::Zero {
+                    durability: Durability::Cached,
+                    may_unmap,
+                },
+                operation => operation,
+            };
             return self.issue_zero_step(ZeroStep::Below, operation, request.extent, ctx);
         }
         let until = end.min(next + u64::from(DROPS_MAX));

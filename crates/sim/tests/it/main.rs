@@ -23,6 +23,7 @@ mod idle_cleaning;
 mod keys;
 mod latency_shapes;
 mod memory;
+mod memory_buffer;
 mod no_cleaning;
 mod report;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
