@@ -1,13 +1,13 @@
 //! Flushes, and failures after which there are none.
 
 use super::blocks::NONE;
-use super::life::Closing;
+use super::state::Closing;
 use super::tasks::{Job, JobKind};
 use super::{MemoryBuffer, TagKind, Token, tag};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::layer::{Context, Issue, Port};
+use crate::layer::{Context, Issue};
 use crate::ledger::When;
 use crate::operation::{Cause, Operation, Request};
 
@@ -73,7 +73,7 @@ impl MemoryBuffer {
         }
         let begins = !self.life.flushing.is_empty();
         if begins {
-            ctx.issue(flush_of(self.ports.below));
+            self.issue_flush_below(ctx);
         }
         begins
     }
@@ -92,16 +92,15 @@ impl MemoryBuffer {
             self.answer(job, result, ctx);
         }
     }
-}
 
-/// A flush below.
-pub(super) fn flush_of(port: Port) -> Issue {
-    Issue {
-        port,
-        operation: Operation::Flush,
-        extent: Extent::EMPTY,
-        buffer: BufferSlice::EMPTY,
-        cause: Cause::Host,
-        tag: tag(TagKind::Flush, 0),
+    pub(super) fn issue_flush_below(&mut self, ctx: &mut Context<'_>) {
+        ctx.issue(Issue {
+            port: self.ports.below,
+            operation: Operation::Flush,
+            extent: Extent::EMPTY,
+            buffer: BufferSlice::EMPTY,
+            cause: Cause::Host,
+            tag: tag(TagKind::Flush, 0),
+        });
     }
 }

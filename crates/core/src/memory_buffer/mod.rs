@@ -16,6 +16,7 @@
 //! What a durable buffer promises stands with [`Persistence`]: a [log](log) on another port, or
 //! destages before each flush.
 
+mod batches;
 mod blocks;
 pub mod codec;
 mod destage;
@@ -30,6 +31,7 @@ mod recency;
 mod replacement;
 mod segments;
 mod settings;
+mod state;
 mod tags;
 mod tasks;
 mod write;
@@ -53,15 +55,14 @@ use crate::operation::{Cause, Completion, CopyOperation, Operation, Request};
 use crate::units::Lba;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use batches::Batches;
 use blocks::Blocks;
-use destage::Batches;
-use life::Life;
 use log::Log;
 use memory::Memory;
 use replacement::Replacement;
+use state::{Held, Life};
 use tags::{TagKind, tag, tag_of};
 use tasks::{Job, Slab, Tasks};
-use zero::Held;
 
 /// What waits for the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,6 +2,7 @@
 
 use super::blocks::Valid;
 use super::codec::{self, Live, RECORD_CLEAN, RECORD_WRITTEN, RECORD_ZEROED, RUN_BYTES};
+use super::state::{LogRead, Opening};
 use super::{MemoryBuffer, TagKind, tag};
 use crate::durability::{Recovery, Replayed};
 use crate::error::IoError;
@@ -15,24 +16,6 @@ use alloc::vec::Vec;
 
 /// Reads of the log in flight while the buffer comes up.
 const READS_MAX: u32 = 32;
-
-/// A run of the log that is read.
-#[derive(Clone, Copy, Debug)]
-struct LogRead {
-    entry: u32,
-    part: u64,
-    live: Live,
-    blocks: u64,
-}
-
-/// What is read while the buffer comes up.
-#[derive(Debug, Default)]
-pub(super) struct Opening {
-    reads: Vec<LogRead>,
-    next: usize,
-    in_flight: u32,
-    error: Option<OpenError>,
-}
 
 impl MemoryBuffer {
     /// Takes back what the log says.

@@ -4,6 +4,7 @@
 //! nothing else is under way, and what comes meanwhile is decided after it.
 
 use super::blocks::Valid;
+use super::state::{Zero, ZeroStep};
 use super::{MemoryBuffer, TagKind, Token, tag};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -11,47 +12,9 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue};
 use crate::ledger::When;
 use crate::operation::{Cause, CopyOperation, Durability, Operation, Request};
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 /// Copies that are dropped at once.
 const DROPS_MAX: u32 = 64;
-
-/// How far the request that zeroes has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ZeroStep {
-    /// Copies are dropped; the number is that of the next block.
-    Dropping(u64),
-    /// It is done below.
-    Below,
-    /// It is flushed there.
-    Flushing,
-    /// The log is told.
-    Recorded,
-}
-
-/// The request that zeroes.
-#[derive(Clone, Copy, Debug)]
-struct Zero {
-    request: Request,
-    step: ZeroStep,
-    left: u32,
-}
-
-/// Requests that wait for one that zeroes, and that one.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    zero: Option<Zero>,
-    queue: VecDeque<Request>,
-    touched: Vec<u32>,
-}
-
-impl Held {
-    /// True when nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.zero.is_none() && self.queue.is_empty()
-    }
-}
 
 impl MemoryBuffer {
     /// A request has come.

@@ -46,17 +46,8 @@ fn a_buffer_keeps_what_is_written_to_it() {
     let stacks = [
         (SMALL.to_string(), ""),
         (format!("{SMALL}policy = \"most\"\n"), ""),
-        (format!("{SMALL}{DURABLE}policy = \"lru-segment\"\n"), LOG),
-        (
-            format!("{SMALL}{DURABLE}persistence = \"nvram\"\n"),
-            ", log = \"ram\"",
-        ),
-        (
-            format!("{SMALL}durable = true\npersistence = \"destage\"\npolicy = \"lru-block\"\n"),
-            "",
-        ),
-        ("capacity = \"0\"\ndurable = true\n".to_string(), ""),
-        (SMALL.to_string(), LOG),
+        (format!("{SMALL}scope = \"whole-buffer\"\n"), LOG),
+        ("capacity = \"0\"\n".to_string(), ""),
     ];
     for (seed, (keys, below)) in (0..).zip(stacks) {
         let options = BuildOptions {
@@ -71,6 +62,34 @@ fn a_buffer_keeps_what_is_written_to_it() {
         let played = play_on(built.stack, built.disks, vec![], steps, 5);
         let engine = played.unwrap_or_else(|error| panic!("{keys}: {error}"));
         assert!(engine.stack.is_quiet());
+    }
+}
+
+#[test]
+fn a_durable_buffer_writes_its_log_where_it_is_told_to() {
+    let rows = [
+        (format!("{SMALL}{DURABLE}"), LOG, Some("ssd")),
+        (
+            format!("{SMALL}{DURABLE}persistence = \"nvram\"\n"),
+            ", log = \"ram\"",
+            Some("ram"),
+        ),
+        (
+            format!("{SMALL}durable = true\npersistence = \"destage\"\n"),
+            "",
+            None,
+        ),
+        ("capacity = \"0\"\ndurable = true\n".to_string(), "", None),
+    ];
+    for (keys, below, log) in rows {
+        let config = config(&keys, below).unwrap_or_else(|error| panic!("{error}"));
+        let report = random_writes(config, 4, &[]);
+        let nodes = &report.runs[0].nodes;
+        let writes = nodes["buffer"]["block_writes"];
+        assert!(writes >= 1000, "{keys}");
+        if let Some(log) = log {
+            assert!(nodes[log]["written_blocks"] >= writes, "{keys}");
+        }
     }
 }
 
