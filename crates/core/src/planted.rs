@@ -26,6 +26,18 @@ macro_rules! planted_bugs {
 }
 
 impl PlantedBug {
+    /// True when a stack of the crash search can show it. The others are bugs of layers that these
+    /// stacks do not have: the tests of those layers find them.
+    pub fn is_searched(self) -> bool {
+        let is_of_buffer = matches!(
+            self,
+            PlantedBug::FillOverWritten
+                | PlantedBug::FailedDestageDropped
+                | PlantedBug::CleanBeforeFlush
+        );
+        !self.is_of_copies() && !is_of_buffer
+    }
+
     /// True when only a journal with copies can show it.
     pub fn is_of_copies(self) -> bool {
         matches!(

@@ -263,9 +263,9 @@ fn made_small(subject: &Subject, failure: &PointFailure, options: Options) -> St
 fn plant_all(subject: &Subject) -> ExitCode {
     let mut unnoticed = 0;
     emit("| bug | points to find | found as |\n|---|---|---|\n");
-    // The stacks of the search have no array, and so no copies of a journal.
+    // The stacks of the search have no array, and so no copies of a journal, and no write buffer.
     let bugs = PlantedBug::ALL.iter().copied();
-    let bugs: Vec<PlantedBug> = bugs.filter(|bug| !bug.is_of_copies()).collect();
+    let bugs: Vec<PlantedBug> = bugs.filter(|bug| bug.is_searched()).collect();
     for bug in &bugs {
         let other = stacks::stack_of(*bug).filter(|name| *name != subject.name);
         let other = other.and_then(stacks::subject);
