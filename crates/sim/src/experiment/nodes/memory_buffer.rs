@@ -231,7 +231,8 @@ impl Node for MemoryBufferConfig {
             is_part: false,
         };
         let log = Asked {
-            blocks: settings.log_blocks(),
+            // One that is not durable leaves its log alone; no node is of no blocks.
+            blocks: settings.log_blocks().max(BlockCount(1)),
             scale: 1,
             ..part
         };
