@@ -259,7 +259,7 @@ impl MemoryBufferConfig {
         durability: Option<DurabilitySettings>,
     ) -> Result<MemoryBufferSettings, ConfigError> {
         let bytes = self.block.bytes();
-        if bytes == 0 || bytes % BLOCK_BYTES != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) {
             let words = format!(
                 "block = \"{}\"; accepted: 4 KiB to 8 MiB, a multiple of 4 KiB",
                 self.block
