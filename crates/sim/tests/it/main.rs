@@ -24,6 +24,7 @@ mod idle_cleaning;
 mod keys;
 mod latency_shapes;
 mod memory;
+mod memory_buffer;
 mod no_cleaning;
 mod report;
 mod s_block;

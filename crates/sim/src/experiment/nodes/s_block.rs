@@ -378,7 +378,7 @@ impl Node for SBlockConfig {
         if self.below.copies().is_some() {
             let copies = Asked {
                 blocks: asked.blocks,
-                scale: 1,
+                scale: asked.scale,
                 writer: Writer::Layer,
                 is_part: false,
             };
