@@ -139,9 +139,9 @@ impl Layout {
             RingSize::Share(ppm) => (blocks * ppm / super::settings::MILLION).max(1),
         };
         // A block that is written again goes to another place until that is durable.
-        let more = match settings.durability {
-            Some(_) if self.ring_blocks > 0 => (self.ring_blocks / 4).max(2),
-            _ => 0,
+        let more = match settings.keeping().in_place || self.ring_blocks == 0 {
+            true => 0,
+            false => (self.ring_blocks / 4).max(2),
         };
         self.ring_places = self.ring_blocks + more;
     }
@@ -168,13 +168,12 @@ impl Layout {
 
     /// Takes the journal for so many regions of such a shape out of the start of the disk.
     fn set_journal(&mut self, settings: &SBlockSettings, regions: u64, shape: Shape) {
-        let Some(durability) = settings.durability else {
+        let Some(journal) = settings.keeping().journal else {
             return;
         };
         let bytes = records::checkpoint_bytes_max(regions, shape, self.ring_places);
         self.checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
-        let blocks =
-            JournalSettings::area_blocks_for(self.checkpoint_blocks, durability.ring_blocks);
+        let blocks = JournalSettings::area_blocks_for(self.checkpoint_blocks, journal.ring_blocks);
         self.journal = Extent::new(0, blocks);
     }
 
@@ -187,7 +186,7 @@ impl Layout {
             .tracks
             .as_deref()
             .is_some_and(TrackTable::has_overlaps);
-        if overlaps && settings.durability.is_some() {
+        if overlaps && !settings.keeping().in_place {
             return Err(SBlockError::DenseOverlaps);
         }
         let shape = shape_of(track.0 / settings.block.0, 0, settings)?;
