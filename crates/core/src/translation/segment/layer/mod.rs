@@ -36,12 +36,25 @@ enum Token {
     Home,
 }
 
-/// A segment of which not all could be written home: its blocks are read from the slot.
+/// A segment of which not all could be written home: its blocks are read from the slot. Or segments
+/// of which not all could be zeroed: they read as zeroes.
 #[derive(Debug)]
 struct Stuck {
     segment: u64,
+    /// Segments that were to be zeroed; 0 of a rewrite.
+    zeroed: u64,
+    /// Of a rewrite.
     written: Vec<bool>,
     slot: u32,
+}
+
+impl Stuck {
+    fn has(&self, place: Place) -> bool {
+        match self.zeroed {
+            0 => self.segment == place.segment && self.written[place.block as usize],
+            zeroed => (self.segment..self.segment + zeroed).contains(&place.segment),
+        }
+    }
 }
 
 /// What never changes.
@@ -256,12 +269,11 @@ impl Segments {
             let blocks = in_block.min(request.extent.blocks.0 - done);
             let buffer = request.buffer.part(done, blocks);
             done += blocks;
-            if !self.touched.holds(place.segment, place.block) {
+            let Some((port, start)) = self.readable(place) else {
                 ctx.zero(buffer);
                 continue;
-            }
+            };
             self.jobs.get_mut(job).left += 1;
-            let (port, start) = self.readable(place);
             ctx.issue(Issue {
                 port,
                 operation: Operation::Read,
@@ -274,18 +286,20 @@ impl Segments {
         self.end_if_nothing_left(job, ctx);
     }
 
-    /// Where a block of 4 KiB can be read.
-    fn readable(&self, place: Place) -> (Port, u64) {
+    /// Where a block of 4 KiB can be read; none of one that holds no data.
+    fn readable(&self, place: Place) -> Option<(Port, u64)> {
         let ports = self.shape.settings.ports;
-        let is_of = |it: &&Stuck| it.segment == place.segment && it.written[place.block as usize];
-        match self.stuck.iter().rev().find(is_of) {
+        let mut stuck = self.stuck.iter().rev();
+        Some(match stuck.find(|stuck| stuck.has(place)) {
+            Some(stuck) if stuck.zeroed > 0 => return None,
             Some(stuck) => {
                 let start = self.shape.areas.slot(stuck.slot).start.0;
                 let inside = place.block * self.shape.layout.block() + place.offset;
                 (ports.journal_port(), start + inside)
             }
+            None if !self.touched.holds(place.segment, place.block) => return None,
             None => (ports.disk_port(), self.shape.layout.on_disk(place)),
-        }
+        })
     }
 
     fn end_if_nothing_left(&mut self, job: u32, ctx: &mut Context<'_>) {

@@ -268,9 +268,10 @@ impl Segments {
         self.all_read(job, ctx);
     }
 
-    /// When all is read, the requests' data joins it.
-    fn all_read(&mut self, job: u32, ctx: &mut Context<'_>) {
-        if self.jobs.get(job).rewrite.left > 0 {
+    /// When all is read, the requests' data joins it. A store of copies may be writing that data.
+    pub(super) fn all_read(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let entry = self.jobs.get(job);
+        if entry.rewrite.left > 0 || entry.copies_left > 0 {
             return;
         }
         if self.jobs.get(job).failure.is_some() {
