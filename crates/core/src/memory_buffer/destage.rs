@@ -187,6 +187,7 @@ impl MemoryBuffer {
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);
             let extent = self.extent_of(self.tasks[task].block);
+            self.drop_copy(extent, ctx);
             run = match run {
                 Some((first, run))
                     if run.end() == extent.start
@@ -204,6 +205,14 @@ impl MemoryBuffer {
         }
         let run = run.expect("a batch has blocks");
         self.write_run(batch, run, false, ctx);
+    }
+
+    /// A copy is older from now on, and the node below tells nobody.
+    pub(super) fn drop_copy(&mut self, extent: Extent, ctx: &mut Context<'_>) {
+        if self.ports.drops_copies {
+            let nobody = tag(TagKind::Dropped, 0);
+            self.issue_copy(CopyOperation::Drop, extent, BufferSlice::EMPTY, nobody, ctx);
+        }
     }
 
     fn write_run(

@@ -171,6 +171,7 @@ impl MemoryBuffer {
             self.jobs[job].left += 1;
             let tag = tag(TagKind::AroundOverwritten, job);
             self.issue_copy(CopyOperation::Overwritten, extent, data, tag, ctx);
+            self.drop_copy(extent, ctx);
             next = self.tasks.next_of_owner(task);
         }
         self.around_step_done(job, Ok(()), ctx);

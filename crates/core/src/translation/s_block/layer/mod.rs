@@ -140,6 +140,7 @@ impl SBlocks {
         let told = Geometry {
             bands: Some(Arc::new(bands_fixed(blocks, BlockCount(layout.segment)))),
             rewrite_block: Some(settings.block),
+            tells_copies: copies.is_some(),
             survives: below.survives,
             ..Geometry::plain(blocks, below.media)
         };

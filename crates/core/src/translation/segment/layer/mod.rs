@@ -131,6 +131,7 @@ impl Segments {
         let geometry = Geometry {
             bands: Some(Arc::new(segments_of(&layout, settings.offered))),
             rewrite_block: Some(settings.block),
+            tells_copies: ports.copies,
             survives: disk.survives.min(member.survives),
             ..Geometry::plain(settings.offered.unwrap_or(layout.blocks()), disk.media)
         };

@@ -2,6 +2,7 @@
 
 use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
+use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::translation::segment::{
     Holds, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings, Segments,
     TrackLength,
@@ -110,6 +111,15 @@ fn disk(settings: &SegmentSettings) -> Geometry {
     }
 }
 
+/// A layout beside a read cache that keeps what rewrites have read.
+pub fn segments_with_copies(settings: SegmentSettings) -> Kind {
+    let ports = SegmentPorts {
+        copies: true,
+        ..settings.ports
+    };
+    segments(SegmentSettings { ports, ..settings })
+}
+
 pub fn segments(settings: SegmentSettings) -> Kind {
     let segment = REGION_TRACKS * BLOCK;
     let is_durable = settings.durability.is_some();
@@ -128,6 +138,16 @@ pub fn segments(settings: SegmentSettings) -> Kind {
         let blocks = SegmentAreas::new(&settings).blocks();
         disks.insert(0, Geometry::plain(blocks, Media::SolidState));
     }
+    let copies = ReadCacheSettings {
+        block: settings.block,
+        capacity_blocks: 20,
+        on_write: OnWrite::Update,
+        fill_from_rewrite: true,
+    };
+    if settings.ports.copies {
+        disks.insert(0, Geometry::plain(copies.flash_blocks(), Media::SolidState));
+    }
+    let store = settings.ports.copies.then_some((0, copies));
     let loses_on_failure = !is_durable;
     let kind = Kind::new(disks, is_durable, buffers, move |below| {
         let below: Vec<&Geometry> = below.iter().collect();
@@ -135,6 +155,7 @@ pub fn segments(settings: SegmentSettings) -> Kind {
     });
     Kind {
         loses_on_failure,
+        store,
         ..kind
     }
 }
