@@ -18,8 +18,8 @@ use crate::units::BlockCount;
 const RUN_BLOCKS_MAX: u64 = 1024;
 
 impl MemoryBuffer {
-    /// Decides who leaves now.
-    pub(super) fn evict(&mut self, ctx: &mut Context<'_>) {
+    /// Decides who leaves now, for a write or for none.
+    pub(super) fn evict(&mut self, job: Option<u32>, ctx: &mut Context<'_>) {
         let mut victims = core::mem::take(&mut self.batches.victims);
         victims.clear();
         self.replacement.victims(&mut victims);
@@ -30,6 +30,7 @@ impl MemoryBuffer {
         self.batches.serial += 1;
         let batch = self.batches.slab.add(Batch {
             tasks: List::EMPTY,
+            job,
             blocked: victims.len() as u32,
             left: 0,
             stage: Stage::Waiting,

@@ -1,5 +1,6 @@
 //! The layer: takes requests, cuts them into tasks of regions, issues what those need, and answers.
 
+mod copies;
 mod ledger;
 mod read;
 mod requests;

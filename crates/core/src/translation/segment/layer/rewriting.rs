@@ -225,6 +225,7 @@ impl Segments {
 
     fn read_need(&mut self, job: u32, block: u64, ctx: &mut Context<'_>) {
         ctx.count(Counter::RewriteBlocksRead, 1);
+        self.jobs.get_mut(job).rewrite.from_disk[block as usize] = true;
         let aim = Aim {
             purpose: Purpose::Need,
             job,
@@ -248,17 +249,25 @@ impl Segments {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
+        self.one_read(aim.job, result.err(), ctx);
+    }
+
+    /// Gives a store of copies that wants it what was read from the disk, in shingle order, in
+    /// whatever order it came.
+    fn store_reads(&mut self, job: u32, ctx: &mut Context<'_>) {
         let wants = self
             .shape
             .store
             .is_some_and(|store| store.wants_rewrite_reads);
-        let rewrite = &self.jobs.get(aim.job).rewrite;
-        if result.is_ok() && wants && !rewrite.dirty[aim.block as usize] {
-            let extent = self.device_extent(rewrite.segment, aim.block);
-            let data = (extent, self.part_of(aim.job, aim.block));
-            self.tell_store(aim.job, CopyOperation::Store, data, ctx);
+        for block in 0..self.shape.layout.blocks_of_segment() {
+            let rewrite = &self.jobs.get(job).rewrite;
+            let at = block as usize;
+            if wants && rewrite.from_disk[at] && !rewrite.dirty[at] {
+                let extent = self.device_extent(rewrite.segment, block);
+                let data = (extent, self.part_of(job, block));
+                self.tell_store(job, CopyOperation::Store, data, ctx);
+            }
         }
-        self.one_read(aim.job, result.err(), ctx);
     }
 
     fn one_read(&mut self, job: u32, failure: Option<IoError>, ctx: &mut Context<'_>) {
@@ -277,6 +286,7 @@ impl Segments {
         if self.jobs.get(job).failure.is_some() {
             return self.end_rewrite(job, ctx);
         }
+        self.store_reads(job, ctx);
         let layout = &self.shape.layout;
         let entry = self.jobs.get(job);
         let whole = Extent::new(
