@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""fio writes 4 KiB to 1 MiB at random to a served PORE or RIDE stack, 32 requests at once with flushes between, and
-verifies every block, while blocks are evicted and bands rewritten underneath: the report must show that both
+"""fio writes 4 KiB to 1 MiB at random to a served stack of each system, 32 requests at once with flushes between, and
+verifies every block, while blocks are evicted and bands or segments rewritten underneath: the report must show that both
 happened. Then a clean restart, and fio verifies again."""
 
 from _kill import bounded
@@ -17,18 +17,30 @@ def fio(server, *options):
     assert status == "0", f"exit status {status}: {said}"
 
 
-for stack in ("pore", "ride"):
-    data = create(stack, "2GiB", "cache.capacity=64MiB", "translation.persistent_cache=32MiB")
+def bands_were_rewritten(run):
+    assert run["bands_rewritten"] > 0, f"no band was rewritten: {run}"
+    ssd, = (disk for disk in run["disks"] if disk["name"] == "ssd")
+    evicted = ssd["read_bytes"]["destage"]
+    assert evicted > 64 << 20, f"{evicted} bytes left the cache"
+
+
+def segments_were_rewritten(run):
+    nodes = run["nodes"]
+    assert nodes["translation"]["segments_rewritten"] > 0, f"no segment was rewritten: {nodes}"
+    assert nodes["buffer"]["evicted_blocks"] > 1024, f"too little left the buffer: {nodes}"
+
+
+CACHES = ("cache.capacity=64MiB", "translation.persistent_cache=32MiB"), bands_were_rewritten
+BUFFERS = ("cache.capacity=16MiB", "buffer.capacity=16MiB"), segments_were_rewritten
+for stack, (settings, check) in {"pore": CACHES, "ride": CACHES, "hwsr": BUFFERS, "s-block": BUFFERS}.items():
+    data = create(stack, "2GiB", *settings)
     with Serving(stack, data) as server:
         fio(server, "--do_verify=1")
 
     run = server.run_report()
     written = run["write_blocks"] * 4096
     assert written >= 512 << 20, f"fio wrote {written} bytes"
-    assert run["bands_rewritten"] > 0, f"no band was rewritten: {run}"
-    ssd, = (disk for disk in run["disks"] if disk["name"] == "ssd")
-    evicted = ssd["read_bytes"]["destage"]
-    assert evicted > 64 << 20, f"{evicted} bytes left the cache"
+    check(run)
 
     with Serving(stack, data) as server:
         fio(server, "--verify_only=1")

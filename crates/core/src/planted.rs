@@ -26,6 +26,13 @@ macro_rules! planted_bugs {
 }
 
 impl PlantedBug {
+    /// True when a stack of the crash search can show it. The others are bugs of layers that these
+    /// stacks do not have: the tests of those layers find them.
+    pub fn is_searched(self) -> bool {
+        // A failure of one operation alone shows it.
+        !self.is_of_copies() && self != PlantedBug::FailedDestageDropped
+    }
+
     /// True when only a journal with copies can show it.
     pub fn is_of_copies(self) -> bool {
         matches!(

@@ -105,7 +105,10 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
             log: Box::new(Shape::Disk(member(log)?)),
             home: member(home)?,
         },
-        Tree::SBlocks(name) => return Err(format!("{name}: maps of S-blocks cannot be read")),
+        Tree::SBlocks(name) | Tree::Segments(name) => {
+            return Err(format!("{name}: what it keeps cannot be read yet"));
+        }
+        Tree::Buffered(below) => return shape(below, members),
         Tree::Cache(_, flash, backing) => Shape::Cache {
             flash: Box::new(shape(flash, members)?),
             backing: Box::new(shape(backing, members)?),
@@ -267,9 +270,9 @@ fn made_small(subject: &Subject, failure: &PointFailure, options: Options) -> St
 fn plant_all(subject: &Subject) -> ExitCode {
     let mut unnoticed = 0;
     emit("| bug | points to find | found as |\n|---|---|---|\n");
-    // The stacks of the search have no array, and so no copies of a journal.
+    // The stacks of the search have no array, and so no copies of a journal, and no write buffer.
     let bugs = PlantedBug::ALL.iter().copied();
-    let bugs: Vec<PlantedBug> = bugs.filter(|bug| !bug.is_of_copies()).collect();
+    let bugs: Vec<PlantedBug> = bugs.filter(|bug| bug.is_searched()).collect();
     for bug in &bugs {
         let other = stacks::stack_of(*bug).filter(|name| *name != subject.name);
         let other = other.and_then(stacks::subject);

@@ -1,6 +1,7 @@
 //! Flushes, and failures after which there are none.
 
 use super::blocks::NONE;
+use super::state::Closing;
 use super::tasks::{Job, JobKind};
 use super::{MemoryBuffer, TagKind, Token, tag};
 use crate::buffer::BufferSlice;
@@ -39,16 +40,15 @@ impl MemoryBuffer {
             return ctx.finish(request.id, Err(error));
         }
         let job = self.jobs.add(Job::new(request, JobKind::Flush));
-        if self.settings.destages_on_flush() {
-            return self.destage_for(job, ctx);
-        }
-        match self.ports.log {
-            None => self.issue_flush(job, ctx),
-            Some(log) => {
-                if self.ledger.answer_when_flushed(log, Token::Job(job), ctx) == When::Now {
-                    self.answer(job, Ok(()), ctx);
-                }
-            }
+        let Some(log) = self.ports.log else {
+            return match self.settings.destages_on_flush() {
+                true => self.destage_for(job, ctx),
+                // Memory keeps nothing that a flush could ask for.
+                false => self.life.flushes.push((job, 0)),
+            };
+        };
+        if self.ledger.answer_when_flushed(log, Token::Job(job), ctx) == When::Now {
+            self.answer(job, Ok(()), ctx);
         }
     }
 
@@ -61,49 +61,46 @@ impl MemoryBuffer {
         self.life.flushes.push((job, self.batches.newest()));
     }
 
-    /// Flushes below for those whose batches are there. True when there was one.
+    /// Flushes below for those whose batches are there: one flush at a time, so that nobody counts on
+    /// one that began when another had failed already. True when it has begun.
     pub(super) fn flush_below(&mut self, ctx: &mut Context<'_>) -> bool {
-        let mut has_begun = false;
-        let is_done = |(_, serial): &(u32, u64)| self.batches.have_ended(*serial);
-        while let Some(at) = self.life.flushes.iter().position(is_done) {
-            let (job, _) = self.life.flushes.remove(at);
-            has_begun = true;
-            ctx.issue(flush_of(self.ports.below, job));
+        if !self.life.flushing.is_empty() {
+            return false;
         }
-        has_begun
+        let (waiting, batches) = (&mut self.life.flushes, &self.batches);
+        for (job, _) in waiting.extract_if(.., |(_, serial)| batches.have_ended(*serial)) {
+            self.life.flushing.push(job);
+        }
+        let begins = !self.life.flushing.is_empty();
+        if begins {
+            self.issue_flush_below(ctx);
+        }
+        begins
     }
 
-    fn issue_flush(&mut self, job: u32, ctx: &mut Context<'_>) {
-        ctx.issue(flush_of(self.ports.below, job));
-    }
-
-    pub(super) fn flush_done(
-        &mut self,
-        job: u32,
-        result: Result<(), IoError>,
-        ctx: &mut Context<'_>,
-    ) {
+    pub(super) fn flush_done(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         if let Err(error) = result
             && self.settings.persistence.is_some()
         {
             // What went down before may never be durable, and nobody has it any more.
             self.fail(error, ctx);
         }
-        match job {
-            NONE => self.last_flush_done(result),
-            _ => self.answer(job, result, ctx),
+        if self.life.closing == Closing::Flushing {
+            return self.last_flush_done(result);
+        }
+        while let Some(job) = self.life.flushing.pop() {
+            self.answer(job, result, ctx);
         }
     }
-}
 
-/// A flush below, for a request or for the end of all.
-pub(super) fn flush_of(port: crate::layer::Port, job: u32) -> Issue {
-    Issue {
-        port,
-        operation: Operation::Flush,
-        extent: Extent::EMPTY,
-        buffer: BufferSlice::EMPTY,
-        cause: Cause::Host,
-        tag: tag(TagKind::Flush, job),
+    pub(super) fn issue_flush_below(&mut self, ctx: &mut Context<'_>) {
+        ctx.issue(Issue {
+            port: self.ports.below,
+            operation: Operation::Flush,
+            extent: Extent::EMPTY,
+            buffer: BufferSlice::EMPTY,
+            cause: Cause::Host,
+            tag: tag(TagKind::Flush, 0),
+        });
     }
 }

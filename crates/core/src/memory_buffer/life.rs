@@ -1,41 +1,10 @@
-//! How a buffer goes down, and what it notes of its life.
+//! How a buffer goes down, and what its ledger tells it.
 
-use super::blocks::NONE;
-use super::flush::flush_of;
-use super::open::Opening;
+use super::state::Closing;
 use super::{MemoryBuffer, Token};
 use crate::error::IoError;
 use crate::layer::Context;
 use crate::ledger::LedgerEvent;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
-/// How far going down has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Closing {
-    #[default]
-    No,
-    /// Everything leaves.
-    Destaging,
-    /// The last flush is on its way.
-    Flushing,
-    /// The ledger wants the last map.
-    Draining,
-    /// It has it.
-    Closed,
-}
-
-/// What a buffer notes of its life.
-#[derive(Debug, Default)]
-pub(super) struct Life {
-    /// Why nothing can be handed down any more.
-    pub failure: Option<IoError>,
-    pub closing: Closing,
-    /// Requests that wait until a batch and all before it are below.
-    pub flushes: Vec<(u32, u64)>,
-    /// What is read while the buffer comes up.
-    pub opening: Option<Box<Opening>>,
-}
 
 impl MemoryBuffer {
     pub(super) fn begin_closing(&mut self) {
@@ -85,7 +54,7 @@ impl MemoryBuffer {
         self.life.closing = Closing::Flushing;
         match self.failure() {
             Some(error) => ctx.closed(Err(error)),
-            None => ctx.issue(flush_of(self.ports.below, NONE)),
+            None => self.issue_flush_below(ctx),
         }
     }
 

@@ -16,6 +16,7 @@
 //! What a durable buffer promises stands with [`Persistence`]: a [log](log) on another port, or
 //! destages before each flush.
 
+mod batches;
 mod blocks;
 pub mod codec;
 mod destage;
@@ -30,6 +31,7 @@ mod recency;
 mod replacement;
 mod segments;
 mod settings;
+mod state;
 mod tags;
 mod tasks;
 mod write;
@@ -53,15 +55,14 @@ use crate::operation::{Cause, Completion, CopyOperation, Operation, Request};
 use crate::units::Lba;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use batches::Batches;
 use blocks::Blocks;
-use destage::Batches;
-use life::Life;
 use log::Log;
 use memory::Memory;
 use replacement::Replacement;
+use state::{Held, Life};
 use tags::{TagKind, tag, tag_of};
 use tasks::{Job, Slab, Tasks};
-use zero::Held;
 
 /// What waits for the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -275,7 +276,7 @@ impl Layer for MemoryBuffer {
                 TagKind::Around => self.around_done(number, result, ctx),
                 TagKind::Fill => self.fill_step_done(number, result, ctx),
                 TagKind::Destage => self.destage_write_done(number, result, ctx),
-                TagKind::Flush => self.flush_done(number, result, ctx),
+                TagKind::Flush => self.flush_done(result, ctx),
                 TagKind::Zero => self.zero_step_done(result, ctx),
                 TagKind::Dropped => {}
                 TagKind::Log => self.log_write_done(number, result, ctx),

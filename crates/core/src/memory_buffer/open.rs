@@ -2,6 +2,7 @@
 
 use super::blocks::Valid;
 use super::codec::{self, Live, RECORD_CLEAN, RECORD_WRITTEN, RECORD_ZEROED, RUN_BYTES};
+use super::state::{LogRead, Opening};
 use super::{MemoryBuffer, TagKind, tag};
 use crate::durability::{Recovery, Replayed};
 use crate::error::IoError;
@@ -15,24 +16,6 @@ use alloc::vec::Vec;
 
 /// Reads of the log in flight while the buffer comes up.
 const READS_MAX: u32 = 32;
-
-/// A run of the log that is read.
-#[derive(Clone, Copy, Debug)]
-struct LogRead {
-    entry: u32,
-    part: u64,
-    live: Live,
-    blocks: u64,
-}
-
-/// What is read while the buffer comes up.
-#[derive(Debug, Default)]
-pub(super) struct Opening {
-    reads: Vec<LogRead>,
-    next: usize,
-    in_flight: u32,
-    error: Option<OpenError>,
-}
 
 impl MemoryBuffer {
     /// Takes back what the log says.
@@ -94,7 +77,7 @@ impl MemoryBuffer {
                     }
                 }
             }
-            (RECORD_CLEAN, None) if record.payload.len() % RUN_BYTES == 0 => {
+            (RECORD_CLEAN, None) if record.payload.len().is_multiple_of(RUN_BYTES) => {
                 for run in record.payload.chunks_exact(RUN_BYTES) {
                     let (lba, place, blocks) = codec::run_at(run);
                     if u64::from(place) + u64::from(blocks) > log.places() {
@@ -211,7 +194,7 @@ impl MemoryBuffer {
         let first = read.live.place;
         let sums = self.ledger.checksums_of(data, ctx);
         let is_other = |(at, sum): (usize, &u32)| log.checksum(first + at as u32) != *sum;
-        let wrong = sums.iter().enumerate().position(|it| is_other(it));
+        let wrong = sums.iter().enumerate().position(is_other);
         if let Some(at) = wrong.filter(|_| result.is_ok()) {
             let lba = read.live.lba + at as u64;
             let words = format!(

@@ -100,7 +100,7 @@ impl Replacement {
         if let Some(segments) = &mut self.segments {
             segments.remove(entry, was_in_window);
             if let Some(other) = comes_in {
-                segments.into_window(other);
+                segments.comes_into_window(other);
             }
         }
     }

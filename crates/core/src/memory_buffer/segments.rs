@@ -135,7 +135,7 @@ impl Segments {
     }
 
     /// An entry has come into the window.
-    pub fn into_window(&mut self, entry: u32) {
+    pub fn comes_into_window(&mut self, entry: u32) {
         let segment = self.members[entry as usize].segment;
         self.segments[segment as usize].in_window += 1;
         self.rank(segment);

@@ -4,54 +4,17 @@
 //! nothing else is under way, and what comes meanwhile is decided after it.
 
 use super::blocks::Valid;
+use super::state::{Zero, ZeroStep};
 use super::{MemoryBuffer, TagKind, Token, tag};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue};
 use crate::ledger::When;
-use crate::operation::{Cause, CopyOperation, Operation, Request};
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use crate::operation::{Cause, CopyOperation, Durability, Operation, Request};
 
 /// Copies that are dropped at once.
 const DROPS_MAX: u32 = 64;
-
-/// How far the request that zeroes has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ZeroStep {
-    /// Copies are dropped; the number is that of the next block.
-    Dropping(u64),
-    /// It is done below.
-    Below,
-    /// It is flushed there.
-    Flushing,
-    /// The log is told.
-    Recorded,
-}
-
-/// The request that zeroes.
-#[derive(Clone, Copy, Debug)]
-struct Zero {
-    request: Request,
-    step: ZeroStep,
-    left: u32,
-}
-
-/// Requests that wait for one that zeroes, and that one.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    zero: Option<Zero>,
-    queue: VecDeque<Request>,
-    touched: Vec<u32>,
-}
-
-impl Held {
-    /// True when nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.zero.is_none() && self.queue.is_empty()
-    }
-}
 
 impl MemoryBuffer {
     /// A request has come.
@@ -144,7 +107,14 @@ impl MemoryBuffer {
     fn drop_copies(&mut self, next: u64, request: Request, ctx: &mut Context<'_>) {
         let end = request.extent.end().0.div_ceil(self.settings.block.0);
         if self.ports.copies.is_none() || next == end {
-            let operation = request.operation;
+            let operation = match request.operation {
+                // A flush follows.
+                Operation::Zero { may_unmap, .. } if self.log.is_some() => Operation::Zero {
+                    durability: Durability::Cached,
+                    may_unmap,
+                },
+                operation => operation,
+            };
             return self.issue_zero_step(ZeroStep::Below, operation, request.extent, ctx);
         }
         let until = end.min(next + u64::from(DROPS_MAX));

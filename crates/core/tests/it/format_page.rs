@@ -7,12 +7,14 @@ use imbrex_core::durability::{membership, superblock};
 use imbrex_core::memory_buffer::codec as buffer;
 use imbrex_core::translation::codec as translation;
 use imbrex_core::translation::records::RECORDS;
+use imbrex_core::translation::s_block_records as s_block;
 
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
 const TRANSLATION: &str = include_str!("../../../../docs/formats/translation.md");
 const CACHE: &str = include_str!("../../../../docs/formats/cache.md");
 
 const MEMORY_BUFFER: &str = include_str!("../../../../docs/formats/memory-buffer.md");
+const S_BLOCK: &str = include_str!("../../../../docs/formats/s-block.md");
 
 /// The rows of the tables of fields under a heading: first byte, bytes, name.
 fn fields_on_page(page: &str, heading: &str) -> Vec<(usize, usize, String)> {
@@ -60,6 +62,20 @@ fn the_page_of_the_cache_draws_what_the_code_writes() {
     for (kind, name) in codec::RECORD_KINDS {
         let row = format!("| {kind} | `{name}` |");
         assert!(CACHE.contains(&row), "the page has no row {row}");
+    }
+}
+
+#[test]
+fn the_page_of_s_blocks_draws_what_the_code_writes() {
+    check(S_BLOCK, "Checkpoint", &s_block::HEAD_FIELDS);
+    check(S_BLOCK, "Region", &s_block::REGION_FIELDS);
+    check(S_BLOCK, "Place", &s_block::PLACE_FIELDS);
+    check(S_BLOCK, "Appended", &s_block::APPENDED_FIELDS);
+    check(S_BLOCK, "Ring", &s_block::RING_FIELDS);
+    check(S_BLOCK, "Trimmed", &s_block::TRIMMED_FIELDS);
+    for (kind, name) in s_block::RECORD_KINDS {
+        let row = format!("| {kind} | `{name}` |");
+        assert!(S_BLOCK.contains(&row), "the page has no row {row}");
     }
 }
 

@@ -41,6 +41,7 @@ mod lost_disks;
 mod map_journal;
 mod memory_buffer;
 mod memory_buffer_copies;
+mod memory_buffer_log;
 mod memory_buffer_reference;
 mod persistent_cache;
 mod persistent_cache_blocking;

@@ -2,19 +2,24 @@
 
 use crate::conformance::memory_disk;
 use crate::harness::{MemoryDisk, Step, play, random_steps};
+use imbrex_core::buffer::BufferSlice;
 use imbrex_core::counters::Counter;
-use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::disk::{CopyStore, Geometry, Media, TrackTable};
 use imbrex_core::engine::Engine;
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue, Layer, Port};
-use imbrex_core::operation::{Cause, Completion, Operation, Request, Tag};
+use imbrex_core::operation::{Cause, Completion, CopyOperation, Operation, Request, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
-    GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks,
+    Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks,
     SpareSlots, TrackSource,
 };
 use imbrex_core::units::BlockCount;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// One region of four S-blocks, each of two blocks of two, and two spare slots.
@@ -325,4 +330,96 @@ fn what_cannot_be_is_refused_in_words() {
             .to_string()
             .contains("no whole number of blocks")
     );
+}
+
+/// A store that has copies of the blocks it was given, and counts what it is asked.
+struct Store {
+    copies: BTreeMap<u64, BufferSlice>,
+    seen: Rc<RefCell<BTreeMap<&'static str, u64>>>,
+}
+
+const STORE_BLOCK: u64 = 2;
+
+impl Layer for Store {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        let Operation::Copy(what) = request.operation else {
+            panic!("{request:?}");
+        };
+        let block = request.extent.start.0 / STORE_BLOCK;
+        let name = match what {
+            CopyOperation::Peek => "peek",
+            CopyOperation::Store => "store",
+            CopyOperation::Destaged => "destaged",
+            CopyOperation::Drop => "drop",
+            _ => panic!("{what:?}"),
+        };
+        *self.seen.borrow_mut().entry(name).or_default() += 1;
+        let result = match (what, self.copies.get(&block)) {
+            (CopyOperation::Peek, None) => Err(IoError::NoCopy),
+            (CopyOperation::Peek, Some(copy)) => {
+                ctx.copy(*copy, request.buffer);
+                Ok(())
+            }
+            (CopyOperation::Drop, _) => {
+                if let Some(copy) = self.copies.remove(&block) {
+                    ctx.release(copy);
+                }
+                Ok(())
+            }
+            (_, known) => {
+                let copy = known
+                    .copied()
+                    .unwrap_or_else(|| ctx.allocate(BlockCount(STORE_BLOCK)));
+                ctx.copy(request.buffer, copy);
+                self.copies.insert(block, copy);
+                Ok(())
+            }
+        };
+        ctx.finish(request.id, result);
+    }
+
+    fn complete(&mut self, _: Completion, _: &mut Context<'_>) {}
+}
+
+#[test]
+fn a_store_of_copies_fills_rewrites_and_is_told_what_is_written() {
+    for (seed, wants) in (0..40).zip([true, false].into_iter().cycle()) {
+        let store = CopyStore {
+            block: BlockCount(STORE_BLOCK),
+            wants_rewrite_reads: wants,
+        };
+        let settings = SBlockSettings {
+            fill: Fill::Flash,
+            ..small(seed % 3)
+        };
+        let below = Geometry::plain(BlockCount(600), Media::Conventional);
+        let (layer, told) = SBlocks::new(settings, &below, Some(store)).expect("a layout");
+        let seen = Rc::new(RefCell::default());
+        let copies = Store {
+            copies: BTreeMap::new(),
+            seen: Rc::clone(&seen),
+        };
+        let mut builder = StackBuilder::new(seed);
+        let flash_below = Geometry::plain(BlockCount(1), Media::SolidState);
+        let (flash, disk) = (builder.disk(flash_below.clone()), builder.disk(below));
+        let offers = Geometry {
+            copies: Some(store),
+            ..Geometry::plain(told.blocks, Media::SolidState)
+        };
+        let copies = builder.layer(Box::new(copies), offers, &[flash]);
+        let top = builder.layer(Box::new(layer), told, &[copies, disk]);
+        let disks = vec![memory_disk(1, seed), memory_disk(600, seed)];
+        let depth = [1, 4][(seed % 2) as usize];
+        // Who passes zeroes on drops the copies first.
+        let mut steps = random_steps(seed, 120, 16, 5);
+        steps.retain(|step| !matches!(step, Step::Zero(_)));
+        let engine = play(builder.build(top), disks, steps, depth).unwrap();
+        let seen = seen.borrow();
+        assert!(
+            seen["destaged"] > 0 && seen["drop"] > 0 && seen["peek"] > 0,
+            "{seen:?}"
+        );
+        assert_eq!(seen.contains_key("store"), wants, "{seen:?}");
+        assert!(engine.stack.is_quiet());
+    }
 }

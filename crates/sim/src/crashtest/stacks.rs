@@ -1,9 +1,11 @@
 //! Small stacks in durable mode on disks of a few hundred blocks: the ready-made ones, and trees that
 //! none of them is. Each kind of node is a file.
 
+mod buffer;
 mod cache;
 mod disk;
 mod s_block;
+mod segments;
 mod translation;
 mod two_on_one;
 
@@ -16,7 +18,7 @@ use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 13] = [
     "pore",
     "lru",
     "lru-band",
@@ -26,11 +28,15 @@ pub const NAMES: [&str; 10] = [
     "lru-cmr",
     "cache-over-cache",
     TWO_ON_ONE_NAME,
+    HWSR_NAME,
+    "s-block",
+    "segments-only",
     S_BLOCK_NAME,
 ];
 
 const TWO_ON_ONE_NAME: &str = "two-on-one";
-const S_BLOCK_NAME: &str = "s-block";
+const S_BLOCK_NAME: &str = "s-block-only";
+const HWSR_NAME: &str = "hwsr";
 
 /// The stack on which a bug shows that can show on no other; none where it shows on most.
 pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
@@ -42,6 +48,12 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
         PlantedBug::SBlockRecordedUnflushed
         | PlantedBug::SBlockRingLeftOut
         | PlantedBug::SBlockReadsIgnored => Some(S_BLOCK_NAME),
+        PlantedBug::SegmentTailLeftOut
+        | PlantedBug::SegmentWrittenBeforeSlot
+        | PlantedBug::SegmentSlotFreedEarly
+        | PlantedBug::StaleCopyKept
+        | PlantedBug::FillOverWritten
+        | PlantedBug::CleanBeforeFlush => Some(HWSR_NAME),
         _ => None,
     }
 }
@@ -63,6 +75,10 @@ pub enum Tree {
     TranslationOnTwo(&'static str, &'static str),
     /// A translation by S-blocks over a shingled disk.
     SBlocks(&'static str),
+    /// Segments over a shingled disk.
+    Segments(&'static str),
+    /// A write buffer in memory over segments or S-blocks, with a read cache.
+    Buffered(&'static Tree),
     /// A cache over flash and backing.
     Cache(Policy, &'static Tree, &'static Tree),
     /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
@@ -80,6 +96,10 @@ const SMR: Tree = Tree::Translation("smr");
 const SMR_TWO_PORTS: Tree = Tree::TranslationOnTwo("log", "home");
 const S_BLOCKS_MEMBER: &str = "s-blocks";
 const S_BLOCKS: Tree = Tree::SBlocks(S_BLOCKS_MEMBER);
+const SEGMENTS_MEMBER: &str = "segments";
+const SEGMENTS: Tree = Tree::Segments(SEGMENTS_MEMBER);
+const HWSR: Tree = Tree::Buffered(&SEGMENTS);
+const S_BLOCK: Tree = Tree::Buffered(&S_BLOCKS);
 const PORE: Tree = Tree::Cache(Policy::Pore, &FLASH, &SMR);
 const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
 const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
@@ -103,6 +123,9 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "lru-cmr" => &LRU_CMR,
         "cache-over-cache" => &CACHE_OVER_CACHE,
         TWO_ON_ONE_NAME => &TWO_ON_ONE,
+        HWSR_NAME => &HWSR,
+        "s-block" => &S_BLOCK,
+        "segments-only" => &SEGMENTS,
         S_BLOCK_NAME => &S_BLOCKS,
         _ => return None,
     })
@@ -119,11 +142,13 @@ pub fn subject(name: &str) -> Option<Subject> {
     })
 }
 
-/// The names of the formats' pages. A flash has the journal of a cache, a member that is not of S-blocks
-/// that of a translation.
+/// The names of the formats' pages. A member that has no name of its own here has the journal of a
+/// cache where it is flash, and of a translation where it is not.
 fn record_name(member: &str, kind: u8) -> String {
     let name = match member {
         S_BLOCKS_MEMBER => s_block::record_name(kind),
+        SEGMENTS_MEMBER => segments::record_name(kind),
+        buffer::LOG => buffer::record_name(kind),
         flash if flash.ends_with("flash") => cache::record_name(kind),
         _ => translation::record_name(kind),
     };
@@ -152,7 +177,9 @@ impl Assembly {
             Tree::Conventional(name) => disk::conventional(self, name),
             Tree::Translation(name) => translation::build(self, name),
             Tree::TranslationOnTwo(log, home) => translation::build_on_two(self, log, home),
-            Tree::SBlocks(name) => s_block::build(self, name),
+            Tree::SBlocks(name) => s_block::build(self, name, None),
+            Tree::Segments(name) => segments::build(self, name, None),
+            Tree::Buffered(below) => buffer::build(self, below),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
             Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
         }

@@ -408,8 +408,8 @@ impl Task<'_> {
         }
         if self.workload.is_stream() {
             return Err(ConfigError::words(format!(
-                "system `{}`: policy `opt` needs a first pass, which standard input does not \
-                 allow; give a file",
+                "system `{}`: policy `opt` or prefill = \"touched\" needs a first pass, which \
+                 standard input does not allow; give a file",
                 self.case.config.name
             ))
             .into());

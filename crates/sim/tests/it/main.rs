@@ -24,8 +24,10 @@ mod idle_cleaning;
 mod keys;
 mod latency_shapes;
 mod memory;
+mod memory_buffer;
 mod no_cleaning;
 mod report;
+mod s_block;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
 mod simulate;

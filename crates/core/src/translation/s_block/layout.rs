@@ -68,7 +68,7 @@ pub struct Layout {
     pub checkpoint_blocks: u64,
     /// S-blocks in all.
     pub segments: u32,
-    /// Blocks of the disk in no region, ring or journal.
+    /// Blocks of tracks that are no whole region, as far as regions are wanted.
     pub unused: BlockCount,
 }
 
@@ -105,6 +105,9 @@ impl Layout {
                 Layout::on_tracks(settings, tracks)?
             }
         };
+        if layout.ring_places > u64::from(u16::MAX) {
+            return Err(SBlockError::RingTooLong(layout.ring_blocks));
+        }
         match layout.places.is_empty() {
             true => Err(SBlockError::NoRegion {
                 blocks: below.blocks,
@@ -136,9 +139,9 @@ impl Layout {
             RingSize::Share(ppm) => (blocks * ppm / super::settings::MILLION).max(1),
         };
         // A block that is written again goes to another place until that is durable.
-        let more = match settings.durability {
-            Some(_) if self.ring_blocks > 0 => (self.ring_blocks / 4).max(2),
-            _ => 0,
+        let more = match settings.keeping().in_place || self.ring_blocks == 0 {
+            true => 0,
+            false => (self.ring_blocks / 4).max(2),
         };
         self.ring_places = self.ring_blocks + more;
     }
@@ -165,13 +168,12 @@ impl Layout {
 
     /// Takes the journal for so many regions of such a shape out of the start of the disk.
     fn set_journal(&mut self, settings: &SBlockSettings, regions: u64, shape: Shape) {
-        let Some(durability) = settings.durability else {
+        let Some(journal) = settings.keeping().journal else {
             return;
         };
         let bytes = records::checkpoint_bytes_max(regions, shape, self.ring_places);
         self.checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
-        let blocks =
-            JournalSettings::area_blocks_for(self.checkpoint_blocks, durability.ring_blocks);
+        let blocks = JournalSettings::area_blocks_for(self.checkpoint_blocks, journal.ring_blocks);
         self.journal = Extent::new(0, blocks);
     }
 
@@ -184,7 +186,7 @@ impl Layout {
             .tracks
             .as_deref()
             .is_some_and(TrackTable::has_overlaps);
-        if overlaps && settings.durability.is_some() {
+        if overlaps && !settings.keeping().in_place {
             return Err(SBlockError::DenseOverlaps);
         }
         let shape = shape_of(track.0 / settings.block.0, 0, settings)?;
@@ -198,7 +200,9 @@ impl Layout {
             layout.add(shape, start, start + positions);
             start += stride;
         }
-        layout.unused = BlockCount(below.blocks.0.saturating_sub(start));
+        if start + stride > below.blocks.0 {
+            layout.unused = BlockCount(below.blocks.0.saturating_sub(start));
+        }
         Ok(layout)
     }
 
@@ -256,7 +260,6 @@ impl Layout {
         let mut most = shape_of(longest / settings.block.0, 0, settings)?;
         let rings = u64::from(most.data);
         layout.set_rings(settings, rings);
-        let mut used = 0;
         for zone in &zones {
             let n = zone.length / settings.block.0;
             if n == 0 {
@@ -272,8 +275,10 @@ impl Layout {
             for at in 0..zone.tracks / stride {
                 if layout.wants_more(settings) {
                     layout.add(shape, zone.start + at * stride * zone.length, 0);
-                    used += stride * zone.length;
                 }
+            }
+            if layout.wants_more(settings) {
+                layout.unused.0 += zone.tracks % stride * zone.length;
             }
         }
         layout.set_journal(settings, layout.places.len() as u64, most);
@@ -281,7 +286,6 @@ impl Layout {
         for (at, place) in layout.places.iter_mut().enumerate() {
             place.ring = rings + at as u64 * ring;
         }
-        layout.unused = BlockCount(tracks.blocks().saturating_sub(used + layout.front()));
         Ok(layout)
     }
 

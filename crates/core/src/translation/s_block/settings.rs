@@ -99,6 +99,16 @@ pub struct SBlockSettings {
     pub durability: Option<DurabilitySettings>,
 }
 
+/// What is done in another way when the map outlives a restart, each a choice of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Keeping {
+    /// What the journal may hold, where there is one.
+    pub journal: Option<DurabilitySettings>,
+    /// A block in a ring that is written again goes over its older parts, and what is forced is forced
+    /// below.
+    pub in_place: bool,
+}
+
 impl SBlockSettings {
     /// Blocks of 64 KiB, regions of 32 tracks of 4 MiB, a tenth to spare, and a ring of a tenth.
     pub fn new() -> SBlockSettings {
@@ -123,6 +133,20 @@ impl SBlockSettings {
         self.region_tracks * self.block.0
     }
 
+    /// What is done in another way when the map outlives a restart.
+    pub(super) fn keeping(&self) -> Keeping {
+        match self.durability {
+            None => Keeping {
+                journal: None,
+                in_place: true,
+            },
+            journal => Keeping {
+                journal,
+                in_place: false,
+            },
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), SBlockError> {
         if self.block.0 == 0 || self.region_tracks == 0 || self.segment() > u64::from(u16::MAX) {
             return Err(SBlockError::SegmentLength(BlockCount(self.segment())));
@@ -139,9 +163,9 @@ impl SBlockSettings {
         {
             return Err(SBlockError::TrackNotBlocks(track, self.block));
         }
-        match self.durability {
-            Some(durability) if durability.ring_blocks < JOURNAL_RING_MIN => {
-                Err(SBlockError::JournalTooSmall(durability.ring_blocks))
+        match self.keeping().journal {
+            Some(journal) if journal.ring_blocks < JOURNAL_RING_MIN => {
+                Err(SBlockError::JournalTooSmall(journal.ring_blocks))
             }
             _ => Ok(()),
         }
@@ -161,6 +185,8 @@ pub enum SBlockError {
     SegmentLength(BlockCount),
     /// A block is too long for the ring's table.
     BlockTooLongForRing(BlockCount),
+    /// A ring has more places than its table can name.
+    RingTooLong(u64),
     /// More spare slots than a hundred times the data.
     Spare(u64),
     /// A track is no whole number of blocks.
@@ -220,6 +246,11 @@ impl fmt::Display for SBlockError {
                 "block = {} KiB with a ring; accepted: up to {} KiB, or ring = 0",
                 kib(block),
                 kib(&RING_BLOCK_MAX)
+            ),
+            SBlockError::RingTooLong(blocks) => write!(
+                f,
+                "ring = {blocks} blocks; accepted: up to {}",
+                u64::from(u16::MAX) * 4 / 5
             ),
             SBlockError::Spare(ppm) => {
                 write!(f, "spare = {} %; accepted: less than 10000 %", ppm / 10_000)

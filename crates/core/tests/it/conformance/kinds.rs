@@ -4,9 +4,9 @@
 //! lies (one for each port, in the order of the ports), whether it is durable, how many blocks its
 //! own buffers may hold and why, and how it is built over the disks.
 
-use super::segment_kinds::{
-    self, apart, cut, segments, settings, touched, unjournaled, wave, whole,
-};
+mod s_blocks;
+mod segments;
+
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
     PoreSettings, RideSettings, Split, ZoneSettings,
@@ -24,14 +24,18 @@ use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
-    BlockingCleaning, GcOrder, HostAware, IdleCleaning, MILLION, MapJournalSettings, OnArrival,
-    PersistentCache, PersistentCacheSettings, Prefill, RewriteExtent, RewriteMethod, RingSize,
-    SBlockSettings, SBlocks, SpareSlots, TrackSource, UpdateMethod, Victim,
-    conventional_blocks_needed,
+    BlockingCleaning, HostAware, IdleCleaning, MILLION, MapJournalSettings, OnArrival,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, RingSize, UpdateMethod,
+    Victim, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use s_blocks::{
+    durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_blocks,
+    spare_inside,
+};
+use segments::{apart, cut, segments, settings, touched, unjournaled, wave, whole};
 use std::sync::Arc;
 
 /// Calls a macro with the line of every kind.
@@ -106,13 +110,13 @@ macro_rules! every_kind {
             segments_touched: segments(touched(wave(3))),
             segments_touched_whole: segments(touched(whole(wave(2)))),
             segments_cut: segments(cut(wave(2))),
-            durable_segments_kappa_1: segments(segment_kinds::durably(wave(1))),
-            durable_segments_kappa_3: segments(segment_kinds::durably(wave(3))),
-            durable_segments_kappa_4: segments(segment_kinds::durably(wave(4))),
-            durable_segments_conventional: segments(segment_kinds::durably(settings(2, RegionLayout::Conventional))),
-            durable_segments_whole: segments(segment_kinds::durably(whole(wave(2)))),
-            durable_segments_cut: segments(segment_kinds::durably(cut(wave(3)))),
-            durable_segments_journal_apart: segments(segment_kinds::durably(apart(wave(3)))),
+            durable_segments_kappa_1: segments(segments::durably(wave(1))),
+            durable_segments_kappa_3: segments(segments::durably(wave(3))),
+            durable_segments_kappa_4: segments(segments::durably(wave(4))),
+            durable_segments_conventional: segments(segments::durably(settings(2, RegionLayout::Conventional))),
+            durable_segments_whole: segments(segments::durably(whole(wave(2)))),
+            durable_segments_cut: segments(segments::durably(cut(wave(3)))),
+            durable_segments_journal_apart: segments(segments::durably(apart(wave(3)))),
             s_block_dense: s_blocks(s_block(RingSize::Blocks(0)), plain_disk()),
             s_block_dense_with_ring: s_blocks(s_block(RingSize::Blocks(5)), plain_disk()),
             s_block_invalidate_first: s_blocks(invalidate_first(s_block(RingSize::Blocks(0))), plain_disk()),
@@ -655,83 +659,6 @@ fn host_managed(open_max: Option<u32>) -> Kind {
     let zones = zones(ZoneModel::HostManaged, open_max);
     Kind::new(vec![disk], false, buffers, move |below| {
         HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")
-    })
-}
-
-// Translations by S-blocks.
-
-/// Blocks of a block, and of an S-block.
-const S_BLOCK: (u64, u64) = (2, 8);
-
-/// Regions of six S-blocks and two spare slots.
-fn s_block(ring: RingSize) -> SBlockSettings {
-    SBlockSettings {
-        block: BlockCount(S_BLOCK.0),
-        track: TrackSource::Dense(BlockCount(12)),
-        region_tracks: S_BLOCK.1 / S_BLOCK.0,
-        guard_tracks: 0,
-        spare_ppm: MILLION / 3,
-        wanted: Some(BlockCount(12 * S_BLOCK.1)),
-        ring,
-        ..SBlockSettings::new()
-    }
-}
-
-fn invalidate_first(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        gc_order: GcOrder::InvalidateFirst,
-        ..settings
-    }
-}
-
-fn spare_inside(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        slots: SpareSlots::Inside,
-        prefill: Prefill::None,
-        ..settings
-    }
-}
-
-fn on_tracks(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        track: TrackSource::Disk,
-        ..settings
-    }
-}
-
-fn durable_s_block(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        durability: Some(DURABILITY),
-        prefill: Prefill::None,
-        ..settings
-    }
-}
-
-fn plain_disk() -> Geometry {
-    Geometry::plain(BlockCount(900), Media::Conventional)
-}
-
-/// A disk of tracks that do not overlap, then of tracks of two lengths that do.
-fn overlapping(overlap_tracks: u64) -> Geometry {
-    let runs = [(30, CONVENTIONAL_TRACK_BLOCKS), (40, 13), (60, 9)];
-    let conventional = BlockCount(30 * CONVENTIONAL_TRACK_BLOCKS);
-    let tracks = TrackTable::new(runs, conventional, overlap_tracks);
-    Geometry {
-        tracks: Some(Arc::new(tracks.clone())),
-        ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
-    }
-}
-
-fn s_blocks(settings: SBlockSettings, disk: Geometry) -> Kind {
-    let is_durable = settings.durability.is_some();
-    let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
-    let buffers = BufferBound {
-        blocks: 4 * S_BLOCK.1 + REQUESTS * 8 + if is_durable { journal } else { 0 },
-        because: "four S-blocks are written at a time; zeroes for a ring are as long as the request; \
-                  a durable one writes its journal and the pages of a checkpoint beside",
-    };
-    Kind::new(vec![disk], is_durable, buffers, move |below| {
-        SBlocks::new(settings.clone(), &below[0], None).expect("a layout")
     })
 }
 

@@ -26,13 +26,17 @@ pub fn record_name(kind: u8) -> Option<&'static str> {
     known.map(|(_, name)| *name)
 }
 
-/// Adds a translation over a disk of its own.
-pub fn build(assembly: &mut Assembly, name: &'static str) -> NodeId {
-    let settings = settings(&mut assembly.rng);
+/// Adds a translation over a disk of its own, beside a read cache where there is one.
+pub fn build(assembly: &mut Assembly, name: &'static str, copies: Option<NodeId>) -> NodeId {
+    let mut settings = settings(&mut assembly.rng);
+    let store = copies.and_then(|copies| assembly.builder.geometry(copies).copies);
+    if let Some(store) = store {
+        settings.block = store.block;
+    }
     let overlap_tracks = 1 + assembly.rng.below(3);
     let built = (1..CONVENTIONAL_TRACKS_MAX).find_map(|tracks| {
         let below = shingled_disk(tracks, overlap_tracks);
-        match SBlocks::new(settings.clone(), &below, None) {
+        match SBlocks::new(settings.clone(), &below, store) {
             Ok(built) => Some((built, below)),
             Err(SBlockError::FrontTooSmall { .. }) => None,
             Err(error) => panic!("{error}"),
@@ -43,7 +47,8 @@ pub fn build(assembly: &mut Assembly, name: &'static str) -> NodeId {
     // Data on it has no checksums.
     let member = assembly.members.last_mut().expect("a disk was added");
     member.is_trusted = true;
-    let node = assembly.builder.layer(Box::new(layer), told, &[below]);
+    let ports: Vec<NodeId> = copies.into_iter().chain([below]).collect();
+    let node = assembly.builder.layer(Box::new(layer), told, &ports);
     assembly.translations.push(node);
     node
 }

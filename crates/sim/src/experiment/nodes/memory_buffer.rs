@@ -231,6 +231,7 @@ impl Node for MemoryBufferConfig {
             is_part: false,
         };
         let log = Asked {
+            // One that is not durable leaves its log alone; no node is of no blocks.
             blocks: settings.log_blocks().max(BlockCount(1)),
             scale: 1,
             ..part
@@ -258,7 +259,7 @@ impl MemoryBufferConfig {
         durability: Option<DurabilitySettings>,
     ) -> Result<MemoryBufferSettings, ConfigError> {
         let bytes = self.block.bytes();
-        if bytes == 0 || bytes % BLOCK_BYTES != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) {
             let words = format!(
                 "block = \"{}\"; accepted: 4 KiB to 8 MiB, a multiple of 4 KiB",
                 self.block

@@ -27,7 +27,7 @@ mod write_back_cache;
 pub use disk::{DescribeDisk, DiskConfig};
 pub(super) use memory::check_medium;
 pub use memory::{DiskMedia, Survives};
-pub use memory_buffer::{MemoryBufferBelow, MemoryBufferConfig};
+pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};

@@ -230,12 +230,14 @@ impl SBlockConfig {
         })
     }
 
-    /// The layout on the node below, and the blocks at its start that must not overlap.
+    /// The layout on the node below, and the blocks at its start that must not overlap. Of a disk it
+    /// takes so many blocks where that is said.
     fn layout(
         &self,
         settings: &SBlockSettings,
         world: &World<'_>,
         scale: u64,
+        blocks: Option<BlockCount>,
     ) -> Result<(SBlockLayout, u64), ConfigError> {
         let disk = self.below.disk();
         if settings.track != TrackSource::Disk {
@@ -250,7 +252,13 @@ impl SBlockConfig {
         let mut front = 0;
         for _ in 0..TRIES_MAX {
             let conventional = Extent::new(0, front);
+            let physical = |blocks| {
+                drive
+                    .model
+                    .physical_blocks(blocks, BlockCount(conventional.blocks.0))
+            };
             let options = DiskOptions {
+                capacity: blocks.map(physical),
                 scale,
                 conventional: Some(conventional)
                     .filter(|it| !it.is_empty())
@@ -270,6 +278,32 @@ impl SBlockConfig {
         }
         let words = "its rings and its journal take all of the disk; accepted: a smaller `ring`";
         Err(wrong(&self.name, &words))
+    }
+}
+
+impl SBlockConfig {
+    /// The layout on a disk that is as short as it can be, and how many blocks that has: on a shorter
+    /// disk the tracks may be others. None where no shorter one was found.
+    fn trimmed(
+        &self,
+        settings: &SBlockSettings,
+        world: &World<'_>,
+        asked: Asked,
+        (layout, front): (SBlockLayout, u64),
+    ) -> (SBlockLayout, u64, Option<BlockCount>) {
+        let mut blocks = BlockCount(layout.end());
+        if settings.track != TrackSource::Disk {
+            return (layout, front, Some(blocks));
+        }
+        for _ in 0..TRIES_MAX {
+            match self.layout(settings, world, asked.scale, Some(blocks)) {
+                Ok((shorter, front)) if shorter.blocks() >= asked.blocks => {
+                    return (shorter, front, Some(blocks));
+                }
+                _ => blocks.0 += blocks.0 / 2,
+            }
+        }
+        (layout, front, None)
     }
 }
 
@@ -299,7 +333,7 @@ impl Node for SBlockConfig {
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         let settings = self.settings(world)?;
-        Ok(self.layout(&settings, world, scale)?.0.blocks())
+        Ok(self.layout(&settings, world, scale, None)?.0.blocks())
     }
 
     fn plan(
@@ -311,13 +345,16 @@ impl Node for SBlockConfig {
             wanted: Some(asked.blocks),
             ..self.settings(world)?
         };
-        let (layout, front) = self.layout(&settings, world, asked.scale)?;
-        // Where the tracks are the disk's own, they are those of the whole disk.
-        let whole = settings.track == TrackSource::Disk || !world.options.trim_disks;
+        let (layout, front) = self.layout(&settings, world, asked.scale, None)?;
+        let (layout, front, trimmed) = match world.options.trim_disks {
+            true => self.trimmed(&settings, world, asked, (layout, front)),
+            false => (layout, front, None),
+        };
+        let whole = trimmed.is_none();
         let below = Asked {
-            blocks: match whole {
-                true => world.room(self.below.disk(), asked.scale)?,
-                false => BlockCount(layout.end()),
+            blocks: match trimmed {
+                None => world.room(self.below.disk(), asked.scale)?,
+                Some(blocks) => blocks,
             },
             scale: asked.scale,
             writer: Writer::Tracks { whole },
@@ -341,7 +378,7 @@ impl Node for SBlockConfig {
         if self.below.copies().is_some() {
             let copies = Asked {
                 blocks: asked.blocks,
-                scale: 1,
+                scale: asked.scale,
                 writer: Writer::Layer,
                 is_part: false,
             };

@@ -311,15 +311,18 @@ impl Node for SegmentsConfig {
             writer: Writer::Tracks { whole },
             is_part: false,
         };
-        let beside = |blocks| Asked {
+        let beside = |blocks, scale| Asked {
             blocks,
-            scale: 1,
+            scale,
             writer: Writer::Layer,
             is_part: false,
         };
-        let copies = self.below.copies().map(|_| beside(asked.blocks));
+        let copies = self
+            .below
+            .copies()
+            .map(|_| beside(asked.blocks, asked.scale));
         let areas = SegmentAreas::new(&settings).blocks();
-        let journal = self.below.journal().map(|_| beside(areas));
+        let journal = self.below.journal().map(|_| beside(areas, 1));
         let asks = copies.into_iter().chain(journal).chain([disk]).collect();
         let segment = BlockCount(settings.segment_blocks());
         let planned = PlannedSegments {

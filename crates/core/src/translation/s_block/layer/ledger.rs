@@ -22,8 +22,9 @@ pub(super) fn ledger(
     below: &Geometry,
     port: Port,
 ) -> (Ledger<u32>, bool) {
-    let Some(durability) = settings.durability else {
-        return (Ledger::volatile(), true);
+    let keeping = settings.keeping();
+    let Some(limits) = keeping.journal else {
+        return (Ledger::volatile(), keeping.in_place);
     };
     let journal = JournalSettings {
         layer: LayerKind::SBlocks,
@@ -34,7 +35,7 @@ pub(super) fn ledger(
         required_features: 0,
         data: None,
     };
-    (Ledger::journaled(journal, durability, &[]), false)
+    (Ledger::journaled(journal, limits, &[]), keeping.in_place)
 }
 
 impl SBlocks {

@@ -1,6 +1,7 @@
 //! Rewrites: an S-block is put together, written at the head and recorded; then room is made.
 
 use super::SBlocks;
+use super::ring::runs;
 use crate::buffer::BufferSlice;
 use crate::counters::Counter;
 use crate::durability::Lsn;
@@ -388,13 +389,15 @@ impl SBlocks {
         }
         let (told, block) = (self.told(index), self.layout.block);
         for at in 0..self.writes[index].sources.len() as u64 {
+            let extent = Extent::new(told + at * block, block);
             let write = &mut self.writes[index];
-            if write.sources[at as usize] != Source::Old {
+            // The store may have been told of something newer.
+            if write.sources[at as usize] != Source::Old || self.locks.overlaps(extent) {
                 continue;
             }
             write.stored += 1;
             let (region, buffer) = (write.region, write.buffer.part(at * block, block));
-            let what = (Extent::new(told + at * block, block), buffer);
+            let what = (extent, buffer);
             let store = Operation::Copy(CopyOperation::Store);
             self.issue(Op::Stored { region }, store, what, Cause::Destage, ctx);
         }
@@ -403,6 +406,9 @@ impl SBlocks {
     /// Writes the S-block when the head and what that destroys are free, and its record has room.
     fn write_head(&mut self, index: u8, ctx: &mut Context<'_>) -> Progress {
         let region = self.writes[index].region;
+        if self.writes[index].stored > 0 {
+            return Progress::OnItsWay;
+        }
         let place = &self.places[region as usize];
         let is_free =
             place.region.may_write_head() || ctx.is_planted(PlantedBug::SBlockReadsIgnored);
@@ -577,21 +583,4 @@ pub(super) enum Progress {
     OnItsWay,
     /// Something else has to happen first.
     Waits,
-}
-
-/// The runs of ones in a word: the first bit of each, and how many there are.
-pub(super) fn runs(mut word: u64) -> impl Iterator<Item = (u64, u64)> {
-    let mut before = 0;
-    core::iter::from_fn(move || {
-        if word == 0 {
-            return None;
-        }
-        let gap = u64::from(word.trailing_zeros());
-        let shifted = word >> gap;
-        let ones = u64::from(shifted.trailing_ones());
-        let run = (before + gap, ones);
-        before += gap + ones;
-        word = shifted.checked_shr(ones as u32).unwrap_or(0);
-        Some(run)
-    })
 }

@@ -19,6 +19,23 @@ fn parts_of(from: u64, count: u64) -> u64 {
     (u64::MAX >> (64 - count)) << from
 }
 
+/// The runs of ones in a word: the first bit of each, and how many there are.
+pub(super) fn runs(mut word: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut before = 0;
+    core::iter::from_fn(move || {
+        if word == 0 {
+            return None;
+        }
+        let gap = u64::from(word.trailing_zeros());
+        let shifted = word >> gap;
+        let ones = u64::from(shifted.trailing_ones());
+        let run = (before + gap, ones);
+        before += gap + ones;
+        word = shifted.checked_shr(ones as u32).unwrap_or(0);
+        Some(run)
+    })
+}
+
 impl SBlocks {
     pub(super) fn new_ring(&self) -> Ring {
         let layout = &self.layout;
@@ -43,6 +60,10 @@ impl SBlocks {
     ) -> Progress {
         let part = self.tasks[task].parts[0];
         let (block, parts) = self.block_of(region, part.extent);
+        // A store of copies has the data still.
+        if self.requests[part.request].copies > 0 {
+            return Progress::Waits;
+        }
         if self.places[region as usize].ring.is_none() {
             self.places[region as usize].ring = Some(self.new_ring());
         }

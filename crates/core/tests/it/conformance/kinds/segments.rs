@@ -1,6 +1,6 @@
 //! Segment layouts over small shingled disks.
 
-use super::kinds::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
+use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::translation::segment::{
     Holds, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings, Segments,
