@@ -50,6 +50,8 @@ pub struct Arm {
     pub(super) read_ahead_blocks: u64,
     /// Angle of the platters at time zero.
     phase_ns: u64,
+    /// False when every block is under its head as soon as the arm is on its track.
+    rotates: bool,
     pub(super) cylinder: u64,
     pub(super) surface: u64,
     /// The block after the last one transferred ...
@@ -79,6 +81,7 @@ impl Arm {
             write_settle_ns,
             read_ahead_blocks,
             phase_ns,
+            rotates: true,
             cylinder: 0,
             surface: 0,
             next_block: 0,
@@ -86,6 +89,13 @@ impl Arm {
             ahead: None,
             segments: None,
         }
+    }
+
+    /// Takes rotational latency out unless `rotates`: the arm moves, settles and transfers as
+    /// before, and waits for no block to come round.
+    pub fn with_rotation(mut self, rotates: bool) -> Arm {
+        self.rotates = rotates;
+        self
     }
 
     /// Time to get onto the track of `place`, and to settle there before writing.
@@ -113,6 +123,9 @@ impl Arm {
     /// Time from `at_ns` until block `offset` of the track of `place` is under the head.
     #[inline]
     pub(super) fn wait_ns(&self, at_ns: u64, place: &Place, offset: u64) -> u64 {
+        if !self.rotates {
+            return 0;
+        }
         let revolution_ns = self.platters.revolution_ns();
         let now_ns = (at_ns + self.phase_ns) % revolution_ns;
         let target_ns = self.platters.angle_ns(place, offset);
@@ -139,7 +152,7 @@ impl Arm {
             return start.0;
         }
         let (move_ns, wait_ns) = self.position_ns(start, block, place, direction);
-        let missed = wait_ns < guard_ns && block != self.next_block;
+        let missed = self.rotates && wait_ns < guard_ns && block != self.next_block;
         let penalty_ns = if missed {
             self.platters.revolution_ns()
         } else {
@@ -311,6 +324,24 @@ pub(super) mod tests {
         let first = access(&mut arm, 0, Extent::new(50, 1), Direction::Write);
         let second = access(&mut arm, first.end.0, Extent::new(50, 1), Direction::Write);
         assert_eq!(second.end.0 - first.end.0, REVOLUTION_NS);
+    }
+
+    #[test]
+    fn without_rotation_there_are_seeks_and_transfers_and_no_waits() {
+        let (mut turning, mut still) = (arm(0), arm(0).with_rotation(false));
+        for start in [50, 3_000_050, 50, 420, 1_999_990] {
+            let extent = Extent::new(start, 30);
+            let waited = access(&mut turning, 0, extent, Direction::Write).time;
+            let access = access(&mut still, 0, extent, Direction::Write);
+            assert_eq!(access.time.rotation_ns, 0);
+            assert_eq!(access.time.seek_ns, waited.seek_ns);
+            assert_eq!(access.time.transfer_ns, waited.transfer_ns);
+            assert_eq!(access.end.0, waited.seek_ns + waited.transfer_ns);
+        }
+        // Nor does a plan count a revolution that a short wait might miss.
+        let place = still.platters.place(10);
+        let plan = still.planned_ns(Instant(0), 10, &place, Direction::Read, 500_000);
+        assert!(plan < REVOLUTION_NS, "{plan}");
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub struct DiskOptions {
     pub contents_file: Option<PathBuf>,
     /// Whether the write cache of the drive is on; `None` is as the model says.
     pub write_cache: Option<bool>,
+    /// False takes rotational latency out of a rotating drive; seeks, head switches, transfers and
+    /// the electronics stay as they are.
+    pub rotation: bool,
     /// Decides the angle of the spindle at time zero.
     pub seed: u64,
     /// What the contents survive, for whoever stands on the disk.
@@ -64,6 +67,7 @@ impl Default for DiskOptions {
             contents: ContentKind::Counted,
             contents_file: None,
             write_cache: None,
+            rotation: true,
             seed: 0,
             survives: Survival::Power,
             in_sectors: false,
@@ -353,7 +357,7 @@ fn rotating(
         let run_blocks_max = RUN_BYTES_MAX / block_bytes;
         WriteCache::new(capacity, cache.write_segments as usize, run_blocks_max)
     });
-    let arm = arm.with_segments(segments);
+    let arm = arm.with_segments(segments).with_rotation(options.rotation);
     Ok(RotatingDrive::new(arm, electronics, *queue, write_buffer))
 }
 

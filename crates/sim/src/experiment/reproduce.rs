@@ -29,7 +29,8 @@ const SHIPPED: &[Figure] = shipped![
     "pore": "table1", "fig3-smr", "fig3-cmr", "fig4", "fig6", "fig11", "fig12", "fig13", "fig14", "fig15a-c", "fig15d-f",
         "fig16", "fig16-read-write";
     "ride": "adversary", "log-size", "nearly-fits", "recipes", "recipes-fair", "recipes-write-only";
-    "hwsr": "figure-6", "figure-7", "table-size";
+    "hwsr": "figure-6", "figure-7", "figure-13", "figure-14", "figure-15", "figure-16", "figure-17", "figure-18", "figure-19",
+        "figure-20", "table-3", "table-size", "sequential", "crash-cost", "policies", "window", "ring";
 ];
 
 impl Figure {

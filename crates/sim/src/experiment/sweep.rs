@@ -36,6 +36,17 @@ pub struct SweptStack {
     pub point: Point,
 }
 
+/// The settings of a swept key, which may be several keys with commas between them.
+fn swept_settings(
+    keys: &str,
+    value: &toml::Value,
+    origin: &str,
+) -> Result<Vec<Setting>, ConfigError> {
+    keys.split(',')
+        .map(|key| Setting::of(key.trim(), value.clone(), origin))
+        .collect()
+}
+
 /// A swept or set value as a person would write it.
 pub(super) fn text_of(value: &toml::Value) -> String {
     match value {
@@ -74,12 +85,13 @@ impl Experiment {
             for point in &points {
                 let mut all = settings.clone();
                 for (key, value) in point {
-                    all.push(Setting::of(key, value.clone(), &origin)?);
+                    all.extend(swept_settings(key, value, &origin)?);
                 }
                 let config = base.clone().with(&file, &all)?;
                 let mut own = Point::new();
-                for (setting, (key, value)) in all[settings.len()..].iter().zip(point) {
-                    if config.takes(setting) {
+                for (key, value) in point {
+                    let mut swept = swept_settings(key, value, &origin)?.into_iter();
+                    if swept.any(|setting| config.takes(&setting)) {
                         own.insert(key.clone(), value.clone());
                     }
                 }
@@ -89,10 +101,13 @@ impl Experiment {
             }
         }
         let keys = points.first().into_iter().flatten();
-        let swept = keys.map(|(key, value)| Setting::of(key, value.clone(), &origin));
+        let mut given = settings.clone();
+        for (key, value) in keys {
+            given.extend(swept_settings(key, value, &origin)?);
+        }
         let configs = || stacks.iter().map(|stack| &stack.config);
-        for setting in settings.iter().cloned().map(Ok).chain(swept) {
-            check_taken(&setting?, configs(), "no stack of the experiment")?;
+        for setting in &given {
+            check_taken(setting, configs(), "no stack of the experiment")?;
         }
         Ok(stacks)
     }

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::report::{ByCause, Report, Run, Series};
+use super::segment_use::SEGMENT_METRICS;
 
 impl Report {
     /// File names and contents: a summary of the runs, then one file a figure.
@@ -17,10 +18,28 @@ impl Report {
             ("persistent_cache_fill.csv", self.persistent_cache_fill()),
             ("band_writes.csv", self.band_writes()),
         ];
+        if self.has_segments() {
+            files.push(("segments.csv", self.segments()));
+        }
         if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
             files.push(("series.csv", self.gauges()));
         }
         files
+    }
+
+    /// Segments rewritten and the hits of the caches before them.
+    fn segments(&self) -> String {
+        let columns = SEGMENT_METRICS.iter().map(|metric| metric.csv);
+        let header: Vec<&str> = std::iter::once("run").chain(columns).collect();
+        let mut csv = Csv::new(&header.join(","));
+        for run in &self.runs {
+            csv.text(&run.label());
+            for metric in &SEGMENT_METRICS {
+                csv.number((metric.value)(run));
+            }
+            csv.end();
+        }
+        csv.text
     }
 
     /// The gauges that were asked for. They share no buckets.

@@ -61,10 +61,55 @@ fn settings(run: &Run) -> Vec<(&String, &serde_json::Value)> {
         .collect()
 }
 
+/// What stacks of segments rewrite, the fewest beside the most, if there are two systems with the
+/// same swept settings. Of several settings it is the one at which the fewest are rewritten.
+fn of_segments(report: &Report) -> Option<String> {
+    let per_request = |run: &Run| {
+        let segments = run.segments_rewritten()? as f64;
+        (run.host.requests > 0).then(|| segments / run.host.requests as f64)
+    };
+    let by_segments = |a: &&Run, b: &&Run| per_request(a).partial_cmp(&per_request(b));
+    let rivals = || (report.runs.iter()).filter(|run| per_request(run).is_some());
+    let ordered = |a: &&Run, b: &&Run| by_segments(a, b).unwrap_or(std::cmp::Ordering::Equal);
+    let best = rivals().min_by(ordered)?;
+    let reference = rivals()
+        .filter(|run| run.system != best.system && settings(run) == settings(best))
+        .max_by(ordered)?;
+    if reference.segments_rewritten()? < REWRITES_CONCLUSIVE_MIN {
+        return Some(format!(
+            "Inconclusive: {} rewrote only {} segments, too few to tell systems apart.",
+            reference.label(),
+            count(reference.segments_rewritten()?)
+        ));
+    }
+    let segments = match (per_request(best)?, per_request(reference)?) {
+        (ours, theirs) if ours >= theirs => "rewrites as many segments as".to_string(),
+        (0.0, _) => "rewrites no segment, unlike".to_string(),
+        (ours, theirs) => format!("rewrites {} fewer segments than", factor(theirs / ours)),
+    };
+    let busy = |run: &Run| run.costs.io_time_s.total;
+    let over = |run: &Run| factor(busy(run) / busy(best));
+    let time = format!(
+        "{} takes {} its I/O time",
+        reference.label(),
+        over(reference)
+    );
+    let disk = report.runs.iter().find(|run| is_conventional(run));
+    let beside = disk.map_or(String::new(), |disk| {
+        format!("; the conventional disk, {}, {}", disk.label(), over(disk))
+    });
+    let (name, rival) = (best.label(), reference.label());
+    Some(format!("{name} {segments} {rival}; {time}{beside}."))
+}
+
 /// True for a bare disk with an arm that takes writes anywhere.
 fn is_conventional(run: &Run) -> bool {
     let has_arm = run.costs.seek_time_s > 0.0;
-    has_arm && run.log.bands.is_none() && run.zones.is_none() && run.cache.capacity_blocks.is_none()
+    has_arm
+        && run.log.bands.is_none()
+        && run.zones.is_none()
+        && run.cache.capacity_blocks.is_none()
+        && run.segments_rewritten().is_none()
 }
 
 impl Report {
@@ -72,6 +117,9 @@ impl Report {
     pub fn headline(&self) -> String {
         if let Some(contest) = contest(self) {
             return contest.sentence();
+        }
+        if let Some(sentence) = of_segments(self) {
+            return sentence;
         }
         let conventional = self.runs.iter().find(|run| is_conventional(run));
         let shingled = self.runs.iter().filter(|run| run.log.bands.is_some());

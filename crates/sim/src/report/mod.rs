@@ -16,6 +16,7 @@ mod recorder;
 #[allow(clippy::module_inception)]
 mod report;
 mod run_parts;
+mod segment_use;
 mod series;
 mod table;
 mod zone_use;

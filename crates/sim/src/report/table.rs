@@ -6,9 +6,16 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::format::{count, factor, number, optional, percent};
 use super::report::{Report, Run, Workload, WorkloadKind};
+use super::segment_use::SEGMENT_METRICS;
 
 /// Names longer than this are cut, so that a row fits 120 columns.
 const LABEL_CHARS_MAX: usize = 26;
+
+/// Names are not cut shorter than this.
+const LABEL_CHARS_MIN: usize = 8;
+
+/// Columns that only a stack with bands or a write-back cache fills.
+const BAND_COLUMNS: std::ops::Range<usize> = 1..5;
 
 /// A line is at most so long.
 const LINE_CHARS_MAX: usize = 120;
@@ -56,36 +63,22 @@ impl Report {
     /// Workload, one row a run, the runs in which nothing was cleaned, and the headline. At most 120 columns wide; speed-up is the I/O
     /// time of the first run over that of the row.
     pub fn to_table(&self, style: TableStyle) -> String {
-        let mut table = Table::new();
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        table.load_style(presets::NOTHING);
-        let with_bound = self.has_bound();
-        let bound_column = with_bound.then_some("rewrites\n/ bound");
-        table.set_header(COLUMNS.into_iter().chain(bound_column));
-        let first_total = self
-            .runs
-            .first()
-            .map_or(0.0, |run| run.costs.io_time_s.total);
-        for run in &self.runs {
-            let mut cells = row(run, first_total);
-            if with_bound {
-                cells.push(optional(run.rewrites.over_bound()));
+        let mut columns = self.columns();
+        let mut lines = laid_out(&columns);
+        let excess = width_of(&lines).saturating_sub(LINE_CHARS_MAX);
+        if excess > 0 && self.has_segments() {
+            // Only with the columns about segments can a table be too wide; names then give way.
+            let widest = (columns[0].cells.iter())
+                .map(|label| label.chars().count())
+                .max();
+            let chars = widest.unwrap_or(0).saturating_sub(excess);
+            for label in &mut columns[0].cells {
+                *label = cut(label, chars.max(LABEL_CHARS_MIN));
             }
-            table.add_row(cells);
+            lines = laid_out(&columns);
         }
-        for (i, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((if i == 0 { 0 } else { 1 }, 1));
-            if i > 0 {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        let width = width_of(&lines);
         let mut text = format!("{}\n\n", self.workload_line());
-        let lines: Vec<String> = table.lines().collect();
-        let width = lines
-            .iter()
-            .map(|line| line.trim_end().chars().count())
-            .max()
-            .unwrap_or(0);
         for (i, line) in lines.iter().map(|line| line.trim_end()).enumerate() {
             if style == TableStyle::Terminal && i < HEADER_LINES {
                 text.push_str(&format!("\x1b[1m{line}\x1b[0m\n"));
@@ -105,6 +98,45 @@ impl Report {
             text.push_str(&wrapped(&line));
         }
         text + &wrapped(&self.headline())
+    }
+
+    /// The columns of the table. Columns about segments are there when a run has one; those about
+    /// bands and the write-back cache that would be all dashes then give way to them.
+    fn columns(&self) -> Vec<TableColumn> {
+        let first_total = self
+            .runs
+            .first()
+            .map_or(0.0, |run| run.costs.io_time_s.total);
+        let rows: Vec<Vec<String>> = self.runs.iter().map(|run| row(run, first_total)).collect();
+        let mut columns: Vec<TableColumn> = (COLUMNS.into_iter().enumerate())
+            .map(|(i, header)| TableColumn {
+                header,
+                cells: rows.iter().map(|row| row[i].clone()).collect(),
+            })
+            .collect();
+        let of_runs = |header, cell: &dyn Fn(&Run) -> String| TableColumn {
+            header,
+            cells: self.runs.iter().map(cell).collect(),
+        };
+        if self.has_segments() {
+            let after_bands = BAND_COLUMNS.end;
+            let added = SEGMENT_METRICS
+                .iter()
+                .map(|metric| of_runs(metric.header, &|run| optional((metric.value)(run))));
+            columns.splice(after_bands..after_bands, added);
+            let all_dashes = |column: &TableColumn| column.cells.iter().all(|cell| cell == "-");
+            for i in BAND_COLUMNS.rev() {
+                if all_dashes(&columns[i]) {
+                    columns.remove(i);
+                }
+            }
+        }
+        if self.has_bound() {
+            columns.push(of_runs("rewrites\n/ bound", &|run| {
+                optional(run.rewrites.over_bound())
+            }));
+        }
+        columns
     }
 
     /// Whether rewrites are set beside the least number that any policy needs.
@@ -140,6 +172,37 @@ impl WorkloadKind {
     }
 }
 
+/// A column: its header and a cell for each run.
+struct TableColumn {
+    header: &'static str,
+    cells: Vec<String>,
+}
+
+/// The lines of a table, header first.
+fn laid_out(columns: &[TableColumn]) -> Vec<String> {
+    let mut table = Table::new();
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING);
+    table.set_header(columns.iter().map(|column| column.header));
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    for row in 0..rows {
+        table.add_row(columns.iter().map(|column| &column.cells[row]));
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if i == 0 { 0 } else { 1 }, 1));
+        if i > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().collect()
+}
+
+/// Characters of the longest line.
+fn width_of(lines: &[String]) -> usize {
+    let widths = lines.iter().map(|line| line.trim_end().chars().count());
+    widths.max().unwrap_or(0)
+}
+
 fn row(run: &Run, first_total: f64) -> Vec<String> {
     // A stack without a cache has no hits to speak of.
     let hit = |ratio: Option<f64>| match run.cache.capacity_blocks {
@@ -148,7 +211,7 @@ fn row(run: &Run, first_total: f64) -> Vec<String> {
     };
     let total = run.costs.io_time_s.total;
     vec![
-        cut(&run.label()),
+        cut(&run.label(), LABEL_CHARS_MAX),
         hit(run.hits.read_hit_ratio),
         hit(run.hits.write_hit_ratio),
         optional(run.rewrites.write_amplification.host),
@@ -190,11 +253,11 @@ fn wrapped(sentence: &str) -> String {
     text + "\n"
 }
 
-fn cut(label: &str) -> String {
-    match label.char_indices().nth(LABEL_CHARS_MAX) {
+fn cut(label: &str, chars_max: usize) -> String {
+    match label.char_indices().nth(chars_max) {
         None => label.to_string(),
         Some(_) => {
-            let kept: String = label.chars().take(LABEL_CHARS_MAX - 3).collect();
+            let kept: String = label.chars().take(chars_max - 3).collect();
             kept + "..."
         }
     }

@@ -84,6 +84,20 @@ fn a_stack_without_the_swept_node_runs_once_and_the_order_is_that_of_the_file() 
 }
 
 #[test]
+fn keys_with_commas_between_them_have_the_same_value() {
+    let text = "name = \"blocks\"\ntitle = \"a test\"\nsystems = [\"hwsr\", \"hdd\"]\n[workload]\n\
+                path = \"synthetic:uniform-random-write\"\nscale = 1000\n[sweep]\n\
+                \"translation.block, buffer.block, cache.block\" = [\"32KiB\", \"64KiB\"]\n";
+    let outcome = run(&parse(text), 1);
+    assert_eq!(
+        labels(&outcome),
+        ["hwsr block=32KiB", "hwsr block=64KiB", "hdd"]
+    );
+    let wrong = text.replace("buffer.block", "buffer.blocks");
+    assert!(refused_stacks(&wrong).contains("did you mean `block`?"));
+}
+
+#[test]
 fn the_swept_system_is_a_list_of_systems() {
     let text = SWEPT
         .replace("systems = [\"cmr-only\", \"pore\"]\n", "")

@@ -111,6 +111,29 @@ fn an_image_that_states_the_keys_of_all_policies_is_that_of_its_own() {
     assert_eq!(cache["zone"].as_str(), Some("20 MiB"));
 }
 
+#[test]
+fn only_a_drive_that_rotates_can_stop_rotating() {
+    let disk = |keys: &str| {
+        let stack = format!("name = \"x\"\n[[node]]\nkind = \"disk\"\nname = \"d\"\n{keys}");
+        StackConfig::from_text("mine.toml", &stack, &[])
+    };
+    let memory = "media = \"memory\"\nsize = \"1 GiB\"\nsurvives = \"power\"\nrotation = \"off\"\n";
+    let error = disk(memory).expect_err("it is refused").to_string();
+    assert!(error.contains("rotation is about a drive"), "{error}");
+    let error = disk("drive = \"intel320\"\nrotation = \"no\"\n").expect_err("it is refused");
+    assert!(
+        error.to_string().contains("expected `on` or `off`"),
+        "{error}"
+    );
+    let still = disk("drive = \"wd1002faex\"\nrotation = \"off\"\n").expect("a stack");
+    assert_eq!(table(&still)["node"][0]["rotation"].as_str(), Some("off"));
+    assert!(
+        table(&load("hdd", &[]))["node"][0]
+            .get("rotation")
+            .is_none()
+    );
+}
+
 /// `docs/stacks.md` has a section for every kind of node, with a row for every key of it.
 #[test]
 fn the_page_of_stack_files_has_every_key() {

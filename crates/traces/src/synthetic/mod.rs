@@ -59,6 +59,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "random-8k-1tb",
     "random-8k-56gb",
     "read-hot",
+    "sequential-read",
     "sequential-write",
     "src-like",
     "stg-like",

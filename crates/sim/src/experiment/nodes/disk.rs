@@ -50,6 +50,9 @@ pub struct DiskConfig {
     pub backing: Option<String>,
     /// The drive's volatile write cache; as the model says when absent.
     pub write_cache: Option<bool>,
+    /// Whether a simulated drive waits for its blocks to come round; it does when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
     /// Who translates its addresses, where no node above does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<DiskTranslation>,
@@ -57,6 +60,16 @@ pub struct DiskConfig {
     /// stands in descriptions of images alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_blocks: Option<u64>,
+}
+
+/// Whether the platters of a simulated drive make the arm wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rotation {
+    /// As in a real drive: the arm waits until the block comes round.
+    On,
+    /// Rotational latency is left out.
+    Off,
 }
 
 impl Node for DiskConfig {
@@ -87,6 +100,16 @@ impl Node for DiskConfig {
             ));
         }
         let drive = &world.drives[&self.name];
+        if self.rotation.is_some() && drive.model.media == MediaModel::SolidState {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "rotation is about a drive that rotates, and the drive `{}` does not; accepted: no \
+                     such key",
+                    drive.model.name
+                ),
+            ));
+        }
         let (drive, inside) = match self.translation {
             Some(DiskTranslation::DriveManaged) => seen_by_host(&self.name, drive, asked, world)?,
             None => (drive.clone(), Inside::default()),
@@ -147,6 +170,7 @@ impl Planned for PlannedDisk {
             contents: known.contents,
             contents_file: self.contents_file(known),
             write_cache: self.config.write_cache,
+            rotation: self.config.rotation != Some(Rotation::Off),
             seed: known.options.seed,
             survives: self.config.survival(),
             in_sectors: false,

@@ -140,6 +140,7 @@ impl DiskConfig {
         let of_drive = [
             ("backing", self.backing.is_some()),
             ("write_cache", self.write_cache.is_some()),
+            ("rotation", self.rotation.is_some()),
         ];
         if let Some((key, _)) = of_drive.iter().find(|(_, is_there)| *is_there) {
             return Err(format!(

@@ -2,6 +2,7 @@
 
 use super::super::format::{number, optional};
 use super::super::report::{ByCause, DiskUse, Report};
+use super::super::segment_use::SEGMENT_METRICS;
 use super::{CHART_RUNS_MAX, chip, escape, open_section};
 
 /// Busy time of each disk, by cause.
@@ -29,6 +30,45 @@ pub(super) fn write_amplification(report: &Report, body: &mut String) {
             .map(|_| disk.write_amplification.map(|v| v.unwrap_or(0.0)))
     };
     stacked(report, values, "bytes per host byte", body);
+    body.push_str("</section>\n");
+}
+
+/// Segments rewritten, and the hits of the caches before them; nothing where no run has segments.
+pub(super) fn segments(report: &Report, body: &mut String) {
+    if !report.has_segments() {
+        return;
+    }
+    open_section(
+        "Segments",
+        "Segments or S-blocks rewritten for 10,000 requests, 64 KiB blocks written in one of them, and \
+         the blocks that the write buffer and the read cache held, of those looked up. A dash: the stack \
+         has no such node.",
+        body,
+    );
+    for metric in &SEGMENT_METRICS {
+        body.push_str(&format!(
+            "<h3>{}, {}</h3>\n<div class=\"bars\">\n",
+            metric.name, metric.unit
+        ));
+        let runs = report.segment_bars(metric);
+        let longest = (runs.iter().filter_map(|(_, value)| *value)).fold(0.0, f64::max);
+        for (index, (label, value)) in runs.iter().enumerate() {
+            let share = match longest > 0.0 {
+                true => 100.0 * value.unwrap_or(0.0) / longest,
+                false => 0.0,
+            };
+            body.push_str(&format!(
+                "<span>{}{}</span><span class=\"disk\"></span><span class=\"bar\" role=\"img\" \
+                 aria-label=\"{}\"><span style=\"width:{share:.3}%;background:var(--s{index})\"></span>\
+                 </span><span class=\"sum\">{}</span>\n",
+                chip(index),
+                escape(label),
+                escape(&format!("{label}: {} {}", optional(*value), metric.unit)),
+                optional(*value)
+            ));
+        }
+        body.push_str("</div>\n");
+    }
     body.push_str("</section>\n");
 }
 

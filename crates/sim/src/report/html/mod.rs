@@ -30,6 +30,7 @@ impl Report {
         bars::io_time(self, &mut body);
         bars::write_amplification(self, &mut body);
         body.push_str("</div>\n");
+        bars::segments(self, &mut body);
         lines::latency(self, &mut body);
         lines::throughput(self, &mut body);
         lines::persistent_cache_fill(self, &mut body);

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::super::format::{bytes, count, number, optional, percent};
 use super::super::headline::{Contest, contest};
 use super::super::report::{ReplayMode, Report, Run, WorkloadKind};
+use super::super::segment_use::SEGMENT_METRICS;
 use super::{CHART_RUNS_MAX, chip, escape, open_section};
 
 /// The sentence, and right under it what was replayed and whether it was real.
@@ -163,6 +164,21 @@ fn columns() -> Vec<Column> {
     ]
 }
 
+/// The columns about segments.
+fn segment_columns() -> impl Iterator<Item = Column> {
+    SEGMENT_METRICS.iter().map(|metric| Column {
+        name: metric.name,
+        unit: metric.unit,
+        value: metric.value,
+        show: optional,
+        best: match metric.is_cost {
+            Some(true) => Best::Least,
+            Some(false) => Best::Most,
+            None => Best::None,
+        },
+    })
+}
+
 /// All runs side by side, sortable.
 pub(super) fn comparison(report: &Report, body: &mut String) {
     body.push_str(
@@ -174,6 +190,9 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
          <th scope=\"col\"><button type=\"button\">system</button></th>",
     );
     let mut columns = columns();
+    if report.has_segments() {
+        columns.extend(segment_columns());
+    }
     if report.has_bound() {
         columns.push(Column {
             name: "rewrites / bound",

@@ -221,6 +221,72 @@ fn a_bound_stands_beside_the_rewrites() {
 }
 
 #[test]
+fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
+    let mut report = sample::report(WorkloadKind::Synthetic);
+    report.runs.retain(|run| run.system.ends_with("-only"));
+    let without = (report.to_table(TableStyle::Plain), report.to_html());
+    assert!(!without.0.contains("segs") && !without.1.contains("<h2>Segments"));
+    let counters = |pairs: &[(&str, u64)]| {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, count)| (name.to_string(), *count))
+            .collect()
+    };
+    for (index, segments) in [(0, 500), (1, 4_000)] {
+        let mut run = sample::run(["hwsr", "s-block"][index], 0.0);
+        run.log.bands = None;
+        run.cache.capacity_blocks = None;
+        run.host.requests = 1_000_000;
+        let translation = [
+            ("segments_rewritten", segments),
+            ("destaged_blocks", 2_000),
+            ("rewrite_blocks_written", 10_000),
+        ];
+        let buffer = [
+            ("block_reads", 30),
+            ("block_writes", 70),
+            ("hit_block_reads", 5),
+            ("hit_block_writes", 60),
+        ];
+        let cache = [("hit_blocks", 1), ("miss_blocks", 3)];
+        run.nodes.insert("t".into(), counters(&translation));
+        run.nodes.insert("b".into(), counters(&buffer));
+        run.nodes.insert("c".into(), counters(&cache));
+        report.runs.push(run);
+    }
+    let plain = report.to_table(TableStyle::Plain);
+    assert!(plain.lines().all(|line| line.len() <= 120), "{plain}");
+    let row = |system: &str| {
+        let mut lines = plain.lines();
+        let row = lines.find(|line| line.starts_with(&format!("{system} ")));
+        let cells = row.expect("a row").split_whitespace();
+        cells.map(str::to_string).collect::<Vec<String>>()
+    };
+    assert_eq!(
+        row("hwsr")[5..9],
+        ["5.00", "24.0", "65.0", "25.0"],
+        "{plain}"
+    );
+    assert_eq!(row("smr-only")[5..9], ["-"; 4], "{plain}");
+    assert!(
+        plain.contains("hwsr rewrites 8.0x fewer segments than s-block; s-block takes"),
+        "{plain}"
+    );
+    let page = report.to_html();
+    assert!(page.contains("<h2>Segments</h2>") && page.contains("read-cache hits"));
+    let csv = report.to_csv();
+    let (_, csv) = csv
+        .iter()
+        .find(|(name, _)| *name == "segments.csv")
+        .unwrap();
+    assert!(csv.contains("\nhwsr,5,24,65,25\n"), "{csv}");
+    assert!(csv.contains("\nsmr-only,,,,\n"), "{csv}");
+    // Where only stacks of segments ran, the columns about bands are not there.
+    report.runs.retain(|run| !run.nodes.is_empty());
+    assert!(!report.to_table(TableStyle::Plain).contains("WA"));
+}
+
+#[test]
 fn csv_files_have_one_width_and_name_every_run() {
     let mut report = sample::report(WorkloadKind::Captured);
     report.runs[1]
