@@ -133,7 +133,7 @@ impl Segments {
         let failure = entry.failure;
         if let Some(error) = failure
             && let Some(slot) = entry.rewrite.slot
-            && !self.ledger.is_volatile()
+            && self.shape.settings.journal.has_notes()
             && entry.work == Work::Write
         {
             self.stuck.push(Stuck {

@@ -135,13 +135,13 @@ impl Segments {
             survives: disk.survives.min(member.survives),
             ..Geometry::plain(settings.offered.unwrap_or(layout.blocks()), disk.media)
         };
-        let ledger = match settings.durability {
+        let ledger = match settings.journal.notes() {
             None => Ledger::volatile(),
-            Some(durability) => {
+            Some(notes) => {
                 let journal = areas.journal_settings(&settings, member.blocks);
                 let other = [ports.disk_port()];
                 let other = if ports.journal { &other[..] } else { &[] };
-                Ledger::journaled(journal, durability, other)
+                Ledger::journaled(journal, notes, other)
             }
         };
         let of_segment = layout.blocks_of_segment();
@@ -248,7 +248,7 @@ impl Segments {
     /// What is answered has been written home, and before that, where the layer is durable, to a slot
     /// that is durable. So only a layer that keeps nothing has something to flush.
     fn flush(&mut self, request: Request, ctx: &mut Context<'_>) {
-        if !self.ledger.is_volatile() {
+        if self.shape.settings.journal.has_notes() {
             return ctx.finish(request.id, self.ledger.failure().map_or(Ok(()), Err));
         }
         let job = self.jobs.add(Work::Flush);

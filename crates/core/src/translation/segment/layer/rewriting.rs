@@ -361,8 +361,8 @@ impl Segments {
     pub(super) fn wait_for_slot(&mut self, job: u32, ctx: &mut Context<'_>) {
         let is_zeroing = self.jobs.get(job).rewrite.zeroed > 0;
         let needs_slot = match is_zeroing {
-            true => !self.ledger.is_volatile(),
-            false => self.shape.settings.journal,
+            true => self.shape.settings.journal.has_notes(),
+            false => self.shape.settings.journal.has_slots(),
         };
         if !needs_slot {
             return self.begin_home(job, ctx);
@@ -408,9 +408,9 @@ impl Segments {
         let (extent, buffer) = self.in_slot(job);
         ctx.count(Counter::JournalBytesWritten, extent.blocks.0 * BLOCK_BYTES);
         // A layer that keeps nothing pays what a durable one pays with its flush.
-        let operation = match self.ledger.is_volatile() {
-            true => Operation::WRITE_DURABLE,
-            false => Operation::WRITE,
+        let operation = match self.shape.settings.journal.has_notes() {
+            true => Operation::WRITE,
+            false => Operation::WRITE_DURABLE,
         };
         ctx.issue(Issue {
             port: self.shape.settings.ports.journal_port(),
@@ -441,7 +441,7 @@ impl Segments {
 
     /// Notes what the slot is for; home waits until that is durable.
     fn slot_written(&mut self, job: u32, ctx: &mut Context<'_>) {
-        if self.ledger.is_volatile() {
+        if !self.shape.settings.journal.has_notes() {
             return self.begin_home(job, ctx);
         }
         if let Some(error) = self.ledger.failure() {

@@ -4,8 +4,8 @@ use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::translation::segment::{
-    Holds, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings, Segments,
-    TrackLength,
+    Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings,
+    Segments, TrackLength,
 };
 use imbrex_core::units::BlockCount;
 use std::sync::Arc;
@@ -29,10 +29,9 @@ pub fn settings(kappa: u64, layout: RegionLayout) -> SegmentSettings {
         layout,
         rewrite: RewriteReach::Cascade,
         valid: Holds::All,
-        journal: true,
+        journal: Journaling::Slots,
         offered: None,
         ports: SegmentPorts::default(),
-        durability: None,
     }
 }
 
@@ -42,7 +41,7 @@ pub fn wave(kappa: u64) -> SegmentSettings {
 
 pub fn unjournaled(settings: SegmentSettings) -> SegmentSettings {
     SegmentSettings {
-        journal: false,
+        journal: Journaling::Off,
         ..settings
     }
 }
@@ -63,7 +62,7 @@ pub fn whole(settings: SegmentSettings) -> SegmentSettings {
 
 pub fn durably(settings: SegmentSettings) -> SegmentSettings {
     SegmentSettings {
-        durability: Some(DURABILITY),
+        journal: Journaling::Durable(DURABILITY),
         ..settings
     }
 }
@@ -122,7 +121,7 @@ pub fn segments_with_copies(settings: SegmentSettings) -> Kind {
 
 pub fn segments(settings: SegmentSettings) -> Kind {
     let segment = REGION_TRACKS * BLOCK;
-    let is_durable = settings.durability.is_some();
+    let is_durable = settings.journal.has_notes();
     let journal = if is_durable {
         DURABILITY.ring_blocks + JOURNAL_PAGES
     } else {
