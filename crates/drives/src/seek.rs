@@ -16,7 +16,12 @@ const NS_PER_MS: f64 = 1e6;
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
     shape: Shape,
+    /// The times of short distances, nanoseconds: a scheduler asks for these most.
+    near: Vec<u64>,
 }
+
+/// Distances whose times are kept.
+const NEAR: u64 = 1024;
 
 #[derive(Clone, Debug)]
 enum Shape {
@@ -96,16 +101,14 @@ impl SeekCurve {
                  stroke {full} ms: the average is usually near half of the full stroke"
             ));
         }
-        Ok(SeekCurve {
-            shape: Shape::TwoPiece {
-                a: (near - b) * NS_PER_MS,
-                b: b * NS_PER_MS,
-                c: (full - e * n) * NS_PER_MS,
-                e: e * NS_PER_MS,
-                knee,
-                stretch,
-            },
-        })
+        Ok(SeekCurve::of(Shape::TwoPiece {
+            a: (near - b) * NS_PER_MS,
+            b: b * NS_PER_MS,
+            c: (full - e * n) * NS_PER_MS,
+            e: e * NS_PER_MS,
+            knee,
+            stretch,
+        }))
     }
 
     /// The curve of a formula, stretched over `cylinders`.
@@ -120,16 +123,14 @@ impl SeekCurve {
             line: (c, e),
             knee,
         } = *formula;
-        let curve = SeekCurve {
-            shape: Shape::TwoPiece {
-                a: a * NS_PER_MS,
-                b: b * NS_PER_MS,
-                c: c * NS_PER_MS,
-                e: e * NS_PER_MS,
-                knee,
-                stretch: (n.max(2) - 1) as f64 / (cylinders.max(2) - 1) as f64,
-            },
-        };
+        let curve = SeekCurve::of(Shape::TwoPiece {
+            a: a * NS_PER_MS,
+            b: b * NS_PER_MS,
+            c: c * NS_PER_MS,
+            e: e * NS_PER_MS,
+            knee,
+            stretch: (n.max(2) - 1) as f64 / (cylinders.max(2) - 1) as f64,
+        });
         let step_ms = c + e * knee - a - b * knee.max(0.0).sqrt();
         let rises = b >= 0.0 && e >= 0.0 && a + b > 0.0 && step_ms >= -0.1;
         match n >= 2 && knee >= 1.0 && rises {
@@ -165,19 +166,41 @@ impl SeekCurve {
         let points = points
             .iter()
             .map(|(distance, ms)| ((distance - first.0) as f64 * stretch + 1.0, ms * NS_PER_MS));
-        Ok(SeekCurve {
-            shape: Shape::Table(points.collect()),
-        })
+        Ok(SeekCurve::of(Shape::Table(points.collect())))
+    }
+
+    fn of(shape: Shape) -> SeekCurve {
+        let near = (0..NEAR).map(|distance| shape.time_ns(distance));
+        SeekCurve {
+            near: near.collect(),
+            shape,
+        }
     }
 
     /// The time for `distance` cylinders in nanoseconds; nothing for none.
     #[inline]
     pub fn time_ns(&self, distance: u64) -> u64 {
+        match self.near.get(distance as usize) {
+            Some(known) => *known,
+            None => self.shape.time_ns(distance),
+        }
+    }
+
+    /// The mean over all pairs of `cylinders`, which is what vendors call average, in nanoseconds.
+    pub fn mean_ns(&self, cylinders: u64) -> f64 {
+        let n = cylinders as f64;
+        let weighted = (1..cylinders).map(|d| self.time_ns(d) as f64 * (n - d as f64));
+        weighted.sum::<f64>() * 2.0 / (n * n)
+    }
+}
+
+impl Shape {
+    fn time_ns(&self, distance: u64) -> u64 {
         if distance == 0 {
             return 0;
         }
         let d = distance as f64;
-        let ns = match &self.shape {
+        let ns = match self {
             Shape::TwoPiece {
                 a,
                 b,
@@ -202,13 +225,6 @@ impl SeekCurve {
             }
         };
         ns.round() as u64
-    }
-
-    /// The mean over all pairs of `cylinders`, which is what vendors call average, in nanoseconds.
-    pub fn mean_ns(&self, cylinders: u64) -> f64 {
-        let n = cylinders as f64;
-        let weighted = (1..cylinders).map(|d| self.time_ns(d) as f64 * (n - d as f64));
-        weighted.sum::<f64>() * 2.0 / (n * n)
     }
 }
 

@@ -8,6 +8,7 @@ use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::stack::{Arrival, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
+use imbrex_drives::OperationKind;
 use imbrex_sim::experiment::{
     BuildOptions, Built, FillObserver, Plan, Setting, StackConfig, Workload,
 };
@@ -29,10 +30,15 @@ const ONE_BLOCK_REQUESTS: u64 = 10_000_000;
 /// Blocks the looped trace is replayed for.
 const LOOPED_BLOCKS: u64 = 20_000_000;
 
+/// Blocks of the synthetic load of HWSR: those of its million requests, about.
+const DENSE_BLOCKS: u64 = 1_700_000;
+
 /// What a rate was measured over.
 struct Measured {
     requests: u64,
     blocks: u64,
+    /// Operations of all disks.
+    operations: u64,
     cpu_s: f64,
 }
 
@@ -45,20 +51,22 @@ fn cpu_s() -> f64 {
 /// Prints the rates whose name is wanted.
 pub fn print(wanted: &dyn Fn(&str) -> bool) {
     println!(
-        "{:<34}{:>12}{:>12}{:>9}{:>15}{:>15}",
-        "rate", "requests", "blocks", "CPU s", "requests/s", "blocks/s"
+        "{:<34}{:>12}{:>12}{:>9}{:>15}{:>15}{:>15}",
+        "rate", "requests", "blocks", "CPU s", "requests/s", "blocks/s", "all operations/s"
     );
     let line = |name: &str, measure: &dyn Fn() -> Measured| {
         if wanted(name) {
             let Measured {
                 requests,
                 blocks,
+                operations,
                 cpu_s,
             } = measure();
             println!(
-                "{name:<34}{requests:>12}{blocks:>12}{cpu_s:>9.2}{:>15.0}{:>15.0}",
+                "{name:<34}{requests:>12}{blocks:>12}{cpu_s:>9.2}{:>15.0}{:>15.0}{:>15.0}",
                 requests as f64 / cpu_s,
-                blocks as f64 / cpu_s
+                blocks as f64 / cpu_s,
+                (requests + operations) as f64 / cpu_s
             );
         }
     };
@@ -82,6 +90,10 @@ pub fn print(wanted: &dyn Fn(&str) -> bool) {
             simulate(system, &[], &long, LOOPED_BLOCKS)
         });
     }
+    line("hwsr, financial1-dense", &|| {
+        let path = "synthetic:financial1-dense";
+        simulate("hwsr", &["translation.journal=off"], path, DENSE_BLOCKS)
+    });
     std::fs::remove_dir_all(&folder).expect("the folder of the synthetic trace");
 }
 
@@ -174,6 +186,7 @@ fn parse(records: &mut Looped) -> Measured {
         blocks += blocks_of(&record.expect("a sound trace"));
     }
     Measured {
+        operations: 0,
         requests,
         blocks,
         cpu_s: cpu_s() - begun,
@@ -202,6 +215,11 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
     let built = plan
         .build(footprint, None, ContentKind::Counted)
         .expect("a sound stack");
+    let disks = built
+        .describe
+        .disks()
+        .map(|disk| Rc::clone(disk.statistics()));
+    let disks: Vec<_> = disks.collect();
     let begun = cpu_s();
     let options = ReplayOptions {
         mode: ReplayMode::ClosedLoop { depth: 1 },
@@ -221,7 +239,11 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
     );
     replayer.take_error().expect("a trace that fits the disk");
     let counts = replayer.counts;
+    let operations = disks.iter().map(|disk| {
+        disk.operations_of(OperationKind::Read) + disk.operations_of(OperationKind::Write)
+    });
     Measured {
+        operations: operations.sum(),
         requests: counts.requests,
         blocks: counts.read_blocks + counts.write_blocks,
         cpu_s: cpu_s() - begun,
@@ -263,6 +285,7 @@ fn router(requests: u64) -> Measured {
     let begun = cpu_s();
     engine.run(&mut VirtualClock::default(), &mut writes, &mut |_, _| {});
     Measured {
+        operations: requests,
         requests,
         blocks: requests,
         cpu_s: cpu_s() - begun,
