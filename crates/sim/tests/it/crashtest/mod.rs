@@ -1,6 +1,7 @@
 //! The search for crashes that lose data.
 
 mod cache;
+mod hwsr;
 mod mirror;
 mod toy;
 

@@ -153,10 +153,7 @@ impl Segments {
                 _ => {}
             }
         }
-        while let Some(job) = self.slots.waiting.pop_front() {
-            self.jobs.get_mut(job).failure = Some(error);
-            self.end_rewrite(job, ctx);
-        }
+        self.end_waiting(error, ctx);
     }
 
     /// Takes back what was noted and not done, in order, and writes it home again.

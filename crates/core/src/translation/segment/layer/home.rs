@@ -194,7 +194,7 @@ impl Segments {
                     self.give_slots(ctx);
                 }
                 (true, None) => self.slots.home.push(slot),
-                (true, Some(_)) => {}
+                (true, Some(_)) => self.give_slots(ctx),
             }
         }
         if ctx.is_planted(PlantedBug::SegmentSlotFreedEarly) {

@@ -372,8 +372,11 @@ impl Segments {
         self.give_slots(ctx);
     }
 
-    /// Gives free slots to those that wait, in turn.
+    /// Gives free slots to those that wait, in turn. When nothing more is taken, they end.
     pub(super) fn give_slots(&mut self, ctx: &mut Context<'_>) {
+        if let Some(error) = self.ledger.failure() {
+            return self.end_waiting(error, ctx);
+        }
         while let Some(job) = self.slots.waiting.front().copied() {
             let span = self.jobs.get(job).rewrite.span();
             let runs = (span.end - span.start) * self.shape.layout.block();
@@ -390,6 +393,13 @@ impl Segments {
                 0 => self.write_slot(job, ctx),
                 _ => self.slot_written(job, ctx),
             }
+        }
+    }
+
+    pub(super) fn end_waiting(&mut self, error: IoError, ctx: &mut Context<'_>) {
+        while let Some(job) = self.slots.waiting.pop_front() {
+            self.jobs.get_mut(job).failure = Some(error);
+            self.end_rewrite(job, ctx);
         }
     }
 

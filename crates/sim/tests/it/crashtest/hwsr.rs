@@ -1,0 +1,81 @@
+//! Whole stacks of HWSR and of its baseline: a write buffer with its log, a read cache, a translation.
+
+use super::{JOBS, OPTIONS};
+use imbrex_core::planted::PlantedBug;
+use imbrex_sim::crashtest::campaign::{POINTS, points_to_find, run_seeds, steps_of};
+use imbrex_sim::crashtest::fault_points::{self, Faulty};
+use imbrex_sim::crashtest::image::EXHAUSTIVE_PENDING_MAX;
+use imbrex_sim::crashtest::short::{error_at_every_call, run_short, workloads};
+use imbrex_sim::crashtest::stacks;
+use imbrex_sim::crashtest::summary::Summary;
+use imbrex_sim::crashtest::trial::Setting;
+
+/// The seeds of the everyday search.
+const SEEDS: u64 = 20;
+/// The stacks.
+const STACKS: [&str; 2] = ["hwsr", "s-block"];
+
+#[test]
+fn the_stacks_lose_nothing() {
+    for name in STACKS {
+        let subject = stacks::subject(name).expect("a stack");
+        let totals = run_seeds(&subject, 0..SEEDS, OPTIONS, JOBS);
+        println!("{}", Summary::new(name, SEEDS, &totals, "").to_text());
+        assert!(totals.failures.is_empty(), "{:?}", totals.failures);
+        assert_eq!(totals.points, SEEDS * POINTS, "{name}");
+        assert!(totals.deep >= totals.points / 20, "{name}");
+        for run in &totals.runs {
+            assert!(run.bands_rewritten >= 10, "{name}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn the_bugs_that_they_can_have_are_found() {
+    let bugs = [
+        PlantedBug::SegmentTailLeftOut,
+        PlantedBug::SegmentWrittenBeforeSlot,
+        PlantedBug::SegmentSlotFreedEarly,
+        PlantedBug::StaleCopyKept,
+        PlantedBug::FillOverWritten,
+        PlantedBug::SsdFlushSkipped,
+        PlantedBug::FuaAsPlain,
+        PlantedBug::AckBeforeJournalFlush,
+    ];
+    let subject = stacks::subject("hwsr").expect("a stack");
+    for bug in bugs {
+        let (points, failure) = points_to_find(&subject, bug, 5_000);
+        let what = failure.map(|failure| failure.what);
+        assert!(what.is_some(), "{} is not noticed", bug.name());
+        println!("{}: {points} points", bug.name());
+    }
+}
+
+#[test]
+fn short_workloads_survive_every_cut() {
+    for name in STACKS {
+        let subject = stacks::subject(name).expect("a stack");
+        let workloads = workloads(&subject, 1, 40);
+        let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
+        assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
+        assert!(totals.points > totals.windows, "{name}: {totals:?}");
+    }
+}
+
+#[test]
+fn an_error_at_any_call_is_told() {
+    for name in STACKS {
+        let subject = stacks::subject(name).expect("a stack");
+        let setting = Setting {
+            subject: &subject,
+            seed: 1,
+            plant: None,
+        };
+        let steps = &steps_of(&subject, 1)[..fault_points::STEPS];
+        let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{name}: {what}"));
+        match error_at_every_call(&faulty, 7) {
+            Ok(calls) => assert!(calls > 50, "{name}: {calls} calls"),
+            Err(what) => panic!("{name}: {what}"),
+        }
+    }
+}
