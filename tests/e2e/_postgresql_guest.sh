@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# The part of soak_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served PORE stack whose
+# The part of soak_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served stack whose
 # server is killed in the middle of pgbench, several rounds.
-# usage: _postgresql_guest.sh IMBREX DATA ROUNDS
+# usage: _postgresql_guest.sh IMBREX DATA ROUNDS STACK [NODE.KEY=VALUE ...]
 set -eu
-imbrex=$1 data=$2 rounds=$3
+imbrex=$1 data=$2 rounds=$3 stack=$4
+shift 4
+settings=()
+for setting; do settings+=(--set "$setting"); done
 # No wait for something that must happen is shorter. A guest may write files of its host at a few MB/s, and then
 # one request can wait for minutes. A time-out would be an I/O error to PostgreSQL, which ends with a panic.
 patience_s=600
@@ -33,12 +36,12 @@ trap 'nbd-client -d /dev/nbd0 >/dev/null 2>&1 || true' EXIT
 said() { echo "$SECONDS s: $*"; }
 
 serve() {
-  "$imbrex" serve pore --data "$data" --socket "$socket" >/tmp/report.json 2>/tmp/serve.log &
+  "$imbrex" serve "$stack" --data "$data" --socket "$socket" >/tmp/report.json 2>/tmp/serve.log &
   server=$!
   for _ in $(seq $((patience_s * 10))); do
     if [ -S "$socket" ]; then
       connected=0
-      timeout "$patience_s" nbd-client -unix "$socket" /dev/nbd0 -N pore -timeout "$patience_s" >/dev/null 2>&1 || connected=$?
+      timeout "$patience_s" nbd-client -unix "$socket" /dev/nbd0 -N "$stack" -timeout "$patience_s" >/dev/null 2>&1 || connected=$?
       [ "$connected" -ne 0 ] || return 0
       [ "$connected" -ne 124 ] || { echo "a client that connected was not answered"; cat /tmp/serve.log; exit 1; }
     fi
@@ -52,8 +55,7 @@ as_postgres() { setpriv --reuid=postgres --regid=postgres --clear-groups env HOM
 
 committed() { as_postgres psql -h /tmp -At bench -c 'select count(*) from pgbench_history'; }
 
-# Bands are small, because a band is rewritten as a whole.
-"$imbrex" create pore --data "$data" --size 384MiB --set cache.capacity=48MiB --set translation.bands=fixed:2MiB
+"$imbrex" create "$stack" --data "$data" --size 384MiB "${settings[@]}"
 serve
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nbd0
 mount /dev/nbd0 "$mountpoint"

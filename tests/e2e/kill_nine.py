@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fio writes to a served PORE or RIDE stack, the server is killed with SIGKILL in the middle, started again, and fio
+"""fio writes to a served stack of each system, the server is killed with SIGKILL in the middle, started again, and fio
 verifies every block that it had been told is written. 3 rounds and 2, or 20 each under IMBREX_SOAK=1.
 
 One request at a time, because fio's record of what is complete has only the latest completions, as many as its
@@ -57,7 +57,9 @@ def play(stack, data, number):
     print(f"{stack}, round {number + 1}: served again after {took_s:.2f} s, {checked(text)} checked", flush=True)
 
 
-for stack, rounds in (("pore", 3), ("ride", 2)):
-    data = create(stack, "4GiB", "cache.capacity=24MiB", "translation.persistent_cache=16MiB")
+CACHES = "cache.capacity=24MiB", "translation.persistent_cache=16MiB"
+BUFFERS = "cache.capacity=24MiB", "buffer.capacity=8MiB"
+for stack, rounds, settings in (("pore", 3, CACHES), ("ride", 2, CACHES), ("hwsr", 2, BUFFERS), ("s-block", 2, BUFFERS)):
+    data = create(stack, "4GiB", *settings)
     for number in range(20 if IS_SOAK else rounds):
         play(stack, data, number)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A served PORE or RIDE stack is killed with SIGKILL while many requests are in flight, started again, and every block of
+"""A served stack of each system is killed with SIGKILL while many requests are in flight, started again, and every block of
 the device is read. 3 rounds on the same image, or 20 under IMBREX_SOAK=1; of RIDE half as many.
 
 The client knows of every write whether its answer came. An answered write must be there, flushed or not: the death
@@ -131,10 +131,14 @@ def check(server, versions, unanswered):
     assert not problems, f"{len(problems)} blocks are wrong: " + "; ".join(problems[:5])
 
 
-def main(stack, rounds):
+CACHES = "cache.capacity=20MiB", "translation.persistent_cache=16MiB"
+BUFFERS = "cache.capacity=20MiB", "buffer.capacity=4MiB"
+
+
+def main(stack, rounds, settings):
     rng = random.Random(1)
     versions = [0] * BLOCKS
-    data = create(stack, "1GiB", "cache.capacity=20MiB", "translation.persistent_cache=16MiB")
+    data = create(stack, "1GiB", *settings)
     for number in range(rounds):
         load = Load(versions, number << 32, rng)
         with Killable(stack, data) as server:
@@ -154,5 +158,7 @@ def main(stack, rounds):
               f"served again after {took_s:.2f} s, every block checked", flush=True)
 
 
-main("pore", ROUNDS)
-main("ride", max(1, ROUNDS // 2))
+main("pore", ROUNDS, CACHES)
+main("ride", max(1, ROUNDS // 2), CACHES)
+main("hwsr", max(1, ROUNDS // 2), BUFFERS)
+main("s-block", max(1, ROUNDS // 2), BUFFERS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SQLite on ext4 on a served PORE stack, without a kernel file system (nbdfuse, fuse2fs): transactions are
+"""SQLite on ext4 on a served stack of each system, without a kernel file system (nbdfuse, fuse2fs): transactions are
 committed, the server is killed with SIGKILL, started again, and the file system and the database are whole and hold
 every transaction that was committed before the last file-system flush. 2 rounds, or 8 under IMBREX_SOAK=1."""
 
@@ -103,37 +103,43 @@ def check(server, rounds):
         exported.end()
 
 
-data = create("pore", "256MiB", "cache.capacity=4MiB", "translation.persistent_cache=8MiB")
-with Killable("pore", data) as server:
-    exported = Exported(server)
-    try:
-        subprocess.run(["mkfs.ext4", "-q", "-F", EXPORTED], check=True)
-        mount()
-        sql("CREATE TABLE t(r, i, x);")
-        unmount()
-    finally:
-        exported.end()
-
-for number in range(1, ROUNDS + 1):
-    with Killable("pore", data) as server:
+def play(stack, rounds, *settings):
+    data = create(stack, "256MiB", *settings)
+    with Killable(stack, data) as server:
         exported = Exported(server)
-        mount()
-        insert(number)
-        # All of this round is now with the server; what comes after may be cut anywhere.
-        unmount()
-        mount()
-        writer = subprocess.Popen(
-            ["timeout", "-s", "KILL", "30", "sqlite3", DATABASE,
-             f"INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000) "
-             f"SELECT 1000 + {number}, i, hex(randomblob(200)) FROM n;"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.3)
-        server.kill()
-        writer.kill()
-        writer.wait()
-        subprocess.run(["fusermount3", "-uz", MOUNTED], check=False)
-        exported.kill()
-    with Killable("pore", data) as server:
-        assert "was not closed in order: recovered in" in server.said(), server.said()
-        check(server, number)
-    print(f"round {number}: e2fsck clean, integrity_check ok, {number * ROWS} rows", flush=True)
+        try:
+            subprocess.run(["mkfs.ext4", "-q", "-F", EXPORTED], check=True)
+            mount()
+            sql("CREATE TABLE t(r, i, x);")
+            unmount()
+        finally:
+            exported.end()
+
+    for number in range(1, rounds + 1):
+        with Killable(stack, data) as server:
+            exported = Exported(server)
+            mount()
+            insert(number)
+            # All of this round is now with the server; what comes after may be cut anywhere.
+            unmount()
+            mount()
+            writer = subprocess.Popen(
+                ["timeout", "-s", "KILL", "30", "sqlite3", DATABASE,
+                 f"INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000) "
+                 f"SELECT 1000 + {number}, i, hex(randomblob(200)) FROM n;"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(0.3)
+            server.kill()
+            writer.kill()
+            writer.wait()
+            subprocess.run(["fusermount3", "-uz", MOUNTED], check=False)
+            exported.kill()
+        with Killable(stack, data) as server:
+            assert "was not closed in order: recovered in" in server.said(), server.said()
+            check(server, number)
+        print(f"{stack}, round {number}: e2fsck clean, integrity_check ok, {number * ROWS} rows", flush=True)
+
+
+play("pore", ROUNDS, "cache.capacity=4MiB", "translation.persistent_cache=8MiB")
+for stack in ("hwsr", "s-block"):
+    play(stack, max(1, ROUNDS // 2), "cache.capacity=4MiB", "buffer.capacity=2MiB")

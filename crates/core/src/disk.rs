@@ -138,6 +138,8 @@ pub struct Geometry {
     /// Of a translation that rewrites its bands in place: what it writes at least, in blocks of 4 KiB.
     /// Bands are made of these.
     pub rewrite_block: Option<BlockCount>,
+    /// It tells a store of copies beside it which blocks it writes home.
+    pub tells_copies: bool,
     /// What a store of copies says of itself; none of any other node.
     pub copies: Option<CopyStore>,
     /// What the contents survive, as the node says it of itself. A layer that keeps a journal of
@@ -157,6 +159,7 @@ impl Geometry {
             zones: None,
             log: None,
             rewrite_block: None,
+            tells_copies: false,
             copies: None,
             survives: Survival::Power,
         }

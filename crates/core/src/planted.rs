@@ -29,8 +29,13 @@ impl PlantedBug {
     /// True when a stack of the crash search can show it. The others are bugs of layers that these
     /// stacks do not have: the tests of those layers find them.
     pub fn is_searched(self) -> bool {
-        // A failure of one operation alone shows it.
-        !self.is_of_copies() && self != PlantedBug::FailedDestageDropped
+        // A failure of one operation alone shows the one. The other shows below a buffer whose node
+        // below answers before it is durable, and those of the search do not.
+        let is_hidden = matches!(
+            self,
+            PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush
+        );
+        !self.is_of_copies() && !is_hidden
     }
 
     /// True when only a journal with copies can show it.

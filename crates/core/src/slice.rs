@@ -161,6 +161,7 @@ impl Slice {
             log: below.log,
             survives: below.survives,
             rewrite_block: None,
+            tells_copies: false,
             copies: None,
         };
         let slice = Slice {

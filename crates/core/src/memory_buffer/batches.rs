@@ -28,6 +28,8 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     pub tasks: List,
+    /// The write that needs the room, if one does.
+    pub job: Option<u32>,
     /// Tasks for which others have to end first.
     pub blocked: u32,
     /// Operations that have not ended.
@@ -77,9 +79,17 @@ impl Batches {
         let mut first = self.order.iter().take(BATCHES_MAX);
         let is_free = |batch: &&u32| {
             let it = &self.slab[**batch];
-            it.stage == Stage::Waiting && it.blocked == 0
+            it.stage == Stage::Waiting && it.blocked == 0 && !self.follows_its_own(**batch)
         };
         first.find(is_free).copied()
+    }
+
+    /// True when the write that needs this batch needs one before it that has not ended. They go one
+    /// after the other, because the first may change which copies the second finds.
+    fn follows_its_own(&self, batch: u32) -> bool {
+        let job = self.slab[batch].job;
+        let mut before = self.order.iter().take_while(|other| **other != batch);
+        job.is_some() && before.any(|other| self.slab[*other].job == job)
     }
 
     /// The first batch that is not on its way below, if its turn has come.

@@ -18,8 +18,8 @@ use crate::units::BlockCount;
 const RUN_BLOCKS_MAX: u64 = 1024;
 
 impl MemoryBuffer {
-    /// Decides who leaves now.
-    pub(super) fn evict(&mut self, ctx: &mut Context<'_>) {
+    /// Decides who leaves now, for a write or for none.
+    pub(super) fn evict(&mut self, job: Option<u32>, ctx: &mut Context<'_>) {
         let mut victims = core::mem::take(&mut self.batches.victims);
         victims.clear();
         self.replacement.victims(&mut victims);
@@ -30,6 +30,7 @@ impl MemoryBuffer {
         self.batches.serial += 1;
         let batch = self.batches.slab.add(Batch {
             tasks: List::EMPTY,
+            job,
             blocked: victims.len() as u32,
             left: 0,
             stage: Stage::Waiting,
@@ -187,6 +188,7 @@ impl MemoryBuffer {
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);
             let extent = self.extent_of(self.tasks[task].block);
+            self.drop_copy(extent, ctx);
             run = match run {
                 Some((first, run))
                     if run.end() == extent.start
@@ -204,6 +206,14 @@ impl MemoryBuffer {
         }
         let run = run.expect("a batch has blocks");
         self.write_run(batch, run, false, ctx);
+    }
+
+    /// A copy is older from now on, and the node below tells nobody.
+    pub(super) fn drop_copy(&mut self, extent: Extent, ctx: &mut Context<'_>) {
+        if self.ports.drops_copies {
+            let nobody = tag(TagKind::Dropped, 0);
+            self.issue_copy(CopyOperation::Drop, extent, BufferSlice::EMPTY, nobody, ctx);
+        }
     }
 
     fn write_run(

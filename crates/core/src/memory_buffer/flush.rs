@@ -56,7 +56,7 @@ impl MemoryBuffer {
     pub(super) fn destage_for(&mut self, job: u32, ctx: &mut Context<'_>) {
         self.jobs[job].kind = JobKind::Flush;
         while self.blocks.residents() > 0 {
-            self.evict(ctx);
+            self.evict(None, ctx);
         }
         self.life.flushes.push((job, self.batches.newest()));
     }

@@ -42,7 +42,7 @@ impl MemoryBuffer {
 
     fn close_destaging(&mut self, ctx: &mut Context<'_>) {
         while self.failure().is_none() && self.blocks.residents() > 0 {
-            self.evict(ctx);
+            self.evict(None, ctx);
         }
         while let Some(task) = self.ready.pop_front() {
             self.begin_task(task, ctx);

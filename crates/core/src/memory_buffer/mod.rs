@@ -113,6 +113,7 @@ impl MemoryBuffer {
         let mut ports = BufferPorts::new(below.log.is_some(), below.copies.is_some());
         // One that keeps nothing may have a log below all the same.
         ports.log = ports.log.filter(|_| log_settings.is_some());
+        ports.drops_copies = below.copies.is_some() && !below.below.tells_copies;
         let (parts, capacity) = (settings.block.0, settings.capacity_blocks);
         let ledger = match log_settings.zip(ports.log) {
             None => Ledger::volatile(),

@@ -24,12 +24,12 @@ impl MemoryBuffer {
             let found = self.blocks.find(block);
             let mut task = Task::new(Owner::Job(job), block, found.unwrap_or(NONE), first, count);
             if let Some(entry) = found {
+                self.replacement.touch(entry);
                 if self
                     .blocks
                     .has_all(entry, Valid::Decided, first..first + count)
                 {
                     ctx.count(Counter::HitBlockReads, 1);
-                    self.replacement.touch(entry);
                 } else {
                     ctx.count(Counter::PartialReads, 1);
                     task.fills = fills;

@@ -73,6 +73,8 @@ pub struct BufferPorts {
     pub copies: Option<Port>,
     /// Where data is handed down.
     pub below: Port,
+    /// The node below does not tell the store of copies what it writes: the buffer does.
+    pub drops_copies: bool,
 }
 
 impl BufferPorts {
@@ -81,7 +83,12 @@ impl BufferPorts {
         let log = has_log.then_some(Port(0));
         let copies = has_copies.then_some(Port(u8::from(has_log)));
         let below = Port(u8::from(has_log) + u8::from(has_copies));
-        BufferPorts { log, copies, below }
+        BufferPorts {
+            log,
+            copies,
+            below,
+            drops_copies: false,
+        }
     }
 }
 
@@ -262,6 +269,7 @@ impl MemoryBufferSettings {
     pub(super) fn geometry(&self, below: &BufferBelow<'_>) -> Geometry {
         let mut geometry = below.below.clone();
         geometry.rewrite_block = None;
+        geometry.tells_copies = false;
         geometry.copies = None;
         if self.capacity_blocks > 0 {
             geometry.survives = match (self.persistence, below.log) {

@@ -22,7 +22,7 @@ impl MemoryBuffer {
                     self.replacement.touch(entry);
                     entry
                 }
-                None => self.insert(block, ctx),
+                None => self.insert(job, block, ctx),
             };
             let parts = first..first + count;
             self.blocks.set(entry, Valid::Decided, parts, true);
@@ -37,9 +37,9 @@ impl MemoryBuffer {
     }
 
     /// Takes a block into memory, for which others leave.
-    fn insert(&mut self, block: u64, ctx: &mut Context<'_>) -> u32 {
+    fn insert(&mut self, job: u32, block: u64, ctx: &mut Context<'_>) -> u32 {
         while self.blocks.residents() >= self.settings.capacity_blocks {
-            self.evict(ctx);
+            self.evict(Some(job), ctx);
         }
         let entry = self.blocks.add(block);
         self.replacement.insert(entry, self.segment_of(block));
@@ -171,6 +171,7 @@ impl MemoryBuffer {
             self.jobs[job].left += 1;
             let tag = tag(TagKind::AroundOverwritten, job);
             self.issue_copy(CopyOperation::Overwritten, extent, data, tag, ctx);
+            self.drop_copy(extent, ctx);
             next = self.tasks.next_of_owner(task);
         }
         self.around_step_done(job, Ok(()), ctx);

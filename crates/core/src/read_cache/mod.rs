@@ -273,15 +273,12 @@ impl Layer for ReadCache {
             _ => Ok(()),
         };
         ctx.finish(request.id, result);
+        // What came before the copy was forgotten is done all the same: its place is not free yet.
         while let Some((kind, request)) = self.work.next(entry) {
-            if self.table.is_in(entry) {
-                self.issue(entry, kind, request, ctx);
-            } else {
-                let result = match kind {
-                    Kind::Read => Err(IoError::NoCopy),
-                    Kind::Write => Ok(()),
-                };
-                ctx.finish(request.id, result);
+            match (self.is_lost, kind) {
+                (false, _) => self.issue(entry, kind, request, ctx),
+                (true, Kind::Read) => ctx.finish(request.id, Err(IoError::NoCopy)),
+                (true, Kind::Write) => ctx.finish(request.id, Ok(())),
             }
         }
         if !self.table.is_in(entry) && self.work.is_idle(entry) {

@@ -8,12 +8,14 @@ use imbrex_core::memory_buffer::codec as buffer;
 use imbrex_core::translation::codec as translation;
 use imbrex_core::translation::records::RECORDS;
 use imbrex_core::translation::s_block_records as s_block;
+use imbrex_core::translation::segment::codec as segment;
 
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
 const TRANSLATION: &str = include_str!("../../../../docs/formats/translation.md");
 const CACHE: &str = include_str!("../../../../docs/formats/cache.md");
 
 const MEMORY_BUFFER: &str = include_str!("../../../../docs/formats/memory-buffer.md");
+const SEGMENTS: &str = include_str!("../../../../docs/formats/segments.md");
 const S_BLOCK: &str = include_str!("../../../../docs/formats/s-block.md");
 
 /// The rows of the tables of fields under a heading: first byte, bytes, name.
@@ -62,6 +64,18 @@ fn the_page_of_the_cache_draws_what_the_code_writes() {
     for (kind, name) in codec::RECORD_KINDS {
         let row = format!("| {kind} | `{name}` |");
         assert!(CACHE.contains(&row), "the page has no row {row}");
+    }
+}
+
+#[test]
+fn the_page_of_segments_draws_what_the_code_writes() {
+    check(SEGMENTS, "Checkpoint", &segment::HEAD_FIELDS);
+    check(SEGMENTS, "Slot", &segment::SLOT_FIELDS);
+    check(SEGMENTS, "Rewrite", &segment::REWRITE_FIELDS);
+    check(SEGMENTS, "Zero", &segment::ZERO_FIELDS);
+    for (kind, name) in segment::RECORD_KINDS {
+        let row = format!("| {kind} | `{name}` |");
+        assert!(SEGMENTS.contains(&row), "the page has no row {row}");
     }
 }
 

@@ -36,6 +36,10 @@ fn world(settings: MemoryBufferSettings, seed: u64, forgets_every: u64) -> World
     let store = builder.layer(Box::new(store), copies.clone(), &[]);
     let translation = ToyTranslation::new(parts);
     let batches = Rc::clone(&translation.batches);
+    let geometry = Geometry {
+        tells_copies: true,
+        ..geometry
+    };
     let below = builder.layer(Box::new(translation), geometry.clone(), &[store, node]);
     let on = BufferBelow {
         log: None,

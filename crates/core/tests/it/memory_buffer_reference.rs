@@ -109,15 +109,16 @@ impl Reference {
         let Some(at) = self.list.iter().position(|it| it.number == number) else {
             return;
         };
-        if parts.iter().all(|part| self.list[at].valid.contains(part)) {
+        let mut block = self.list.remove(at);
+        if parts.iter().all(|part| block.valid.contains(part)) {
             self.outcome.hit_block_reads += 1;
-            let block = self.list.remove(at);
-            return self.list.push(block);
+        } else {
+            self.outcome.partial_reads += 1;
+            if self.settings.partial_read == PartialRead::Memory {
+                block.valid.extend(whole);
+            }
         }
-        self.outcome.partial_reads += 1;
-        if self.settings.partial_read == PartialRead::Memory {
-            self.list[at].valid.extend(whole);
-        }
+        self.list.push(block);
     }
 
     fn write(&mut self, number: u64, parts: &[u64]) {

@@ -112,6 +112,7 @@ pub fn geometry(seed: u64, settings: &PersistentCacheSettings) -> Geometry {
         log: None,
         survives: Survival::Power,
         rewrite_block: None,
+        tells_copies: false,
         copies: None,
     }
 }

@@ -53,6 +53,7 @@ fn geometry() -> Geometry {
         log: None,
         survives: Survival::Power,
         rewrite_block: None,
+        tells_copies: false,
         copies: None,
     }
 }

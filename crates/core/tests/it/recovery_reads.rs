@@ -220,6 +220,7 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         log: None,
         survives: Survival::Power,
         rewrite_block: None,
+        tells_copies: false,
         copies: None,
     };
     let smr = builder.disk(geometry.clone());

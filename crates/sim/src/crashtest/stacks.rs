@@ -52,8 +52,7 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
         | PlantedBug::SegmentWrittenBeforeSlot
         | PlantedBug::SegmentSlotFreedEarly
         | PlantedBug::StaleCopyKept
-        | PlantedBug::FillOverWritten
-        | PlantedBug::CleanBeforeFlush => Some(HWSR_NAME),
+        | PlantedBug::FillOverWritten => Some(HWSR_NAME),
         _ => None,
     }
 }

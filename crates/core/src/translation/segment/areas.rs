@@ -37,8 +37,12 @@ impl SegmentAreas {
         let area = |it: crate::durability::DurabilitySettings| {
             JournalSettings::area_blocks_for(checkpoint_blocks, it.ring_blocks)
         };
-        let journal = settings.durability.map_or(0, area);
-        let slots = if settings.journal { SLOTS } else { 0 };
+        let journal = settings.journal.notes().map_or(0, area);
+        let slots = if settings.journal.has_slots() {
+            SLOTS
+        } else {
+            0
+        };
         SegmentAreas {
             journal: Extent::new(0, journal),
             checkpoint_blocks,

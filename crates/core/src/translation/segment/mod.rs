@@ -37,5 +37,6 @@ pub use layer::Segments;
 pub use layout::{Place, SegmentLayout};
 pub use rewrite::written_blocks;
 pub use settings::{
-    Holds, RegionLayout, RewriteReach, SegmentError, SegmentPorts, SegmentSettings, TrackLength,
+    Holds, Journaling, RegionLayout, RewriteReach, SegmentError, SegmentPorts, SegmentSettings,
+    TrackLength,
 };

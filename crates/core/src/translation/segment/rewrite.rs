@@ -61,6 +61,8 @@ pub(super) struct Rewrite {
     /// By block, in shingle order.
     pub dirty: Vec<bool>,
     pub written: Vec<bool>,
+    /// By block: it is read from the disk.
+    pub from_disk: Vec<bool>,
     /// By block of 4 KiB: a request has it.
     pub covered: Vec<bool>,
     /// The whole segment.
@@ -85,6 +87,8 @@ impl Rewrite {
         self.dirty.clear();
         self.dirty.resize(blocks, false);
         self.written.clear();
+        self.from_disk.clear();
+        self.from_disk.resize(blocks, false);
         self.covered.clear();
         self.covered.resize(parts, false);
         self.slot = None;

@@ -42,6 +42,37 @@ pub enum Holds {
     Touched,
 }
 
+/// What a rewrite does before it writes home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Journaling {
+    /// Nothing: a power cut would lose what it has destroyed.
+    Off,
+    /// It writes to a slot what it is about to write home: the cost of losing nothing, and no more.
+    Slots,
+    /// It notes the slot in a journal too, so that nothing is lost.
+    Durable(DurabilitySettings),
+}
+
+impl Journaling {
+    /// Whether a rewrite writes to a slot first.
+    pub fn has_slots(self) -> bool {
+        self != Journaling::Off
+    }
+
+    /// Whether slots are noted, for the next start.
+    pub fn has_notes(self) -> bool {
+        self.notes().is_some()
+    }
+
+    /// The journal in which they are.
+    pub fn notes(self) -> Option<DurabilitySettings> {
+        match self {
+            Journaling::Durable(settings) => Some(settings),
+            _ => None,
+        }
+    }
+}
+
 /// Which ports a segment layer has beside that of its disk. They come before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentPorts {
@@ -88,14 +119,12 @@ pub struct SegmentSettings {
     pub rewrite: RewriteReach,
     /// Which blocks hold data.
     pub valid: Holds,
-    /// Whether a rewrite first writes elsewhere what it is about to write home.
-    pub journal: bool,
+    /// What a rewrite does before it writes home.
+    pub journal: Journaling,
     /// Blocks that are offered; as many as there is room for when absent.
     pub offered: Option<BlockCount>,
     /// The nodes below.
     pub ports: SegmentPorts,
-    /// What it needs to be durable; none where it keeps nothing over a restart.
-    pub durability: Option<DurabilitySettings>,
 }
 
 /// Most tracks of a region: the paper's figures end at 128.
@@ -150,7 +179,7 @@ pub enum SegmentError {
         /// Blocks of the node.
         blocks: BlockCount,
     },
-    /// A durable layout without a journal, or one that forgets which blocks hold data.
+    /// A durable layout that forgets which blocks hold data.
     NotDurable(&'static str),
     /// The store of copies has blocks of another length.
     CopyBlock {
@@ -228,10 +257,9 @@ impl SegmentSettings {
             layout: RegionLayout::Wave,
             rewrite: RewriteReach::Cascade,
             valid: Holds::All,
-            journal: true,
+            journal: Journaling::Slots,
             offered: None,
             ports: SegmentPorts::default(),
-            durability: None,
         }
     }
 
@@ -277,12 +305,8 @@ impl SegmentSettings {
             1,
             most,
         )?;
-        match (self.durability.is_some(), self.journal, self.valid) {
-            (true, false, _) => Err(SegmentError::NotDurable(
-                "journal = \"off\", and a power cut in a rewrite would lose blocks; accepted where nothing \
-                 may be lost: \"on\"",
-            )),
-            (true, _, Holds::Touched) => Err(SegmentError::NotDurable(
+        match (self.journal.has_notes(), self.valid) {
+            (true, Holds::Touched) => Err(SegmentError::NotDurable(
                 "valid = \"touched\", and nothing keeps over a restart what was touched; accepted where \
                  nothing may be lost: \"all\"",
             )),

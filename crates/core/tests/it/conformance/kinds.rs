@@ -4,22 +4,24 @@
 //! lies (one for each port, in the order of the ports), whether it is durable, how many blocks its
 //! own buffers may hold and why, and how it is built over the disks.
 
+mod buffers;
+mod caches;
 mod s_blocks;
 mod segments;
 
-use imbrex_core::cache::{
-    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, RideSettings, Split, ZoneSettings,
-};
+use buffers::{buffer, buffer_with_copies, buffering, kept};
+use caches::{BACKING_BLOCKS, cache, durable, in_batches, lru, lru_band, pore, ride, with_policy};
+use imbrex_core::cache::{CacheMode, CacheSettings, OpenZones, PolicySettings, Split};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
 use imbrex_core::map::BandTable;
 use imbrex_core::memory_buffer::{
-    BufferBelow, BufferPolicy, MemoryBuffer, MemoryBufferSettings, PartialRead, Persistence, Scope,
+    BufferPolicy, MemoryBufferSettings, PartialRead, Persistence, Scope,
 };
 use imbrex_core::operation::Durability;
+use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
 use imbrex_core::translation::segment::RegionLayout;
@@ -35,7 +37,9 @@ use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_blocks,
     spare_inside,
 };
-use segments::{apart, cut, segments, settings, touched, unjournaled, wave, whole};
+use segments::{
+    apart, cut, segments, segments_with_copies, settings, touched, unjournaled, wave, whole,
+};
 use std::sync::Arc;
 
 /// Calls a macro with the line of every kind.
@@ -116,6 +120,8 @@ macro_rules! every_kind {
             durable_segments_conventional: segments(segments::durably(settings(2, RegionLayout::Conventional))),
             durable_segments_whole: segments(segments::durably(whole(wave(2)))),
             durable_segments_cut: segments(segments::durably(cut(wave(3)))),
+            segments_beside_copies: segments_with_copies(unjournaled(wave(3))),
+            durable_segments_beside_copies: segments_with_copies(segments::durably(wave(3))),
             durable_segments_journal_apart: segments(segments::durably(apart(wave(3)))),
             s_block_dense: s_blocks(s_block(RingSize::Blocks(0)), plain_disk()),
             s_block_dense_with_ring: s_blocks(s_block(RingSize::Blocks(5)), plain_disk()),
@@ -144,6 +150,9 @@ macro_rules! every_kind {
             durable_memory_buffer_whole: buffer(MemoryBufferSettings { partial_read: PartialRead::Flash, ..kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::WholeBuffer))) }),
             durable_memory_buffer_destaging: buffer(kept(Persistence::Destage, buffering(BufferPolicy::Most))),
             durable_memory_buffer_without_memory: buffer(MemoryBufferSettings { capacity_blocks: 0, ..kept(Persistence::Destage, buffering(BufferPolicy::LruBlock)) }),
+            memory_buffer_with_copies: buffer_with_copies(buffering(BufferPolicy::Lwa(Scope::Window)), OnWrite::Invalidate),
+            memory_buffer_with_copies_kept: buffer_with_copies(MemoryBufferSettings { partial_read: PartialRead::Flash, ..buffering(BufferPolicy::Most) }, OnWrite::Keep),
+            durable_memory_buffer_with_copies: buffer_with_copies(kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::Window))), OnWrite::Invalidate),
             slice_of_a_plain_disk: slice(),
             span_of_three_disks: span(),
         }
@@ -205,6 +214,8 @@ pub struct Kind {
     pub never_spoils: bool,
     /// It keeps nothing and writes nothing of its own: who stands on it flushes before it goes down.
     pub passes_on: bool,
+    /// A read cache stands on the disk behind this port.
+    pub store: Option<(usize, ReadCacheSettings)>,
     /// A fault of the layer that is known.
     pub known: Option<KnownFault>,
     /// Builds it.
@@ -222,6 +233,7 @@ impl Kind {
             whole_blocks: vec![0; disks.len()],
             kept_buffers: 0,
             never_spoils: false,
+            store: None,
             passes_on: false,
             known: None,
             disks,
@@ -245,100 +257,6 @@ pub const DURABILITY: DurabilitySettings = DurabilitySettings {
     ring_blocks: 24,
     unflushed_blocks_max: 24,
 };
-
-// Caches.
-
-const BACKING_BLOCKS: u64 = 130;
-const CAPACITY_BLOCKS: u64 = 12;
-const DESTAGE_SLOTS: u32 = 3;
-
-fn with_policy(policy: PolicySettings) -> CacheSettings {
-    CacheSettings {
-        durability: None,
-        destage: Durability::Durable,
-        capacity_blocks: CAPACITY_BLOCKS,
-        destage_slots_max: DESTAGE_SLOTS,
-        mode: CacheMode::ReadWrite,
-        policy,
-    }
-}
-
-fn lru() -> CacheSettings {
-    with_policy(PolicySettings::Lru)
-}
-
-fn lru_band() -> CacheSettings {
-    let lengths = [7, 12, 5, 9].iter().cycle().take(16);
-    let bands = BandTable::new(lengths.map(|length| BlockCount(*length)));
-    with_policy(PolicySettings::LruBand {
-        bands: Some(Arc::new(bands)),
-        batch: None,
-    })
-}
-
-/// PORE with short zones and periods.
-fn pore(open_zones: OpenZones) -> CacheSettings {
-    with_policy(PolicySettings::Pore(PoreSettings {
-        zones: ZoneSettings::Equal(8),
-        batch: 1,
-        period_blocks: 4,
-        period_counter: PeriodCounter::WriteMiss,
-        popularity_window: PopularityWindow::Period,
-        access_floor: 1,
-        open_zones,
-    }))
-}
-
-/// RIDE over a small log, in small batches.
-fn ride(split: Split) -> CacheSettings {
-    with_policy(PolicySettings::Ride(RideSettings {
-        zones: ZoneSettings::Equal(8),
-        log_blocks: Some(6),
-        batch: 3,
-        rewrite_over_read: 4,
-        split,
-    }))
-}
-
-/// The same with up to 3 dirty blocks of a zone or a band leaving together.
-fn in_batches(mut settings: CacheSettings) -> CacheSettings {
-    match &mut settings.policy {
-        PolicySettings::Pore(pore) => pore.batch = 3,
-        PolicySettings::LruBand { batch, .. } => *batch = Some(3),
-        policy => panic!("{policy:?} has no batches"),
-    }
-    settings
-}
-
-fn durable(settings: CacheSettings) -> CacheSettings {
-    CacheSettings {
-        durability: Some(DURABILITY),
-        ..settings
-    }
-}
-
-/// A cache whose flash is port 0 and whose backing is port 1.
-fn cache(settings: CacheSettings) -> Kind {
-    let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
-    let backing = Geometry::plain(BlockCount(BACKING_BLOCKS), Media::Conventional);
-    let is_durable = settings.durability.is_some();
-    let slots = settings.capacity_blocks + 2 * u64::from(DESTAGE_SLOTS).max(8);
-    let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
-    let buffers = BufferBound {
-        blocks: slots + if is_durable { journal } else { 0 },
-        because: "a block on its way into flash or below has a slot; a durable one writes its \
-                  journal and the pages of a checkpoint beside",
-    };
-    // The pages behind the served blocks have checksums.
-    let served = BACKING_BLOCKS - CacheSettings::reserved_blocks(settings.durability);
-    let kind = Kind::new(vec![flash, backing], is_durable, buffers, move |below| {
-        Cache::new(settings.clone(), &below[0], &below[1]).expect("settings that fit")
-    });
-    Kind {
-        whole_blocks: vec![0, served],
-        ..kind
-    }
-}
 
 // Translations.
 
@@ -514,92 +432,6 @@ fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> 
     }
 }
 
-// Write buffers in memory.
-
-/// Blocks of 4 KiB in a block of a buffer, and blocks in its memory.
-const BUFFER_PARTS: u64 = 4;
-const BUFFER_BLOCKS: u32 = 5;
-
-fn buffering(policy: BufferPolicy) -> MemoryBufferSettings {
-    MemoryBufferSettings {
-        capacity_blocks: BUFFER_BLOCKS,
-        block: BlockCount(BUFFER_PARTS),
-        window_blocks: 3,
-        policy,
-        partial_read: PartialRead::Memory,
-        persistence: None,
-    }
-}
-
-fn kept(persistence: Persistence, settings: MemoryBufferSettings) -> MemoryBufferSettings {
-    MemoryBufferSettings {
-        persistence: Some(persistence),
-        ..settings
-    }
-}
-
-/// A buffer over a plain disk with segments of 6 blocks, behind a log where it keeps one.
-fn buffer(settings: MemoryBufferSettings) -> Kind {
-    let segments = [6, 6, 6, 6, 6, 3].map(|blocks| BlockCount(blocks * settings.block.0));
-    let below = Geometry {
-        bands: Some(Arc::new(BandTable::new(segments))),
-        // The last block of the device is cut short.
-        ..Geometry::plain(BlockCount(131), Media::Conventional)
-    };
-    let mut disks = vec![below];
-    if settings.has_log() {
-        disks.insert(0, Geometry::plain(settings.log_blocks(), Media::SolidState));
-    }
-    let passes_on = settings.capacity_blocks == 0;
-    let is_durable = settings.persistence.is_some() && !passes_on;
-    // After a power cut the log may have as many blocks as it has places.
-    let memory = match settings.has_log() {
-        true => settings.log_places(),
-        false => u64::from(settings.capacity_blocks),
-    };
-    let journal = if settings.has_log() {
-        DURABILITY.ring_blocks + JOURNAL_PAGES
-    } else {
-        0
-    };
-    let moved = (REQUESTS * 4 + 16 * 6 * 2) * settings.block.0;
-    let buffers = BufferBound {
-        blocks: memory * settings.block.0 + moved + journal,
-        because: "its memory is there from the first use on; reads and fills take whole blocks, and \
-                  batches whose blocks adjoin go down from one buffer; a log has a journal beside",
-    };
-    let destages = is_durable && !settings.has_log();
-    let kept_buffers = memory as usize;
-    let whole_blocks = disks.iter().enumerate();
-    let whole_blocks = whole_blocks.map(|(port, disk)| match port + 1 == disks.len() {
-        true => disk.blocks.0,
-        false => 0,
-    });
-    let whole_blocks = whole_blocks.collect();
-    let kind = Kind::new(
-        disks,
-        is_durable || passes_on && settings.persistence.is_some(),
-        buffers,
-        move |disks| {
-            let below = disks.last().expect("a disk below");
-            let log = (disks.len() > 1).then(|| &disks[0]);
-            let below = BufferBelow {
-                log,
-                copies: None,
-                below,
-            };
-            MemoryBuffer::new(settings, &below).expect("settings that fit")
-        },
-    );
-    Kind {
-        whole_blocks,
-        kept_buffers,
-        never_spoils: destages,
-        passes_on,
-        ..kind
-    }
-}
-
 // Disks with zones.
 
 /// Two conventional zones, six others and a runt.
@@ -682,6 +514,7 @@ fn passing(
         whole_blocks: disks.iter().map(|disk| disk.blocks.0).collect(),
         kept_buffers: 0,
         never_spoils: false,
+        store: None,
         passes_on: true,
         known: None,
         disks,

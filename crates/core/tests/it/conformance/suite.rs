@@ -12,9 +12,10 @@ use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::operation::Completion;
 use imbrex_core::planted::PlantedBug;
+use imbrex_core::read_cache::ReadCache;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, StackBuilder};
-use imbrex_core::units::Instant;
+use imbrex_core::units::{BlockCount, Instant};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +23,8 @@ use std::rc::Rc;
 
 const SET: Uuid = Uuid([6; 16]);
 const IN_FLIGHT_MAX: u32 = 64;
+/// More blocks than any device here has.
+const DEVICE_MAX: BlockCount = BlockCount(1 << 20);
 
 /// When a port fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,11 +154,18 @@ impl World<'_> {
         let seed = self.case.seed * 8 + self.starts;
         let mut builder = StackBuilder::new(seed);
         let geometries = &self.kind.disks;
-        let below: Vec<_> = geometries
+        let mut below: Vec<_> = geometries
             .iter()
             .map(|it| builder.disk(it.clone()))
             .collect();
-        let (layer, above) = (self.kind.build)(geometries);
+        let mut told = geometries.clone();
+        if let Some((port, settings)) = self.kind.store {
+            let built = ReadCache::new(settings, DEVICE_MAX, &told[port]);
+            let (cache, above) = built.expect("a flash that is large enough");
+            below[port] = builder.layer(Box::new(cache), above.clone(), &[below[port]]);
+            told[port] = above;
+        }
+        let (layer, above) = (self.kind.build)(&told);
         let node = builder.layer(layer, above.clone(), &below);
         let mut stack = builder.build(node);
         if let Some(bug) = self.case.bug {

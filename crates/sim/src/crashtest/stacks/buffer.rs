@@ -89,7 +89,7 @@ fn settings(block: BlockCount, rng: &mut Rng) -> MemoryBufferSettings {
             _ => PartialRead::Flash,
         },
         persistence: Some(Persistence::Log(DurabilitySettings {
-            ring_blocks: 12 + rng.below(8),
+            ring_blocks: 16 + rng.below(8),
             unflushed_blocks_max: 8 + rng.below(24),
         })),
     }

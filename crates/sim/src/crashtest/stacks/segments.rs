@@ -7,8 +7,8 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::NodeId;
 use imbrex_core::translation::segment::codec::RECORD_KINDS;
 use imbrex_core::translation::segment::{
-    Holds, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings, Segments,
-    TrackLength,
+    Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings,
+    Segments, TrackLength,
 };
 use imbrex_core::units::BlockCount;
 use std::sync::Arc;
@@ -60,10 +60,9 @@ fn settings(rng: &mut Rng) -> SegmentSettings {
             _ => RewriteReach::Cascade,
         },
         valid: Holds::All,
-        journal: true,
         offered: Some(BlockCount(BANDS * BAND_BLOCKS)),
         ports: SegmentPorts::default(),
-        durability: Some(DurabilitySettings {
+        journal: Journaling::Durable(DurabilitySettings {
             ring_blocks: 12 + rng.below(8),
             unflushed_blocks_max: 8 + rng.below(24),
         }),

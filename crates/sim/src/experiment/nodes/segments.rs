@@ -14,8 +14,8 @@ use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::bands_fixed;
 use imbrex_core::translation::segment::{
-    Holds, RegionLayout, RewriteReach, SegmentAreas, SegmentLayout, SegmentPorts, SegmentSettings,
-    Segments, TrackLength,
+    Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentLayout, SegmentPorts,
+    SegmentSettings, Segments, TrackLength,
 };
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
@@ -206,14 +206,27 @@ impl SegmentsConfig {
                 ValidKey::All => Holds::All,
                 ValidKey::Touched => Holds::Touched,
             },
-            journal: self.journal == JournalKey::On,
+            journal: self.journaling(world)?,
             offered: None,
             ports: self.below.ports(),
-            durability: Node::journal(self).and_then(|it| it.settings(world.options)),
         };
         let check = settings.check();
         check.map_err(|error| wrong(&self.name, &error))?;
         Ok(settings)
+    }
+
+    fn journaling(&self, world: &World<'_>) -> Result<Journaling, ConfigError> {
+        let durable = Node::journal(self).and_then(|it| it.settings(world.options));
+        match (durable, self.journal) {
+            (None, JournalKey::Off) => Ok(Journaling::Off),
+            (None, JournalKey::On) => Ok(Journaling::Slots),
+            (Some(durable), JournalKey::On) => Ok(Journaling::Durable(durable)),
+            (Some(_), JournalKey::Off) => Err(wrong(
+                &self.name,
+                &"journal = \"off\", and a power cut in a rewrite would lose blocks; accepted where \
+                  nothing may be lost: \"on\"",
+            )),
+        }
     }
 
     /// The blocks at the start of the disk that are the layout's own.
@@ -367,7 +380,7 @@ impl Planned for PlannedSegments {
             let words = "copies; accepted: a node of kind \"read-cache\"";
             return Err(wrong(&self.node, &words));
         }
-        let is_durable = self.settings.durability.is_some();
+        let is_durable = self.settings.journal.has_notes();
         let (layer, geometry) = Segments::new(self.settings.clone(), &geometries)
             .map_err(|error| wrong(&self.node, &error))?;
         Ok(Part {

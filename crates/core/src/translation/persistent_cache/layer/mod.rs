@@ -163,6 +163,7 @@ impl PersistentCache {
             }),
             survives: below.log().survives.min(below.home().survives),
             rewrite_block: None,
+            tells_copies: false,
             copies: None,
         };
         let Keeping {

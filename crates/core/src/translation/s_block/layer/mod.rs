@@ -1,5 +1,6 @@
 //! The layer: takes requests, cuts them into tasks of regions, issues what those need, and answers.
 
+mod copies;
 mod ledger;
 mod read;
 mod requests;
@@ -140,6 +141,7 @@ impl SBlocks {
         let told = Geometry {
             bands: Some(Arc::new(bands_fixed(blocks, BlockCount(layout.segment)))),
             rewrite_block: Some(settings.block),
+            tells_copies: copies.is_some(),
             survives: below.survives,
             ..Geometry::plain(blocks, below.media)
         };

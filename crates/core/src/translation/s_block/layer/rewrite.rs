@@ -239,7 +239,7 @@ impl SBlocks {
     }
 
     /// The blocks of the S-block as the node above knows them.
-    fn told(&self, index: u8) -> u64 {
+    pub(super) fn told(&self, index: u8) -> u64 {
         let write = &self.writes[index];
         let first = self.layout.places[write.region as usize].first_segment;
         u64::from(first + u32::from(write.segment)) * self.layout.segment
@@ -374,33 +374,12 @@ impl SBlocks {
                 return Progress::Waits;
             }
         }
+        if task.is_none() {
+            self.tell_ring_blocks(index, ctx);
+        }
         self.store_reads(index, ctx);
         self.writes[index].step = Step::WaitsForHead;
         Progress::Done
-    }
-
-    /// Gives a store of copies that wants it what was read from the disk.
-    fn store_reads(&mut self, index: u8, ctx: &mut Context<'_>) {
-        let wants = self
-            .store(ctx)
-            .is_some_and(|store| store.wants_rewrite_reads);
-        if !wants || self.writes[index].is_move {
-            return;
-        }
-        let (told, block) = (self.told(index), self.layout.block);
-        for at in 0..self.writes[index].sources.len() as u64 {
-            let extent = Extent::new(told + at * block, block);
-            let write = &mut self.writes[index];
-            // The store may have been told of something newer.
-            if write.sources[at as usize] != Source::Old || self.locks.overlaps(extent) {
-                continue;
-            }
-            write.stored += 1;
-            let (region, buffer) = (write.region, write.buffer.part(at * block, block));
-            let what = (extent, buffer);
-            let store = Operation::Copy(CopyOperation::Store);
-            self.issue(Op::Stored { region }, store, what, Cause::Destage, ctx);
-        }
     }
 
     /// Writes the S-block when the head and what that destroys are free, and its record has room.

@@ -116,7 +116,7 @@ impl Segments {
     /// The planted bug: a note ends before what it is about is durable.
     pub(super) fn free_slots_early(&mut self, ctx: &mut Context<'_>) {
         while let Some(slot) = self.slots.home.pop() {
-            if !self.ledger.is_volatile() {
+            if self.shape.settings.journal.has_notes() {
                 self.slot_is_done(slot, ctx);
             }
         }

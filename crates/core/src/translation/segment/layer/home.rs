@@ -133,16 +133,15 @@ impl Segments {
         let failure = entry.failure;
         if let Some(error) = failure
             && let Some(slot) = entry.rewrite.slot
-            && !self.ledger.is_volatile()
+            && self.shape.settings.journal.has_notes()
             && entry.work == Work::Write
         {
-            if entry.rewrite.zeroed == 0 {
-                self.stuck.push(Stuck {
-                    segment: entry.rewrite.segment,
-                    written: entry.rewrite.written.clone(),
-                    slot,
-                });
-            }
+            self.stuck.push(Stuck {
+                segment: entry.rewrite.segment,
+                zeroed: entry.rewrite.zeroed,
+                written: entry.rewrite.written.clone(),
+                slot,
+            });
             self.ledger.refuse_writes(error);
         }
         self.end_rewrite(job, ctx);
@@ -159,8 +158,13 @@ impl Segments {
     pub(super) fn copy_told(&mut self, job: u32, ctx: &mut Context<'_>) {
         let entry = self.jobs.get_mut(job);
         entry.copies_left -= 1;
-        if entry.copies_left == 0 && entry.rewrite.stage == Stage::Ending {
-            self.rewrite_ended(job, ctx);
+        if entry.copies_left > 0 {
+            return;
+        }
+        match entry.rewrite.stage {
+            Stage::Reading => self.all_read(job, ctx),
+            Stage::Ending => self.rewrite_ended(job, ctx),
+            _ => {}
         }
     }
 

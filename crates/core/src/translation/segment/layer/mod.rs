@@ -36,12 +36,25 @@ enum Token {
     Home,
 }
 
-/// A segment of which not all could be written home: its blocks are read from the slot.
+/// A segment of which not all could be written home: its blocks are read from the slot. Or segments
+/// of which not all could be zeroed: they read as zeroes.
 #[derive(Debug)]
 struct Stuck {
     segment: u64,
+    /// Segments that were to be zeroed; 0 of a rewrite.
+    zeroed: u64,
+    /// Of a rewrite.
     written: Vec<bool>,
     slot: u32,
+}
+
+impl Stuck {
+    fn has(&self, place: Place) -> bool {
+        match self.zeroed {
+            0 => self.segment == place.segment && self.written[place.block as usize],
+            zeroed => (self.segment..self.segment + zeroed).contains(&place.segment),
+        }
+    }
 }
 
 /// What never changes.
@@ -118,16 +131,17 @@ impl Segments {
         let geometry = Geometry {
             bands: Some(Arc::new(segments_of(&layout, settings.offered))),
             rewrite_block: Some(settings.block),
+            tells_copies: ports.copies,
             survives: disk.survives.min(member.survives),
             ..Geometry::plain(settings.offered.unwrap_or(layout.blocks()), disk.media)
         };
-        let ledger = match settings.durability {
+        let ledger = match settings.journal.notes() {
             None => Ledger::volatile(),
-            Some(durability) => {
+            Some(notes) => {
                 let journal = areas.journal_settings(&settings, member.blocks);
                 let other = [ports.disk_port()];
                 let other = if ports.journal { &other[..] } else { &[] };
-                Ledger::journaled(journal, durability, other)
+                Ledger::journaled(journal, notes, other)
             }
         };
         let of_segment = layout.blocks_of_segment();
@@ -234,7 +248,7 @@ impl Segments {
     /// What is answered has been written home, and before that, where the layer is durable, to a slot
     /// that is durable. So only a layer that keeps nothing has something to flush.
     fn flush(&mut self, request: Request, ctx: &mut Context<'_>) {
-        if !self.ledger.is_volatile() {
+        if self.shape.settings.journal.has_notes() {
             return ctx.finish(request.id, self.ledger.failure().map_or(Ok(()), Err));
         }
         let job = self.jobs.add(Work::Flush);
@@ -256,12 +270,11 @@ impl Segments {
             let blocks = in_block.min(request.extent.blocks.0 - done);
             let buffer = request.buffer.part(done, blocks);
             done += blocks;
-            if !self.touched.holds(place.segment, place.block) {
+            let Some((port, start)) = self.readable(place) else {
                 ctx.zero(buffer);
                 continue;
-            }
+            };
             self.jobs.get_mut(job).left += 1;
-            let (port, start) = self.readable(place);
             ctx.issue(Issue {
                 port,
                 operation: Operation::Read,
@@ -274,18 +287,20 @@ impl Segments {
         self.end_if_nothing_left(job, ctx);
     }
 
-    /// Where a block of 4 KiB can be read.
-    fn readable(&self, place: Place) -> (Port, u64) {
+    /// Where a block of 4 KiB can be read; none of one that holds no data.
+    fn readable(&self, place: Place) -> Option<(Port, u64)> {
         let ports = self.shape.settings.ports;
-        let is_of = |it: &&Stuck| it.segment == place.segment && it.written[place.block as usize];
-        match self.stuck.iter().rev().find(is_of) {
+        let mut stuck = self.stuck.iter().rev();
+        Some(match stuck.find(|stuck| stuck.has(place)) {
+            Some(stuck) if stuck.zeroed > 0 => return None,
             Some(stuck) => {
                 let start = self.shape.areas.slot(stuck.slot).start.0;
                 let inside = place.block * self.shape.layout.block() + place.offset;
                 (ports.journal_port(), start + inside)
             }
+            None if !self.touched.holds(place.segment, place.block) => return None,
             None => (ports.disk_port(), self.shape.layout.on_disk(place)),
-        }
+        })
     }
 
     fn end_if_nothing_left(&mut self, job: u32, ctx: &mut Context<'_>) {

@@ -225,6 +225,7 @@ impl Segments {
 
     fn read_need(&mut self, job: u32, block: u64, ctx: &mut Context<'_>) {
         ctx.count(Counter::RewriteBlocksRead, 1);
+        self.jobs.get_mut(job).rewrite.from_disk[block as usize] = true;
         let aim = Aim {
             purpose: Purpose::Need,
             job,
@@ -248,17 +249,25 @@ impl Segments {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
+        self.one_read(aim.job, result.err(), ctx);
+    }
+
+    /// Gives a store of copies that wants it what was read from the disk, in shingle order, in
+    /// whatever order it came.
+    fn store_reads(&mut self, job: u32, ctx: &mut Context<'_>) {
         let wants = self
             .shape
             .store
             .is_some_and(|store| store.wants_rewrite_reads);
-        let rewrite = &self.jobs.get(aim.job).rewrite;
-        if result.is_ok() && wants && !rewrite.dirty[aim.block as usize] {
-            let extent = self.device_extent(rewrite.segment, aim.block);
-            let data = (extent, self.part_of(aim.job, aim.block));
-            self.tell_store(aim.job, CopyOperation::Store, data, ctx);
+        for block in 0..self.shape.layout.blocks_of_segment() {
+            let rewrite = &self.jobs.get(job).rewrite;
+            let at = block as usize;
+            if wants && rewrite.from_disk[at] && !rewrite.dirty[at] {
+                let extent = self.device_extent(rewrite.segment, block);
+                let data = (extent, self.part_of(job, block));
+                self.tell_store(job, CopyOperation::Store, data, ctx);
+            }
         }
-        self.one_read(aim.job, result.err(), ctx);
     }
 
     fn one_read(&mut self, job: u32, failure: Option<IoError>, ctx: &mut Context<'_>) {
@@ -268,14 +277,16 @@ impl Segments {
         self.all_read(job, ctx);
     }
 
-    /// When all is read, the requests' data joins it.
-    fn all_read(&mut self, job: u32, ctx: &mut Context<'_>) {
-        if self.jobs.get(job).rewrite.left > 0 {
+    /// When all is read, the requests' data joins it. A store of copies may be writing that data.
+    pub(super) fn all_read(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let entry = self.jobs.get(job);
+        if entry.rewrite.left > 0 || entry.copies_left > 0 {
             return;
         }
         if self.jobs.get(job).failure.is_some() {
             return self.end_rewrite(job, ctx);
         }
+        self.store_reads(job, ctx);
         let layout = &self.shape.layout;
         let entry = self.jobs.get(job);
         let whole = Extent::new(
@@ -350,8 +361,8 @@ impl Segments {
     pub(super) fn wait_for_slot(&mut self, job: u32, ctx: &mut Context<'_>) {
         let is_zeroing = self.jobs.get(job).rewrite.zeroed > 0;
         let needs_slot = match is_zeroing {
-            true => !self.ledger.is_volatile(),
-            false => self.shape.settings.journal,
+            true => self.shape.settings.journal.has_notes(),
+            false => self.shape.settings.journal.has_slots(),
         };
         if !needs_slot {
             return self.begin_home(job, ctx);
@@ -397,9 +408,9 @@ impl Segments {
         let (extent, buffer) = self.in_slot(job);
         ctx.count(Counter::JournalBytesWritten, extent.blocks.0 * BLOCK_BYTES);
         // A layer that keeps nothing pays what a durable one pays with its flush.
-        let operation = match self.ledger.is_volatile() {
-            true => Operation::WRITE_DURABLE,
-            false => Operation::WRITE,
+        let operation = match self.shape.settings.journal.has_notes() {
+            true => Operation::WRITE,
+            false => Operation::WRITE_DURABLE,
         };
         ctx.issue(Issue {
             port: self.shape.settings.ports.journal_port(),
@@ -430,7 +441,7 @@ impl Segments {
 
     /// Notes what the slot is for; home waits until that is durable.
     fn slot_written(&mut self, job: u32, ctx: &mut Context<'_>) {
-        if self.ledger.is_volatile() {
+        if !self.shape.settings.journal.has_notes() {
             return self.begin_home(job, ctx);
         }
         if let Some(error) = self.ledger.failure() {

@@ -2,9 +2,10 @@
 
 use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
+use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::translation::segment::{
-    Holds, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings, Segments,
-    TrackLength,
+    Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings,
+    Segments, TrackLength,
 };
 use imbrex_core::units::BlockCount;
 use std::sync::Arc;
@@ -28,10 +29,9 @@ pub fn settings(kappa: u64, layout: RegionLayout) -> SegmentSettings {
         layout,
         rewrite: RewriteReach::Cascade,
         valid: Holds::All,
-        journal: true,
+        journal: Journaling::Slots,
         offered: None,
         ports: SegmentPorts::default(),
-        durability: None,
     }
 }
 
@@ -41,7 +41,7 @@ pub fn wave(kappa: u64) -> SegmentSettings {
 
 pub fn unjournaled(settings: SegmentSettings) -> SegmentSettings {
     SegmentSettings {
-        journal: false,
+        journal: Journaling::Off,
         ..settings
     }
 }
@@ -62,7 +62,7 @@ pub fn whole(settings: SegmentSettings) -> SegmentSettings {
 
 pub fn durably(settings: SegmentSettings) -> SegmentSettings {
     SegmentSettings {
-        durability: Some(DURABILITY),
+        journal: Journaling::Durable(DURABILITY),
         ..settings
     }
 }
@@ -110,9 +110,18 @@ fn disk(settings: &SegmentSettings) -> Geometry {
     }
 }
 
+/// A layout beside a read cache that keeps what rewrites have read.
+pub fn segments_with_copies(settings: SegmentSettings) -> Kind {
+    let ports = SegmentPorts {
+        copies: true,
+        ..settings.ports
+    };
+    segments(SegmentSettings { ports, ..settings })
+}
+
 pub fn segments(settings: SegmentSettings) -> Kind {
     let segment = REGION_TRACKS * BLOCK;
-    let is_durable = settings.durability.is_some();
+    let is_durable = settings.journal.has_notes();
     let journal = if is_durable {
         DURABILITY.ring_blocks + JOURNAL_PAGES
     } else {
@@ -128,6 +137,16 @@ pub fn segments(settings: SegmentSettings) -> Kind {
         let blocks = SegmentAreas::new(&settings).blocks();
         disks.insert(0, Geometry::plain(blocks, Media::SolidState));
     }
+    let copies = ReadCacheSettings {
+        block: settings.block,
+        capacity_blocks: 20,
+        on_write: OnWrite::Update,
+        fill_from_rewrite: true,
+    };
+    if settings.ports.copies {
+        disks.insert(0, Geometry::plain(copies.flash_blocks(), Media::SolidState));
+    }
+    let store = settings.ports.copies.then_some((0, copies));
     let loses_on_failure = !is_durable;
     let kind = Kind::new(disks, is_durable, buffers, move |below| {
         let below: Vec<&Geometry> = below.iter().collect();
@@ -135,6 +154,7 @@ pub fn segments(settings: SegmentSettings) -> Kind {
     });
     Kind {
         loses_on_failure,
+        store,
         ..kind
     }
 }

@@ -47,7 +47,7 @@ impl BufferOptions {
     }
 
     fn window_blocks(&self) -> usize {
-        ((self.capacity_blocks as f64 * self.window) as usize).max(1)
+        ((self.capacity_blocks as f64 * self.window + 1e-9) as usize).max(1)
     }
 }
 
@@ -72,16 +72,10 @@ pub enum Found {
     Nothing,
 }
 
-/// A block that leaves.
-pub struct Victim {
-    pub block: u64,
-    pub is_whole: bool,
-}
-
 /// The blocks that leave together, of one segment.
 pub struct Victims {
     pub segment: u64,
-    pub blocks: Vec<Victim>,
+    pub blocks: Vec<u64>,
 }
 
 struct Buffered {
@@ -113,8 +107,8 @@ impl Buffer {
         }
     }
 
-    /// Takes a written part of a block; what had to leave for it, if anything.
-    pub fn write(&mut self, block: u64, part: Range<u64>) -> Option<Victims> {
+    /// Takes a written part of a block; whether the block was there, and what had to leave for it.
+    pub fn write(&mut self, block: u64, part: Range<u64>) -> (bool, Option<Victims>) {
         self.counters.block_writes += 1;
         let is_hit = self.blocks.contains_key(&block);
         self.counters.hit_block_writes += u64::from(is_hit);
@@ -127,7 +121,7 @@ impl Buffer {
         });
         buffered.valid[part.start as usize..part.end as usize].fill(true);
         self.touch(block);
-        victims
+        (is_hit, victims)
     }
 
     pub fn read(&mut self, block: u64, part: Range<u64>) -> Found {
@@ -190,7 +184,7 @@ impl Buffer {
             let buffered = self.blocks.remove(&block).expect("a buffered block");
             let is_whole = buffered.valid.iter().all(|valid| *valid);
             self.counters.fill_blocks_read += u64::from(!is_whole);
-            blocks.push(Victim { block, is_whole });
+            blocks.push(block);
         }
         self.counters.evictions += 1;
         self.counters.destages += 1;

@@ -83,6 +83,12 @@ impl Flash {
 
     /// A block that was read from the disk.
     pub fn insert(&mut self, block: u64) {
+        self.reserve(block);
+        self.fill(block);
+    }
+
+    /// A block that a request reads from the disk has a place at once.
+    pub fn reserve(&mut self, block: u64) {
         if self.options.capacity_blocks == 0 {
             return;
         }
@@ -91,8 +97,12 @@ impl Flash {
             let (_, oldest) = self.by_age.pop_first().expect("full");
             self.last_access.remove(&oldest);
         }
-        self.counters.fill_blocks += 1;
         self.refresh(block);
+    }
+
+    /// The block has come, and is taken in if it still has its place.
+    pub fn fill(&mut self, block: u64) {
+        self.counters.fill_blocks += u64::from(self.has(block));
     }
 
     /// The host has written a part of the block.
@@ -109,14 +119,17 @@ impl Flash {
         }
     }
 
-    /// Blocks that a rewrite read from the disk, ascending.
+    /// Blocks that a rewrite read from the disk, ascending. One that has a copy all the same keeps it as it is.
     pub fn read_by_rewrite(&mut self, blocks: &[u64]) {
-        if self.options.fill_from_rewrite {
-            blocks.iter().for_each(|block| self.insert(*block));
+        for block in blocks {
+            if self.options.fill_from_rewrite && !self.has(*block) {
+                self.insert(*block);
+            }
         }
     }
 
-    fn discard(&mut self, block: u64) {
+    /// There is no copy any more.
+    pub fn discard(&mut self, block: u64) {
         if let Some(age) = self.last_access.remove(&block) {
             self.by_age.remove(&age);
             self.counters.dropped_blocks += 1;

@@ -14,28 +14,39 @@
 //! | `partial_read = "flash"` | the whole block is read into the flash cache, the buffered block stays partly valid |
 //! | what a partial read counts in the cache | a lookup: a hit, or a miss (and a fill only with `"flash"`) |
 //! | what a fill at destage counts | `fill_blocks_read` whether flash or disk gives it; no hit or miss of the cache, nothing moves there |
-//! | when a write acts on the flash copy | after the buffer took the block, so after an eviction that this write caused |
+//! | when a write acts on the flash copy | of a block that has memory: at once; of one that waits for it: after the eviction it waits for |
+//! | when a read takes its place in flash | when it has missed; it counts as a fill when the request ends, if the place is still its own |
 //! | `on_write = "keep"` | the copy stays until destage, and is dropped there |
 //! | `on_write = "update"` | the copy takes the new pages, its recency stays; at destage it stays too |
 //! | `dropped_blocks` | copies that a write or a destage dropped, not those that made room for others |
 //! | LWA, `scope = "whole-buffer"` | the window chooses the segment; all its buffered blocks leave |
 //! | a rewrite that needs a block which is dirty in the buffer and no victim | its old content is read from flash or disk |
 //! | `fill_from_rewrite` | all blocks of a rewrite are looked up, those destaged dropped, then those from disk inserted, ascending |
-//! | `valid = "touched"` | what a destage has written or a read has fetched from the disk, so far |
+//! | a block that a rewrite reads from the disk though flash has a copy | the copy stays as it is and is no fill |
+//! | `valid = "touched"` | what a destage has written so far; reading does not touch a block |
 //! | `rewrite = "whole"` | all blocks of the segment that hold data, and the dirty ones |
 //! | `prefill = "touched"` | the S-blocks that any request of the trace touches hold data at the start |
 //! | an S-block that held nothing | is written whole, nothing is read for it |
 //! | the order of an S-block's write | append, invalidate, then make room if no slot is free (*room after*, settled) |
-//! | `gc_order = "room-first"` | make room if no slot is free, append, invalidate: the same moves, the last ones not yet made |
+//! | the stacks' `gc_order = "room-first"` | that order (*room after*) |
+//! | *room first* | make room if no slot is free, append, invalidate: the same moves, the last ones not yet made |
 //! | `gc_order = "invalidate-first"` | invalidate, make room if no slot is free, then append |
 //! | `slots = "inside"` | the spare slots are taken from those of the track, so a region holds fewer S-blocks |
-//! | the ring of S-blocks without a buffer | one of each region; a block written again takes its old slot and is the newest |
+//! | the ring of S-blocks without a buffer | one of each region, a tenth of the blocks that it holds; a block written again keeps its place and its age |
 //! | the ring is full | the S-block with most blocks in it is destaged, by ties that of the oldest block |
-//! | a block written in part without a buffer | its rest is read first, from flash if it is there, else counted in `rewrite_blocks_read` |
+//! | `ring = 0` | a request rewrites each S-block it touches |
+//! | a write without a buffer | first acts on all copies of its blocks by `on_write`; of a block written in part no copy stays, nor of any that goes to a ring, but with `"update"` |
+//! | a block written in part without a buffer | its rest is read if it holds data, as a block of the rewrite that is not dirty |
+//! | a block that leaves a ring | its copy, made by a read since, goes as at any destage |
+//! | blocks of the request that writes without a buffer | are not taken into flash by a rewrite of S-blocks that it causes |
+//! | what is counted without a buffer | `block_reads` and `block_writes` |
 
 mod buffer;
+mod equal;
 mod figures;
 mod flash;
+mod gates;
+mod random;
 mod s_block;
 mod segments;
 mod tests;
@@ -46,6 +57,7 @@ pub use s_block::{Fill, GcOrder, Prefill, SBlockOptions, SBlocks, Slots};
 pub use segments::{Rewrite, Segments, SegmentsOptions, Valid};
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Sizes that both translations share.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +123,7 @@ enum Home {
 impl Home {
     fn destage(&mut self, segment: u64, dirty: &[u64], flash: &mut Flash) {
         match self {
-            Home::Segments(home) => home.destage(segment, dirty, flash),
+            Home::Segments(home) => home.destage(segment, dirty, &[], flash),
             Home::SBlocks(home) => home.destage(segment, dirty, flash),
         }
     }
@@ -128,6 +140,8 @@ impl Home {
 pub struct Model {
     geometry: Geometry,
     buffer: Option<Buffer>,
+    /// What is counted without a buffer.
+    around: BufferCounters,
     flash: Flash,
     home: Home,
 }
@@ -143,6 +157,7 @@ impl Model {
         Model {
             geometry,
             buffer: has_buffer.then(|| Buffer::new(buffer, geometry)),
+            around: BufferCounters::default(),
             flash: Flash::new(cache),
             home: match home {
                 HomeOptions::Segments(options) => Home::Segments(Segments::new(options, geometry)),
@@ -153,7 +168,7 @@ impl Model {
 
     pub fn counters(&mut self) -> Counters {
         Counters {
-            buffer: self.buffer.as_ref().map(|b| b.counters).unwrap_or_default(),
+            buffer: self.buffer.as_ref().map_or(self.around, |b| b.counters),
             cache: self.flash.counters,
             home: *self.home.counters_mut(),
         }
@@ -172,81 +187,100 @@ impl Model {
             let to = end_page.min((block + 1) * size) - block * size;
             (block, from..to)
         });
-        if is_write && self.buffer.is_none() {
-            self.write_through(parts.collect());
-            return;
-        }
-        for (block, part) in parts {
-            match is_write {
-                true => self.write(block, part),
-                false => self.read(block, part),
-            }
+        let parts: Vec<(u64, Range<u64>)> = parts.collect();
+        match (is_write, self.buffer.is_some()) {
+            (false, _) => self.read(parts),
+            (true, true) => self.write(parts),
+            (true, false) => self.write_through(parts),
         }
     }
 
-    fn write(&mut self, block: u64, part: std::ops::Range<u64>) {
+    /// A write acts on the copies of the blocks that have memory at once; those that wait for it follow, each
+    /// after what had to leave for it.
+    fn write(&mut self, parts: Vec<(u64, Range<u64>)>) {
         let buffer = self.buffer.as_mut().expect("a buffer");
-        if let Some(victims) = buffer.write(block, part) {
-            for victim in victims.blocks.iter().filter(|victim| !victim.is_whole) {
-                // A fill moves nothing in the cache, and costs the same wherever it comes from.
-                let (home, flash) = (&mut self.home, &self.flash);
-                fetch_unless_cached(home, flash, victim.block);
+        let mut later = Vec::new();
+        for (block, part) in parts {
+            let (is_hit, victims) = buffer.write(block, part);
+            match is_hit || (victims.is_none() && later.is_empty()) {
+                true => self.flash.written(block),
+                false => later.push((block, victims)),
             }
-            let mut dirty: Vec<u64> = victims
-                .blocks
-                .iter()
-                .map(|victim| self.geometry.place(victim.block).1)
-                .collect();
-            dirty.sort_unstable();
-            self.home.destage(victims.segment, &dirty, &mut self.flash);
         }
-        self.flash.written(block);
+        for (block, victims) in later {
+            if let Some(victims) = victims {
+                let places = victims.blocks.iter();
+                let mut dirty: Vec<u64> =
+                    places.map(|block| self.geometry.place(*block).1).collect();
+                dirty.sort_unstable();
+                self.home.destage(victims.segment, &dirty, &mut self.flash);
+            }
+            self.flash.written(block);
+        }
     }
 
-    fn read(&mut self, block: u64, part: std::ops::Range<u64>) {
-        let mut inserts = true;
-        if let Some(buffer) = &mut self.buffer {
-            match buffer.read(block, part) {
-                buffer::Found::All => return,
-                buffer::Found::Part(to) => inserts = to == PartialRead::Flash,
-                buffer::Found::Nothing => {}
+    fn read(&mut self, parts: Vec<(u64, Range<u64>)>) {
+        let mut reserved = Vec::new();
+        for (block, part) in parts {
+            let found = match &mut self.buffer {
+                Some(buffer) => buffer.read(block, part),
+                None => {
+                    self.around.block_reads += 1;
+                    buffer::Found::Nothing
+                }
+            };
+            let inserts = match found {
+                buffer::Found::All => continue,
+                buffer::Found::Part(to) => to == PartialRead::Flash,
+                buffer::Found::Nothing => true,
+            };
+            if !self.flash.look_up(block) && inserts {
+                self.flash.reserve(block);
+                reserved.push(block);
             }
         }
-        let was_cached = self.flash.look_up(block);
-        if !was_cached {
-            fetch_unless_cached(&mut self.home, &self.flash, block);
-            if inserts {
-                self.flash.insert(block);
-            }
-        }
+        reserved.iter().for_each(|block| self.flash.fill(*block));
     }
 
     /// A write request without a buffer.
-    fn write_through(&mut self, parts: Vec<(u64, std::ops::Range<u64>)>) {
-        let mut of_segment: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    fn write_through(&mut self, parts: Vec<(u64, Range<u64>)>) {
+        self.around.block_writes += parts.len() as u64;
+        let whole = self.geometry.block_pages;
+        for (block, _) in &parts {
+            self.flash.written(*block);
+        }
+        if let Home::SBlocks(home) = &mut self.home {
+            home.begin(parts.iter().map(|(block, _)| *block).collect());
+            for (block, part) in &parts {
+                match part.end - part.start == whole {
+                    true => self.flash.destaged(*block),
+                    false => self.flash.discard(*block),
+                }
+            }
+        }
+        let mut of_segment: BTreeMap<u64, Vec<(u64, Range<u64>)>> = BTreeMap::new();
         for (block, part) in parts {
             let (segment, index) = self.geometry.place(block);
-            let is_whole = part.end - part.start == self.geometry.block_pages;
-            if let Home::SBlocks(home) = &mut self.home {
+            if let Home::SBlocks(home) = &mut self.home
+                && home.has_rings()
+            {
                 home.ring_write(segment, index, part, &mut self.flash);
-                self.flash.written(block);
                 continue;
             }
-            if !is_whole && !self.flash.has(block) {
-                fetch_unless_cached(&mut self.home, &self.flash, block);
-                self.home.counters_mut().rewrite_blocks_read += 1;
+            of_segment.entry(segment).or_default().push((index, part));
+        }
+        for (segment, parts) in of_segment {
+            match &mut self.home {
+                Home::SBlocks(home) => home.write_through(segment, &parts, &mut self.flash),
+                Home::Segments(home) => {
+                    let dirty: Vec<u64> = parts.iter().map(|(index, _)| *index).collect();
+                    let partial = parts
+                        .iter()
+                        .filter(|(_, part)| part.end - part.start < whole);
+                    let partial: Vec<u64> = partial.map(|(index, _)| *index).collect();
+                    home.destage(segment, &dirty, &partial, &mut self.flash);
+                }
             }
-            of_segment.entry(segment).or_default().push(index);
         }
-        for (segment, dirty) in of_segment {
-            self.home.destage(segment, &dirty, &mut self.flash);
-        }
-    }
-}
-
-/// A read that goes down to the disk makes its block one that holds data.
-fn fetch_unless_cached(home: &mut Home, flash: &Flash, block: u64) {
-    if let (Home::Segments(segments), false) = (home, flash.has(block)) {
-        segments.fetched(block);
     }
 }

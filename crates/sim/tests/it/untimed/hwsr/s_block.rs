@@ -75,6 +75,8 @@ pub struct SBlocks {
     spare: u64,
     regions: HashMap<u64, Region>,
     now: u64,
+    /// Blocks of the request that writes without a buffer: the flash knows of them already.
+    under_way: Vec<u64>,
 }
 
 impl SBlocks {
@@ -88,11 +90,17 @@ impl SBlocks {
             spare,
             regions: HashMap::new(),
             now: 0,
+            under_way: Vec::new(),
         }
     }
 
+    /// A request without a buffer begins to write these blocks.
+    pub fn begin(&mut self, blocks: Vec<u64>) {
+        self.under_way = blocks;
+    }
+
     /// S-blocks that a region holds.
-    fn held(&self) -> u64 {
+    pub fn held(&self) -> u64 {
         match self.options.slots {
             Slots::Extra => self.geometry.region_segments,
             Slots::Inside => self.geometry.region_segments - self.spare,
@@ -120,6 +128,11 @@ impl SBlocks {
 
     /// Appends an S-block with these dirty blocks, given by their places in it.
     pub fn destage(&mut self, segment: u64, dirty: &[u64], flash: &mut Flash) {
+        self.destage_parts(segment, dirty, &[], flash);
+    }
+
+    /// Of the partial ones among the dirty blocks the rest is yet to be read.
+    fn destage_parts(&mut self, segment: u64, dirty: &[u64], partial: &[u64], flash: &mut Flash) {
         let first = segment * self.geometry.segment_blocks;
         let places = 0..self.geometry.segment_blocks;
         let missing = places.filter(|index| dirty.binary_search(index).is_err());
@@ -128,14 +141,19 @@ impl SBlocks {
         let from_flash = self.options.fill == Fill::Flash;
         let is_read = |block: &u64| held_data && !(from_flash && flash.has(*block));
         let from_disk: Vec<u64> = missing.iter().copied().filter(is_read).collect();
+        let rests = partial.iter().map(|index| first + index);
+        let rests = rests.filter(is_read).count() as u64;
         self.counters.segments_rewritten += 1;
         self.counters.destaged_blocks += dirty.len() as u64;
         self.counters.rewrite_blocks_written += missing.len() as u64;
-        self.counters.rewrite_blocks_read += from_disk.len() as u64;
-        for index in dirty {
-            flash.destaged(first + index);
-        }
-        flash.read_by_rewrite(&from_disk);
+        self.counters.rewrite_blocks_read += from_disk.len() as u64 + rests;
+        let is_known = |block: &u64| self.under_way.contains(block);
+        let dirty = dirty.iter().map(|index| first + index);
+        dirty
+            .filter(|block| !is_known(block))
+            .for_each(|block| flash.destaged(block));
+        let older: Vec<u64> = from_disk.into_iter().filter(|b| !is_known(b)).collect();
+        flash.read_by_rewrite(&older);
         self.append(segment);
     }
 
@@ -186,14 +204,13 @@ impl SBlocks {
         let Geometry {
             block_pages,
             segment_blocks,
-            region_segments,
+            ..
         } = self.geometry;
         let block = segment * segment_blocks + index;
         let capacity = self
             .options
             .ring_blocks
-            .unwrap_or(region_segments * segment_blocks / 10)
-            .max(1);
+            .unwrap_or((self.held() * segment_blocks / 10).max(1));
         let region = self.region(segment);
         let is_full = region.ring.len() as u64 >= capacity;
         if !region.ring_pages.contains_key(&block) && is_full {
@@ -207,9 +224,26 @@ impl SBlocks {
         let fresh = (0, vec![false; block_pages as usize]);
         let (age, pages) = region.ring_pages.entry(block).or_insert(fresh);
         pages[part.start as usize..part.end as usize].fill(true);
-        region.ring.remove(age);
-        *age = now;
-        region.ring.insert(now, block);
+        if *age == 0 {
+            *age = now;
+            region.ring.insert(now, block);
+        }
+    }
+
+    /// Without a buffer and without rings: the parts of a request in one S-block, ascending.
+    pub fn write_through(&mut self, segment: u64, parts: &[(u64, Range<u64>)], flash: &mut Flash) {
+        let pages = self.geometry.block_pages;
+        let dirty: Vec<u64> = parts.iter().map(|(index, _)| *index).collect();
+        let partial = parts
+            .iter()
+            .filter(|(_, part)| part.end - part.start < pages);
+        let partial: Vec<u64> = partial.map(|(index, _)| *index).collect();
+        self.destage_parts(segment, &dirty, &partial, flash);
+    }
+
+    /// Whether writes without a buffer gather in rings.
+    pub fn has_rings(&self) -> bool {
+        self.options.ring_blocks != Some(0)
     }
 
     fn destage_of_ring(&mut self, victim: u64, flash: &mut Flash) {
@@ -220,7 +254,7 @@ impl SBlocks {
             .iter()
             .filter(|(_, b)| **b / segment_blocks == victim);
         let leaving: Vec<(u64, u64)> = of_victim.map(|(age, block)| (*age, *block)).collect();
-        let mut dirty = Vec::new();
+        let (mut dirty, mut partial) = (Vec::new(), Vec::new());
         for (age, block) in leaving {
             let region = self.region(victim);
             region.ring.remove(&age);
@@ -229,10 +263,10 @@ impl SBlocks {
                 .remove(&block)
                 .expect("a block of the ring");
             let is_whole = pages.iter().all(|page| *page);
-            self.counters.rewrite_blocks_read += u64::from(!is_whole && !flash.has(block));
             dirty.push(block % segment_blocks);
+            partial.extend((!is_whole).then_some(block % segment_blocks));
         }
         dirty.sort_unstable();
-        self.destage(victim, &dirty, flash);
+        self.destage_parts(victim, &dirty, &partial, flash);
     }
 }

@@ -52,11 +52,10 @@ fn lwa_takes_the_blocks_of_the_fullest_segment_in_the_window() {
         (1, 3), // the window
     ];
     for (segment, index) in of_list.iter().rev() {
-        assert!(buffer.write(segment * 8 + index, 0..2).is_none());
+        assert!(buffer.write(segment * 8 + index, 0..2).1.is_none());
     }
-    let victims = buffer.write(7 * 8, 0..2).expect("the buffer was full");
-    let blocks: Vec<u64> = victims.blocks.iter().map(|victim| victim.block).collect();
-    assert_eq!((victims.segment, blocks), (1, vec![11, 10, 9]));
+    let victims = buffer.write(7 * 8, 0..2).1.expect("the buffer was full");
+    assert_eq!((victims.segment, victims.blocks), (1, vec![11, 10, 9]));
     assert!(
         matches!(buffer.read(8, 0..2), Found::All),
         "block 0 of the list stays"
@@ -84,9 +83,8 @@ fn every_policy_takes_its_own_victims() {
         for block in order {
             buffer.write(block, 0..2);
         }
-        let victims = buffer.write(0, 0..2).expect("the buffer was full");
-        let blocks: Vec<u64> = victims.blocks.iter().map(|victim| victim.block).collect();
-        assert_eq!(blocks, expected, "{policy:?} {scope:?}");
+        let victims = buffer.write(0, 0..2).1.expect("the buffer was full");
+        assert_eq!(victims.blocks, expected, "{policy:?} {scope:?}");
     }
 }
 
@@ -94,8 +92,8 @@ fn every_policy_takes_its_own_victims() {
 fn rewrite(options: SegmentsOptions, touched: &[u64], dirty: &[u64]) -> (u64, u64) {
     let mut flash = Flash::new(FlashOptions::new(0));
     let mut disk = Segments::new(options, SMALL);
-    touched.iter().for_each(|index| disk.fetched(8 + index));
-    disk.destage(1, dirty, &mut flash);
+    touched.iter().for_each(|index| disk.touch(8 + index));
+    disk.destage(1, dirty, &[], &mut flash);
     let counters = disk.counters;
     assert_eq!(counters.destaged_blocks, dirty.len() as u64);
     assert_eq!(counters.segments_rewritten, 1);

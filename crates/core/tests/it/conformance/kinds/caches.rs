@@ -1,0 +1,104 @@
+//! Write-back caches.
+
+use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind};
+use imbrex_core::cache::{
+    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
+    PoreSettings, RideSettings, Split, ZoneSettings,
+};
+use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::map::BandTable;
+use imbrex_core::operation::Durability;
+use imbrex_core::units::BlockCount;
+use std::sync::Arc;
+
+pub const BACKING_BLOCKS: u64 = 130;
+const CAPACITY_BLOCKS: u64 = 12;
+const DESTAGE_SLOTS: u32 = 3;
+
+pub fn with_policy(policy: PolicySettings) -> CacheSettings {
+    CacheSettings {
+        durability: None,
+        destage: Durability::Durable,
+        capacity_blocks: CAPACITY_BLOCKS,
+        destage_slots_max: DESTAGE_SLOTS,
+        mode: CacheMode::ReadWrite,
+        policy,
+    }
+}
+
+pub fn lru() -> CacheSettings {
+    with_policy(PolicySettings::Lru)
+}
+
+pub fn lru_band() -> CacheSettings {
+    let lengths = [7, 12, 5, 9].iter().cycle().take(16);
+    let bands = BandTable::new(lengths.map(|length| BlockCount(*length)));
+    with_policy(PolicySettings::LruBand {
+        bands: Some(Arc::new(bands)),
+        batch: None,
+    })
+}
+
+/// PORE with short zones and periods.
+pub fn pore(open_zones: OpenZones) -> CacheSettings {
+    with_policy(PolicySettings::Pore(PoreSettings {
+        zones: ZoneSettings::Equal(8),
+        batch: 1,
+        period_blocks: 4,
+        period_counter: PeriodCounter::WriteMiss,
+        popularity_window: PopularityWindow::Period,
+        access_floor: 1,
+        open_zones,
+    }))
+}
+
+/// RIDE over a small log, in small batches.
+pub fn ride(split: Split) -> CacheSettings {
+    with_policy(PolicySettings::Ride(RideSettings {
+        zones: ZoneSettings::Equal(8),
+        log_blocks: Some(6),
+        batch: 3,
+        rewrite_over_read: 4,
+        split,
+    }))
+}
+
+/// The same with up to 3 dirty blocks of a zone or a band leaving together.
+pub fn in_batches(mut settings: CacheSettings) -> CacheSettings {
+    match &mut settings.policy {
+        PolicySettings::Pore(pore) => pore.batch = 3,
+        PolicySettings::LruBand { batch, .. } => *batch = Some(3),
+        policy => panic!("{policy:?} has no batches"),
+    }
+    settings
+}
+
+pub fn durable(settings: CacheSettings) -> CacheSettings {
+    CacheSettings {
+        durability: Some(DURABILITY),
+        ..settings
+    }
+}
+
+/// A cache whose flash is port 0 and whose backing is port 1.
+pub fn cache(settings: CacheSettings) -> Kind {
+    let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
+    let backing = Geometry::plain(BlockCount(BACKING_BLOCKS), Media::Conventional);
+    let is_durable = settings.durability.is_some();
+    let slots = settings.capacity_blocks + 2 * u64::from(DESTAGE_SLOTS).max(8);
+    let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
+    let buffers = BufferBound {
+        blocks: slots + if is_durable { journal } else { 0 },
+        because: "a block on its way into flash or below has a slot; a durable one writes its \
+                  journal and the pages of a checkpoint beside",
+    };
+    // The pages behind the served blocks have checksums.
+    let served = BACKING_BLOCKS - CacheSettings::reserved_blocks(settings.durability);
+    let kind = Kind::new(vec![flash, backing], is_durable, buffers, move |below| {
+        Cache::new(settings.clone(), &below[0], &below[1]).expect("settings that fit")
+    });
+    Kind {
+        whole_blocks: vec![0, served],
+        ..kind
+    }
+}
