@@ -235,6 +235,7 @@ fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
     for (index, segments) in [(0, 500), (1, 4_000)] {
         let mut run = sample::run(["hwsr", "s-block"][index], 0.0);
         run.log.bands = None;
+        run.rewrites.write_amplification = Default::default();
         run.cache.capacity_blocks = None;
         run.host.requests = 1_000_000;
         let translation = [
