@@ -75,7 +75,9 @@ fn a_key_of_another_policy_is_refused_and_an_unknown_one_has_its_nearest() {
 
 #[test]
 fn a_setting_reaches_the_stacks_whose_policy_has_the_key() {
-    for name in ready_made() {
+    // The node `cache` of these is a read cache, which has no policy.
+    let others = ["hwsr", "s-block"];
+    for name in ready_made().filter(|name| !others.contains(name)) {
         let config = load(name, &["cache.zone=2MiB"]);
         let setting = Setting::parse("cache.zone=2MiB").expect("a setting");
         let has_zones = name.starts_with("pore") || name.starts_with("ride");
