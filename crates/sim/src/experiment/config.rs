@@ -275,10 +275,17 @@ impl StackConfig {
     }
 
     /// True when a setting is one of this stack: it has the node, and the key is not one of another
-    /// policy.
+    /// policy or of another kind of node that stands in the same place.
     pub fn takes(&self, setting: &Setting) -> bool {
         let node = self.node(&setting.node);
-        node.is_some_and(|node| node.owner_of(&setting.key).is_none())
+        let key = &setting.key;
+        node.is_some_and(|node| node.owner_of(key).is_none() && node.kind_of(key).is_none())
+    }
+
+    /// The kind of node to which the key of a setting belongs that the stack does not take for that
+    /// reason.
+    pub fn kind_of(&self, setting: &Setting) -> Option<&'static str> {
+        self.node(&setting.node)?.kind_of(&setting.key)
     }
 
     /// The policy to which the key of a setting belongs that the stack does not take for that reason.

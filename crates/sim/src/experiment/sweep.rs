@@ -141,7 +141,7 @@ impl Experiment {
 /// Refuses a setting that none of the stacks takes; `none` says which stacks these are.
 ///
 /// # Errors
-/// When no stack has the node, or none has the policy to which the key belongs.
+/// When no stack has the node, or none has the policy or the kind to which the key belongs.
 pub fn check_taken<'a>(
     setting: &Setting,
     stacks: impl Iterator<Item = &'a StackConfig> + Clone,
@@ -157,6 +157,12 @@ pub fn check_taken<'a>(
         return Err(ConfigError::words(format!(
             "{origin} {node}.{key}: `{node}.{key}` belongs to policy \"{owner}\"; {none} has a node \
              `{node}` with that policy"
+        )));
+    }
+    if let Some(kind) = stacks.clone().find_map(|stack| stack.kind_of(setting)) {
+        return Err(ConfigError::words(format!(
+            "{origin} {node}.{key}: `{node}.{key}` belongs to kind \"{kind}\"; {none} has a node \
+             `{node}` of that kind"
         )));
     }
     let mut known: Vec<&str> = Vec::new();

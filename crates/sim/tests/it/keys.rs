@@ -1,7 +1,7 @@
 //! The keys of nodes: to which policy one belongs, and that the documentation has them all.
 
 use imbrex_sim::experiment::config::{NodeConfig, kinds};
-use imbrex_sim::experiment::{Setting, StackConfig, ready_made};
+use imbrex_sim::experiment::{Setting, StackConfig, check_taken, ready_made};
 use std::collections::BTreeSet;
 
 /// The cache of an LRU image as the build of commit 37db040 has described it.
@@ -176,4 +176,37 @@ fn the_page_of_stack_files_has_every_key() {
     assert_eq!(listed.collect::<Vec<_>>(), known);
     let node: NodeConfig = load("pore", &[]).node.remove(3);
     assert_eq!(node.owner_of("zone"), None);
+}
+
+#[test]
+fn a_key_of_another_translation_leaves_a_stack_as_it_is() {
+    let setting = |text: &str| Setting::parse(text).expect("a setting");
+    let load =
+        |name: &str, settings: &[Setting]| StackConfig::load(name, settings).expect("a stack");
+    let (journal, spare) = (
+        setting("translation.journal=off"),
+        setting("translation.spare=5%"),
+    );
+    let both = [journal.clone(), spare.clone()];
+    let stacks = ["hwsr", "s-block", "pore"].map(|name| load(name, &both));
+    assert_eq!(
+        stacks.each_ref().map(|stack| stack.takes(&journal)),
+        [true, false, false]
+    );
+    assert_eq!(
+        stacks.each_ref().map(|stack| stack.takes(&spare)),
+        [false, true, false]
+    );
+    assert!(check_taken(&journal, stacks.iter(), "no stack").is_ok());
+    let refused = check_taken(&journal, stacks[2..].iter(), "no stack").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "--set translation.journal: `translation.journal` belongs to kind \"segments\"; no stack has \
+         a node `translation` of that kind"
+    );
+    let typo = StackConfig::load("hwsr", &[setting("translation.jurnal=off")]).unwrap_err();
+    assert!(
+        typo.to_string().contains("unknown field `jurnal`"),
+        "{typo}"
+    );
 }

@@ -119,6 +119,28 @@ impl NodeConfig {
         self.node().owner_of(key)
     }
 
+    /// The kind to which a key belongs that this node does not have under its own. The kinds stand in
+    /// the same place of a stack, so that stacks of both are compared under one name of a node.
+    pub fn kind_of(&self, key: &str) -> Option<&'static str> {
+        const PLACES: [&[&str]; 2] = [
+            &["persistent-cache", "segments", "s-block"],
+            &["write-back-cache", "read-cache"],
+        ];
+        let table = toml::Table::try_from(self).ok()?;
+        let own = table.get("kind")?.as_str()?;
+        let place = PLACES.iter().find(|place| place.contains(&own))?;
+        let kinds = kinds();
+        let has = |kind: &KindKeys| {
+            let mut policies = kind.of_policies.iter();
+            kind.keys.contains(&key) || policies.any(|(_, keys)| keys.contains(&key))
+        };
+        let mut there = kinds.iter().filter(|kind| place.contains(&kind.kind));
+        match there.clone().any(|kind| kind.kind == own && has(kind)) {
+            true => None,
+            false => there.find(|kind| has(kind)).map(|kind| kind.kind),
+        }
+    }
+
     /// The name of the node below that holds the journal of this one; none of a node that never
     /// keeps one.
     pub fn journal_below(&self) -> Option<&str> {
