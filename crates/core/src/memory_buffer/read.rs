@@ -1,6 +1,6 @@
 //! Reads: from memory, from a copy, or from below.
 
-use super::blocks::{NONE, Valid};
+use super::blocks::{NONE, State, Valid};
 use super::settings::PartialRead;
 use super::tasks::{Job, JobKind, Owner, Step, Task, Tasks};
 use super::{MemoryBuffer, TagKind, tag};
@@ -55,6 +55,21 @@ impl MemoryBuffer {
         Some(first..last + 1)
     }
 
+    /// The entry that a read reads once something has failed. What was to come into memory may not have
+    /// come, and what had left may be back. An entry that still waits to leave has the data.
+    fn entry_after_failure(&mut self, task: Task) -> u32 {
+        let known = Some(task.entry).filter(|entry| *entry != NONE);
+        let found = known.filter(|entry| {
+            let it = self.blocks.entry(*entry);
+            it.state != State::Unused && it.block == task.block && it.slot.blocks > 0
+        });
+        let found = found.or_else(|| {
+            let found = self.blocks.find(task.block);
+            found.filter(|entry| self.blocks.entry(*entry).slot.blocks > 0)
+        });
+        found.unwrap_or(NONE)
+    }
+
     /// All blocks of a read are free: what memory lacks is asked for.
     pub(super) fn run_read(&mut self, job: u32, ctx: &mut Context<'_>) {
         self.jobs[job].left = 1;
@@ -64,10 +79,7 @@ impl MemoryBuffer {
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);
             if self.failure().is_some() {
-                // What was to come into memory may not have come.
-                let found = self.blocks.find(self.tasks[task].block);
-                let found = found.filter(|entry| self.blocks.entry(*entry).slot.blocks > 0);
-                self.tasks[task].entry = found.unwrap_or(NONE);
+                self.tasks[task].entry = self.entry_after_failure(self.tasks[task]);
             }
             let it = self.tasks[task];
             let Some(missing) = self.missing(it) else {
