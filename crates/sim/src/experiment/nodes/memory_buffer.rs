@@ -2,6 +2,7 @@
 
 use super::keys::words;
 use super::memory::{DiskMedia, Survives};
+use super::segment_geometry::block_default;
 use super::{
     Asked, Below, Body, Known, Node, NodeConfig, Offer, Part, Planned, Reported, World, Writer,
     wrong,
@@ -72,10 +73,6 @@ pub struct MemoryBufferBelow {
 
 fn capacity_default() -> Size {
     Size(64 << 20)
-}
-
-fn block_default() -> Size {
-    Size(64 << 10)
 }
 
 words! {

@@ -1,7 +1,7 @@
 //! A read cache: a store of copies on flash.
 
 use super::keys::words;
-use super::segment_geometry::blocks_of;
+use super::segment_geometry::{block_default, blocks_of};
 use super::{
     Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
 };
@@ -52,10 +52,6 @@ words! {
         /// It is written too.
         Update,
     }
-}
-
-fn block_default() -> Size {
-    Size(64 << 10)
 }
 
 /// More blocks than any device has.

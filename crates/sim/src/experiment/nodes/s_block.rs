@@ -1,7 +1,10 @@
 //! The translation by S-blocks.
 
 use super::keys::words;
-use super::segment_geometry::{Percent, PercentOrBlocks, Track, blocks_of};
+use super::segment_geometry::{
+    Percent, PercentOrBlocks, Track, block_default, blocks_of, kappa_default,
+    region_tracks_default, track_default,
+};
 use super::{
     Asked, Below, Body, Known, Node, Offer, Part, Planned, PlannedBands, Reported, World, Writer,
     wrong,
@@ -155,22 +158,6 @@ words! {
         /// In the store of copies.
         Flash,
     }
-}
-
-fn track_default() -> Track {
-    Track::Size(Size(4 << 20))
-}
-
-fn block_default() -> Size {
-    Size(64 << 10)
-}
-
-fn region_tracks_default() -> u64 {
-    32
-}
-
-fn kappa_default() -> u64 {
-    3
 }
 
 fn spare_default() -> Percent {

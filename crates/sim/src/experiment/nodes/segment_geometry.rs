@@ -21,6 +21,24 @@ pub(super) fn blocks_of(node: &str, key: &str, size: Size) -> Result<BlockCount,
     }
 }
 
+// The defaults of Luo et al., IEEE TPDS 2016, section 5.1; kappa is that of their Figure 7a.
+
+pub(super) fn track_default() -> Track {
+    Track::Size(Size(4 << 20))
+}
+
+pub(super) fn block_default() -> Size {
+    Size(64 << 10)
+}
+
+pub(super) fn region_tracks_default() -> u64 {
+    32
+}
+
+pub(super) fn kappa_default() -> u64 {
+    3
+}
+
 /// Where tracks come from: a length, or the disk's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]

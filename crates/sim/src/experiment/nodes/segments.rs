@@ -1,7 +1,9 @@
 //! A segment layout: a shingled disk in segments that are rewritten in place.
 
 use super::keys::words;
-use super::segment_geometry::{Track, blocks_of};
+use super::segment_geometry::{
+    Track, block_default, blocks_of, kappa_default, region_tracks_default, track_default,
+};
 use super::{
     Asked, Below, Body, Known, Node, Offer, Part, Planned, PlannedBands, Reported, World, Writer,
     wrong,
@@ -62,9 +64,6 @@ pub struct SegmentsConfig {
     /// Blocks of the ring of that journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ring_blocks: Option<u64>,
-    /// Blocks of data it may write without a flush.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unflushed_blocks_max: Option<u64>,
 }
 
 /// The nodes under a segment layout.
@@ -166,22 +165,6 @@ words! {
         /// They are not: a power cut in a rewrite loses blocks.
         Off,
     }
-}
-
-fn track_default() -> Track {
-    Track::Size(Size(4 << 20))
-}
-
-fn block_default() -> Size {
-    Size(64 << 10)
-}
-
-fn region_tracks_default() -> u64 {
-    32
-}
-
-fn kappa_default() -> u64 {
-    3
 }
 
 impl SegmentsConfig {
@@ -286,7 +269,8 @@ impl Node for SegmentsConfig {
             below: self.below.journal().unwrap_or(self.below.disk()),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
-            unflushed_blocks_max: self.unflushed_blocks_max,
+            // Each rewrite flushes before it writes home.
+            unflushed_blocks_max: None,
         })
     }
 
