@@ -3,7 +3,7 @@
 mod args;
 mod commands;
 
-use args::{Cli, Command, DriveCommand, TraceCommand};
+use args::{Cli, Command, DriveCommand};
 use clap::Parser;
 use imbrex_drives::Drive;
 use std::process::ExitCode;
@@ -29,9 +29,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Bound(args) => commands::bound::run(&args)?,
         Command::Run(args) => commands::run::run(&args)?,
         Command::Reproduce(args) => commands::reproduce::run(&args)?,
-        Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args)?,
-        Command::Trace(TraceCommand::Convert(args)) => commands::trace::convert(&args)?,
-        Command::Trace(TraceCommand::Synth(args)) => commands::trace::synth(&args)?,
+        Command::Trace(command) => commands::trace::run(&command)?,
         Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
         Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,
         Command::Drive(DriveCommand::Fio(args)) => commands::drive::fio::run(&args)?,

@@ -1,0 +1,19 @@
+//! `imbrex trace convert`.
+
+use super::{format_of, write};
+use crate::Failure;
+use crate::args::ConvertArgs;
+use imbrex_traces::WriteOptions;
+
+/// Writes a trace, or a part of it, in another format.
+pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    let reader = imbrex_traces::open(&args.input, &args.read.options()?)?;
+    let options = WriteOptions {
+        skip: args.skip,
+        limit: args.limit,
+        name: args.name.clone(),
+        description: args.description.clone(),
+        ..WriteOptions::from(format_of(&args.output)?)
+    };
+    write(reader, &args.output, &options)
+}

@@ -1,0 +1,28 @@
+//! `imbrex trace info`.
+
+use super::super::emit;
+use crate::Failure;
+use crate::args::InfoArgs;
+use imbrex_traces::BlockRule;
+use imbrex_traces::synthetic::Recipe;
+
+/// Says what a trace holds.
+pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+    let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
+    let info = imbrex_traces::characterise(reader, BlockRule::default())?;
+    // The assumed parameters are part of every result made from the recipe.
+    let recipe = Recipe::of_path(&args.path)?;
+    if args.json {
+        let mut document = serde_json::to_value(&info)?;
+        if let Some(recipe) = &recipe {
+            document["recipe"] = recipe.text().into();
+        }
+        emit(&format!("{document}\n"));
+    } else {
+        emit(&info.to_string());
+        if let Some(recipe) = &recipe {
+            emit(&format!("\n{}", recipe.text()));
+        }
+    }
+    Ok(())
+}
