@@ -27,6 +27,21 @@ pub enum BlockRule {
     Size,
 }
 
+impl BlockRule {
+    /// The blocks of a request by this rule; none of a request without bytes.
+    pub fn blocks(self, offset_bytes: u64, length_bytes: u64) -> std::ops::Range<u64> {
+        let first = offset_bytes / BLOCK_BYTES;
+        let end = match self {
+            _ if length_bytes == 0 => first,
+            Self::Touched => offset_bytes
+                .saturating_add(length_bytes)
+                .div_ceil(BLOCK_BYTES),
+            Self::Size => first + length_bytes.div_ceil(BLOCK_BYTES),
+        };
+        first..end
+    }
+}
+
 /// One direction of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct DirectionInfo {

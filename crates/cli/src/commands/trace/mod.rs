@@ -2,6 +2,7 @@
 
 mod convert;
 mod info;
+mod movement;
 mod synth;
 
 use crate::Failure;
@@ -14,6 +15,7 @@ pub fn run(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => convert::run(args),
         TraceCommand::Synth(args) => synth::run(args),
+        TraceCommand::Movement(args) => movement::run(args),
     }
 }
 
