@@ -107,7 +107,7 @@ pub fn execute(
                     let report = report_of(prepared.seed, runs.collect())?;
                     (report.workload.kind, Found::Runs(Box::new(report)))
                 }
-                Some(analysis) => analyse(experiment, *analysis, workload, prepared.seed)?,
+                Some(analysis) => analyse(experiment, analysis, workload, prepared.seed)?,
             };
             workloads.push(WorkloadOutcome {
                 name: config.name(),
@@ -203,7 +203,7 @@ fn with_parameters(run: &Run, case: &Case, source: &report::Workload) -> (Run, r
 
 fn analyse(
     experiment: &Experiment,
-    analysis: Analysis,
+    analysis: &Analysis,
     workload: &Workload,
     seed: u64,
 ) -> Result<(WorkloadKind, Found), RunError> {
@@ -224,6 +224,7 @@ fn analyse(
             };
             config.estimate(workload, size_bytes, seed)?
         }
+        Analysis::Movement(movement) => movement.count(workload)?,
     };
     Ok((kind, Found::Trace(found)))
 }

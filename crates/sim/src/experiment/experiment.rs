@@ -3,6 +3,7 @@
 use super::closed_form::ClosedForm;
 use super::config::{ConfigError, NodeConfig, Setting};
 use super::events::EventConfig;
+use super::movement_analysis::MovementAnalysis;
 use super::stated::Stated;
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
@@ -77,13 +78,15 @@ fn seed_default() -> u64 {
 }
 
 /// What is looked at in a trace itself.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Analysis {
     /// Counts, sizes and footprints, as `trace info` finds them.
     Characteristics,
     /// The write amplification of writing straight to a drive-managed disk.
     DirectWrite(DirectWriteConfig),
+    /// How far the disk models of Le's thesis are moved.
+    Movement(MovementAnalysis),
 }
 
 /// The disk of the direct-write estimate.
