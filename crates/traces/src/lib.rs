@@ -7,6 +7,7 @@
 mod arc;
 mod characterise;
 mod column_map;
+pub mod combine;
 mod csv;
 mod detect;
 mod disksim;
@@ -28,7 +29,7 @@ mod write;
 pub use characterise::{BlockRule, Characterise, DirectionInfo, TraceInfo, characterise};
 pub use column_map::TimeUnit;
 pub use error::TraceError;
-pub use options::{Format, ReadOptions};
+pub use options::{Format, ReadOptions, parse_delimiter, parse_devices};
 pub use reader::{Source, TraceReader, open};
 pub use record::{SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};

@@ -1,5 +1,6 @@
 //! `imbrex trace`: a file for each of its commands, and how they write traces.
 
+mod combine;
 mod convert;
 mod info;
 mod synth;
@@ -13,6 +14,7 @@ pub fn run(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => convert::run(args),
+        TraceCommand::Combine(args) => combine::run(args),
         TraceCommand::Synth(args) => synth::run(args),
     }
 }

@@ -1,0 +1,119 @@
+//! One trace made of several: in what order their requests follow each other, and where their addresses lie.
+//!
+//! A [`Combination`] is the same on the command line (`imbrex trace combine`) and in an experiment (`combine = { ... }`).
+//! It is deterministic: the same sources and the same seed give the same requests. `docs/workloads.md` says what each
+//! order and each placement means.
+
+mod description;
+mod order;
+mod placement;
+mod settings;
+mod source;
+
+pub use description::SourceSummary;
+pub use settings::{BurstRequests, Combination, Order, Place};
+pub use source::SourceConfig;
+
+use super::error::TraceError;
+use super::reader::Derived;
+use super::reader::TraceReader;
+use super::record::TraceRecord;
+use super::tally::ReadCounts;
+use order::Picker;
+use placement::Placement;
+use source::SourceReader;
+
+/// A combination whose first pass is made: it can be read any number of times.
+#[derive(Debug)]
+pub struct Combined {
+    combination: Combination,
+    sources: Vec<SourceSummary>,
+    placement: Placement,
+}
+
+impl Combined {
+    /// Checks the combination, looks at its sources and makes the first pass that a placement needs.
+    ///
+    /// # Errors
+    /// The combination is impossible, or a source cannot be read.
+    pub fn new(combination: Combination) -> Result<Self, TraceError> {
+        combination.check()?;
+        let sources = combination
+            .traces
+            .iter()
+            .map(SourceSummary::of)
+            .collect::<Result<Vec<_>, _>>()?;
+        combination.check_times(&sources)?;
+        let placement = Placement::of(&combination)?;
+        Ok(Self {
+            combination,
+            sources,
+            placement,
+        })
+    }
+
+    /// What the combination is.
+    pub fn combination(&self) -> &Combination {
+        &self.combination
+    }
+
+    /// What its sources are, in their order.
+    pub fn sources(&self) -> &[SourceSummary] {
+        &self.sources
+    }
+
+    /// The requests from the start.
+    ///
+    /// # Errors
+    /// A source cannot be opened.
+    pub fn records(&self) -> Result<TraceReader, TraceError> {
+        let sources = self
+            .combination
+            .traces
+            .iter()
+            .map(SourceReader::open)
+            .collect::<Result<Vec<_>, _>>()?;
+        let has_times = self.sources.iter().all(|source| source.has_times);
+        let records = Records {
+            picker: Picker::new(&self.combination, sources, has_times),
+            placement: self.placement.clone(),
+            pieces: Vec::new(),
+        };
+        Ok(TraceReader::derived(
+            &description::path_of(&self.sources),
+            Box::new(records),
+            self.combination.parameters(),
+            description::source_of(
+                &self.combination,
+                &self.sources,
+                self.placement.device_bytes(&self.sources),
+            ),
+            has_times,
+        ))
+    }
+}
+
+/// The requests of a combination: picked in their order, then placed.
+struct Records {
+    picker: Picker,
+    placement: Placement,
+    pieces: Vec<TraceRecord>,
+}
+
+impl Derived for Records {
+    fn read(&mut self, wanted: usize, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError> {
+        let wanted = batch.len() + wanted;
+        while batch.len() < wanted {
+            let Some((source, record)) = self.picker.next()? else {
+                break;
+            };
+            self.placement.place(source, record, &mut self.pieces)?;
+            batch.append(&mut self.pieces);
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> ReadCounts {
+        self.picker.counts()
+    }
+}
