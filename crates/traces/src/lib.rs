@@ -35,4 +35,4 @@ pub use record::{SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};
 pub use recording_writer::RecordingWriter;
 pub use tally::{ReadCounts, SkipReason, SkippedLines};
-pub use write::{WriteFormat, WriteOptions, WriteSummary, write, write_to};
+pub use write::{WriteFormat, WriteOptions, WriteSummary, numbered, write, write_to};

@@ -75,13 +75,12 @@ fn file_sha256(path: &str) -> Result<String, TraceError> {
 
 /// The name of a mix: those of its sources.
 pub(super) fn path_of(sources: &[SourceSummary]) -> String {
-    let names = sources.iter().map(|source| {
-        let name = source
-            .path
-            .strip_prefix(PATH_PREFIX)
-            .unwrap_or(&source.path);
-        name.rsplit('/').next().unwrap_or(name)
-    });
+    let names = sources
+        .iter()
+        .map(|source| match source.path.strip_prefix(PATH_PREFIX) {
+            Some(recipe) => recipe,
+            None => source.path.rsplit('/').next().unwrap_or(&source.path),
+        });
     names.collect::<Vec<_>>().join("+")
 }
 

@@ -6,13 +6,18 @@
 
 mod description;
 mod order;
+mod pack;
 mod placement;
 mod settings;
+mod shuffle;
 mod source;
+mod split;
 
 pub use description::SourceSummary;
+pub use pack::PACKED_RUNS_MAX;
 pub use settings::{BurstRequests, Combination, Order, Place};
 pub use source::SourceConfig;
+pub use split::{PARTS_MAX, Part, Split, SplitBy};
 
 use super::error::TraceError;
 use super::reader::Derived;
@@ -21,6 +26,7 @@ use super::record::TraceRecord;
 use super::tally::ReadCounts;
 use order::Picker;
 use placement::Placement;
+use shuffle::Shuffled;
 use source::SourceReader;
 
 /// A combination whose first pass is made: it can be read any number of times.
@@ -76,6 +82,9 @@ impl Combined {
         let has_times = self.sources.iter().all(|source| source.has_times);
         let records = Records {
             picker: Picker::new(&self.combination, sources, has_times),
+            shuffle_seed: (self.combination.order == Order::Shuffle)
+                .then_some(self.combination.seed),
+            shuffled: None,
             placement: self.placement.clone(),
             pieces: Vec::new(),
         };
@@ -96,15 +105,30 @@ impl Combined {
 /// The requests of a combination: picked in their order, then placed.
 struct Records {
     picker: Picker,
+    /// Seed of the permutation, until the first request is asked for.
+    shuffle_seed: Option<u64>,
+    shuffled: Option<Shuffled>,
     placement: Placement,
     pieces: Vec<TraceRecord>,
+}
+
+impl Records {
+    fn next(&mut self) -> Result<Option<(usize, TraceRecord)>, TraceError> {
+        if let Some(seed) = self.shuffle_seed.take() {
+            self.shuffled = Some(Shuffled::of(seed, || self.picker.next())?);
+        }
+        match &mut self.shuffled {
+            Some(shuffled) => shuffled.next(),
+            None => self.picker.next(),
+        }
+    }
 }
 
 impl Derived for Records {
     fn read(&mut self, wanted: usize, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError> {
         let wanted = batch.len() + wanted;
         while batch.len() < wanted {
-            let Some((source, record)) = self.picker.next()? else {
+            let Some((source, record)) = self.next()? else {
                 break;
             };
             self.placement.place(source, record, &mut self.pieces)?;

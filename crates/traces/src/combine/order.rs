@@ -43,7 +43,8 @@ impl Picker {
     ) -> Self {
         let rule = match (combination.order, combination.burst()) {
             (Order::Merge, _) => Rule::ByTime,
-            (Order::Concatenate, _) | (Order::Bursts, BurstRequests::All) => {
+            (Order::Shuffle, _) if has_times => Rule::ByTime,
+            (Order::Concatenate | Order::Shuffle, _) | (Order::Bursts, BurstRequests::All) => {
                 Rule::InTurn { source: 0 }
             }
             (Order::Bursts, BurstRequests::Count(length)) => Rule::Bursts {

@@ -1,13 +1,13 @@
 //! Where the addresses of the sources lie in the result.
 
 use super::SourceSummary;
+use super::pack::{BLOCK_BYTES, Packing};
 use super::settings::{Combination, Place, wrong};
 use super::source::{SourceConfig, SourceReader, moved};
 use crate::error::TraceError;
 use crate::record::{TraceOperation, TraceRecord};
 use imbrex_drives::quantity::Size;
-
-const BLOCK_BYTES: u64 = 4096;
+use std::sync::Arc;
 
 /// What is done to an address of each source.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub(super) enum Placement {
     Separate,
     /// Source i starts at byte `starts[i]`; the last entry is the end of all.
     Concatenate { starts: Vec<u64> },
+    /// Every block has a place of its own.
+    Pack(Arc<Packing>),
 }
 
 impl Placement {
@@ -26,6 +28,7 @@ impl Placement {
         Ok(match combination.place {
             Place::Overlay => Self::Overlay,
             Place::Separate => Self::Separate,
+            Place::Pack => Self::Pack(Arc::new(Packing::of(combination)?)),
             Place::Concatenate => {
                 let align = combination.align.map_or(BLOCK_BYTES, Size::bytes);
                 let mut starts = vec![0];
@@ -49,6 +52,11 @@ impl Placement {
     ) -> Result<(), TraceError> {
         match self {
             Self::Overlay => {}
+            Self::Pack(_) if record.operation == TraceOperation::Flush => {}
+            Self::Pack(packing) => {
+                packing.place(source, record, pieces);
+                return Ok(());
+            }
             Self::Separate => {
                 record.device = u16::try_from(source).expect("at most 65536 sources");
             }
@@ -77,6 +85,7 @@ impl Placement {
                 sizes?.into_iter().max()
             }
             Self::Separate => None,
+            Self::Pack(packing) => Some(packing.bytes()),
             Self::Concatenate { starts } => starts.last().copied(),
         }
     }
@@ -84,12 +93,7 @@ impl Placement {
 
 /// End of the highest request of a source.
 fn span_bytes(config: &SourceConfig) -> Result<u64, TraceError> {
-    if config.path == "-" {
-        return Err(wrong(
-            "-: the placement needs a first pass, which standard input does not allow; accepted: a file".to_owned(),
-        ));
-    }
-    let mut source = SourceReader::open(config)?;
+    let mut source = SourceReader::open_again(config)?;
     let mut span = 0;
     while let Some(record) = source.take()? {
         span = span.max(record.offset_bytes + record.length_bytes);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::SourceSummary;
 use super::source::SourceConfig;
+use crate::characterise::BlockRule;
 use crate::error::TraceError;
 
 /// Devices a trace can have, and so sources that can each become one.
@@ -30,6 +31,8 @@ pub struct Combination {
     /// To what the span of each source is rounded up, such as the size of a disk; a block of 4 KiB when absent. Belongs to
     /// [`Place::Concatenate`].
     pub align: Option<Size>,
+    /// Which blocks a request covers. Belongs to [`Place::Pack`].
+    pub blocks: Option<BlockRule>,
     /// Seed of what is drawn; 1 when absent.
     #[serde(default = "seed_default")]
     pub seed: u64,
@@ -50,6 +53,8 @@ pub enum Order {
     Merge,
     /// One source after another.
     Concatenate,
+    /// A random permutation of all requests. The instants of arrival keep their order.
+    Shuffle,
 }
 
 /// Where the addresses of the sources lie.
@@ -61,6 +66,8 @@ pub enum Place {
     Overlay,
     /// One source behind the other.
     Concatenate,
+    /// Every distinct block behind the one before, in the order of first touch, source by source.
+    Pack,
     /// As they are, each source on a device of its own.
     Separate,
 }
@@ -141,6 +148,7 @@ impl Combination {
             burst_requests: None,
             place: Place::default(),
             align: None,
+            blocks: None,
             seed: seed_default(),
         }
     }
@@ -164,6 +172,13 @@ impl Combination {
         if self.place != Place::Concatenate && self.align.is_some() {
             return Err(wrong(format!(
                 "align: the placement {} has no use for it; accepted: the placement concatenate",
+                name(&self.place)
+            )));
+        }
+        if let (true, Some(rule)) = (self.place != Place::Pack, self.blocks) {
+            return Err(wrong(format!(
+                "blocks = {}: the placement {} has no use for it; accepted: the placement pack",
+                name(&rule),
                 name(&self.place)
             )));
         }
@@ -203,6 +218,9 @@ impl Combination {
         words.push_str(&format!(", place {}", name(&self.place)));
         if let Some(align) = self.align {
             words.push_str(&format!(", align {align}"));
+        }
+        if let Some(rule) = self.blocks {
+            words.push_str(&format!(", blocks {}", name(&rule)));
         }
         words.push_str(&format!(", seed {}", self.seed));
         words

@@ -232,6 +232,16 @@ impl SourceReader {
         Ok(source)
     }
 
+    /// Opens a source for one of several passes.
+    pub(super) fn open_again(config: &SourceConfig) -> Result<Self, TraceError> {
+        if config.path == "-" {
+            return Err(wrong(
+                "-: the placement needs a first pass, which standard input does not allow; accepted: a file".to_owned(),
+            ));
+        }
+        Self::open(config)
+    }
+
     /// The next request, which stays the next; none at the end.
     pub(super) fn peek(&self) -> Option<&TraceRecord> {
         self.next.as_ref()
