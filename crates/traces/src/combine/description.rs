@@ -21,7 +21,7 @@ pub struct SourceSummary {
     pub path: String,
     /// Captured, recorded or synthetic.
     pub kind: SourceKind,
-    /// SHA-256 of the file as stored (of the text of a recipe), in hex; none of standard input.
+    /// SHA-256 of the file as stored (of the text of a recipe), in hex.
     pub sha256: Option<String>,
     /// What it is, for people.
     #[serde(skip)]
@@ -44,7 +44,6 @@ impl SourceSummary {
             path: config.path.clone(),
             kind: source.kind,
             sha256: match config.path.as_str() {
-                "-" => None,
                 path if path.starts_with(PATH_PREFIX) => reader.sha256(),
                 path => Some(file_sha256(path)?),
             },
@@ -73,15 +72,18 @@ fn file_sha256(path: &str) -> Result<String, TraceError> {
     }
 }
 
-/// The name of a mix: those of its sources.
-pub(super) fn path_of(sources: &[SourceSummary]) -> String {
-    let names = sources
-        .iter()
-        .map(|source| match source.path.strip_prefix(PATH_PREFIX) {
-            Some(recipe) => recipe,
-            None => source.path.rsplit('/').next().unwrap_or(&source.path),
-        });
-    names.collect::<Vec<_>>().join("+")
+impl Combination {
+    /// A name for it: those of its sources.
+    pub fn label(&self) -> String {
+        let names = self
+            .traces
+            .iter()
+            .map(|source| match source.path.strip_prefix(PATH_PREFIX) {
+                Some(recipe) => recipe,
+                None => source.path.rsplit('/').next().unwrap_or(&source.path),
+            });
+        names.collect::<Vec<_>>().join("+")
+    }
 }
 
 /// What a mix is. It is never called better than its weakest part.

@@ -15,9 +15,12 @@ mod split;
 
 pub use description::SourceSummary;
 pub use pack::PACKED_RUNS_MAX;
-pub use settings::{BurstRequests, Combination, Order, Place};
+pub use settings::{BurstRequests, Combination, Order, Place, SEED_DEFAULT};
 pub use source::SourceConfig;
 pub use split::{PARTS_MAX, Part, Split, SplitBy};
+
+use std::fmt;
+use std::sync::Arc;
 
 use super::error::TraceError;
 use super::reader::Derived;
@@ -30,7 +33,6 @@ use shuffle::Shuffled;
 use source::SourceReader;
 
 /// A combination whose first pass is made: it can be read any number of times.
-#[derive(Debug)]
 pub struct Combined {
     combination: Combination,
     sources: Vec<SourceSummary>,
@@ -43,14 +45,25 @@ impl Combined {
     /// # Errors
     /// The combination is impossible, or a source cannot be read.
     pub fn new(combination: Combination) -> Result<Self, TraceError> {
+        Self::beside(combination, &[])
+    }
+
+    /// The same, without a pass over sources that one of `others` has placed in the same way.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn beside(combination: Combination, others: &[Arc<Self>]) -> Result<Self, TraceError> {
         combination.check()?;
-        let sources = combination
-            .traces
-            .iter()
-            .map(SourceSummary::of)
-            .collect::<Result<Vec<_>, _>>()?;
+        let alike = |other: &&Arc<Self>| other.combination.lies_as(&combination);
+        let (sources, placement) = match others.iter().find(alike) {
+            Some(other) => (other.sources.clone(), other.placement.clone()),
+            None => {
+                let sources = combination.traces.iter().map(SourceSummary::of);
+                let sources = sources.collect::<Result<Vec<_>, _>>()?;
+                (sources, Placement::of(&combination)?)
+            }
+        };
         combination.check_times(&sources)?;
-        let placement = Placement::of(&combination)?;
         Ok(Self {
             combination,
             sources,
@@ -83,15 +96,15 @@ impl Combined {
         let records = Records {
             picker: Picker::new(&self.combination, sources, has_times),
             shuffle_seed: (self.combination.order == Order::Shuffle)
-                .then_some(self.combination.seed),
+                .then_some(self.combination.seed()),
             shuffled: None,
             placement: self.placement.clone(),
             pieces: Vec::new(),
         };
         Ok(TraceReader::derived(
-            &description::path_of(&self.sources),
+            &self.combination.label(),
             Box::new(records),
-            self.combination.parameters(),
+            format!("{} traces combined", self.sources.len()),
             description::source_of(
                 &self.combination,
                 &self.sources,
@@ -99,6 +112,13 @@ impl Combined {
             ),
             has_times,
         ))
+    }
+}
+
+impl fmt::Debug for Combined {
+    /// All that it follows from: a packing may have millions of entries.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.combination.fmt(f)
     }
 }
 

@@ -48,7 +48,7 @@ impl Picker {
                 Rule::InTurn { source: 0 }
             }
             (Order::Bursts, BurstRequests::Count(length)) => Rule::Bursts {
-                random: Random::new(combination.seed),
+                random: Random::new(combination.seed()),
                 length,
                 live: (0..sources.len()).collect(),
                 source: 0,

@@ -41,7 +41,7 @@ impl Packing {
             runs: 0,
         };
         for config in &combination.traces {
-            let mut source = SourceReader::open_again(config)?;
+            let mut source = SourceReader::open(config)?;
             packing.sources.push(Runs::new());
             while let Some(record) = source.take()? {
                 if record.operation != TraceOperation::Flush {

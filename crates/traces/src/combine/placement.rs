@@ -93,7 +93,7 @@ impl Placement {
 
 /// End of the highest request of a source.
 fn span_bytes(config: &SourceConfig) -> Result<u64, TraceError> {
-    let mut source = SourceReader::open_again(config)?;
+    let mut source = SourceReader::open(config)?;
     let mut span = 0;
     while let Some(record) = source.take()? {
         span = span.max(record.offset_bytes + record.length_bytes);

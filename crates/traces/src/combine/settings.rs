@@ -34,13 +34,11 @@ pub struct Combination {
     /// Which blocks a request covers. Belongs to [`Place::Pack`].
     pub blocks: Option<BlockRule>,
     /// Seed of what is drawn; 1 when absent.
-    #[serde(default = "seed_default")]
-    pub seed: u64,
+    pub seed: Option<u64>,
 }
 
-fn seed_default() -> u64 {
-    1
-}
+/// Seed of a combination that states none.
+pub const SEED_DEFAULT: u64 = 1;
 
 /// In what order the requests of the sources follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -149,7 +147,7 @@ impl Combination {
             place: Place::default(),
             align: None,
             blocks: None,
-            seed: seed_default(),
+            seed: None,
         }
     }
 
@@ -188,6 +186,12 @@ impl Combination {
         self.traces.iter().try_for_each(SourceConfig::check)
     }
 
+    /// True when every address of a source comes to the same place.
+    pub(super) fn lies_as(&self, other: &Self) -> bool {
+        (&self.traces, self.place, self.align, self.blocks)
+            == (&other.traces, other.place, other.align, other.blocks)
+    }
+
     /// Refuses an order by time of sources without times.
     pub(super) fn check_times(&self, sources: &[SourceSummary]) -> Result<(), TraceError> {
         match sources.iter().find(|source| !source.has_times) {
@@ -198,6 +202,11 @@ impl Combination {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Seed of what is drawn.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(SEED_DEFAULT)
     }
 
     /// Requests of a burst.
@@ -222,7 +231,7 @@ impl Combination {
         if let Some(rule) = self.blocks {
             words.push_str(&format!(", blocks {}", name(&rule)));
         }
-        words.push_str(&format!(", seed {}", self.seed));
+        words.push_str(&format!(", seed {}", self.seed()));
         words
     }
 }

@@ -157,6 +157,12 @@ impl SourceConfig {
                 "a trace without a path; accepted: a file, or synthetic:RECIPE".to_owned(),
             ));
         }
+        if self.path == "-" {
+            return Err(wrong(
+                "-: a combination reads each trace more than once, which standard input does not allow; accepted: a file"
+                    .to_owned(),
+            ));
+        }
         if self.limit == Some(0) {
             return Err(wrong(format!(
                 "{}: limit = 0; accepted: 1 or more",
@@ -230,16 +236,6 @@ impl SourceReader {
         source.left -= 1;
         source.next = Some(source.shifted(first)?);
         Ok(source)
-    }
-
-    /// Opens a source for one of several passes.
-    pub(super) fn open_again(config: &SourceConfig) -> Result<Self, TraceError> {
-        if config.path == "-" {
-            return Err(wrong(
-                "-: the placement needs a first pass, which standard input does not allow; accepted: a file".to_owned(),
-            ));
-        }
-        Self::open(config)
     }
 
     /// The next request, which stays the next; none at the end.

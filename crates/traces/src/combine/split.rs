@@ -59,15 +59,6 @@ impl<'a> Split<'a> {
                 "split = {parts}; accepted: 2 to {PARTS_MAX}"
             )));
         }
-        if whole
-            .combination
-            .traces
-            .iter()
-            .any(|source| source.path == "-")
-        {
-            let reason = "-: every part is a pass of its own, which standard input does not allow; accepted: a file";
-            return Err(wrong(reason.to_owned()));
-        }
         let rule = match by {
             SplitBy::RoundRobin => Rule::RoundRobin,
             SplitBy::Device => Rule::Device,

@@ -136,7 +136,7 @@ fn bursts_have_their_length_and_keep_gaps() {
     bursts.burst_requests = Some(BurstRequests::Count(2));
     let mut seen = std::collections::BTreeSet::new();
     for seed in 0..40 {
-        bursts.seed = seed;
+        bursts.seed = Some(seed);
         let found = combined(&bursts);
         let sources: Vec<u64> = found.iter().map(|(_, block, _)| block / 100).collect();
         // The first has bursts of 2, 2 and 1, the second of 2 and 1; bursts of one source may adjoin.
@@ -168,7 +168,7 @@ fn a_shuffle_is_a_permutation_at_the_merged_instants() {
     let instants: Vec<u64> = found.iter().map(|(time, ..)| *time).collect();
     assert_eq!(instants, [0, 0, 10, 20, 25, 30, 40, 50]);
     let mut blocks: Vec<u64> = found.iter().map(|(_, block, _)| *block).collect();
-    shuffle.seed = 2;
+    shuffle.seed = Some(2);
     let other: Vec<u64> = combined(&shuffle)
         .iter()
         .map(|(_, block, _)| *block)
@@ -262,7 +262,7 @@ fn a_mix_is_called_after_its_weakest_part_and_names_them_all() {
     let mut mix = two(folder.path());
     mix.traces
         .push("synthetic:one-block,limit=2".parse().unwrap());
-    mix.seed = 9;
+    mix.seed = Some(9);
     let reader = Combined::new(mix).unwrap().records().unwrap();
     assert_eq!(reader.source().kind, SourceKind::Synthetic);
     let label = reader.source().label.clone();
@@ -453,7 +453,7 @@ proptest! {
             let mut combination = Combination::of(configs.clone());
             combination.order = order;
             combination.place = Place::Separate;
-            combination.seed = seed;
+            combination.seed = Some(seed);
             if order == Order::Bursts {
                 combination.burst_requests = Some(BurstRequests::Count(length));
             }

@@ -21,7 +21,7 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
         place: args.place,
         align: args.align,
         blocks: args.blocks,
-        seed: args.seed,
+        seed: Some(args.seed),
     })?;
     let (Some(parts), Some(by)) = (args.split, args.by) else {
         let reader = combined.records()?;
