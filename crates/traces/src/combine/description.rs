@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::settings::Combination;
@@ -15,7 +15,7 @@ use crate::record::SourceKind;
 use crate::synthetic::PATH_PREFIX;
 
 /// What a source of a combination is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceSummary {
     /// File, or `synthetic:RECIPE`.
     pub path: String,
