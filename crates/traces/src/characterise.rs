@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::TraceError;
 use super::reader::TraceReader;
@@ -18,10 +18,12 @@ const CHUNK_BLOCKS: u64 = 4096;
 const BAND_BYTES: u64 = 18 << 20;
 
 /// Which 4 KiB blocks a request covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BlockRule {
     /// Every block it touches: offset and end rounded outward.
     #[default]
+    #[serde(rename = "cover")]
     Touched,
     /// As many as its size fills, from the block of its offset: floor(offset), ceil(size). Le's thesis counts so.
     Size,

@@ -3,8 +3,11 @@
 use super::ReadArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use imbrex_drives::quantity::Size;
 use imbrex_sim::analysis::movement::{FirstWrite, RestExtent, RestUnit, WriteUnit};
 use imbrex_traces::BlockRule;
+use imbrex_traces::combine::{BurstRequests, Order, Place, SourceConfig, SplitBy};
+use serde::de::DeserializeOwned;
 
 /// What to do with traces.
 #[derive(Debug, Subcommand)]
@@ -13,6 +16,8 @@ pub enum TraceCommand {
     Info(InfoArgs),
     /// Write a trace, or a part of it, in another format
     Convert(ConvertArgs),
+    /// Make one trace of several
+    Combine(CombineArgs),
     /// Generate a synthetic trace from a recipe
     Synth(SynthArgs),
     /// Count how far a trace moves the heads of four models of disks
@@ -55,6 +60,52 @@ pub struct ConvertArgs {
     /// How it was made, to be written into a recording
     #[arg(long)]
     pub description: Option<String>,
+}
+
+/// Arguments of `trace combine`.
+#[derive(Debug, Args)]
+pub struct CombineArgs {
+    /// The traces, each a file or `synthetic:RECIPE`, with what is taken of it and where it goes behind
+    /// it: PATH,limit=30000,skip=10,offset=1GiB,delay=10s,devices=0-3,stride=1GiB,format=csv,map=...
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<SourceConfig>,
+    /// The file to write, as for `convert`
+    #[arg(short, long, value_name = "OUT")]
+    pub output: String,
+    /// In what order requests follow each other: bursts, merge (by time), concatenate or shuffle
+    #[arg(long, value_name = "ORDER", default_value = "bursts", value_parser = named::<Order>)]
+    pub order: Order,
+    /// Requests of a burst, or `all`; 1 when absent
+    #[arg(long, value_name = "N")]
+    pub burst_requests: Option<BurstRequests>,
+    /// Where the addresses of the traces lie: overlay, concatenate, pack (by first
+    /// touch) or separate
+    #[arg(long, value_name = "PLACE", default_value = "overlay", value_parser = named::<Place>)]
+    pub place: Place,
+    /// Round the span of each trace up to this when they are concatenated, such as the size of a disk
+    #[arg(long, value_name = "SIZE")]
+    pub align: Option<Size>,
+    /// Which blocks a request covers when they are packed: cover (all it touches) or size (as many as
+    /// its size fills); cover when absent
+    #[arg(long, value_name = "RULE", value_parser = named::<BlockRule>)]
+    pub blocks: Option<BlockRule>,
+    /// Seed of what is drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write so many parts instead of one trace; the names of the outputs get a number: out-1.csv
+    #[arg(long, value_name = "K", requires = "by")]
+    pub split: Option<u32>,
+    /// By what the parts differ: round-robin, device (its number modulo K) or address (equal ranges)
+    #[arg(long, value_name = "WAY", value_parser = named::<SplitBy>, requires = "split")]
+    pub by: Option<SplitBy>,
+    /// Name of the workload, to be written into a recording
+    #[arg(long)]
+    pub name: Option<String>,
+}
+
+/// A value that a file calls by the same name.
+fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
 /// Arguments of `trace synth`.

@@ -19,6 +19,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        combined: None,
     };
     let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;

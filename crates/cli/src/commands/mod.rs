@@ -121,6 +121,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        combined: None,
     };
     let mode = match (args.open_loop, args.streams) {
         (true, _) => {

@@ -12,6 +12,7 @@ use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
 use imbrex_traces::ReadOptions;
+use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
@@ -105,8 +106,13 @@ pub struct DirectWriteConfig {
 pub struct WorkloadConfig {
     /// Short name for `[[stated]]`; what follows `synthetic:`, or the name of the file, when absent.
     pub name: Option<String>,
-    /// A trace file, relative to the experiment file, or `synthetic:RECIPE`.
+    /// A trace file, relative to the experiment file, or `synthetic:RECIPE`; empty with `combine`.
+    #[serde(default)]
     pub path: String,
+    /// Several traces made one, instead of `path`.
+    pub combine: Option<Combination>,
+    /// So many workloads with seeds from 1 on, each with its seed behind its name.
+    pub seeds: Option<u32>,
     /// Divides requests and footprint of a recipe. A recipe without this key is never scaled.
     pub scale: Option<f64>,
     /// Trace format, when it is not recognised.
@@ -182,6 +188,7 @@ impl Experiment {
         let mut experiment: Experiment = toml_error::from_toml(file, text)?;
         experiment.folder = folder.to_path_buf();
         experiment.file = file.to_string();
+        experiment.expand_seeds()?;
         experiment.check()?;
         Ok(experiment)
     }
@@ -192,6 +199,7 @@ impl Experiment {
             None => self.check_runs()?,
         }
         self.check_sweep()?;
+        self.check_combined()?;
         for stated in &self.stated {
             stated.check(self)?;
         }
@@ -304,6 +312,9 @@ impl WorkloadConfig {
         if let Some(name) = &self.name {
             return name.clone();
         }
+        if let Some(combine) = &self.combine {
+            return combine.label();
+        }
         match self.path.strip_prefix(PATH_PREFIX) {
             Some(recipe) => recipe.to_string(),
             None => Path::new(&self.path)
@@ -356,6 +367,7 @@ impl WorkloadConfig {
                 ..ReadOptions::default()
             },
             limit: self.limit,
+            combined: None,
         })
     }
 

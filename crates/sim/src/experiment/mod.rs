@@ -3,6 +3,7 @@
 mod areas;
 mod bound;
 mod closed_form;
+mod combined;
 pub mod config;
 mod describe;
 mod drive_stack;

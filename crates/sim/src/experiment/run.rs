@@ -1,6 +1,7 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
 use super::areas::Footprint;
+use super::combined::told;
 use super::config::{ConfigError, NodeConfig, StackConfig};
 use super::describe::Describe;
 use super::events::{EventConfig, events_of, too_few_requests};
@@ -398,6 +399,11 @@ impl Task<'_> {
                 .iter()
                 .map(|(reason, count)| (reason.to_string(), count))
                 .collect(),
+            combination: self
+                .workload
+                .combined
+                .as_deref()
+                .map(|combined| told(combined, &self.case.parameters)),
         })
     }
 

@@ -1,5 +1,6 @@
 //! From an experiment to the cases it runs.
 
+use super::combined::is_workload_key;
 use super::config::{ConfigError, Setting, StackConfig};
 use super::experiment::Experiment;
 use imbrex_drives::toml_error::{listed, nearest};
@@ -62,6 +63,13 @@ impl Experiment {
         self.systems.iter().cloned().chain(swept).collect()
     }
 
+    /// The sweep of keys of nodes.
+    fn stack_sweep(&self) -> BTreeMap<String, Vec<toml::Value>> {
+        let mut sweep = self.node_sweep();
+        sweep.retain(|key, _| !is_workload_key(key));
+        sweep
+    }
+
     /// The sweep without the key `system`, which is a list of stacks by another name.
     pub(super) fn node_sweep(&self) -> BTreeMap<String, Vec<toml::Value>> {
         let mut sweep = self.sweep.clone();
@@ -77,7 +85,7 @@ impl Experiment {
     /// When a stack, a setting or a swept key is wrong.
     pub fn stacks(&self, more: &[Setting]) -> Result<Vec<SweptStack>, ConfigError> {
         let settings = self.settings(more)?;
-        let points = points(&self.node_sweep());
+        let points = points(&self.stack_sweep());
         let origin = format!("{}: [sweep]", self.file);
         let mut stacks: Vec<SweptStack> = Vec::new();
         for (file, base) in self.base_stacks()? {

@@ -31,8 +31,9 @@ pub use imbrex_drives::HeatMap;
 pub use no_cleaning::NoCleaning;
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::{
-    ByCause, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report, ResponseTimes,
-    Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
+    ByCause, Combination, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report,
+    ResponseTimes, Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification,
+    ratio,
 };
 pub use run_parts::{
     CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,

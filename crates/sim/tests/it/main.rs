@@ -3,6 +3,7 @@
 mod archives;
 mod calibration;
 mod closed_forms;
+mod combined;
 mod crashtest;
 mod destructive;
 mod determinism;

@@ -75,6 +75,7 @@ pub fn workload(path: &str) -> Workload {
         path: path.to_string(),
         options: ReadOptions::default(),
         limit: None,
+        combined: None,
     }
 }
 

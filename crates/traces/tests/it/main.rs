@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod characteristics;
+mod combine;
 mod compression;
 mod formats;
 mod recording;

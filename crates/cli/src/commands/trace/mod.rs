@@ -1,5 +1,6 @@
 //! `imbrex trace`: a file for each of its commands, and how they write traces.
 
+mod combine;
 mod convert;
 mod info;
 mod movement;
@@ -14,6 +15,7 @@ pub fn run(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => convert::run(args),
+        TraceCommand::Combine(args) => combine::run(args),
         TraceCommand::Synth(args) => synth::run(args),
         TraceCommand::Movement(args) => movement::run(args),
     }
