@@ -3,6 +3,7 @@
 
 use crate::buffer::BufferSlice;
 use crate::command::{CommandId, OnReplacement};
+use crate::counters::Gauge;
 use crate::disk::Geometry;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -94,6 +95,8 @@ impl StripeLayout {
 pub struct Stripe {
     layout: StripeLayout,
     nodes: usize,
+    /// Blocks of the nodes that are in no chunk of the stripe.
+    unused: BlockCount,
     parts: Parts,
 }
 
@@ -121,9 +124,11 @@ impl Stripe {
             blocks: BlockCount(used.0 * below.len() as u64),
             ..geometry
         };
+        let offered: u64 = below.iter().map(|it| it.blocks.0).sum();
         let stripe = Stripe {
             layout,
             nodes: below.len(),
+            unused: BlockCount(offered - geometry.blocks.0),
             parts: Parts::new(below.len()),
         };
         Ok((stripe, geometry))
@@ -238,6 +243,7 @@ impl Layer for Stripe {
     }
 
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
+        ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
         ctx.opened(match ctx.has_lost_port() {
             true => Err(OpenError::Io(IoError::Lost)),
             false => Ok(()),
@@ -257,5 +263,6 @@ impl Layer for Stripe {
 
     fn status(&self, facts: &mut alloc::vec::Vec<(&'static str, u64)>) {
         facts.push(("nodes", self.nodes as u64));
+        facts.push(("unused_bytes", self.unused.bytes()));
     }
 }
