@@ -30,6 +30,7 @@ mod serve_report;
 mod serve_restart;
 mod serve_run;
 mod serve_signals;
+mod serve_stripe;
 mod served;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/support.rs"]

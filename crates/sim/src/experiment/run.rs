@@ -11,7 +11,9 @@ use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
 use crate::analysis::bound::CELLS_DEFAULT;
 use crate::events::{Event, NeverGiven, Scripted};
-use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow};
+use crate::replay::{
+    Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -342,7 +344,7 @@ impl Task<'_> {
             });
         }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let windows = stream_windows(self.case, &describe)?;
+        let windows = windows_of(self.case, &describe)?;
         let shared = Rc::clone(&recorder);
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
@@ -493,17 +495,22 @@ impl Task<'_> {
     }
 }
 
-/// Where the windows that a case names lie on the device.
-fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>, ConfigError> {
-    let NodeConfig::Span(span) = case.config.top() else {
-        return match case.windows.first() {
-            None => Ok(vec![]),
-            Some(name) => Err(ConfigError::words(format!(
-                "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with a \
-                 node of kind \"span\" at its top",
-                case.config.name
-            ))),
-        };
+/// Which parts of the device the streams of a case have as their devices, or the sources of its
+/// workload where each has a node of its own.
+fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> {
+    let (span, is_dedicated) = match case.config.top() {
+        NodeConfig::Span(span) => (span, false),
+        NodeConfig::Dedicated(span) => (span, true),
+        _ => {
+            return match case.windows.first() {
+                None => Ok(Windows::None),
+                Some(name) => Err(ConfigError::words(format!(
+                    "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with \
+                     a node of kind \"span\" at its top",
+                    case.config.name
+                ))),
+            };
+        }
     };
     let mut end = 0;
     let mut known = Vec::new();
@@ -515,6 +522,19 @@ fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>,
         });
         end += blocks;
     }
+    if is_dedicated {
+        return match case.windows.first() {
+            None => Ok(Windows::OfSources(known)),
+            Some(name) => Err(ConfigError::words(format!(
+                "windows: `{name}`: the device of system `{}` has a window for each source, which no stream \
+                 can have too; accepted: no windows, or a node of kind \"span\" at its top",
+                case.config.name
+            ))),
+        };
+    }
+    if case.windows.is_empty() {
+        return Ok(Windows::None);
+    }
     let named = case.windows.iter().map(|name| {
         let window = known.iter().find(|window| window.name == *name);
         window.cloned().ok_or_else(|| {
@@ -524,7 +544,7 @@ fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>,
             ))
         })
     });
-    named.collect()
+    Ok(Windows::OfStreams(named.collect::<Result<_, _>>()?))
 }
 
 /// The kind as reports call it.

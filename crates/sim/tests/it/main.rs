@@ -1,6 +1,7 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
 mod archives;
+mod arrays;
 mod calibration;
 mod closed_forms;
 mod combined;
