@@ -25,7 +25,7 @@ mod tally;
 mod text;
 mod write;
 
-pub use characterise::{BlockRule, Characterise, DirectionInfo, TraceInfo, characterise};
+pub use characterise::{BlockRule, Capacity, Characterise, DirectionInfo, TraceInfo, characterise};
 pub use column_map::TimeUnit;
 pub use error::TraceError;
 pub use options::{Format, ReadOptions};

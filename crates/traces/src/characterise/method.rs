@@ -35,3 +35,14 @@ impl Default for Method {
         }
     }
 }
+
+impl Method {
+    /// A spatially hashed sample: one in `weight` of `what` was kept.
+    pub(super) fn sample(what: &str, weight: u64, standard_error_percent: f64) -> Self {
+        Self {
+            method: format!("hash sample of {what} at rate 1/{weight} (SHARDS)"),
+            sampled_one_in: weight,
+            standard_error_percent,
+        }
+    }
+}

@@ -42,3 +42,8 @@ pub struct Verdict {
     /// The rules that made it, each with its number and threshold.
     pub evidence: Vec<String>,
 }
+
+/// Judges a trace by what was found of it.
+pub(super) fn of(_info: &super::TraceInfo) -> Vec<Verdict> {
+    Vec::new()
+}
