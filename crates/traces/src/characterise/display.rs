@@ -8,8 +8,20 @@ impl fmt::Display for TraceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what_it_is = self.rows_of_the_trace();
         let all = what_it_is.into_iter().chain(self.rows_of_requests());
-        for (name, value) in all.chain(self.rows_of_blocks()) {
+        let all = all
+            .chain(self.rows_of_blocks())
+            .chain(self.rows_of_method());
+        for (name, value) in all {
             writeln!(f, "{name:<22}{value}")?;
+        }
+        writeln!(f, "suits, from the trace alone")?;
+        for verdict in &self.sections.verdicts {
+            writeln!(
+                f,
+                "  {:<22}{}",
+                verdict.drive.word(),
+                verdict.verdict.word()
+            )?;
         }
         Ok(())
     }
@@ -72,6 +84,21 @@ impl TraceInfo {
             ),
         ]);
         rows
+    }
+
+    /// How it was counted.
+    fn rows_of_method(&self) -> Vec<Row> {
+        let methods = &self.sections.methods;
+        let groups = [
+            ("distinct and updates", &methods.distinct),
+            ("reuse and hot blocks", &methods.blocks),
+        ];
+        if groups.iter().all(|group| group.1.sampled_one_in == 1) {
+            return vec![("counted", "exactly".to_owned())];
+        }
+        groups
+            .map(|(name, method)| (name, method.described()))
+            .into()
     }
 
     /// What of the device was touched, and what was odd about it.

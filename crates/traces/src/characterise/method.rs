@@ -45,4 +45,13 @@ impl Method {
             standard_error_percent,
         }
     }
+
+    /// The method and its error, for people.
+    pub(super) fn described(&self) -> String {
+        if self.sampled_one_in == 1 {
+            return self.method.clone();
+        }
+        let error = self.standard_error_percent;
+        format!("{}, standard error {error:.2} %", self.method)
+    }
 }
