@@ -4,6 +4,7 @@ mod bad_input;
 mod characteristics;
 mod characteristics_sections;
 mod characteristics_sketches;
+mod characteristics_verdicts;
 mod compression;
 mod formats;
 mod recording;
