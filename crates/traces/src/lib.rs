@@ -5,6 +5,7 @@
 //! counted by reason; a line that is damaged ends the reading with an error that names it.
 
 mod arc;
+pub mod block_rule;
 mod characterise;
 mod column_map;
 pub mod combine;
@@ -26,7 +27,8 @@ mod tally;
 mod text;
 mod write;
 
-pub use characterise::{BlockRule, Characterise, DirectionInfo, TraceInfo, characterise};
+pub use block_rule::BlockRule;
+pub use characterise::{Capacity, Characterise, DirectionInfo, TraceInfo, characterise};
 pub use column_map::TimeUnit;
 pub use error::TraceError;
 pub use options::{Format, ReadOptions, parse_delimiter, parse_devices};

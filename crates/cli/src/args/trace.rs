@@ -2,7 +2,7 @@
 
 use super::ReadArgs;
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use imbrex_drives::quantity::Size;
 use imbrex_sim::analysis::movement::{FirstWrite, RestExtent, RestUnit, WriteUnit};
 use imbrex_traces::BlockRule;
@@ -32,6 +32,9 @@ pub struct InfoArgs {
     /// How to read it.
     #[command(flatten)]
     pub read: ReadArgs,
+    /// Which blocks of 4 KiB a request covers: cover (all it touches) or size (as many as its size fills)
+    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
+    pub blocks: BlockRule,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -168,101 +171,19 @@ pub struct MovementArgs {
 #[derive(Debug, Args)]
 pub struct MovementReadings {
     /// Blocks of a request: every one it touches, or as many as its size fills
-    #[arg(long, value_enum, value_name = "RULE", default_value = "cover")]
-    pub blocks: BlocksArg,
+    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
+    pub blocks: BlockRule,
     /// What models 2 and 3 write back: up to the last written block of the band with the gaps, only
     /// written blocks, or up to the end of the band
-    #[arg(long, value_enum, value_name = "EXTENT", default_value = "written")]
-    pub rest: RestArg,
+    #[arg(long, value_name = "EXTENT", default_value = "written", value_parser = named::<RestExtent>)]
+    pub rest: RestExtent,
     /// Where that begins: with the next track or the next block
-    #[arg(long, value_enum, value_name = "UNIT", default_value = "track")]
-    pub rest_unit: RestUnitArg,
+    #[arg(long, value_name = "UNIT", default_value = "track", value_parser = named::<RestUnit>)]
+    pub rest_unit: RestUnit,
     /// First writes to a block: as all others, or nothing is written back
-    #[arg(long, value_enum, value_name = "RULE", default_value = "rule")]
-    pub first_write: FirstWriteArg,
+    #[arg(long, value_name = "RULE", default_value = "rule", value_parser = named::<FirstWrite>)]
+    pub first_write: FirstWrite,
     /// One write: a block, or all blocks of a request
-    #[arg(long, value_enum, value_name = "UNIT", default_value = "block")]
-    pub write_unit: WriteUnitArg,
-}
-
-/// A rule by which a request has blocks.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum BlocksArg {
-    Cover,
-    Size,
-}
-
-/// What is written back.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum RestArg {
-    Written,
-    Dense,
-    Band,
-}
-
-/// Where it begins.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum RestUnitArg {
-    Track,
-    Block,
-}
-
-/// What a first write does.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum FirstWriteArg {
-    Rule,
-    Free,
-}
-
-/// What one write is.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum WriteUnitArg {
-    Block,
-    Request,
-}
-
-impl From<BlocksArg> for BlockRule {
-    fn from(arg: BlocksArg) -> BlockRule {
-        match arg {
-            BlocksArg::Cover => BlockRule::Touched,
-            BlocksArg::Size => BlockRule::Size,
-        }
-    }
-}
-
-impl From<RestArg> for RestExtent {
-    fn from(arg: RestArg) -> RestExtent {
-        match arg {
-            RestArg::Written => RestExtent::Written,
-            RestArg::Dense => RestExtent::Dense,
-            RestArg::Band => RestExtent::Band,
-        }
-    }
-}
-
-impl From<RestUnitArg> for RestUnit {
-    fn from(arg: RestUnitArg) -> RestUnit {
-        match arg {
-            RestUnitArg::Track => RestUnit::Track,
-            RestUnitArg::Block => RestUnit::Block,
-        }
-    }
-}
-
-impl From<FirstWriteArg> for FirstWrite {
-    fn from(arg: FirstWriteArg) -> FirstWrite {
-        match arg {
-            FirstWriteArg::Rule => FirstWrite::Rule,
-            FirstWriteArg::Free => FirstWrite::Free,
-        }
-    }
-}
-
-impl From<WriteUnitArg> for WriteUnit {
-    fn from(arg: WriteUnitArg) -> WriteUnit {
-        match arg {
-            WriteUnitArg::Block => WriteUnit::Block,
-            WriteUnitArg::Request => WriteUnit::Request,
-        }
-    }
+    #[arg(long, value_name = "UNIT", default_value = "block", value_parser = named::<WriteUnit>)]
+    pub write_unit: WriteUnit,
 }

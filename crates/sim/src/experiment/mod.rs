@@ -36,7 +36,7 @@ pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
 pub use members::{ListedMember, MemberNumbers, StackMember};
-pub use movement_analysis::{BlockRuleConfig, MovementAnalysis};
+pub use movement_analysis::MovementAnalysis;
 pub use no_cleaning::PastRun;
 pub use nodes::{DescribeDisk, Facts, LogUse};
 pub use observers::{FillObserver, GaugeObserver, check_series};

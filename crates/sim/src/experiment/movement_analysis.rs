@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 pub struct MovementAnalysis {
     /// Which blocks a request covers.
     #[serde(default)]
-    pub blocks: BlockRuleConfig,
+    pub blocks: BlockRule,
     /// Which blocks a write in place writes back.
     #[serde(default)]
     pub rest: RestExtent,
@@ -25,26 +25,6 @@ pub struct MovementAnalysis {
     pub bands: Vec<(u64, u64)>,
     /// Buffers of model 3.
     pub buffers: Vec<Size>,
-}
-
-/// Which blocks a request covers.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BlockRuleConfig {
-    /// Every block it touches.
-    #[default]
-    Cover,
-    /// As many as its size fills.
-    Size,
-}
-
-impl From<BlockRuleConfig> for BlockRule {
-    fn from(rule: BlockRuleConfig) -> BlockRule {
-        match rule {
-            BlockRuleConfig::Cover => BlockRule::Touched,
-            BlockRuleConfig::Size => BlockRule::Size,
-        }
-    }
 }
 
 impl MovementAnalysis {
@@ -91,7 +71,7 @@ impl MovementAnalysis {
         models: &[Model],
         settings: MovementSettings,
     ) -> Result<Vec<ModelMovement>, RunError> {
-        let found = trace_movement(workload, self.blocks.into(), models, settings);
+        let found = trace_movement(workload, self.blocks, models, settings);
         let found = found.map_err(|error| {
             ConfigError::words(format!("{}: [analysis]: {error}", workload.path))
         })?;

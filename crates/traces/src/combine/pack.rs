@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::settings::{Combination, wrong};
 use super::source::SourceReader;
-use crate::characterise::BlockRule;
+use crate::BlockRule;
 use crate::error::TraceError;
 use crate::record::{TraceOperation, TraceRecord};
 

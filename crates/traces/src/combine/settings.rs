@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::SourceSummary;
 use super::source::SourceConfig;
-use crate::characterise::BlockRule;
+use crate::BlockRule;
 use crate::error::TraceError;
 
 /// Devices a trace can have, and so sources that can each become one.

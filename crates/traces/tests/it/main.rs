@@ -2,6 +2,9 @@
 
 mod bad_input;
 mod characteristics;
+mod characteristics_sections;
+mod characteristics_sketches;
+mod characteristics_verdicts;
 mod combine;
 mod compression;
 mod formats;

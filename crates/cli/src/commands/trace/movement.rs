@@ -18,17 +18,17 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         track_blocks: args.track_blocks,
         band_tracks: args.band_tracks,
         buffer_blocks: args.buffer_blocks,
-        rest: readings.rest.into(),
-        rest_unit: readings.rest_unit.into(),
-        first_write: readings.first_write.into(),
-        write_unit: readings.write_unit.into(),
+        rest: readings.rest,
+        rest_unit: readings.rest_unit,
+        first_write: readings.first_write,
+        write_unit: readings.write_unit,
     };
     let workload = Workload {
         path: args.path.clone(),
         options: args.read.options()?,
         limit: args.limit,
     };
-    let movement = trace_movement(&workload, readings.blocks.into(), &models, settings)?;
+    let movement = trace_movement(&workload, readings.blocks, &models, settings)?;
     match args.json {
         true => emit(&format!("{}\n", serde_json::to_string(&movement)?)),
         false => emit(&text(&movement)),
