@@ -25,7 +25,8 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [Self; 7] = [
+    /// Every format.
+    pub const ALL: [Self; 7] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,

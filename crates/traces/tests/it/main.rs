@@ -4,6 +4,7 @@ mod bad_input;
 mod characteristics;
 mod compression;
 mod formats;
+mod fuzz;
 mod recording;
 mod sample_traces;
 mod samples;
