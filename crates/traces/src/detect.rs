@@ -3,7 +3,7 @@
 use super::Format;
 use super::error::TraceError;
 use super::text::{split, whole_number};
-use super::{arc, csv, disksim, msr, recording, spc};
+use super::{arc, csv, disksim, fio_reader, msr, recording, spc};
 
 /// Lines looked at.
 const SAMPLE_LINES: usize = 64;
@@ -15,7 +15,7 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, or any \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex recording, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -29,6 +29,12 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
         return Ok(Detected {
             format: Format::Recording,
             why: "the file starts with the magic of a recording",
+        });
+    }
+    if fio_reader::looks_like(bytes) {
+        return Ok(Detected {
+            format: Format::Fio,
+            why: "the first line names a version of an iolog",
         });
     }
     if let Some(known) = unsupported(bytes) {
@@ -151,7 +157,7 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
         [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
         _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
-        _ if bytes.starts_with(b"fio version ") => "a fio iolog",
+        _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ if word.is_some_and(|word| {
             blktrace(word) || blktrace([word[3], word[2], word[1], word[0]])
         }) =>

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::column_map::TimeUnit;
 use super::error::TraceError;
+use super::fio_reader::FioWait;
 
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +21,25 @@ pub enum Format {
     DiskSim,
     /// `.lis` page references of the ARC paper.
     Arc,
+    /// fio iolog of version 2 or 3.
+    Fio,
+    /// fio iolog of version 1; it has to be asked for.
+    FioV1,
     /// Imbrex's own recording format.
     Recording,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
         Self::Csv,
         Self::DiskSim,
         Self::Arc,
+        Self::Fio,
+        Self::FioV1,
         Self::Recording,
     ];
 
@@ -45,6 +52,8 @@ impl Format {
             Self::Csv => "csv",
             Self::DiskSim => "disksim",
             Self::Arc => "arc",
+            Self::Fio => "fio",
+            Self::FioV1 => "fio-v1",
             Self::Recording => "imbrex",
         }
     }
@@ -79,6 +88,8 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
+    /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
+    pub fio_wait: Option<FioWait>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
     /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
@@ -92,13 +103,14 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 6] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 7] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
             ("--delimiter", self.delimiter.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--page-bytes", self.page_bytes.is_some()),
+            ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
         ]
     }
@@ -108,6 +120,7 @@ impl ReadOptions {
             "--map" | "--delimiter" => Some(Format::Csv),
             "--time-unit" => Some(Format::DiskSim),
             "--page-bytes" => Some(Format::Arc),
+            "--fio-wait" => Some(Format::Fio),
             "--accept-unfinished" => Some(Format::Recording),
             _ => None,
         };

@@ -21,6 +21,10 @@ pub enum SkipReason {
     ZeroLength,
     /// A SCSI command that moves no data, or that the table does not know.
     ScsiOpcode(u8),
+    /// `add`, `open` or `close` of a file in a fio iolog.
+    FioFileAction,
+    /// `wait` in a fio iolog.
+    FioWait,
     /// The request went to a device that was not selected.
     DeviceNotSelected,
     /// The output format has no way to write this operation.
@@ -37,6 +41,8 @@ impl fmt::Display for SkipReason {
             Self::Blank => f.write_str("blank line"),
             Self::ZeroLength => f.write_str("zero length"),
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
+            Self::FioFileAction => f.write_str("fio add, open or close"),
+            Self::FioWait => f.write_str("fio wait"),
             Self::DeviceNotSelected => f.write_str("device not selected"),
             Self::NotRepresentable => f.write_str("not representable in the output format"),
             Self::NoTrailer => f.write_str("recording without trailer"),

@@ -3,6 +3,7 @@
 mod bad_input;
 mod characteristics;
 mod compression;
+mod fio;
 mod formats;
 mod fuzz;
 mod recording;
