@@ -5,6 +5,41 @@ use std::ops::RangeInclusive;
 use super::column_map::TimeUnit;
 use super::error::TraceError;
 
+/// Which moment of a request a trace of the block layer is read at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BlkEvent {
+    /// `Q`: the request enters the queue, as the file system or the program asked for it.
+    #[default]
+    Queue,
+    /// `D`: the request goes to the driver, after merging and scheduling.
+    Issue,
+    /// `C`: the request is complete.
+    Complete,
+}
+
+impl BlkEvent {
+    const ALL: [Self; 3] = [Self::Queue, Self::Issue, Self::Complete];
+
+    /// Name on the command line and in `blkparse`.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Queue => 'Q',
+            Self::Issue => 'D',
+            Self::Complete => 'C',
+        }
+    }
+}
+
+impl std::str::FromStr for BlkEvent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = |event: &Self| text.chars().eq([event.letter()]);
+        let event = Self::ALL.into_iter().find(named);
+        event.ok_or_else(|| format!("unknown event {text:?}; accepted: Q, D, C"))
+    }
+}
+
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -22,10 +57,14 @@ pub enum Format {
     Arc,
     /// Imbrex's own recording format.
     Recording,
+    /// Binary blktrace, versions 7 and 8.
+    Blktrace,
+    /// The CloudPhysics traces as they were published, versions 1 and 2.
+    Vscsi,
 }
 
 impl Format {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -33,6 +72,8 @@ impl Format {
         Self::DiskSim,
         Self::Arc,
         Self::Recording,
+        Self::Blktrace,
+        Self::Vscsi,
     ];
 
     /// Name on the command line.
@@ -45,6 +86,8 @@ impl Format {
             Self::DiskSim => "disksim",
             Self::Arc => "arc",
             Self::Recording => "imbrex",
+            Self::Blktrace => "blktrace",
+            Self::Vscsi => "vscsi",
         }
     }
 }
@@ -78,6 +121,8 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
+    /// Event of [`Format::Blktrace`] that stands for a request; `Q` by default.
+    pub event: Option<BlkEvent>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
     /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
@@ -91,7 +136,7 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 6] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 7] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
@@ -99,6 +144,7 @@ impl ReadOptions {
             ("--time-unit", self.time_unit.is_some()),
             ("--page-bytes", self.page_bytes.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
+            ("--event", self.event.is_some()),
         ]
     }
 
@@ -108,6 +154,7 @@ impl ReadOptions {
             "--time-unit" => Some(Format::DiskSim),
             "--page-bytes" => Some(Format::Arc),
             "--accept-unfinished" => Some(Format::Recording),
+            "--event" => Some(Format::Blktrace),
             _ => None,
         };
         for (option, given) in self.specific() {

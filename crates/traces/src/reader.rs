@@ -4,6 +4,8 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 
 use super::arc;
+use super::binary::{Binary, RecordParser, Records};
+use super::blktrace::{Blktrace, processor_files};
 use super::column_map::{ColumnMap, TimeUnit};
 use super::csv::Csv;
 use super::detect::{detect, is_libcachesim_header};
@@ -18,6 +20,7 @@ use super::spc;
 use super::synthetic::{Recipe, SyntheticRecords};
 use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
 use super::text::{LineResult, Lines, Parsed, split};
+use super::vscsi::Vscsi;
 
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
@@ -33,12 +36,24 @@ pub struct Source {
     pub device_bytes: Option<u64>,
 }
 
-/// Opens a trace: a file in any known format and compression, `-` for standard input, or `synthetic:RECIPE[/SCALE]`.
+/// Opens a trace: a file in any known format and compression, `-` for standard input, `synthetic:RECIPE[/SCALE]`, or the
+/// files of one blktrace. Those are `PATH.blktrace.N` or, if PATH ends in `.blktrace`, `PATH.N`, where no file is called PATH.
 ///
 /// # Errors
 /// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
 pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
     let Some(recipe) = Recipe::of_path(path)? else {
+        let may_be_blktrace = options
+            .format
+            .is_none_or(|format| format == Format::Blktrace);
+        let files = if may_be_blktrace {
+            processor_files(path)
+        } else {
+            Vec::new()
+        };
+        if !files.is_empty() {
+            return TraceReader::of_processors(path, &files, options);
+        }
         return TraceReader::new(Input::open(path, options.sha256)?, options);
     };
     for (option, given) in options.specific() {
@@ -73,6 +88,7 @@ pub struct TraceReader {
 /// Where records come from.
 enum Body {
     Lines(Lines, LineParser),
+    Binary(Binary),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
 }
@@ -118,7 +134,7 @@ impl LineParser {
             Format::LibCacheSim | Format::Csv => {
                 Self::Csv(csv_parser(format, options, input.bytes())?)
             }
-            Format::Recording => unreachable!("no text"),
+            Format::Recording | Format::Blktrace | Format::Vscsi => unreachable!("no text"),
         })
     }
 
@@ -228,6 +244,8 @@ impl TraceReader {
         let detected = format!("{} in {compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
+            Format::Blktrace => Self::of_blktrace(vec![input], detected, options),
+            Format::Vscsi => Self::of_vscsi(input, detected, options),
             _ => Self::of_lines(input, format, detected, options),
         }
     }
@@ -257,6 +275,65 @@ impl TraceReader {
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
         ))
+    }
+
+    /// The files of one blktrace, one for each processor; those without a byte are left out.
+    fn of_processors(
+        path: &str,
+        files: &[String],
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        options.check(Format::Blktrace)?;
+        let mut inputs = Vec::new();
+        for file in files {
+            match Input::open(file, options.sha256) {
+                Ok(input) => inputs.push(input),
+                Err(TraceError::Empty { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if inputs.is_empty() {
+            let path = path.to_owned();
+            return Err(TraceError::Empty { path });
+        }
+        let detected = "blktrace in the files of its processors".to_owned();
+        let mut reader = Self::of_blktrace(inputs, detected, options)?;
+        path.clone_into(&mut reader.path);
+        path.clone_into(&mut reader.source.label);
+        Ok(reader)
+    }
+
+    fn of_blktrace(
+        inputs: Vec<Input>,
+        detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let path = inputs[0].path().to_owned();
+        let blktrace = Blktrace::new(inputs, options.event.unwrap_or_default())?;
+        let detected = format!("{detected}, {}", blktrace.describe());
+        let body = Binary::Blktrace(Box::new(blktrace));
+        Ok(Self::of_binary(&path, body, detected, options))
+    }
+
+    fn of_vscsi(input: Input, detected: String, options: &ReadOptions) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        let vscsi = Vscsi::of(input.bytes()).ok_or_else(|| TraceError::Format {
+            path: path.clone(),
+            reason: "most of the first records have neither vscsi version in its place; accepted: vscsi version 1 or 2"
+                .to_owned(),
+        })?;
+        let detected = format!("{detected}, version {}", vscsi.number());
+        let body = Binary::Records(Records::new(input), RecordParser::Vscsi(vscsi));
+        Ok(Self::of_binary(&path, body, detected, options))
+    }
+
+    fn of_binary(path: &str, body: Binary, detected: String, options: &ReadOptions) -> Self {
+        let source = Source {
+            kind: SourceKind::Captured,
+            label: path.to_owned(),
+            device_bytes: None,
+        };
+        Self::with_body(path, Body::Binary(body), detected, source, true, options)
     }
 
     /// A trace of text in any format.
@@ -353,6 +430,7 @@ impl TraceReader {
     pub fn sha256(&self) -> Option<String> {
         match &self.body {
             Body::Lines(lines, _) => lines.input.sha256(),
+            Body::Binary(binary) => binary.sha256(),
             Body::Recording(recording) => recording.sha256(),
             Body::Synthetic(_, sha256) => Some(sha256.clone()),
         }
@@ -363,6 +441,7 @@ impl TraceReader {
         loop {
             let end = match &mut self.body {
                 Body::Lines(lines, parser) => read_lines(lines, parser, &mut self.tally, batch),
+                Body::Binary(binary) => binary.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Recording(recording) => recording
                     .read(BATCH_RECORDS, &mut self.tally, batch)
                     .map(|()| batch.is_empty()),

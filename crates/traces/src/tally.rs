@@ -21,6 +21,14 @@ pub enum SkipReason {
     ZeroLength,
     /// A SCSI command that moves no data, or that the table does not know.
     ScsiOpcode(u8),
+    /// A record of blktrace that is no event: a process name, a message, the wall clock.
+    Notify,
+    /// A record of blktrace about another event than the one that is read, by its letter.
+    OtherEvent(char),
+    /// A command that a program sent past the block layer.
+    Passthrough,
+    /// A command about zones, or a write to a place that the drive chooses.
+    ZoneCommand,
     /// The request went to a device that was not selected.
     DeviceNotSelected,
     /// The output format has no way to write this operation.
@@ -37,6 +45,10 @@ impl fmt::Display for SkipReason {
             Self::Blank => f.write_str("blank line"),
             Self::ZeroLength => f.write_str("zero length"),
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
+            Self::Notify => f.write_str("notification"),
+            Self::OtherEvent(letter) => write!(f, "event {letter}"),
+            Self::Passthrough => f.write_str("passthrough command"),
+            Self::ZoneCommand => f.write_str("zone command"),
             Self::DeviceNotSelected => f.write_str("device not selected"),
             Self::NotRepresentable => f.write_str("not representable in the output format"),
             Self::NoTrailer => f.write_str("recording without trailer"),
@@ -94,7 +106,7 @@ impl Serialize for SkippedLines {
 /// What a reader met, beside the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadCounts {
-    /// Lines of a text trace; 0 for a recording or a recipe.
+    /// Lines of a text trace, records of a binary one; 0 for a recording or a recipe.
     pub lines: u64,
     /// Records returned.
     pub records: u64,

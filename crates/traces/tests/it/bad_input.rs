@@ -178,7 +178,8 @@ fn missing_file() {
     );
 }
 
-const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, or any \
+const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, \
+                        binary blktrace, vscsi, or any \
                         delimited columns with --format csv --map";
 
 #[test]
@@ -232,7 +233,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, imbrex"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, imbrex, blktrace, vscsi"
     );
 }
 
