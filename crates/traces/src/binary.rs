@@ -3,6 +3,7 @@
 use super::TraceError;
 use super::blktrace::Blktrace;
 use super::input::Input;
+use super::options::{Format, ReadOptions};
 use super::record::TraceRecord;
 use super::tally::Tally;
 use super::text::Parsed;
@@ -109,6 +110,25 @@ pub(super) enum RecordParser {
 }
 
 impl RecordParser {
+    fn new(format: Format, input: &Input, detected: &mut String) -> Result<Self, TraceError> {
+        let fail = |reason: &str| TraceError::Format {
+            path: input.path().to_owned(),
+            reason: reason.to_owned(),
+        };
+        match format {
+            Format::Vscsi => {
+                let vscsi = Vscsi::of(input.bytes()).ok_or_else(|| {
+                    fail(
+                        "most of the first records have neither vscsi version in its place; accepted: vscsi version 1 or 2",
+                    )
+                })?;
+                detected.push_str(&format!(", version {}", vscsi.number()));
+                Ok(Self::Vscsi(vscsi))
+            }
+            _ => unreachable!("no other format has plain records"),
+        }
+    }
+
     fn record_bytes(&self) -> usize {
         match self {
             Self::Vscsi(vscsi) => vscsi.record_bytes(),
@@ -130,6 +150,24 @@ pub(super) enum Binary {
 }
 
 impl Binary {
+    /// The reader of a binary format; what it finds is added to what was detected. Several inputs are the files of one
+    /// blktrace, and the other formats take one.
+    pub(super) fn new(
+        mut inputs: Vec<Input>,
+        format: Format,
+        options: &ReadOptions,
+        detected: &mut String,
+    ) -> Result<Self, TraceError> {
+        if format == Format::Blktrace {
+            let blktrace = Blktrace::new(inputs, options.event.unwrap_or_default())?;
+            detected.push_str(&format!(", {}", blktrace.describe()));
+            return Ok(Self::Blktrace(Box::new(blktrace)));
+        }
+        let input = inputs.pop().expect("a trace has a file");
+        let parser = RecordParser::new(format, &input, detected)?;
+        Ok(Self::Records(Records::new(input), parser))
+    }
+
     /// Fills a batch up to `wanted` records; true at the end of the trace.
     pub(super) fn read(
         &mut self,

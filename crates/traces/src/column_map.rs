@@ -181,10 +181,17 @@ fn resolve(column: &str, header: Option<&[&[u8]]>) -> Result<Column, String> {
         .ok_or_else(|| {
             format!(
                 "unknown column {column:?}; accepted: {} or a number from 1 to {}",
-                listed(names.iter().map(|name| String::from_utf8_lossy(name))),
+                listed(names.iter().map(|name| printable(name))),
                 names.len()
             )
         })
+}
+
+/// A column's name as one line of a message can hold it.
+fn printable(name: &[u8]) -> String {
+    const NAME_BYTES_MAX: usize = 80;
+    let name = &name[..name.len().min(NAME_BYTES_MAX)];
+    String::from_utf8_lossy(name).escape_debug().to_string()
 }
 
 fn size_unit(unit: &str) -> Result<u64, String> {

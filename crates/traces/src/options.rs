@@ -64,7 +64,8 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [Self; 9] = [
+    /// Every format.
+    pub const ALL: [Self; 9] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 
 use super::arc;
-use super::binary::{Binary, RecordParser, Records};
-use super::blktrace::{Blktrace, processor_files};
+use super::binary::Binary;
+use super::blktrace::processor_files;
 use super::column_map::{ColumnMap, TimeUnit};
 use super::csv::Csv;
 use super::detect::{detect, is_libcachesim_header};
@@ -20,7 +20,6 @@ use super::spc;
 use super::synthetic::{Recipe, SyntheticRecords};
 use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
 use super::text::{LineResult, Lines, Parsed, split};
-use super::vscsi::Vscsi;
 
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
@@ -244,8 +243,9 @@ impl TraceReader {
         let detected = format!("{} in {compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
-            Format::Blktrace => Self::of_blktrace(vec![input], detected, options),
-            Format::Vscsi => Self::of_vscsi(input, detected, options),
+            Format::Blktrace | Format::Vscsi => {
+                Self::of_binary(&path, vec![input], format, detected, options)
+            }
             _ => Self::of_lines(input, format, detected, options),
         }
     }
@@ -297,43 +297,25 @@ impl TraceReader {
             return Err(TraceError::Empty { path });
         }
         let detected = "blktrace in the files of its processors".to_owned();
-        let mut reader = Self::of_blktrace(inputs, detected, options)?;
-        path.clone_into(&mut reader.path);
-        path.clone_into(&mut reader.source.label);
-        Ok(reader)
+        Self::of_binary(path, inputs, Format::Blktrace, detected, options)
     }
 
-    fn of_blktrace(
+    /// A trace of fixed-size records; several inputs are the files of one blktrace.
+    fn of_binary(
+        path: &str,
         inputs: Vec<Input>,
-        detected: String,
+        format: Format,
+        mut detected: String,
         options: &ReadOptions,
     ) -> Result<Self, TraceError> {
-        let path = inputs[0].path().to_owned();
-        let blktrace = Blktrace::new(inputs, options.event.unwrap_or_default())?;
-        let detected = format!("{detected}, {}", blktrace.describe());
-        let body = Binary::Blktrace(Box::new(blktrace));
-        Ok(Self::of_binary(&path, body, detected, options))
-    }
-
-    fn of_vscsi(input: Input, detected: String, options: &ReadOptions) -> Result<Self, TraceError> {
-        let path = input.path().to_owned();
-        let vscsi = Vscsi::of(input.bytes()).ok_or_else(|| TraceError::Format {
-            path: path.clone(),
-            reason: "most of the first records have neither vscsi version in its place; accepted: vscsi version 1 or 2"
-                .to_owned(),
-        })?;
-        let detected = format!("{detected}, version {}", vscsi.number());
-        let body = Binary::Records(Records::new(input), RecordParser::Vscsi(vscsi));
-        Ok(Self::of_binary(&path, body, detected, options))
-    }
-
-    fn of_binary(path: &str, body: Binary, detected: String, options: &ReadOptions) -> Self {
         let source = Source {
             kind: SourceKind::Captured,
             label: path.to_owned(),
             device_bytes: None,
         };
-        Self::with_body(path, Body::Binary(body), detected, source, true, options)
+        let binary = Binary::new(inputs, format, options, &mut detected)?;
+        let body = Body::Binary(binary);
+        Ok(Self::with_body(path, body, detected, source, true, options))
     }
 
     /// A trace of text in any format.

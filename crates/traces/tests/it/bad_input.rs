@@ -123,6 +123,11 @@ fn unknown_column() {
         message_with("a,b\n1,2\n", &mapped("off=offset,len=b")),
         "column map \"off=offset,len=b\": unknown column \"offset\"; accepted: a, b or a number from 1 to 2"
     );
+    // A name in the file cannot break the message.
+    assert_eq!(
+        message_with("a,b\0\rc\n1,2\n", &mapped("off=offset,len=b")),
+        "column map \"off=offset,len=b\": unknown column \"offset\"; accepted: a, b\\0\\rc or a number from 1 to 2"
+    );
     assert_eq!(
         message_with("1,2\n", &mapped("off=offset,len=2")),
         "column map \"off=offset,len=2\": unknown column \"offset\"; accepted: a number from 1, because the file has no \

@@ -5,6 +5,7 @@ mod binary_formats;
 mod characteristics;
 mod compression;
 mod formats;
+mod fuzz;
 mod recording;
 mod sample_traces;
 mod samples;
