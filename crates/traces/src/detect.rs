@@ -1,8 +1,10 @@
 //! Which format a trace has, judged by its content.
 
 use super::Format;
+use super::blktrace::Layout;
 use super::error::TraceError;
 use super::text::{split, whole_number};
+use super::vscsi::Vscsi;
 use super::{arc, csv, disksim, fio_reader, msr, recording, spc};
 
 /// Lines looked at.
@@ -15,7 +17,8 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex recording, or any \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex \
+                        recording, binary blktrace, vscsi, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -36,6 +39,9 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
             format: Format::Fio,
             why: "the first line names a version of an iolog",
         });
+    }
+    if let Some(binary) = binary(bytes) {
+        return Ok(binary);
     }
     if let Some(known) = unsupported(bytes) {
         return Err(fail(format!(
@@ -66,6 +72,21 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
             )))
         }
     }
+}
+
+/// The binary formats of other people.
+fn binary(bytes: &[u8]) -> Option<Detected> {
+    if Layout::of(bytes).is_some() {
+        return Some(Detected {
+            format: Format::Blktrace,
+            why: "the file starts with the magic of blktrace",
+        });
+    }
+    // A text has no control character where a record has its version.
+    Vscsi::of(bytes).map(|_| Detected {
+        format: Format::Vscsi,
+        why: "the first records have a vscsi version in its place",
+    })
 }
 
 /// The formats that at least half of some lines have.
@@ -151,19 +172,11 @@ fn looks_like_libcachesim(line: &[u8]) -> bool {
 
 /// Formats told by magic or first line that are met in the field but not read here.
 fn unsupported(bytes: &[u8]) -> Option<&'static str> {
-    let blktrace = |word: [u8; 4]| word[1..] == [b't', b'a', b'e'] && matches!(word[0], 7 | 8);
-    let word: Option<[u8; 4]> = bytes.get(..4).and_then(|word| word.try_into().ok());
     Some(match bytes {
         [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
         _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
         _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
-        _ if word.is_some_and(|word| {
-            blktrace(word) || blktrace([word[3], word[2], word[1], word[0]])
-        }) =>
-        {
-            "a binary blktrace"
-        }
         _ => return None,
     })
 }

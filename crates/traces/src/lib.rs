@@ -5,6 +5,9 @@
 //! counted by reason; a line that is damaged ends the reading with an error that names it.
 
 mod arc;
+mod binary;
+mod blktrace;
+mod blktrace_window;
 mod characterise;
 mod column_map;
 mod csv;
@@ -26,13 +29,14 @@ mod spc;
 pub mod synthetic;
 mod tally;
 mod text;
+mod vscsi;
 mod write;
 
 pub use characterise::{BlockRule, Characterise, DirectionInfo, TraceInfo, characterise};
 pub use column_map::TimeUnit;
 pub use error::TraceError;
 pub use fio_reader::FioWait;
-pub use options::{Format, ReadOptions};
+pub use options::{BlkEvent, Format, ReadOptions};
 pub use reader::{Source, TraceReader, open};
 pub use record::{SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};

@@ -60,7 +60,7 @@ impl LineParser {
                 detected.push_str(&format!(", {}", log.describe()));
                 Self::Fio(log)
             }
-            Format::Recording => unreachable!("no text"),
+            Format::Recording | Format::Blktrace | Format::Vscsi => unreachable!("no text"),
         })
     }
 

@@ -6,6 +6,41 @@ use super::column_map::TimeUnit;
 use super::error::TraceError;
 use super::fio_reader::FioWait;
 
+/// Which moment of a request a trace of the block layer is read at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BlkEvent {
+    /// `Q`: the request enters the queue, as the file system or the program asked for it.
+    #[default]
+    Queue,
+    /// `D`: the request goes to the driver, after merging and scheduling.
+    Issue,
+    /// `C`: the request is complete.
+    Complete,
+}
+
+impl BlkEvent {
+    const ALL: [Self; 3] = [Self::Queue, Self::Issue, Self::Complete];
+
+    /// Name on the command line and in `blkparse`.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Queue => 'Q',
+            Self::Issue => 'D',
+            Self::Complete => 'C',
+        }
+    }
+}
+
+impl std::str::FromStr for BlkEvent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = |event: &Self| text.chars().eq([event.letter()]);
+        let event = Self::ALL.into_iter().find(named);
+        event.ok_or_else(|| format!("unknown event {text:?}; accepted: Q, D, C"))
+    }
+}
+
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -27,11 +62,15 @@ pub enum Format {
     FioV1,
     /// Imbrex's own recording format.
     Recording,
+    /// Binary blktrace, versions 7 and 8.
+    Blktrace,
+    /// The CloudPhysics traces as they were published, versions 1 and 2.
+    Vscsi,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -41,6 +80,8 @@ impl Format {
         Self::Fio,
         Self::FioV1,
         Self::Recording,
+        Self::Blktrace,
+        Self::Vscsi,
     ];
 
     /// Name on the command line.
@@ -55,6 +96,8 @@ impl Format {
             Self::Fio => "fio",
             Self::FioV1 => "fio-v1",
             Self::Recording => "imbrex",
+            Self::Blktrace => "blktrace",
+            Self::Vscsi => "vscsi",
         }
     }
 }
@@ -90,6 +133,8 @@ pub struct ReadOptions {
     pub page_bytes: Option<u64>,
     /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
     pub fio_wait: Option<FioWait>,
+    /// Event of [`Format::Blktrace`] that stands for a request; `Q` by default.
+    pub event: Option<BlkEvent>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
     /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
@@ -103,7 +148,7 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 7] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 8] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
@@ -112,6 +157,7 @@ impl ReadOptions {
             ("--page-bytes", self.page_bytes.is_some()),
             ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
+            ("--event", self.event.is_some()),
         ]
     }
 
@@ -122,6 +168,7 @@ impl ReadOptions {
             "--page-bytes" => Some(Format::Arc),
             "--fio-wait" => Some(Format::Fio),
             "--accept-unfinished" => Some(Format::Recording),
+            "--event" => Some(Format::Blktrace),
             _ => None,
         };
         for (option, given) in self.specific() {

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::ops::RangeInclusive;
 
+use super::binary::Binary;
+use super::blktrace::processor_files;
 use super::detect::detect;
 use super::error::TraceError;
 use super::input::{Input, sha256_hex};
@@ -28,12 +30,24 @@ pub struct Source {
     pub device_bytes: Option<u64>,
 }
 
-/// Opens a trace: a file in any known format and compression, `-` for standard input, or `synthetic:RECIPE[/SCALE]`.
+/// Opens a trace: a file in any known format and compression, `-` for standard input, `synthetic:RECIPE[/SCALE]`, or the
+/// files of one blktrace. Those are `PATH.blktrace.N` or, if PATH ends in `.blktrace`, `PATH.N`, where no file is called PATH.
 ///
 /// # Errors
 /// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
 pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
     let Some(recipe) = Recipe::of_path(path)? else {
+        let may_be_blktrace = options
+            .format
+            .is_none_or(|format| format == Format::Blktrace);
+        let files = if may_be_blktrace {
+            processor_files(path)
+        } else {
+            Vec::new()
+        };
+        if !files.is_empty() {
+            return TraceReader::of_processors(path, &files, options);
+        }
         return TraceReader::new(Input::open(path, options.sha256)?, options);
     };
     for (option, given) in options.specific() {
@@ -68,6 +82,7 @@ pub struct TraceReader {
 /// Where records come from.
 enum Body {
     Lines(Lines, LineParser),
+    Binary(Binary),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
 }
@@ -158,6 +173,9 @@ impl TraceReader {
         let detected = format!("{} in {compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
+            Format::Blktrace | Format::Vscsi => {
+                Self::of_binary(&path, vec![input], format, detected, options)
+            }
             _ => Self::of_lines(input, format, detected, options),
         }
     }
@@ -187,6 +205,47 @@ impl TraceReader {
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
         ))
+    }
+
+    /// The files of one blktrace, one for each processor; those without a byte are left out.
+    fn of_processors(
+        path: &str,
+        files: &[String],
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        options.check(Format::Blktrace)?;
+        let mut inputs = Vec::new();
+        for file in files {
+            match Input::open(file, options.sha256) {
+                Ok(input) => inputs.push(input),
+                Err(TraceError::Empty { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if inputs.is_empty() {
+            let path = path.to_owned();
+            return Err(TraceError::Empty { path });
+        }
+        let detected = "blktrace in the files of its processors".to_owned();
+        Self::of_binary(path, inputs, Format::Blktrace, detected, options)
+    }
+
+    /// A trace of fixed-size records; several inputs are the files of one blktrace.
+    fn of_binary(
+        path: &str,
+        inputs: Vec<Input>,
+        format: Format,
+        mut detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let source = Source {
+            kind: SourceKind::Captured,
+            label: path.to_owned(),
+            device_bytes: None,
+        };
+        let binary = Binary::new(inputs, format, options, &mut detected)?;
+        let body = Body::Binary(binary);
+        Ok(Self::with_body(path, body, detected, source, true, options))
     }
 
     /// A trace of text in any format.
@@ -283,6 +342,7 @@ impl TraceReader {
     pub fn sha256(&self) -> Option<String> {
         match &self.body {
             Body::Lines(lines, _) => lines.input.sha256(),
+            Body::Binary(binary) => binary.sha256(),
             Body::Recording(recording) => recording.sha256(),
             Body::Synthetic(_, sha256) => Some(sha256.clone()),
         }
@@ -293,6 +353,7 @@ impl TraceReader {
         loop {
             let end = match &mut self.body {
                 Body::Lines(lines, parser) => read_lines(lines, parser, &mut self.tally, batch),
+                Body::Binary(binary) => binary.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Recording(recording) => recording
                     .read(BATCH_RECORDS, &mut self.tally, batch)
                     .map(|()| batch.is_empty()),

@@ -25,6 +25,14 @@ pub enum SkipReason {
     FioFileAction,
     /// `wait` in a fio iolog.
     FioWait,
+    /// A record of blktrace that is no event: a process name, a message, the wall clock.
+    Notify,
+    /// A record of blktrace about another event than the one that is read, by its letter.
+    OtherEvent(char),
+    /// A command that a program sent past the block layer.
+    Passthrough,
+    /// A command about zones, or a write to a place that the drive chooses.
+    ZoneCommand,
     /// The request went to a device that was not selected.
     DeviceNotSelected,
     /// The output format has no way to write this operation.
@@ -43,6 +51,10 @@ impl fmt::Display for SkipReason {
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
             Self::FioFileAction => f.write_str("fio add, open or close"),
             Self::FioWait => f.write_str("fio wait"),
+            Self::Notify => f.write_str("notification"),
+            Self::OtherEvent(letter) => write!(f, "event {letter}"),
+            Self::Passthrough => f.write_str("passthrough command"),
+            Self::ZoneCommand => f.write_str("zone command"),
             Self::DeviceNotSelected => f.write_str("device not selected"),
             Self::NotRepresentable => f.write_str("not representable in the output format"),
             Self::NoTrailer => f.write_str("recording without trailer"),
@@ -100,7 +112,7 @@ impl Serialize for SkippedLines {
 /// What a reader met, beside the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadCounts {
-    /// Lines of a text trace; 0 for a recording or a recipe.
+    /// Lines of a text trace, records of a binary one; 0 for a recording or a recipe.
     pub lines: u64,
     /// Records returned.
     pub records: u64,

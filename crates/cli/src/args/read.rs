@@ -3,7 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
-use imbrex_traces::{ReadOptions, TimeUnit};
+use imbrex_traces::{BlkEvent, ReadOptions, TimeUnit};
 use std::ops::RangeInclusive;
 
 /// How to read a trace.
@@ -29,6 +29,10 @@ pub struct ReadArgs {
     /// does it (when absent); us-relative, N microseconds after the wait before, as fio's manual says
     #[arg(long, value_name = "MEANING")]
     pub fio_wait: Option<String>,
+    /// Event of a blktrace that stands for a request: Q (queued, when absent), D (issued to the
+    /// driver) or C (complete)
+    #[arg(long, value_name = "EVENT")]
+    pub event: Option<String>,
     /// Take only the requests of these devices
     #[arg(long, value_name = "A-B")]
     pub devices: Option<String>,
@@ -50,6 +54,7 @@ impl ReadArgs {
             time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
             fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
+            event: self.event.as_deref().map(event).transpose()?,
             devices: self.devices.as_deref().map(devices).transpose()?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
             accept_unfinished: self.accept_unfinished,
@@ -75,6 +80,11 @@ fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
         "filetime" => TimeUnit::Ticks,
         _ => return Err(format!("--time-unit {text}: accepted: s, ms, us, ns, filetime").into()),
     })
+}
+
+fn event(text: &str) -> Result<BlkEvent, Failure> {
+    text.parse()
+        .map_err(|error| format!("--event: {error}").into())
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {

@@ -60,6 +60,18 @@ fn subject(format: Format) -> Subject {
         Format::Arc => &["arc.lis"],
         Format::Fio => &["fio3.iolog", "fio2.iolog"],
         Format::FioV1 => &["fio1.iolog"],
+        Format::Blktrace => {
+            head_bytes = Head::Magic(4);
+            &[
+                "blktrace7.bin",
+                "blktrace8_big_endian.bin",
+                "sdx.blktrace.2",
+            ]
+        }
+        Format::Vscsi => {
+            head_bytes = Head::Magic(40);
+            &["vscsi1.bin", "vscsi2.bin"]
+        }
         Format::Recording => {
             head_bytes = Head::Magic(12);
             &[]

@@ -1,6 +1,7 @@
 //! Trace readers, writers, characteristics and synthetic workloads.
 
 mod bad_input;
+mod binary_formats;
 mod characteristics;
 mod compression;
 mod fio;
