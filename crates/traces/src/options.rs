@@ -58,6 +58,8 @@ pub enum Format {
     Arc,
     /// fio iolog of version 2 or 3.
     Fio,
+    /// What blkparse prints by default.
+    Blkparse,
     /// fio iolog of version 1; it has to be asked for.
     FioV1,
     /// Imbrex's own recording format.
@@ -70,7 +72,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -79,6 +81,7 @@ impl Format {
         Self::Arc,
         Self::Fio,
         Self::FioV1,
+        Self::Blkparse,
         Self::Recording,
         Self::Blktrace,
         Self::Vscsi,
@@ -95,6 +98,7 @@ impl Format {
             Self::Arc => "arc",
             Self::Fio => "fio",
             Self::FioV1 => "fio-v1",
+            Self::Blkparse => "blkparse",
             Self::Recording => "imbrex",
             Self::Blktrace => "blktrace",
             Self::Vscsi => "vscsi",
@@ -133,7 +137,7 @@ pub struct ReadOptions {
     pub page_bytes: Option<u64>,
     /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
     pub fio_wait: Option<FioWait>,
-    /// Event of [`Format::Blktrace`] that stands for a request; `Q` by default.
+    /// Event of [`Format::Blktrace`] and [`Format::Blkparse`] that stands for a request; `Q` by default.
     pub event: Option<BlkEvent>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
@@ -162,17 +166,8 @@ impl ReadOptions {
     }
 
     pub(super) fn check(&self, format: Format) -> Result<(), TraceError> {
-        let home = |option| match option {
-            "--map" | "--delimiter" => Some(Format::Csv),
-            "--time-unit" => Some(Format::DiskSim),
-            "--page-bytes" => Some(Format::Arc),
-            "--fio-wait" => Some(Format::Fio),
-            "--accept-unfinished" => Some(Format::Recording),
-            "--event" => Some(Format::Blktrace),
-            _ => None,
-        };
         for (option, given) in self.specific() {
-            if given && home(option).is_some_and(|home| home != format) {
+            if given && !homes(option).is_none_or(|homes| homes.contains(&format)) {
                 let reason = format!("the format {} has no use for it", format.name());
                 return Err(TraceError::Option { option, reason });
             }
@@ -191,4 +186,17 @@ impl ReadOptions {
         }
         Ok(())
     }
+}
+
+/// The formats that have a use for an option; `None` for one that all have.
+fn homes(option: &str) -> Option<&'static [Format]> {
+    Some(match option {
+        "--map" | "--delimiter" => &[Format::Csv],
+        "--time-unit" => &[Format::DiskSim],
+        "--page-bytes" => &[Format::Arc],
+        "--fio-wait" => &[Format::Fio],
+        "--event" => &[Format::Blktrace, Format::Blkparse],
+        "--accept-unfinished" => &[Format::Recording],
+        _ => return None,
+    })
 }
