@@ -6,7 +6,8 @@ use super::error::TraceError;
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
 use super::{
-    alibaba, arc, blkparse, csv, disksim, fio_reader, msr, recording, spc, systor, tencent,
+    alibaba, arc, blkparse, csv, disksim, fio_reader, log_line, msr, recording, spc, systor,
+    tencent,
 };
 
 /// Lines looked at.
@@ -21,7 +22,7 @@ pub(super) struct Detected {
 
 const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
                         fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, the text of blkparse, vscsi, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, web logs, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -45,6 +46,12 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
     }
     if let Some(binary) = binary(bytes) {
         return Ok(binary);
+    }
+    if log_line::is_header(bytes) {
+        return Ok(Detected {
+            format: Format::Clf,
+            why: "the first line names the tab-separated columns of a web log",
+        });
     }
     if let Some(known) = unsupported(bytes) {
         return Err(fail(format!(
@@ -134,6 +141,11 @@ fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
             Format::Systor,
             systor::looks_like,
             "6 comma-separated fields, decimal seconds first, R or W third",
+        ),
+        (
+            Format::Clf,
+            log_line::looks_like,
+            "host, date in brackets, request in quotes, status, bytes",
         ),
         (
             Format::Blkparse,

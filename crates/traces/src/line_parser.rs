@@ -12,11 +12,13 @@ use super::fio_reader::FioLog;
 use super::input::Input;
 use super::msr::Msr;
 use super::options::{Format, ReadOptions};
+use super::record::TraceRecord;
 use super::spc;
 use super::subsecond::{Spread, Subsecond};
 use super::systor;
 use super::tencent::Tencent;
 use super::text::{LineResult, split};
+use super::web_log::WebLog;
 
 /// The text formats.
 pub(super) enum LineParser {
@@ -30,6 +32,7 @@ pub(super) enum LineParser {
     Systor,
     Fio(FioLog),
     Blkparse(Blkparse),
+    WebLog(Box<WebLog>),
 }
 
 impl LineParser {
@@ -77,6 +80,7 @@ impl LineParser {
                 detected.push_str(&format!(", {}", blkparse.describe()));
                 Self::Blkparse(blkparse)
             }
+            Format::Clf => unreachable!("read twice"),
             Format::Recording | Format::Blktrace | Format::Vscsi => unreachable!("no text"),
         })
     }
@@ -89,7 +93,8 @@ impl LineParser {
             | Self::Alibaba(_)
             | Self::Tencent(_)
             | Self::Systor
-            | Self::Blkparse(_) => true,
+            | Self::Blkparse(_)
+            | Self::WebLog(_) => true,
             Self::Csv(csv) => csv.has_time(),
             Self::Arc(_) => false,
             Self::Fio(log) => log.has_times(),
@@ -98,12 +103,14 @@ impl LineParser {
 
     /// What spreads the requests of a second, for formats with whole seconds; the rule is added to what was detected.
     pub(super) fn spread(&self, options: &ReadOptions, detected: &mut String) -> Option<Spread> {
-        if !matches!(self, Self::Tencent(_)) {
+        if !matches!(self, Self::Tencent(_) | Self::WebLog(_)) {
             return None;
         }
         let rule = options.subsecond.unwrap_or_default();
         detected.push_str(&format!(", times in seconds, {}", rule.describe()));
-        (rule != Subsecond::None).then(|| Spread::new(rule))
+        // A line of a web log may stand for several requests, which the reader takes from there.
+        let is_needed = rule != Subsecond::None || matches!(self, Self::WebLog(_));
+        is_needed.then(|| Spread::new(rule))
     }
 
     #[inline]
@@ -119,6 +126,15 @@ impl LineParser {
             Self::Systor => systor::parse(line),
             Self::Fio(log) => log.parse(line),
             Self::Blkparse(blkparse) => blkparse.parse(line),
+            Self::WebLog(log) => log.parse(line),
+        }
+    }
+
+    /// The next request of the line parsed last, where a line stands for several.
+    pub(super) fn more(&mut self) -> Option<TraceRecord> {
+        match self {
+            Self::WebLog(log) => log.more(),
+            _ => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::column_map::TimeUnit;
 use super::error::TraceError;
 use super::fio_reader::FioWait;
 use super::subsecond::Subsecond;
+use super::web_log::HttpWrites;
 
 /// Which moment of a request a trace of the block layer is read at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub enum Format {
     Systor,
     /// fio iolog of version 2 or 3.
     Fio,
+    /// Log of a web server in common log format, turned into block requests by a recipe.
+    Clf,
     /// What blkparse prints by default.
     Blkparse,
     /// fio iolog of version 1; it has to be asked for.
@@ -79,7 +82,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -92,6 +95,7 @@ impl Format {
         Self::Fio,
         Self::FioV1,
         Self::Blkparse,
+        Self::Clf,
         Self::Recording,
         Self::Blktrace,
         Self::Vscsi,
@@ -112,6 +116,7 @@ impl Format {
             Self::Fio => "fio",
             Self::FioV1 => "fio-v1",
             Self::Blkparse => "blkparse",
+            Self::Clf => "clf",
             Self::Recording => "imbrex",
             Self::Blktrace => "blktrace",
             Self::Vscsi => "vscsi",
@@ -148,8 +153,10 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
-    /// How the requests of one second are spread in [`Format::Tencent`]; evenly by default.
+    /// How the requests of one second are spread in [`Format::Tencent`] and [`Format::Clf`]; evenly by default.
     pub subsecond: Option<Subsecond>,
+    /// What a server is assumed to write in [`Format::Clf`]; nothing by default.
+    pub http_writes: Option<HttpWrites>,
     /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
     pub fio_wait: Option<FioWait>,
     /// Event of [`Format::Blktrace`] and [`Format::Blkparse`] that stands for a request; `Q` by default.
@@ -167,7 +174,7 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 9] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 10] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
@@ -175,6 +182,7 @@ impl ReadOptions {
             ("--time-unit", self.time_unit.is_some()),
             ("--page-bytes", self.page_bytes.is_some()),
             ("--subsecond", self.subsecond.is_some()),
+            ("--http-writes", self.http_writes.is_some()),
             ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
             ("--event", self.event.is_some()),
@@ -210,7 +218,8 @@ fn homes(option: &str) -> Option<&'static [Format]> {
         "--map" | "--delimiter" => &[Format::Csv],
         "--time-unit" => &[Format::DiskSim],
         "--page-bytes" => &[Format::Arc],
-        "--subsecond" => &[Format::Tencent],
+        "--subsecond" => &[Format::Tencent, Format::Clf],
+        "--http-writes" => &[Format::Clf],
         "--fio-wait" => &[Format::Fio],
         "--event" => &[Format::Blktrace, Format::Blkparse],
         "--accept-unfinished" => &[Format::Recording],

@@ -16,6 +16,7 @@ use super::synthetic::{Recipe, SyntheticRecords};
 use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
 use super::text::{Lines, split};
 use super::text_trace::TextTrace;
+use super::web_log::WebLog;
 
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
@@ -177,6 +178,7 @@ impl TraceReader {
             Format::Blktrace | Format::Vscsi => {
                 Self::of_binary(&path, vec![input], format, detected, options)
             }
+            Format::Clf => Self::of_web_log(input, detected, options),
             _ => Self::of_lines(input, format, detected, options),
         }
     }
@@ -272,6 +274,32 @@ impl TraceReader {
         let body = Body::Lines(TextTrace::new(Lines::new(input), parser, spread));
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
+        ))
+    }
+
+    /// A web log, which is read once to lay out its documents and once more to read them.
+    fn of_web_log(
+        input: Input,
+        mut detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        let (first, second) = input.twice()?;
+        let (log, first) = WebLog::lay_out(first, options.http_writes.unwrap_or_default())?;
+        let mut recipe = log.describe();
+        let device_bytes = Some(log.device_bytes()).filter(|&bytes| bytes > 0);
+        let parser = LineParser::WebLog(Box::new(log));
+        let spread = parser.spread(options, &mut recipe);
+        detected.push_str(&format!(", {recipe}"));
+        let source = Source {
+            kind: SourceKind::Captured,
+            label: format!("{path}, a web log turned into block requests by a recipe: {recipe}"),
+            device_bytes,
+        };
+        let text = TextTrace::new(Lines::new(second), parser, spread).read_before(first.sha256());
+        let body = Body::Lines(text);
+        Ok(Self::with_body(
+            &path, body, detected, source, true, options,
         ))
     }
 

@@ -107,6 +107,12 @@ impl Spread {
         mut record: TraceRecord,
         tally: &mut Tally,
     ) -> Result<(), TraceError> {
+        if self.rule == Subsecond::None {
+            self.ready.drain(..self.taken);
+            self.taken = 0;
+            self.ready.push(record);
+            return Ok(());
+        }
         if let Some(first) = self.open.first() {
             if record.time_ns > first.time_ns {
                 self.close();

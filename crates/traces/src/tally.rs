@@ -23,6 +23,14 @@ pub enum SkipReason {
     ScsiOpcode(u8),
     /// Text around the lines of a trace: the sums at the end of what blkparse prints.
     Summary,
+    /// A line of a web log that is none, or that was cut.
+    NoLogLine,
+    /// A request to a web server that does not fetch a document: not a `GET`.
+    HttpMethod,
+    /// A reply of a web server with a status other than 200.
+    HttpStatus(u16),
+    /// A reply of a web server without a byte.
+    HttpNoBytes,
     /// `add`, `open` or `close` of a file in a fio iolog.
     FioFileAction,
     /// `wait` in a fio iolog.
@@ -52,6 +60,10 @@ impl fmt::Display for SkipReason {
             Self::ZeroLength => f.write_str("zero length"),
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
             Self::Summary => f.write_str("summary"),
+            Self::NoLogLine => f.write_str("not a line of a web log"),
+            Self::HttpMethod => f.write_str("not a GET"),
+            Self::HttpStatus(status) => write!(f, "HTTP status {status}"),
+            Self::HttpNoBytes => f.write_str("reply without bytes"),
             Self::FioFileAction => f.write_str("fio add, open or close"),
             Self::FioWait => f.write_str("fio wait"),
             Self::Notify => f.write_str("notification"),

@@ -12,6 +12,8 @@ pub(super) struct TextTrace {
     lines: Lines,
     parser: LineParser,
     spread: Option<Spread>,
+    /// SHA-256 of the file where it was read before.
+    sha256: Option<String>,
     /// What ended the lines, once something did.
     end: Option<Result<(), TraceError>>,
 }
@@ -22,13 +24,21 @@ impl TextTrace {
             lines,
             parser,
             spread,
+            sha256: None,
             end: None,
         }
     }
 
+    /// The same for a file that was read before and has this SHA-256.
+    pub(super) fn read_before(mut self, sha256: Option<String>) -> Self {
+        self.sha256 = sha256;
+        self
+    }
+
     /// SHA-256 of the file, once it has been read.
     pub(super) fn sha256(&self) -> Option<String> {
-        self.lines.input.sha256()
+        let read_before = self.sha256.clone().filter(|_| self.lines.input.at_end());
+        read_before.or_else(|| self.lines.input.sha256())
     }
 
     /// Appends records until the batch has so many; true at the end of the file.
@@ -72,7 +82,7 @@ impl TextTrace {
                 }
                 Some(Err(error)) => return Err(error),
             }
-            let ended = match next(&mut self.lines, &mut self.parser, tally) {
+            let mut ended = match next(&mut self.lines, &mut self.parser, tally) {
                 Ok(Some(Parsed::Record(record))) => spread.push(record, tally).err().map(Err),
                 Ok(Some(Parsed::Skip(reason))) => {
                     tally.counts.skipped.count(reason);
@@ -81,6 +91,9 @@ impl TextTrace {
                 Ok(None) => Some(Ok(())),
                 Err(error) => Some(Err(error)),
             };
+            while let (None, Some(record)) = (&ended, self.parser.more()) {
+                ended = spread.push(record, tally).err().map(Err);
+            }
             if ended.is_some() {
                 spread.close();
                 self.end = ended;

@@ -25,10 +25,15 @@ pub struct ReadArgs {
     /// Size of a page of an ARC trace, such as 512B (the size when absent)
     #[arg(long, value_name = "SIZE")]
     pub page_bytes: Option<String>,
-    /// How the requests of one second are spread over it where a trace counts whole seconds (tencent):
+    /// How the requests of one second are spread over it where a trace counts whole seconds
+    /// (tencent, clf):
     /// uniform, evenly (when absent); none, all at its start; poisson or poisson:SEED, at random
     #[arg(long, value_name = "RULE")]
     pub subsecond: Option<String>,
+    /// What a web server is assumed to write beside the documents it reads (clf): none (when absent),
+    /// create, log, or log:SIZE
+    #[arg(long, value_name = "WRITES")]
+    pub http_writes: Option<String>,
     /// What `wait N` means in a fio iolog of version 2: ms-absolute, until N ms after the start, as fio
     /// does it (when absent); us-relative, N microseconds after the wait before, as fio's manual says
     #[arg(long, value_name = "MEANING")]
@@ -63,6 +68,15 @@ impl ReadArgs {
                 .map(|rule| {
                     rule.parse()
                         .map_err(|error| format!("--subsecond: {error}"))
+                })
+                .transpose()?,
+            http_writes: self
+                .http_writes
+                .as_deref()
+                .map(|writes| {
+                    writes
+                        .parse()
+                        .map_err(|error| format!("--http-writes: {error}"))
                 })
                 .transpose()?,
             fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,

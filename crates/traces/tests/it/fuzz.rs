@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use imbrex_traces::{
-    Format, ReadOptions, TimeUnit, TraceError, TraceReader, WriteFormat, open, write_to,
+    Format, HttpWrites, ReadOptions, TimeUnit, TraceError, TraceReader, WriteFormat, open, write_to,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -61,6 +61,10 @@ fn subject(format: Format) -> Subject {
         Format::Alibaba => &["alibaba.csv"],
         Format::Tencent => &["tencent.csv"],
         Format::Systor => &["systor.csv"],
+        Format::Clf => {
+            options.http_writes = Some(HttpWrites::Log { bytes: 4096 });
+            &["access.log", "access.tsv"]
+        }
         Format::Fio => &["fio3.iolog", "fio2.iolog"],
         Format::Blkparse => &["blkparse.txt"],
         Format::FioV1 => &["fio1.iolog"],

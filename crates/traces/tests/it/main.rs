@@ -13,6 +13,7 @@ mod sample_traces;
 mod samples;
 mod synthetic;
 mod volumes;
+mod web_logs;
 
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord, open};
 
