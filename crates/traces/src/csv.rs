@@ -262,7 +262,7 @@ pub(super) fn scsi_code(field: &[u8]) -> Option<u8> {
 }
 
 /// Reads and writes of 6, 10, 12 and 16 byte commands, write and verify, write same; everything else moves no host data.
-fn scsi_operation(code: u8) -> Option<TraceOperation> {
+pub(super) fn scsi_operation(code: u8) -> Option<TraceOperation> {
     match code {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(TraceOperation::Read),
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Some(TraceOperation::Write),

@@ -1,9 +1,14 @@
 //! Which format a trace has, judged by its content.
 
 use super::Format;
+use super::blktrace::Layout;
 use super::error::TraceError;
 use super::text::{split, whole_number};
-use super::{arc, csv, disksim, msr, recording, spc};
+use super::vscsi::Vscsi;
+use super::{
+    alibaba, arc, blkparse, csv, disksim, fio_reader, log_line, msr, recording, spc, systor,
+    tencent,
+};
 
 /// Lines looked at.
 const SAMPLE_LINES: usize = 64;
@@ -15,7 +20,9 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, or any \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
+                        fio iolog 2 and 3, an Imbrex \
+                        recording, binary blktrace, the text of blkparse, vscsi, web logs, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -31,6 +38,21 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
             why: "the file starts with the magic of a recording",
         });
     }
+    if fio_reader::looks_like(bytes) {
+        return Ok(Detected {
+            format: Format::Fio,
+            why: "the first line names a version of an iolog",
+        });
+    }
+    if let Some(binary) = binary(bytes) {
+        return Ok(binary);
+    }
+    if log_line::is_header(bytes) {
+        return Ok(Detected {
+            format: Format::Clf,
+            why: "the first line names the tab-separated columns of a web log",
+        });
+    }
     if let Some(known) = unsupported(bytes) {
         return Err(fail(format!(
             "this is {known}, which is not read; accepted: {READABLE}"
@@ -39,6 +61,12 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
     let lines: Vec<&[u8]> = sample_lines(bytes).collect();
     let candidates = candidates(&lines);
     let first = first_line(&lines);
+    if candidates.is_empty() && tencent::are_unmistakable(&lines) {
+        return Ok(Detected {
+            format: Format::Tencent,
+            why: "5 comma-separated integers, seconds of 2018 first that never decrease, 0 or 1 fourth",
+        });
+    }
     match &candidates[..] {
         [] => Err(fail(unrecognised(&lines, &first))),
         [only] => {
@@ -60,6 +88,21 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
             )))
         }
     }
+}
+
+/// The binary formats of other people.
+fn binary(bytes: &[u8]) -> Option<Detected> {
+    if Layout::of(bytes).is_some() {
+        return Some(Detected {
+            format: Format::Blktrace,
+            why: "the file starts with the magic of blktrace",
+        });
+    }
+    // A text has no control character where a record has its version.
+    Vscsi::of(bytes).map(|_| Detected {
+        format: Format::Vscsi,
+        why: "the first records have a vscsi version in its place",
+    })
 }
 
 /// The formats that at least half of some lines have.
@@ -88,6 +131,26 @@ fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
             Format::DiskSim,
             disksim::looks_like,
             "5 blank-separated fields, a time with a decimal point first",
+        ),
+        (
+            Format::Alibaba,
+            alibaba::looks_like,
+            "5 comma-separated fields, R or W second, microseconds of Unix time fifth",
+        ),
+        (
+            Format::Systor,
+            systor::looks_like,
+            "6 comma-separated fields, decimal seconds first, R or W third",
+        ),
+        (
+            Format::Clf,
+            log_line::looks_like,
+            "host, date in brackets, request in quotes, status, bytes",
+        ),
+        (
+            Format::Blkparse,
+            blkparse::looks_like,
+            "major and minor number, processor, sequence, time, process and event, as blkparse prints them",
         ),
         (Format::Arc, arc::looks_like, "4 blank-separated integers"),
     ]
@@ -145,19 +208,11 @@ fn looks_like_libcachesim(line: &[u8]) -> bool {
 
 /// Formats told by magic or first line that are met in the field but not read here.
 fn unsupported(bytes: &[u8]) -> Option<&'static str> {
-    let blktrace = |word: [u8; 4]| word[1..] == [b't', b'a', b'e'] && matches!(word[0], 7 | 8);
-    let word: Option<[u8; 4]> = bytes.get(..4).and_then(|word| word.try_into().ok());
     Some(match bytes {
         [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
         _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
-        _ if bytes.starts_with(b"fio version ") => "a fio iolog",
-        _ if word.is_some_and(|word| {
-            blktrace(word) || blktrace([word[3], word[2], word[1], word[0]])
-        }) =>
-        {
-            "a binary blktrace"
-        }
+        _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ => return None,
     })
 }
@@ -172,11 +227,9 @@ fn unrecognised(lines: &[&[u8]], first: &str) -> String {
             .get(index)
             .is_some_and(|field| whole_number(field).is_some())
     };
-    let hint = if fields.len() == 5 && integer(0) && matches!(fields[1], b"R" | b"W") {
-        "; the line looks like an Alibaba block trace: --format csv --map dev=1,op=2:R|W,off=3:bytes,len=4:bytes,time=5:us"
-    } else if fields.len() == 5 && (0..5).all(integer) {
-        "; the line looks like a Tencent block trace: --format csv --map \
-         time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5"
+    let hint = if fields.len() == 5 && (0..5).all(integer) {
+        "; five integers may be a Tencent block trace (--format tencent) or columns of any other order (--format csv --map, \
+         for example time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5)"
     } else {
         ""
     };

@@ -96,6 +96,20 @@ pub enum TraceError {
         /// What the format wants.
         accepted: Box<str>,
     },
+    /// A record of a binary trace is cut short or has a value the format does not know.
+    #[error("{path}, record {record} at byte {byte}: {found}; accepted: {accepted}")]
+    BinaryRecord {
+        /// File as the user named it.
+        path: String,
+        /// Record number, from 1.
+        record: u64,
+        /// Its first byte in the file, or in what the file holds when that is compressed.
+        byte: u64,
+        /// What was found.
+        found: String,
+        /// What the format wants.
+        accepted: String,
+    },
     /// A column map that cannot be understood or does not fit the file.
     #[error("column map {map:?}: {reason}")]
     ColumnMap {

@@ -10,6 +10,8 @@ use super::TraceError;
 
 /// Bytes read from the file at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
+/// Decompressed bytes held for a format that is read twice, where the source cannot be opened once more.
+const HELD_BYTES_MAX: usize = 256 << 20;
 /// Largest zstd window accepted, as a power of two: the format's own limit, which `zstd --long=31` uses.
 const ZSTD_WINDOW_LOG_MAX: u32 = 31;
 
@@ -56,20 +58,24 @@ pub(super) struct Input {
     start: usize,
     end: usize,
     at_end: bool,
+    /// The path names a file that can be opened once more.
+    is_file: bool,
 }
 
 impl Input {
     /// Opens a file, or standard input for `-`, and fills the buffer for the first time.
     pub(super) fn open(path: &str, hashed: bool) -> Result<Self, TraceError> {
-        let raw: Box<dyn Read + Send> = if path == "-" {
-            Box::new(io::stdin())
-        } else {
-            Box::new(File::open(path).map_err(|source| TraceError::Open {
-                path: path.to_owned(),
-                source,
-            })?)
-        };
-        Self::from_read(path, raw, hashed)
+        if path == "-" {
+            return Self::from_read(path, Box::new(io::stdin()), hashed);
+        }
+        let file = File::open(path).map_err(|source| TraceError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let mut input = Self::from_read(path, Box::new(file), hashed)?;
+        input.is_file = is_file;
+        Ok(input)
     }
 
     /// The same over any byte source; `path` names it in messages.
@@ -106,6 +112,7 @@ impl Input {
             start: 0,
             end: 0,
             at_end: false,
+            is_file: false,
         };
         while input.end < input.buffer.len() / 2 && input.fill(0)? {}
         if input.end == 0 {
@@ -114,6 +121,43 @@ impl Input {
             });
         }
         Ok(input)
+    }
+
+    /// This input at its start and another one like it, for a format that is read twice. A file is opened once more; what
+    /// can be read only once is held in memory. The second one is not hashed.
+    ///
+    /// # Errors
+    /// What can be read only once is too long.
+    pub(super) fn twice(mut self) -> Result<(Self, Self), TraceError> {
+        if self.is_file {
+            let again = Self::open(&self.path, false)?;
+            return Ok((self, again));
+        }
+        let mut held = Vec::new();
+        loop {
+            held.extend_from_slice(self.bytes());
+            self.consume(self.bytes().len());
+            if held.len() > HELD_BYTES_MAX {
+                return Err(TraceError::Format {
+                    path: self.path,
+                    reason: format!(
+                        "this format is read twice, and what is not a file is held in memory meanwhile, at most {HELD_BYTES_MAX} \
+                         bytes; accepted: the path of a file"
+                    ),
+                });
+            }
+            if !self.fill(0)? {
+                break;
+            }
+        }
+        let held: Arc<[u8]> = held.into();
+        let mut first =
+            Self::from_read(&self.path, Box::new(Cursor::new(Arc::clone(&held))), false)?;
+        first.hash = self.hash;
+        Ok((
+            first,
+            Self::from_read(&self.path, Box::new(Cursor::new(held)), false)?,
+        ))
     }
 
     pub(super) fn path(&self) -> &str {

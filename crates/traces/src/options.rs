@@ -4,6 +4,44 @@ use std::ops::RangeInclusive;
 
 use super::column_map::TimeUnit;
 use super::error::TraceError;
+use super::fio_reader::FioWait;
+use super::subsecond::Subsecond;
+use super::web_log::HttpWrites;
+
+/// Which moment of a request a trace of the block layer is read at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BlkEvent {
+    /// `Q`: the request enters the queue, as the file system or the program asked for it.
+    #[default]
+    Queue,
+    /// `D`: the request goes to the driver, after merging and scheduling.
+    Issue,
+    /// `C`: the request is complete.
+    Complete,
+}
+
+impl BlkEvent {
+    const ALL: [Self; 3] = [Self::Queue, Self::Issue, Self::Complete];
+
+    /// Name on the command line and in `blkparse`.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Queue => 'Q',
+            Self::Issue => 'D',
+            Self::Complete => 'C',
+        }
+    }
+}
+
+impl std::str::FromStr for BlkEvent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = |event: &Self| text.chars().eq([event.letter()]);
+        let event = Self::ALL.into_iter().find(named);
+        event.ok_or_else(|| format!("unknown event {text:?}; accepted: Q, D, C"))
+    }
+}
 
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +58,47 @@ pub enum Format {
     DiskSim,
     /// `.lis` page references of the ARC paper.
     Arc,
+    /// Alibaba block traces of 2020.
+    Alibaba,
+    /// Tencent CBS traces of 2018.
+    Tencent,
+    /// SYSTOR '17 traces.
+    Systor,
+    /// fio iolog of version 2 or 3.
+    Fio,
+    /// Log of a web server in common log format, turned into block requests by a recipe.
+    Clf,
+    /// What blkparse prints by default.
+    Blkparse,
+    /// fio iolog of version 1; it has to be asked for.
+    FioV1,
     /// Imbrex's own recording format.
     Recording,
+    /// Binary blktrace, versions 7 and 8.
+    Blktrace,
+    /// The CloudPhysics traces as they were published, versions 1 and 2.
+    Vscsi,
 }
 
 impl Format {
-    const ALL: [Self; 7] = [
+    /// Every format.
+    pub const ALL: [Self; 16] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
         Self::Csv,
         Self::DiskSim,
         Self::Arc,
+        Self::Alibaba,
+        Self::Tencent,
+        Self::Systor,
+        Self::Fio,
+        Self::FioV1,
+        Self::Blkparse,
+        Self::Clf,
         Self::Recording,
+        Self::Blktrace,
+        Self::Vscsi,
     ];
 
     /// Name on the command line.
@@ -44,7 +110,16 @@ impl Format {
             Self::Csv => "csv",
             Self::DiskSim => "disksim",
             Self::Arc => "arc",
+            Self::Alibaba => "alibaba",
+            Self::Tencent => "tencent",
+            Self::Systor => "systor",
+            Self::Fio => "fio",
+            Self::FioV1 => "fio-v1",
+            Self::Blkparse => "blkparse",
+            Self::Clf => "clf",
             Self::Recording => "imbrex",
+            Self::Blktrace => "blktrace",
+            Self::Vscsi => "vscsi",
         }
     }
 }
@@ -78,6 +153,14 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
+    /// How the requests of one second are spread in [`Format::Tencent`] and [`Format::Clf`]; evenly by default.
+    pub subsecond: Option<Subsecond>,
+    /// What a server is assumed to write in [`Format::Clf`]; nothing by default.
+    pub http_writes: Option<HttpWrites>,
+    /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
+    pub fio_wait: Option<FioWait>,
+    /// Event of [`Format::Blktrace`] and [`Format::Blkparse`] that stands for a request; `Q` by default.
+    pub event: Option<BlkEvent>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
     /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
@@ -122,27 +205,24 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 6] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 10] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
             ("--delimiter", self.delimiter.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--page-bytes", self.page_bytes.is_some()),
+            ("--subsecond", self.subsecond.is_some()),
+            ("--http-writes", self.http_writes.is_some()),
+            ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
+            ("--event", self.event.is_some()),
         ]
     }
 
     pub(super) fn check(&self, format: Format) -> Result<(), TraceError> {
-        let home = |option| match option {
-            "--map" | "--delimiter" => Some(Format::Csv),
-            "--time-unit" => Some(Format::DiskSim),
-            "--page-bytes" => Some(Format::Arc),
-            "--accept-unfinished" => Some(Format::Recording),
-            _ => None,
-        };
         for (option, given) in self.specific() {
-            if given && home(option).is_some_and(|home| home != format) {
+            if given && !homes(option).is_none_or(|homes| homes.contains(&format)) {
                 let reason = format!("the format {} has no use for it", format.name());
                 return Err(TraceError::Option { option, reason });
             }
@@ -161,4 +241,19 @@ impl ReadOptions {
         }
         Ok(())
     }
+}
+
+/// The formats that have a use for an option; `None` for one that all have.
+fn homes(option: &str) -> Option<&'static [Format]> {
+    Some(match option {
+        "--map" | "--delimiter" => &[Format::Csv],
+        "--time-unit" => &[Format::DiskSim],
+        "--page-bytes" => &[Format::Arc],
+        "--subsecond" => &[Format::Tencent, Format::Clf],
+        "--http-writes" => &[Format::Clf],
+        "--fio-wait" => &[Format::Fio],
+        "--event" => &[Format::Blktrace, Format::Blkparse],
+        "--accept-unfinished" => &[Format::Recording],
+        _ => return None,
+    })
 }

@@ -3,21 +3,20 @@
 use std::io::Read;
 use std::ops::RangeInclusive;
 
-use super::arc;
-use super::column_map::{ColumnMap, TimeUnit};
-use super::csv::Csv;
-use super::detect::{detect, is_libcachesim_header};
-use super::disksim;
+use super::binary::Binary;
+use super::blktrace::processor_files;
+use super::detect::detect;
 use super::error::TraceError;
 use super::input::{Input, sha256_hex};
-use super::msr::Msr;
+use super::line_parser::LineParser;
 use super::options::{Format, ReadOptions};
 use super::record::{SourceKind, TraceRecord};
 use super::recording::Recording;
-use super::spc;
 use super::synthetic::{Recipe, SyntheticRecords};
 use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
-use super::text::{LineResult, Lines, Parsed, split};
+use super::text::{Lines, split};
+use super::text_trace::TextTrace;
+use super::web_log::WebLog;
 
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
@@ -33,12 +32,24 @@ pub struct Source {
     pub device_bytes: Option<u64>,
 }
 
-/// Opens a trace: a file in any known format and compression, `-` for standard input, or `synthetic:RECIPE[/SCALE]`.
+/// Opens a trace: a file in any known format and compression, `-` for standard input, `synthetic:RECIPE[/SCALE]`, or the
+/// files of one blktrace. Those are `PATH.blktrace.N` or, if PATH ends in `.blktrace`, `PATH.N`, where no file is called PATH.
 ///
 /// # Errors
 /// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
 pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
     let Some(recipe) = Recipe::of_path(path)? else {
+        let may_be_blktrace = options
+            .format
+            .is_none_or(|format| format == Format::Blktrace);
+        let files = if may_be_blktrace {
+            processor_files(path)
+        } else {
+            Vec::new()
+        };
+        if !files.is_empty() {
+            return TraceReader::of_processors(path, &files, options);
+        }
         return TraceReader::new(Input::open(path, options.sha256)?, options);
     };
     for (option, given) in options.specific() {
@@ -88,74 +99,10 @@ pub(super) trait Derived: Send {
 /// Where records come from.
 enum Body {
     Derived(Box<dyn Derived>),
-    Lines(Lines, LineParser),
+    Lines(TextTrace),
+    Binary(Binary),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
-}
-
-/// The text formats.
-enum LineParser {
-    Msr(Msr),
-    Spc,
-    Csv(Csv),
-    DiskSim(TimeUnit),
-    Arc(u64),
-}
-
-impl LineParser {
-    /// The parser of a text format; what it assumes is added to what was detected.
-    fn new(
-        format: Format,
-        input: &Input,
-        options: &ReadOptions,
-        detected: &mut String,
-    ) -> Result<Self, TraceError> {
-        Ok(match format {
-            Format::Msr => Self::Msr(Msr::default()),
-            Format::Spc => Self::Spc,
-            Format::DiskSim => {
-                let unit = match options.time_unit {
-                    Some(unit) => unit,
-                    None => disksim_unit(input.path(), input.bytes())?,
-                };
-                detected.push_str(&format!(
-                    ", times in units of {} ns, flag bit 0 = read",
-                    unit.nanoseconds()
-                ));
-                Self::DiskSim(unit)
-            }
-            Format::Arc => {
-                let page_bytes = options.page_bytes.unwrap_or(arc::PAGE_BYTES);
-                detected.push_str(&format!(
-                    ", pages of {page_bytes} bytes, reads only, no times"
-                ));
-                Self::Arc(page_bytes)
-            }
-            Format::LibCacheSim | Format::Csv => {
-                Self::Csv(csv_parser(format, options, input.bytes())?)
-            }
-            Format::Recording => unreachable!("no text"),
-        })
-    }
-
-    fn has_times(&self) -> bool {
-        match self {
-            Self::Msr(_) | Self::Spc | Self::DiskSim(_) => true,
-            Self::Csv(csv) => csv.has_time(),
-            Self::Arc(_) => false,
-        }
-    }
-
-    #[inline]
-    fn parse(&mut self, line: &[u8]) -> LineResult {
-        match self {
-            Self::Msr(msr) => msr.parse(line),
-            Self::Spc => spc::parse(line),
-            Self::Csv(csv) => csv.parse(line),
-            Self::DiskSim(unit) => disksim::parse(line, *unit),
-            Self::Arc(page_bytes) => arc::parse(line, *page_bytes),
-        }
-    }
 }
 
 /// True of a trace of our own writer, which names synthetic loads in the host column, so that the
@@ -257,6 +204,10 @@ impl TraceReader {
         let detected = format!("{} in {compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
+            Format::Blktrace | Format::Vscsi => {
+                Self::of_binary(&path, vec![input], format, detected, options)
+            }
+            Format::Clf => Self::of_web_log(input, detected, options),
             _ => Self::of_lines(input, format, detected, options),
         }
     }
@@ -288,6 +239,47 @@ impl TraceReader {
         ))
     }
 
+    /// The files of one blktrace, one for each processor; those without a byte are left out.
+    fn of_processors(
+        path: &str,
+        files: &[String],
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        options.check(Format::Blktrace)?;
+        let mut inputs = Vec::new();
+        for file in files {
+            match Input::open(file, options.sha256) {
+                Ok(input) => inputs.push(input),
+                Err(TraceError::Empty { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if inputs.is_empty() {
+            let path = path.to_owned();
+            return Err(TraceError::Empty { path });
+        }
+        let detected = "blktrace in the files of its processors".to_owned();
+        Self::of_binary(path, inputs, Format::Blktrace, detected, options)
+    }
+
+    /// A trace of fixed-size records; several inputs are the files of one blktrace.
+    fn of_binary(
+        path: &str,
+        inputs: Vec<Input>,
+        format: Format,
+        mut detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let source = Source {
+            kind: SourceKind::Captured,
+            label: path.to_owned(),
+            device_bytes: None,
+        };
+        let binary = Binary::new(inputs, format, options, &mut detected)?;
+        let body = Body::Binary(binary);
+        Ok(Self::with_body(path, body, detected, source, true, options))
+    }
+
     /// A trace of text in any format.
     fn of_lines(
         input: Input,
@@ -307,9 +299,36 @@ impl TraceReader {
         };
         let parser = LineParser::new(format, &input, options, &mut detected)?;
         let has_times = parser.has_times();
-        let body = Body::Lines(Lines::new(input), parser);
+        let spread = parser.spread(options, &mut detected);
+        let body = Body::Lines(TextTrace::new(Lines::new(input), parser, spread));
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
+        ))
+    }
+
+    /// A web log, which is read once to lay out its documents and once more to read them.
+    fn of_web_log(
+        input: Input,
+        mut detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        let (first, second) = input.twice()?;
+        let (log, first) = WebLog::lay_out(first, options.http_writes.unwrap_or_default())?;
+        let mut recipe = log.describe();
+        let device_bytes = Some(log.device_bytes()).filter(|&bytes| bytes > 0);
+        let parser = LineParser::WebLog(Box::new(log));
+        let spread = parser.spread(options, &mut recipe);
+        detected.push_str(&format!(", {recipe}"));
+        let source = Source {
+            kind: SourceKind::Captured,
+            label: format!("{path}, a web log turned into block requests by a recipe: {recipe}"),
+            device_bytes,
+        };
+        let text = TextTrace::new(Lines::new(second), parser, spread).read_before(first.sha256());
+        let body = Body::Lines(text);
+        Ok(Self::with_body(
+            &path, body, detected, source, true, options,
         ))
     }
 
@@ -381,7 +400,8 @@ impl TraceReader {
     /// [`ReadOptions::sha256`] was not set.
     pub fn sha256(&self) -> Option<String> {
         match &self.body {
-            Body::Lines(lines, _) => lines.input.sha256(),
+            Body::Lines(lines) => lines.sha256(),
+            Body::Binary(binary) => binary.sha256(),
             Body::Recording(recording) => recording.sha256(),
             Body::Synthetic(_, sha256) => Some(sha256.clone()),
             Body::Derived(_) => None,
@@ -392,7 +412,8 @@ impl TraceReader {
     fn read(&mut self, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError> {
         loop {
             let end = match &mut self.body {
-                Body::Lines(lines, parser) => read_lines(lines, parser, &mut self.tally, batch),
+                Body::Lines(lines) => lines.read(BATCH_RECORDS, &mut self.tally, batch),
+                Body::Binary(binary) => binary.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Recording(recording) => recording
                     .read(BATCH_RECORDS, &mut self.tally, batch)
                     .map(|()| batch.is_empty()),
@@ -484,87 +505,4 @@ fn read_derived(
         tally.counts.add_lines(&records.counts());
     }
     read.map(|()| batch.is_empty())
-}
-
-/// Appends up to a batch of records; true at the end of the file.
-fn read_lines(
-    lines: &mut Lines,
-    parser: &mut LineParser,
-    tally: &mut Tally,
-    batch: &mut Vec<TraceRecord>,
-) -> Result<bool, TraceError> {
-    while batch.len() < BATCH_RECORDS {
-        let Some(line) = lines.next_line(tally.counts.records)? else {
-            return Ok(true);
-        };
-        tally.counts.lines += 1;
-        match parser.parse(line) {
-            Ok(Parsed::Record(record)) => batch.push(tally.accept(record)),
-            Ok(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
-            Err(problem) => match not_a_record(line, tally.counts.lines) {
-                Some(reason) => tally.counts.skipped.count(reason),
-                None => return Err(problem.at(lines.input.path(), lines.number)),
-            },
-        }
-    }
-    Ok(false)
-}
-
-/// Lines that no format counts as a request: blank, comment, and a first line without any digit-led field.
-fn not_a_record(line: &[u8], number: u64) -> Option<SkipReason> {
-    let line = line.trim_ascii();
-    match line.first() {
-        None => Some(SkipReason::Blank),
-        Some(b'#') => Some(SkipReason::Comment),
-        Some(first) if number == 1 && first.is_ascii_alphabetic() => Some(SkipReason::Header),
-        Some(_) => None,
-    }
-}
-
-fn disksim_unit(path: &str, bytes: &[u8]) -> Result<TimeUnit, TraceError> {
-    if bytes
-        .split(|&byte| byte == b'\n')
-        .take(64)
-        .any(disksim::has_fraction)
-    {
-        return Ok(TimeUnit::Milliseconds);
-    }
-    let reason = "the times have no decimal point, so their unit cannot be told; accepted: --time-unit ns, us, ms or s";
-    Err(TraceError::Format {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-    })
-}
-
-fn csv_parser(format: Format, options: &ReadOptions, bytes: &[u8]) -> Result<Csv, TraceError> {
-    let map = match (&options.columns, format) {
-        (Some(map), _) => map.as_str(),
-        (None, Format::LibCacheSim) => ColumnMap::LIBCACHESIM,
-        (None, _) => {
-            let reason = "the format csv needs it; accepted: for example time=2:us,op=3:scsi,len=4:bytes,off=5:sectors";
-            return Err(TraceError::Option {
-                option: "--map",
-                reason: reason.to_owned(),
-            });
-        }
-    };
-    let delimiter = options.delimiter.unwrap_or(b',');
-    let first = bytes
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let names = split(first.strip_suffix(b"\r").unwrap_or(first), delimiter);
-    let is_header = is_libcachesim_header(first)
-        || (names
-            .first()
-            .and_then(|name| name.first())
-            .is_some_and(u8::is_ascii_alphabetic)
-            && names
-                .iter()
-                .all(|name| !name.first().is_some_and(u8::is_ascii_digit)));
-    let resolved = ColumnMap::parse(map, is_header.then_some(&names[..]))?;
-    Csv::new(resolved, delimiter).map_err(|reason| TraceError::ColumnMap {
-        map: map.to_owned(),
-        reason,
-    })
 }

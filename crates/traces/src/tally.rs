@@ -21,6 +21,28 @@ pub enum SkipReason {
     ZeroLength,
     /// A SCSI command that moves no data, or that the table does not know.
     ScsiOpcode(u8),
+    /// Text around the lines of a trace: the sums at the end of what blkparse prints.
+    Summary,
+    /// A line of a web log that is none, or that was cut.
+    NoLogLine,
+    /// A request to a web server that does not fetch a document: not a `GET`.
+    HttpMethod,
+    /// A reply of a web server with a status other than 200.
+    HttpStatus(u16),
+    /// A reply of a web server without a byte.
+    HttpNoBytes,
+    /// `add`, `open` or `close` of a file in a fio iolog.
+    FioFileAction,
+    /// `wait` in a fio iolog.
+    FioWait,
+    /// A record of blktrace that is no event: a process name, a message, the wall clock.
+    Notify,
+    /// A record of blktrace about another event than the one that is read, by its letter.
+    OtherEvent(char),
+    /// A command that a program sent past the block layer.
+    Passthrough,
+    /// A command about zones, or a write to a place that the drive chooses.
+    ZoneCommand,
     /// The request went to a device that was not selected.
     DeviceNotSelected,
     /// The output format has no way to write this operation.
@@ -37,6 +59,17 @@ impl fmt::Display for SkipReason {
             Self::Blank => f.write_str("blank line"),
             Self::ZeroLength => f.write_str("zero length"),
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
+            Self::Summary => f.write_str("summary"),
+            Self::NoLogLine => f.write_str("not a line of a web log"),
+            Self::HttpMethod => f.write_str("not a GET"),
+            Self::HttpStatus(status) => write!(f, "HTTP status {status}"),
+            Self::HttpNoBytes => f.write_str("reply without bytes"),
+            Self::FioFileAction => f.write_str("fio add, open or close"),
+            Self::FioWait => f.write_str("fio wait"),
+            Self::Notify => f.write_str("notification"),
+            Self::OtherEvent(letter) => write!(f, "event {letter}"),
+            Self::Passthrough => f.write_str("passthrough command"),
+            Self::ZoneCommand => f.write_str("zone command"),
             Self::DeviceNotSelected => f.write_str("device not selected"),
             Self::NotRepresentable => f.write_str("not representable in the output format"),
             Self::NoTrailer => f.write_str("recording without trailer"),
@@ -94,7 +127,7 @@ impl Serialize for SkippedLines {
 /// What a reader met, beside the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadCounts {
-    /// Lines of a text trace; 0 for a recording or a recipe.
+    /// Lines of a text trace, records of a binary one; 0 for a recording or a recipe.
     pub lines: u64,
     /// Records returned.
     pub records: u64,

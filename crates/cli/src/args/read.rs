@@ -3,7 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
-use imbrex_traces::{ReadOptions, TimeUnit, parse_delimiter, parse_devices};
+use imbrex_traces::{BlkEvent, ReadOptions, TimeUnit, parse_delimiter, parse_devices};
 
 /// How to read a trace.
 #[derive(Debug, Args, Clone)]
@@ -24,6 +24,23 @@ pub struct ReadArgs {
     /// Size of a page of an ARC trace, such as 512B (the size when absent)
     #[arg(long, value_name = "SIZE")]
     pub page_bytes: Option<String>,
+    /// How the requests of one second are spread over it where a trace counts whole seconds
+    /// (tencent, clf):
+    /// uniform, evenly (when absent); none, all at its start; poisson or poisson:SEED, at random
+    #[arg(long, value_name = "RULE")]
+    pub subsecond: Option<String>,
+    /// What a web server is assumed to write beside the documents it reads (clf): none (when absent),
+    /// create, log, or log:SIZE
+    #[arg(long, value_name = "WRITES")]
+    pub http_writes: Option<String>,
+    /// What `wait N` means in a fio iolog of version 2: ms-absolute, until N ms after the start, as fio
+    /// does it (when absent); us-relative, N microseconds after the wait before, as fio's manual says
+    #[arg(long, value_name = "MEANING")]
+    pub fio_wait: Option<String>,
+    /// Event of a blktrace, binary or as blkparse prints it, that stands for a request: Q (queued, when absent), D (issued to the
+    /// driver) or C (complete)
+    #[arg(long, value_name = "EVENT")]
+    pub event: Option<String>,
     /// Take only the requests of these devices
     #[arg(long, value_name = "A-B")]
     pub devices: Option<String>,
@@ -44,6 +61,25 @@ impl ReadArgs {
             delimiter: of_option(self.delimiter.as_deref(), parse_delimiter)?,
             time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
+            subsecond: self
+                .subsecond
+                .as_deref()
+                .map(|rule| {
+                    rule.parse()
+                        .map_err(|error| format!("--subsecond: {error}"))
+                })
+                .transpose()?,
+            http_writes: self
+                .http_writes
+                .as_deref()
+                .map(|writes| {
+                    writes
+                        .parse()
+                        .map_err(|error| format!("--http-writes: {error}"))
+                })
+                .transpose()?,
+            fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
+            event: self.event.as_deref().map(event).transpose()?,
             devices: of_option(self.devices.as_deref(), parse_devices)?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
             accept_unfinished: self.accept_unfinished,
@@ -70,6 +106,11 @@ fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
         "filetime" => TimeUnit::Ticks,
         _ => return Err(format!("--time-unit {text}: accepted: s, ms, us, ns, filetime").into()),
     })
+}
+
+fn event(text: &str) -> Result<BlkEvent, Failure> {
+    text.parse()
+        .map_err(|error| format!("--event: {error}").into())
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {

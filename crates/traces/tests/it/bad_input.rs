@@ -123,6 +123,11 @@ fn unknown_column() {
         message_with("a,b\n1,2\n", &mapped("off=offset,len=b")),
         "column map \"off=offset,len=b\": unknown column \"offset\"; accepted: a, b or a number from 1 to 2"
     );
+    // A name in the file cannot break the message.
+    assert_eq!(
+        message_with("a,b\0\rc\n1,2\n", &mapped("off=offset,len=b")),
+        "column map \"off=offset,len=b\": unknown column \"offset\"; accepted: a, b\\0\\rc or a number from 1 to 2"
+    );
     assert_eq!(
         message_with("1,2\n", &mapped("off=offset,len=2")),
         "column map \"off=offset,len=2\": unknown column \"offset\"; accepted: a number from 1, because the file has no \
@@ -178,7 +183,9 @@ fn missing_file() {
     );
 }
 
-const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, or any \
+const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
+                        fio iolog 2 and 3, an Imbrex \
+                        recording, binary blktrace, the text of blkparse, vscsi, web logs, or any \
                         delimited columns with --format csv --map";
 
 #[test]
@@ -197,14 +204,15 @@ fn formats_that_cannot_be_told_are_refused() {
         message("hello world\n"),
         format!("t: the format is not recognised from \"hello world\"; {READABLE}")
     );
-    let alibaba = std::fs::read_to_string(fixture("alibaba.csv")).unwrap();
     assert!(
-        message(&alibaba)
-            .contains("--format csv --map dev=1,op=2:R|W,off=3:bytes,len=4:bytes,time=5:us")
+        message("7,2048,16,0,5\n8,2048,16,1,5\n").contains(
+            "five integers may be a Tencent block trace (--format tencent) or columns of any other order (--format csv --map, \
+             for example time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5)"
+        )
     );
     assert_eq!(
-        message("fio version 2 iolog\n"),
-        format!("t: this is a fio iolog, which is not read; {READABLE}")
+        message("fio version 4 iolog\n"),
+        format!("t: this is a fio iolog of an unknown version, which is not read; {READABLE}")
     );
     assert_eq!(
         message("PK\x03\x04zip"),
@@ -232,7 +240,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, imbrex"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi"
     );
 }
 

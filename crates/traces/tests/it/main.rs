@@ -1,17 +1,23 @@
 //! Trace readers, writers, characteristics and synthetic workloads.
 
 mod bad_input;
+mod binary_formats;
+mod blkparse;
 mod characteristics;
 mod characteristics_sections;
 mod characteristics_sketches;
 mod characteristics_verdicts;
 mod combine;
 mod compression;
+mod fio;
 mod formats;
+mod fuzz;
 mod recording;
 mod sample_traces;
 mod samples;
 mod synthetic;
+mod volumes;
+mod web_logs;
 
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord, open};
 
