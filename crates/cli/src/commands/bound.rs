@@ -40,6 +40,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         events: vec![],
         windows: vec![],
         drive_scale: args.drive_scale,
+        movement: None,
         drive_scale_option: Some("--drive-scale"),
     };
     let task = Task {

@@ -57,6 +57,8 @@ pub struct Experiment {
     /// Keys of nodes (or `system`) and the values each takes; every combination is run.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
+    /// The model by which movement of the disks is counted, and its settings.
+    pub movement: Option<toml::Table>,
     /// Gauges to record over time, as `NODE.GAUGE`, in every stack that has the node.
     #[serde(default)]
     pub series: Vec<String>,
@@ -229,6 +231,9 @@ impl Experiment {
         }
         if self.analysis.is_some() && !(self.set.is_empty() && self.sweep.is_empty()) {
             return wrong("[analysis] runs no stack: leave out [set] and [sweep]");
+        }
+        if self.analysis.is_some() && self.movement.is_some() {
+            return wrong("[analysis] runs no stack: leave out [movement]");
         }
         if self.analysis.is_some() && !self.event.is_empty() {
             return wrong("[analysis] runs no stack: leave out [[event]]");

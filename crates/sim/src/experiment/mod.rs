@@ -13,6 +13,7 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod member_movement;
 mod members;
 mod movement_analysis;
 mod no_cleaning;
@@ -35,6 +36,7 @@ pub use drive_stack::library_drives;
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use member_movement::MovementConfig;
 pub use members::{ListedMember, MemberNumbers, StackMember};
 pub use movement_analysis::MovementAnalysis;
 pub use no_cleaning::PastRun;

@@ -5,6 +5,7 @@ use super::combined::told;
 use super::config::{ConfigError, NodeConfig, StackConfig};
 use super::describe::Describe;
 use super::events::{EventConfig, events_of, too_few_requests};
+use super::member_movement::{DiskRecordings, MovementConfig};
 use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
@@ -76,6 +77,8 @@ pub struct Case {
     pub events: Vec<EventConfig>,
     /// Windows of the span at the top that the streams of the replay have as their devices.
     pub windows: Vec<String>,
+    /// The model by which movement of the disks is counted; none when it is not.
+    pub movement: Option<MovementConfig>,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
     pub drive_scale: u64,
     /// The option by which a user sets `drive_scale`; none where the command has no such option.
@@ -336,6 +339,8 @@ impl Task<'_> {
         };
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
+        let recordings = self.case.movement;
+        let recordings = recordings.map(|model| DiskRecordings::new(model, &mut engine));
         let records = self.workload.records()?;
         if matches!(replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
             return Err(RunError::NoTimes {
@@ -349,7 +354,10 @@ impl Task<'_> {
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
-        let events = events_of(events, plan, footprint, &describe, &engine.stack);
+        let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
+        if let Some(recordings) = &recordings {
+            recordings.follow(&mut events);
+        }
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
             gauges.observe(now, stack);
@@ -374,6 +382,9 @@ impl Task<'_> {
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
         run.events = events;
+        if let Some(recordings) = recordings {
+            run.movement = recordings.finish(&describe, &engine)?;
+        }
         describe.add_heat_map(finished_at, &mut run);
         Ok(Replayed {
             run,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
 use super::event_use::EventUse;
+use super::movement::MemberMovement;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
@@ -144,6 +145,9 @@ pub struct Run {
     pub events: Vec<EventUse>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
+    /// How far the heads of the disks were moved by a model; absent when none was asked for.
+    #[serde(flatten)]
+    pub movement: MemberMovement,
     /// What every node of the stack has counted, by the name of the node and that of the counter.
     #[serde(default)]
     pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
@@ -419,6 +423,7 @@ impl Run {
             zones: None,
             events: Vec::new(),
             disks: Vec::new(),
+            movement: MemberMovement::default(),
             nodes: BTreeMap::new(),
             configuration: Value::Null,
             figures: Figures::default(),

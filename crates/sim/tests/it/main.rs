@@ -27,6 +27,7 @@ mod keys;
 mod latency_shapes;
 mod memory;
 mod memory_buffer;
+mod movement;
 mod no_cleaning;
 mod report;
 mod s_block;

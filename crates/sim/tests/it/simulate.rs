@@ -109,6 +109,7 @@ pub fn random_writes(config: StackConfig, depth: u32, series: &[&str]) -> Report
         events: vec![],
         windows: vec![],
         drive_scale: 1,
+        movement: None,
         drive_scale_option: None,
     };
     let batch = Batch {

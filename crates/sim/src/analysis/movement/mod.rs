@@ -226,7 +226,7 @@ impl InPlace {
 
 impl MovementSettings {
     /// The geometry of the disk, when all settings are in range.
-    fn check(&self) -> Result<Geometry, MovementError> {
+    pub(crate) fn check(&self) -> Result<Geometry, MovementError> {
         if self.buffer_blocks == 0 {
             return Err(MovementError::Buffer);
         }
