@@ -27,6 +27,7 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         path: args.path.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        combined: None,
     };
     let movement = trace_movement(&workload, readings.blocks, &models, settings)?;
     match args.json {
