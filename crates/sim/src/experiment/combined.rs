@@ -108,7 +108,7 @@ impl Experiment {
                     "{file}: [sweep] {keys}: {reason}"
                 )))
             };
-            let key = &keys[keys.len().min(PREFIX.len())..];
+            let key = keys.strip_prefix(PREFIX).unwrap_or(keys);
             if !KEYS.contains(&key) {
                 let hint = nearest(key, KEYS.into_iter()).map_or(String::new(), |near| {
                     format!("; did you mean `{PREFIX}{near}`?")

@@ -6,11 +6,11 @@ use imbrex_sim::report::Report;
 use imbrex_traces::{RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord};
 use std::path::Path;
 
-/// Two traces of 60 writes of one block each, in regions that are far apart.
+/// Two traces of 60 reads of one block each, 1 MiB apart, in regions that are far apart.
 const TWO: &str = r#"
 name = "mixed"
 title = "a test"
-size = "1 GiB"
+size = "400 GiB"
 systems = ["hdd"]
 
 [[workload]]
@@ -21,7 +21,7 @@ combine = { traces = ["near.imbrex", { path = "far.imbrex", limit = 50 }], order
 /// A folder with the two traces.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, start_mib) in [("near.imbrex", 1), ("far.imbrex", 900)] {
+    for (name, start_mib) in [("near.imbrex", 1), ("far.imbrex", 300 << 10)] {
         let header = RecordingHeader {
             kind: SourceKind::Captured,
             name: name.to_string(),
@@ -31,8 +31,8 @@ fn folder() -> tempfile::TempDir {
         };
         let mut writer = RecordingWriter::new(Vec::new(), &header).expect("memory");
         for number in 0..60 {
-            let offset = (start_mib << 20) + 4096 * number;
-            let operation = TraceOperation::Write;
+            let offset = (start_mib + number) << 20;
+            let operation = TraceOperation::Read;
             let record = TraceRecord::new(1000 * number, operation, offset, 4096);
             writer.write(&record).expect("memory");
         }
@@ -122,7 +122,7 @@ fn swept_keys_of_a_combined_workload_make_runs_and_rows() {
 [[stated]]
 metric = "interleaving"
 unit = "x"
-stated = 2.0
+stated = 1.2
 comparison = "at-least"
 measure = "hdd[burst_requests=1].io_time_s.total / hdd[burst_requests=all].io_time_s.total"
 over = "mean"

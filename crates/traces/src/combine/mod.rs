@@ -104,7 +104,7 @@ impl Combined {
         Ok(TraceReader::derived(
             &self.combination.label(),
             Box::new(records),
-            format!("{} traces combined", self.sources.len()),
+            self.combination.counted(),
             description::source_of(
                 &self.combination,
                 &self.sources,

@@ -109,11 +109,11 @@ impl Picker {
                 source,
                 left,
             } => {
-                live.retain(|&source| sources[source].peek().is_some());
-                if live.is_empty() {
-                    return None;
-                }
                 if *left == 0 || sources[*source].peek().is_none() {
+                    live.retain(|&source| sources[source].peek().is_some());
+                    if live.is_empty() {
+                        return None;
+                    }
                     *source = live[random.below(live.len() as u64) as usize];
                     *left = *length;
                 }

@@ -214,13 +214,17 @@ impl Combination {
         self.burst_requests.unwrap_or(BurstRequests::Count(1))
     }
 
+    /// How many sources it has, in words.
+    pub(super) fn counted(&self) -> String {
+        match self.traces.len() {
+            1 => "1 trace".to_owned(),
+            count => format!("{count} traces combined"),
+        }
+    }
+
     /// All but the sources, in words.
     pub(super) fn parameters(&self) -> String {
-        let mut words = format!(
-            "{} traces combined, order {}",
-            self.traces.len(),
-            name(&self.order)
-        );
+        let mut words = format!("{}, order {}", self.counted(), name(&self.order));
         if self.order == Order::Bursts {
             words.push_str(&format!(", burst_requests {}", self.burst()));
         }

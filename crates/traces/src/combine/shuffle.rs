@@ -12,7 +12,7 @@ use crate::error::TraceError;
 use crate::record::{TraceOperation, TraceRecord};
 use crate::synthetic::Random;
 
-/// Requests that are shuffled in memory at most: about 80 MB.
+/// Requests that are shuffled in memory at most: about 60 MB.
 const IN_MEMORY_MAX: u64 = 1 << 20;
 /// Files among which the requests are dealt.
 const FILES: u64 = 64;

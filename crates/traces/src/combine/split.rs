@@ -77,11 +77,11 @@ impl<'a> Split<'a> {
         Ok(Self { whole, parts, rule })
     }
 
-    /// The part with this number, from 0.
+    /// The part with this number, from 0; none when no request falls to it.
     ///
     /// # Errors
-    /// A source cannot be read, or nothing falls to this part.
-    pub fn part(&self, number: u32) -> Result<Part, TraceError> {
+    /// A source cannot be read.
+    pub fn part(&self, number: u32) -> Result<Option<Part>, TraceError> {
         let whole = self.whole.records()?;
         let (path, detected) = (whole.path().to_owned(), whole.detected().to_owned());
         let (mut source, has_times) = (whole.source().clone(), whole.has_times());
@@ -95,17 +95,13 @@ impl<'a> Split<'a> {
             first: None,
         };
         let Some(first) = records.next()? else {
-            return Err(wrong(format!(
-                "no request falls to part {} of {}; accepted: fewer parts, or another way to split",
-                number + 1,
-                self.parts
-            )));
+            return Ok(None);
         };
         records.first = Some(first);
-        Ok(Part {
+        Ok(Some(Part {
             reader: TraceReader::derived(&path, Box::new(records), detected, source, has_times),
             delay_ns: first.time_ns,
-        })
+        }))
     }
 }
 

@@ -30,9 +30,15 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
     };
     let split = Split::new(&combined, parts, by)?;
     for number in 0..parts {
-        let part = split.part(number)?;
         let output = numbered(&args.output, number + 1);
-        let delay = Span(Duration(part.delay_ns));
+        let Some(part) = split.part(number)? else {
+            eprintln!(
+                "{output}: not written: no request falls to part {} of {parts}",
+                number + 1
+            );
+            continue;
+        };
+        let delay = Span(Duration(part.delay_ns)).to_string().replace(' ', "");
         eprintln!("{}", part.reader.source().label);
         write(part.reader, &output, &options)?;
         eprintln!("{output}: to join the parts by time, give it delay={delay}");
