@@ -114,7 +114,11 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
         },
         Tree::Striped(chunk, below) => {
             let below = below.iter().map(|tree| shape(tree, members));
-            Shape::Joined(Joint::Stripe(*chunk), below.collect::<Result<_, _>>()?)
+            Shape::Joined {
+                joint: Joint::Stripe(*chunk),
+                blocks: None,
+                below: below.collect::<Result<_, _>>()?,
+            }
         }
         Tree::TwoOnOne { flash, shingled } => {
             let parts = |name: &'static str| -> Result<Vec<Member>, String> {
@@ -125,15 +129,16 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
                 Ok(parts.iter().map(part).collect())
             };
             let windows = parts(flash)?.into_iter().zip(parts(shingled)?);
-            Shape::Joined(
-                Joint::Span,
-                windows
+            Shape::Joined {
+                joint: Joint::Span,
+                blocks: None,
+                below: windows
                     .map(|(flash, shingled)| Shape::Cache {
                         flash: Box::new(Shape::Disk(flash)),
                         backing: Box::new(Shape::PersistentCache(shingled)),
                     })
                     .collect(),
-            )
+            }
         }
     })
 }

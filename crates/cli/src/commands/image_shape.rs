@@ -79,9 +79,9 @@ impl Nodes<'_> {
                 let blocks = blocks.unwrap_or(all.0).min(all.0);
                 Shape::Disk(member.window(&slice.name, start.0, blocks))
             }
-            NodeConfig::Span(span) => self.joined(&span.below, Joint::Span)?,
+            NodeConfig::Span(span) => self.joined(&span.name, &span.below, Joint::Span)?,
             NodeConfig::Stripe(stripe) => {
-                self.joined(&stripe.below, Joint::Stripe(stripe.chunk()?))?
+                self.joined(&stripe.name, &stripe.below, Joint::Stripe(stripe.chunk()?))?
             }
             NodeConfig::Dedicated(span) => {
                 return Err(format!("node `{}` is dedicated, which no image is", span.name).into());
@@ -117,16 +117,18 @@ impl Nodes<'_> {
         })
     }
 
-    fn joined(&self, below: &[String], joint: Joint) -> Result<Shape, Failure> {
+    fn joined(&self, name: &str, below: &[String], joint: Joint) -> Result<Shape, Failure> {
         let describe = self.describe()?;
         let blocks = |name: &str| describe.blocks_of(name).map(|blocks| blocks.0);
         let shapes = below
             .iter()
             .map(|name| self.shape(self.node(name)?, blocks(name)));
-        Ok(Shape::Joined(
+        let offered = blocks(name);
+        Ok(Shape::Joined {
             joint,
-            shapes.collect::<Result<_, Failure>>()?,
-        ))
+            blocks: offered,
+            below: shapes.collect::<Result<_, Failure>>()?,
+        })
     }
 
     /// A layer with the numbers of its members, if the image lists them all.

@@ -117,3 +117,51 @@ fn without_one_of_its_disks_a_stripe_does_not_start() {
     let (status, _) = server.wait();
     assert_eq!(status, Some(1));
 }
+
+#[test]
+fn what_a_cache_keeps_on_a_stripe_is_found_by_the_check() {
+    let place = Place::new();
+    let node = |name: &str, drive: &str| {
+        format!("[[node]]\nname = \"{name}\"\nkind = \"disk\"\ndrive = \"{drive}\"\n")
+    };
+    let (a, b, ssd) = (
+        node("a", "wd-4tb-7200"),
+        node("b", "wd-4tb-7200"),
+        node("ssd", "850evo"),
+    );
+    let text = format!(
+        "name = \"mine\"\n{a}{b}{ssd}[[node]]\nname = \"array\"\nkind = \"stripe\"\nbelow = [\"a\", \"b\"]\n\
+         chunk = \"64KiB\"\n[[node]]\nname = \"cache\"\nkind = \"write-back-cache\"\ncapacity = \"512 KiB\"\n\
+         policy = \"lru\"\nbelow = {{ flash = \"ssd\", backing = \"array\" }}\n"
+    );
+    let stack = place.path("mine.toml");
+    fs::write(&stack, text).expect("a stack");
+    // The cache's own blocks behind it are in a row of the stripe that is not whole.
+    place.create(&stack, &SIZE.to_string(), &[]);
+    let server = place.serve(&stack);
+    let mut client = server.client();
+    fill(&mut client);
+    verify(&mut client);
+    disconnect(client);
+    server.stop();
+    let clean = run(&["check", "--data", &place.data()]);
+    let said = String::from_utf8_lossy(&clean.stdout).into_owned();
+    assert!(
+        clean.status.success() && said.ends_with("clean\n"),
+        "{said}"
+    );
+    // Without the notes of the cache there the check has something to say.
+    let length = fs::metadata(member(&place, "a")).expect("a disk").len();
+    for name in ["a", "b"] {
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(member(&place, name));
+        use std::os::unix::fs::FileExt;
+        let row = vec![0x55; 64 << 10];
+        file.expect("a disk")
+            .write_all_at(&row, length - (64 << 10))
+            .expect("damage");
+    }
+    let damaged = run(&["check", &place.data()]);
+    assert!(!damaged.status.success(), "the notes were not read");
+}

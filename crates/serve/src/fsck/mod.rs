@@ -71,7 +71,14 @@ pub enum Shape {
     /// A layer whose members have numbers in their set, in the order of its ports.
     Numbered(Vec<u16>, Box<Shape>),
     /// Nodes that are joined to one.
-    Joined(Joint, Vec<Shape>),
+    Joined {
+        /// How.
+        joint: Joint,
+        /// Blocks that they offer together; `None` where that is as many as there are.
+        blocks: Option<u64>,
+        /// The nodes.
+        below: Vec<Shape>,
+    },
 }
 
 /// What was read of a member with a journal.
@@ -128,7 +135,7 @@ fn note_bare(shape: &Shape, into: &mut Findings) {
             let words = "no layer keeps anything on it that could be checked".to_owned();
             into.note(member.name(), words);
         }
-        Shape::Joined(_, below) => below.iter().for_each(|shape| note_bare(shape, into)),
+        Shape::Joined { below, .. } => below.iter().for_each(|shape| note_bare(shape, into)),
         _ => {}
     }
 }
@@ -153,7 +160,11 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
         }
-        Shape::Joined(joint, below) => kinds::joined::read(below, *joint, reader),
+        Shape::Joined {
+            joint,
+            blocks,
+            below,
+        } => kinds::joined::read(below, *joint, *blocks, reader),
     }
 }
 

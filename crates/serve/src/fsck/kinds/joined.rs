@@ -17,7 +17,12 @@ pub enum Joint {
 
 /// Reads every node, also those behind one that cannot be read; answers what they offer together if
 /// all can.
-pub fn read(below: &[Shape], joint: Joint, reader: &mut Reader<'_>) -> Option<Device> {
+pub fn read(
+    below: &[Shape],
+    joint: Joint,
+    offered: Option<u64>,
+    reader: &mut Reader<'_>,
+) -> Option<Device> {
     let devices: Vec<_> = below.iter().map(|shape| walk(shape, reader)).collect();
     let devices: Vec<Device> = devices.into_iter().collect::<Option<_>>()?;
     let sizes: Vec<u64> = devices.iter().map(|device| device.blocks).collect();
@@ -25,7 +30,7 @@ pub fn read(below: &[Shape], joint: Joint, reader: &mut Reader<'_>) -> Option<De
     let disk = disks.join(", ");
     let reads: Vec<ReadDevice> = devices.iter().map(|it| Rc::clone(&it.read)).collect();
     let smallest = BlockCount(sizes.iter().min().copied()?);
-    let blocks = match joint {
+    let all = match joint {
         Joint::Span => sizes.iter().sum(),
         Joint::Stripe(chunk) => {
             let layout = StripeLayout::new(sizes.len(), chunk);
@@ -34,7 +39,7 @@ pub fn read(below: &[Shape], joint: Joint, reader: &mut Reader<'_>) -> Option<De
     };
     Some(Device {
         disk,
-        blocks,
+        blocks: offered.unwrap_or(all),
         read: Rc::new(move |address, into| {
             let (node, inside) = place(address, joint, &sizes);
             reads[node](inside, into)

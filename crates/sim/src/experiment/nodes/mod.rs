@@ -129,9 +129,10 @@ impl NodeConfig {
     /// The kind to which a key belongs that this node does not have under its own. The kinds stand in
     /// the same place of a stack, so that stacks of both are compared under one name of a node.
     pub fn kind_of(&self, key: &str) -> Option<&'static str> {
-        const PLACES: [&[&str]; 2] = [
+        const PLACES: [&[&str]; 3] = [
             &["persistent-cache", "segments", "s-block"],
             &["write-back-cache", "read-cache"],
+            &["span", "dedicated", "stripe"],
         ];
         let table = toml::Table::try_from(self).ok()?;
         let own = table.get("kind")?.as_str()?;
