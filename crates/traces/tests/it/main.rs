@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod characteristics;
+mod characteristics_bounds;
 mod characteristics_sections;
 mod characteristics_sketches;
 mod characteristics_verdicts;
