@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::access::BLOCK_BYTES;
 use super::info::TraceInfo;
 
-/// Persistent cache of a drive-managed disk that bursts are held against: 20 GB, as found in Seagate's ST8000AS0002 (Aghayev
-/// and Desnoyers, "Skylight", FAST 2015: tens of GB).
+/// Persistent cache of a drive-managed disk that bursts are held against: 20 GB, that of the ST5000AS0011 (PORE, MSST 2017), the
+/// smallest of the drive library.
 const LOG_BYTES: u64 = 20_000_000_000;
 /// An update share above which a log is mostly garbage soon: every second write makes an earlier one dead.
 const MANY_UPDATES_PERCENT: f64 = 50.0;

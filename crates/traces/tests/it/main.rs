@@ -4,6 +4,7 @@ mod bad_input;
 mod binary_formats;
 mod blkparse;
 mod characteristics;
+mod characteristics_bounds;
 mod characteristics_sections;
 mod characteristics_sketches;
 mod characteristics_verdicts;
