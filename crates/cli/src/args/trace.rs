@@ -153,6 +153,9 @@ pub struct MovementArgs {
     /// Blocks of 4 KiB that the buffer of model 3 holds
     #[arg(long, value_name = "N", default_value_t = 16384)]
     pub buffer_blocks: u64,
+    /// Print as well what the movement takes on this drive: a name of the library, or a TOML file
+    #[arg(long, value_name = "DRIVE")]
+    pub time: Option<String>,
     /// Which readings of the models are taken.
     #[command(flatten)]
     pub readings: MovementReadings,
