@@ -211,7 +211,6 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
-        _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
         _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ => return None,
     })

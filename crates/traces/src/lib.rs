@@ -33,6 +33,7 @@ mod subsecond;
 pub mod synthetic;
 mod systor;
 mod tally;
+mod tar;
 mod tencent;
 mod text;
 mod text_trace;

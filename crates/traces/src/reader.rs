@@ -172,7 +172,20 @@ impl TraceReader {
         };
         options.check(format)?;
         let compression = input.compression().container();
-        let detected = format!("{} in {compression}: {why}", format.name());
+        let is_text = !matches!(format, Format::Recording | Format::Blktrace | Format::Vscsi);
+        if input.is_archive() && !is_text {
+            let reason = format!(
+                "the format {} is not read from a tar archive; accepted: the files, unpacked",
+                format.name()
+            );
+            return Err(TraceError::Format { path, reason });
+        }
+        let archive = if input.is_archive() {
+            "the files of a tar archive in "
+        } else {
+            ""
+        };
+        let detected = format!("{} in {archive}{compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
             Format::Blktrace | Format::Vscsi => {

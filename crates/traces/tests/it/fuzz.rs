@@ -12,7 +12,7 @@ use imbrex_traces::{
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::fixture;
+use crate::{fixture, tar};
 
 /// Runs of each format when nobody asks for more.
 const EVERYDAY_RUNS: u64 = 1000;
@@ -89,6 +89,10 @@ fn subject(format: Format) -> Subject {
         .iter()
         .map(|name| std::fs::read(fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}")))
         .collect();
+    if format == Format::Tencent {
+        let packed = tar::member("trace", b'0', &good[0]);
+        good.push(tar::archive(&[packed]));
+    }
     if format == Format::Recording {
         good.push(recording());
     }
