@@ -83,7 +83,7 @@ pub struct TraceReader {
 
 /// Where records come from.
 enum Body {
-    Lines(TextTrace),
+    Lines(Box<TextTrace>),
     Binary(Binary),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
@@ -284,7 +284,7 @@ impl TraceReader {
         let parser = LineParser::new(format, &input, options, &mut detected)?;
         let has_times = parser.has_times();
         let spread = parser.spread(options, &mut detected);
-        let body = Body::Lines(TextTrace::new(Lines::new(input), parser, spread));
+        let body = Body::Lines(Box::new(TextTrace::new(Lines::new(input), parser, spread)));
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
         ))
@@ -310,7 +310,7 @@ impl TraceReader {
             device_bytes,
         };
         let text = TextTrace::new(Lines::new(second), parser, spread).read_before(first.sha256());
-        let body = Body::Lines(text);
+        let body = Body::Lines(Box::new(text));
         Ok(Self::with_body(
             &path, body, detected, source, true, options,
         ))
