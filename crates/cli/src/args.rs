@@ -16,7 +16,7 @@ pub use doctor::DoctorArgs;
 pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use read::ReadArgs;
-pub use trace::{ConvertArgs, InfoArgs, SynthArgs, TraceCommand};
+pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, TraceCommand};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};

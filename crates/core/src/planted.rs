@@ -145,4 +145,6 @@ planted_bugs! {
     FailedDestageDropped = "failed-destage-dropped",
     /// A write buffer takes blocks out of its log before they are durable below.
     CleanBeforeFlush = "clean-before-flush",
+    /// A flush of a stripe reaches its first node alone.
+    StripeFlushesFirstAlone = "stripe-flushes-first-alone",
 }

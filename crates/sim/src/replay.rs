@@ -5,7 +5,7 @@ mod windows;
 
 use place::operation_of;
 pub use place::place;
-pub use windows::StreamWindow;
+pub use windows::{StreamWindow, Windows};
 
 use crate::report::{Recorder, ReplayMode};
 use imbrex_core::buffer::{BufferSlice, Buffers};
@@ -79,6 +79,18 @@ pub enum ReplayError {
         place: String,
         /// The end of the device or the window.
         device_bytes: u64,
+    },
+    /// A record is of a source that has no window.
+    #[error(
+        "record {record}: is of device {device}, and the stack has a node for the requests of each device          from 0 to {last}; accepted: a trace of these devices, or a stack of as many nodes as it has devices"
+    )]
+    NoWindow {
+        /// Number of the record, from 1.
+        record: u64,
+        /// The device that it names.
+        device: u16,
+        /// The last device that has a window.
+        last: usize,
     },
     /// A record arrives too late for a time in nanoseconds.
     #[error(
@@ -170,8 +182,7 @@ pub struct Replayer<I> {
     /// One backlog a stream, in the mode that has them; the flag says that a request is in flight.
     streams: Vec<(bool, VecDeque<Waiting>)>,
     stream_ready: Option<Instant>,
-    /// Where the addresses of stream k start: in window k modulo their number. None for the device.
-    windows: Vec<StreamWindow>,
+    windows: Windows,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
     /// Counts.
@@ -189,15 +200,15 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         device_blocks: BlockCount,
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
-        Replayer::in_windows(records, options, device_blocks, Vec::new(), recorder)
+        Replayer::in_windows(records, options, device_blocks, Windows::None, recorder)
     }
 
-    /// A replayer of `records` in streams, each of which has one of the windows as its device.
+    /// A replayer of `records`, whose streams or sources may have parts of the device as their device.
     pub fn in_windows(
         records: I,
         options: ReplayOptions,
         device_blocks: BlockCount,
-        windows: Vec<StreamWindow>,
+        windows: Windows,
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
         let streams = match options.mode {
@@ -260,7 +271,18 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 self.counts.skipped_reads += 1;
                 continue;
             }
-            match self.place(&record) {
+            let window = match self.window(&record) {
+                Ok(window) => window,
+                Err(error) => {
+                    self.error = Some(error);
+                    return;
+                }
+            };
+            let placed = match window {
+                Some(window) => window.place(&record, self.options.fit),
+                None => place(&record, self.device_blocks, self.options.fit),
+            };
+            match placed {
                 Some((operation, extent)) => {
                     let (at, speed) = match self.options.mode {
                         ReplayMode::OpenLoop { speed } => {
@@ -279,30 +301,40 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                     }
                     self.next = Some((self.records_read, operation, extent, Instant(at)));
                 }
-                None => self.error = Some(self.beyond_device(&record)),
+                None => self.error = Some(self.beyond(window, &record)),
             }
             return;
         }
     }
 
-    /// The window of the stream of the record that was read last, if streams have windows.
-    fn window(&self) -> Option<&StreamWindow> {
-        let stream = (self.records_read - 1) % self.streams.len().max(1) as u64;
-        self.windows.iter().cycle().nth(stream as usize)
-    }
-
-    /// The operation and blocks of the record that was read last.
+    /// The window of the record that was read last, if such records have windows.
     #[inline]
-    fn place(&self, record: &TraceRecord) -> Option<(Operation, Extent)> {
-        match self.window() {
-            Some(window) => window.place(record, self.options.fit),
-            None => place(record, self.device_blocks, self.options.fit),
+    fn window(&self, record: &TraceRecord) -> Result<Option<&StreamWindow>, ReplayError> {
+        match &self.windows {
+            Windows::None => Ok(None),
+            Windows::OfStreams(windows) => {
+                let stream = (self.records_read - 1) % self.streams.len().max(1) as u64;
+                Ok(windows.iter().cycle().nth(stream as usize))
+            }
+            Windows::OfSources(windows) => match windows.get(usize::from(record.device)) {
+                Some(window) => Ok(Some(window)),
+                None => Err(ReplayError::NoWindow {
+                    record: self.records_read,
+                    device: record.device,
+                    last: windows.len() - 1,
+                }),
+            },
         }
     }
 
-    fn beyond_device(&self, record: &TraceRecord) -> ReplayError {
-        let window = self.window();
-        let place = window.map_or("device".into(), |it| format!("window `{}`", it.name));
+    fn beyond(&self, window: Option<&StreamWindow>, record: &TraceRecord) -> ReplayError {
+        let place = match (&self.windows, window) {
+            (Windows::OfSources(_), Some(window)) => {
+                format!("window `{}` of device {}", window.name, record.device)
+            }
+            (_, Some(window)) => format!("window `{}`", window.name),
+            (_, None) => "device".into(),
+        };
         let blocks = window.map_or(self.device_blocks, |it| it.extent.blocks);
         ReplayError::beyond(self.records_read, record, place, blocks)
     }

@@ -126,6 +126,12 @@ pub enum TraceError {
         /// Why it cannot be applied.
         reason: String,
     },
+    /// A combination of traces that cannot be made.
+    #[error("{reason}")]
+    Combination {
+        /// The source or the parameter, its value and what is accepted.
+        reason: String,
+    },
     /// A recording is damaged, truncated or of another version.
     #[error("{path}: {reason}, after {records} records")]
     Recording {

@@ -172,6 +172,37 @@ pub struct ReadOptions {
     pub sha256: bool,
 }
 
+/// The devices that a text such as `3` or `0-2` names.
+///
+/// # Errors
+/// It is neither a number nor a range of them.
+pub fn parse_devices(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let wrong = || {
+        format!("devices {text}: accepted: one number, or two with a `-` between, from 0 to 65535")
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let first: u16 = first.trim().parse().map_err(|_| wrong())?;
+    let last: u16 = last.trim().parse().map_err(|_| wrong())?;
+    if first > last {
+        return Err(wrong());
+    }
+    Ok(first..=last)
+}
+
+/// The delimiter that a text such as `;` or `\t` names.
+///
+/// # Errors
+/// It is not one character.
+pub fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ if text == "\\t" => Ok(b'\t'),
+        _ => Err(format!(
+            "delimiter {text}: accepted: one ASCII character, or \\t"
+        )),
+    }
+}
+
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
     pub(super) fn specific(&self) -> [(&'static str, bool); 10] {

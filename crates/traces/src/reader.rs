@@ -60,7 +60,10 @@ pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError
             });
         }
     }
-    Ok(TraceReader::from_recipe(&recipe))
+    let mut reader = TraceReader::from_recipe(&recipe);
+    reader.devices.clone_from(&options.devices);
+    reader.device_stride_bytes = options.device_stride_bytes;
+    Ok(reader)
 }
 
 /// The records of a trace, read as they are asked for.
@@ -81,8 +84,21 @@ pub struct TraceReader {
     finished: bool,
 }
 
+/// Records that are made of those of other traces.
+pub(super) trait Derived: Send {
+    /// Appends about `wanted` records; none at the end.
+    ///
+    /// # Errors
+    /// One of the traces is damaged.
+    fn read(&mut self, wanted: usize, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError>;
+
+    /// What was met in the lines of the traces so far.
+    fn counts(&self) -> ReadCounts;
+}
+
 /// Where records come from.
 enum Body {
+    Derived(Box<dyn Derived>),
     Lines(Box<TextTrace>),
     Binary(Binary),
     Recording(Recording),
@@ -132,6 +148,19 @@ impl TraceReader {
             true,
             &ReadOptions::default(),
         )
+    }
+
+    /// Reads records that are made of other traces.
+    pub(super) fn derived(
+        path: &str,
+        records: Box<dyn Derived>,
+        detected: String,
+        source: Source,
+        has_times: bool,
+    ) -> Self {
+        let options = ReadOptions::default();
+        let body = Body::Derived(records);
+        Self::with_body(path, body, detected, source, has_times, &options)
     }
 
     fn with_body(
@@ -388,6 +417,7 @@ impl TraceReader {
             Body::Binary(binary) => binary.sha256(),
             Body::Recording(recording) => recording.sha256(),
             Body::Synthetic(_, sha256) => Some(sha256.clone()),
+            Body::Derived(_) => None,
         }
     }
 
@@ -400,6 +430,7 @@ impl TraceReader {
                 Body::Recording(recording) => recording
                     .read(BATCH_RECORDS, &mut self.tally, batch)
                     .map(|()| batch.is_empty()),
+                Body::Derived(records) => read_derived(&mut **records, &mut self.tally, batch),
                 Body::Synthetic(records, _) => {
                     batch.extend(
                         records
@@ -471,4 +502,20 @@ impl Iterator for TraceReader {
         self.taken += 1;
         Some(Ok(self.batch[self.taken - 1]))
     }
+}
+
+/// Appends about a batch of records; true at the end of them all.
+fn read_derived(
+    records: &mut dyn Derived,
+    tally: &mut Tally,
+    batch: &mut Vec<TraceRecord>,
+) -> Result<bool, TraceError> {
+    let read = records.read(BATCH_RECORDS, batch);
+    for record in batch.iter_mut() {
+        *record = tally.accept(*record);
+    }
+    if batch.is_empty() {
+        tally.counts.add_lines(&records.counts());
+    }
+    read.map(|()| batch.is_empty())
 }

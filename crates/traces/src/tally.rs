@@ -141,6 +141,17 @@ pub struct ReadCounts {
     pub unaligned_to_block: u64,
 }
 
+impl ReadCounts {
+    /// Adds what another reader met in its lines; its records are counted where they are taken.
+    pub(super) fn add_lines(&mut self, other: &ReadCounts) {
+        self.lines += other.lines;
+        self.time_inversions += other.time_inversions;
+        for (reason, count) in other.skipped.iter() {
+            *self.skipped.0.entry(reason).or_default() += count;
+        }
+    }
+}
+
 /// Turns the trace's own times into times since the first record and counts oddities.
 #[derive(Debug, Default)]
 pub(super) struct Tally {

@@ -116,6 +116,14 @@ fn split_compression(path: &str) -> (&str, Suffix) {
         .unwrap_or((path, Suffix::None))
 }
 
+/// The name of one of several outputs: `out.csv.gz` becomes `out-2.csv.gz`.
+pub fn numbered(path: &str, number: u32) -> String {
+    let (name, _) = split_compression(path);
+    let extension = Path::new(name).extension().map_or(0, |text| text.len() + 1);
+    let (stem, rest) = path.split_at(name.len() - extension);
+    format!("{stem}-{number}{rest}")
+}
+
 /// Copies every record of `reader` into the file `path` (`-` for standard output), compressed as its name says.
 ///
 /// # Errors

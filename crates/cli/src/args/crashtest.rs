@@ -8,9 +8,8 @@ const POINTS: u64 = 500;
 /// Arguments of `crashtest`.
 #[derive(Debug, Args)]
 pub struct CrashtestArgs {
-    /// The stack: pore, lru, lru-band, smr-only, smr-two-ports, lru-cmr, cache-over-cache, two-on-one or
-    /// s-block, in
-    /// durable mode on tiny disks
+    /// The stack: pore, lru, lru-band, ride, smr-only, smr-two-ports, lru-cmr, cache-over-cache,
+    /// two-on-one, hwsr, s-block, segments-only, s-block-only or striped, in durable mode on tiny disks
     #[arg(long, value_name = "NAME", default_value = "pore")]
     pub stack: String,
     /// Run one seed

@@ -3,8 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
-use imbrex_traces::{BlkEvent, ReadOptions, TimeUnit};
-use std::ops::RangeInclusive;
+use imbrex_traces::{BlkEvent, ReadOptions, TimeUnit, parse_delimiter, parse_devices};
 
 /// How to read a trace.
 #[derive(Debug, Args, Clone)]
@@ -59,7 +58,7 @@ impl ReadArgs {
         Ok(ReadOptions {
             format: self.format.as_deref().map(str::parse).transpose()?,
             columns: self.map.clone(),
-            delimiter: self.delimiter.as_deref().map(delimiter).transpose()?,
+            delimiter: of_option(self.delimiter.as_deref(), parse_delimiter)?,
             time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
             subsecond: self
@@ -81,7 +80,7 @@ impl ReadArgs {
                 .transpose()?,
             fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
             event: self.event.as_deref().map(event).transpose()?,
-            devices: self.devices.as_deref().map(devices).transpose()?,
+            devices: of_option(self.devices.as_deref(), parse_devices)?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
             accept_unfinished: self.accept_unfinished,
             sha256: true,
@@ -89,12 +88,13 @@ impl ReadArgs {
     }
 }
 
-fn delimiter(text: &str) -> Result<u8, Failure> {
-    match text.as_bytes() {
-        [byte] if byte.is_ascii() => Ok(*byte),
-        _ if text == "\\t" => Ok(b'\t'),
-        _ => Err(format!("--delimiter {text}: accepted: one ASCII character, or \\t").into()),
-    }
+/// The value of an option whose error names the option without its dashes.
+fn of_option<T>(
+    text: Option<&str>,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Failure> {
+    text.map(|text| parse(text).map_err(|error| format!("--{error}").into()))
+        .transpose()
 }
 
 fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
@@ -118,27 +118,13 @@ fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
         .transpose()
 }
 
-fn devices(text: &str) -> Result<RangeInclusive<u16>, Failure> {
-    let wrong = || {
-        format!(
-            "--devices {text}: accepted: one number, or two with a `-` between, from 0 to 65535"
-        )
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let first: u16 = first.trim().parse().map_err(|_| wrong())?;
-    let last: u16 = last.trim().parse().map_err(|_| wrong())?;
-    if first > last {
-        return Err(wrong().into());
-    }
-    Ok(first..=last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn devices_are_a_number_or_a_range() {
+        let devices = |text: &str| of_option(Some(text), parse_devices).map(Option::unwrap);
         assert_eq!(devices("3").unwrap(), 3..=3);
         assert_eq!(devices("0-2").unwrap(), 0..=2);
         for text in ["", "2-1", "a", "70000"] {
@@ -152,6 +138,7 @@ mod tests {
 
     #[test]
     fn a_delimiter_is_one_character() {
+        let delimiter = |text: &str| of_option(Some(text), parse_delimiter).map(Option::unwrap);
         assert_eq!(delimiter(";").unwrap(), b';');
         assert_eq!(delimiter("\\t").unwrap(), b'\t');
         assert!(delimiter("ab").is_err());

@@ -19,6 +19,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        combined: None,
     };
     let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;
@@ -39,6 +40,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         events: vec![],
         windows: vec![],
         drive_scale: args.drive_scale,
+        movement: None,
         drive_scale_option: Some("--drive-scale"),
     };
     let task = Task {

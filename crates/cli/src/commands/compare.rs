@@ -60,6 +60,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             events: vec![],
             windows: vec![],
             drive_scale: args.drive_scale,
+            movement: None,
             drive_scale_option: Some("--drive-scale"),
         })
         .collect();

@@ -6,7 +6,7 @@ use crate::args::CrashtestArgs;
 use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::toml_error::nearest;
-use imbrex_serve::fsck::{self, Checks, Member, Shape};
+use imbrex_serve::fsck::{self, Checks, Joint, Member, Shape};
 use imbrex_sim::crashtest::campaign::{
     Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
 };
@@ -112,6 +112,14 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
             flash: Box::new(shape(flash, members)?),
             backing: Box::new(shape(backing, members)?),
         },
+        Tree::Striped(chunk, below) => {
+            let below = below.iter().map(|tree| shape(tree, members));
+            Shape::Joined {
+                joint: Joint::Stripe(*chunk),
+                blocks: None,
+                below: below.collect::<Result<_, _>>()?,
+            }
+        }
         Tree::TwoOnOne { flash, shingled } => {
             let parts = |name: &'static str| -> Result<Vec<Member>, String> {
                 let medium = members.iter().find(|(known, _)| *known == name);
@@ -121,14 +129,16 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
                 Ok(parts.iter().map(part).collect())
             };
             let windows = parts(flash)?.into_iter().zip(parts(shingled)?);
-            Shape::Span(
-                windows
+            Shape::Joined {
+                joint: Joint::Span,
+                blocks: None,
+                below: windows
                     .map(|(flash, shingled)| Shape::Cache {
                         flash: Box::new(Shape::Disk(flash)),
                         backing: Box::new(Shape::PersistentCache(shingled)),
                     })
                     .collect(),
-            )
+            }
         }
     })
 }

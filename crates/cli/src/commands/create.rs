@@ -1,7 +1,7 @@
 //! `imbrex create`.
 
 use super::members::{FileUse, StackOnFiles, image_options, member_blocks};
-use super::{emit, refuse_zones, stack_with_settings};
+use super::{emit, refuse_unservable, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
@@ -42,7 +42,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
-    refuse_zones(&config)?;
+    refuse_unservable(&config)?;
     measure_backings(&mut config)?;
     let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
     config.size = Some(Size(plan.blocks().bytes()));

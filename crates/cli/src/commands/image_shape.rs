@@ -7,7 +7,7 @@ use imbrex_core::cache::CacheSettings;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::units::BLOCK_BYTES;
-use imbrex_serve::fsck::{Member, Shape};
+use imbrex_serve::fsck::{Joint, Member, Shape};
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{Describe, Footprint, Plan, StackConfig};
@@ -79,12 +79,12 @@ impl Nodes<'_> {
                 let blocks = blocks.unwrap_or(all.0).min(all.0);
                 Shape::Disk(member.window(&slice.name, start.0, blocks))
             }
-            NodeConfig::Span(span) => {
-                let below = span.below.iter();
-                let describe = self.describe()?;
-                let blocks = |name: &str| describe.blocks_of(name).map(|blocks| blocks.0);
-                let shapes = below.map(|name| self.shape(self.node(name)?, blocks(name)));
-                Shape::Span(shapes.collect::<Result<_, Failure>>()?)
+            NodeConfig::Span(span) => self.joined(&span.name, &span.below, Joint::Span)?,
+            NodeConfig::Stripe(stripe) => {
+                self.joined(&stripe.name, &stripe.below, Joint::Stripe(stripe.chunk()?))?
+            }
+            NodeConfig::Dedicated(span) => {
+                return Err(format!("node `{}` is dedicated, which no image is", span.name).into());
             }
             NodeConfig::ReadCache(_) | NodeConfig::SBlock(_) | NodeConfig::Segments(_) => {
                 let reason = format!(
@@ -114,6 +114,20 @@ impl Nodes<'_> {
                 };
                 self.numbered(&cache.name, &["flash", "backing"], shape)
             }
+        })
+    }
+
+    fn joined(&self, name: &str, below: &[String], joint: Joint) -> Result<Shape, Failure> {
+        let describe = self.describe()?;
+        let blocks = |name: &str| describe.blocks_of(name).map(|blocks| blocks.0);
+        let shapes = below
+            .iter()
+            .map(|name| self.shape(self.node(name)?, blocks(name)));
+        let offered = blocks(name);
+        Ok(Shape::Joined {
+            joint,
+            blocks: offered,
+            below: shapes.collect::<Result<_, Failure>>()?,
         })
     }
 

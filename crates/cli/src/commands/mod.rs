@@ -102,17 +102,24 @@ pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Fai
     Ok(())
 }
 
-/// Refuses to serve zones, which NBD does not know.
-pub fn refuse_zones(config: &StackConfig) -> Result<(), Failure> {
-    config.host_managed().map_or(Ok(()), |zones| {
-        let reason = format!(
+/// Refuses to serve what NBD does not know: zones, and sources of requests.
+pub fn refuse_unservable(config: &StackConfig) -> Result<(), Failure> {
+    let reason = config.node.iter().find_map(|node| match node {
+        NodeConfig::HostManaged(zones) => Some(format!(
             "node `{}`: a host-managed disk cannot be served: NBD has no zones, so a client could \
              not know where it may write; accepted: stacks that take writes anywhere, such as \
              `smr-only` (imbrex compare and imbrex drive fio take host-managed ones)",
             zones.name
-        );
-        Err(reason.into())
-    })
+        )),
+        NodeConfig::Dedicated(span) => Some(format!(
+            "node `{}`: kind = \"dedicated\" cannot be served: requests of a client have one address \
+             space and no device number to choose a node by; accepted: kind = \"span\", where each node \
+             below is an export of its own too (imbrex compare takes \"dedicated\")",
+            span.name
+        )),
+        _ => None,
+    });
+    reason.map_or(Ok(()), |reason| Err(reason.into()))
 }
 
 /// The workload and the way it is replayed.
@@ -121,6 +128,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        combined: None,
     };
     let mode = match (args.open_loop, args.streams) {
         (true, _) => {

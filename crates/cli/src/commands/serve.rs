@@ -12,7 +12,7 @@ use super::members::{
     FileUse, Member, StackOnFiles, dump, image_options, layer_error, listed_members,
 };
 use super::replace::MemberReplacer;
-use super::{emit, refuse_zones, stack_with_settings};
+use super::{emit, refuse_unservable, stack_with_settings};
 use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
 use control::NewDisks;
@@ -414,7 +414,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
         return Err("--scale 0: accepted: 1 or more".into());
     }
     let config = stack_with_settings(&args.stack, &args.set)?;
-    refuse_zones(&config)?;
+    refuse_unservable(&config)?;
     let options = BuildOptions {
         seed: IMAGE_SEED,
         size_bytes: args.size.as_deref().map(parse_size).transpose()?,

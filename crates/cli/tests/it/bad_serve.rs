@@ -64,6 +64,18 @@ fn zones_are_not_served() {
 }
 
 #[test]
+fn a_node_for_each_source_is_not_served() {
+    let place = Place::new();
+    let expected = "imbrex: node `array`: kind = \"dedicated\" cannot be served: requests of a client have one \
+                    address space and no device number to choose a node by; accepted: kind = \"span\", where \
+                    each node below is an export of its own too (imbrex compare takes \"dedicated\")";
+    assert_eq!(create_failure(&place, &["dedicated"]), expected);
+    let socket = place.path("socket");
+    let serve = ["serve", "dedicated", "--emulate", "--socket", &socket];
+    assert_eq!(failure(&run(&serve)), expected);
+}
+
+#[test]
 fn create_refuses_stacks_and_settings_that_are_not_there() {
     let place = Place::new();
     let of = |set: &str| create_failure(&place, &["lru", "--size", "64MiB", "--set", set]);
@@ -98,7 +110,7 @@ fn create_refuses_stacks_and_settings_that_are_not_there() {
     assert_eq!(
         create_failure(&place, &["poer", "--size", "64MiB"]),
         "imbrex: unknown system `poer`; did you mean `pore`? (known: cmr-only, smr-only, lru, lru-band, \
-         pore-cf, pore-pf, pore, ride, lru-archive, pore-archive, ride-archive, hwsr, s-block, hdd; a drive of `imbrex systems`; or the path of a TOML file)"
+         pore-cf, pore-pf, pore, ride, lru-archive, pore-archive, ride-archive, hwsr, s-block, hdd, spanned, striped, dedicated; a drive of `imbrex systems`; or the path of a TOML file)"
     );
 }
 

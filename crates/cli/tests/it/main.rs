@@ -30,6 +30,7 @@ mod serve_report;
 mod serve_restart;
 mod serve_run;
 mod serve_signals;
+mod serve_stripe;
 mod served;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/support.rs"]
@@ -39,3 +40,4 @@ mod tidy_reference;
 #[allow(dead_code, reason = "the campaign plants what is wrong")]
 #[path = "../../../core/tests/toys/mirror/mod.rs"]
 mod toy;
+mod trace_info;

@@ -39,6 +39,8 @@ const TINY: [&str; 4] = [
     "translation.persistent_cache=256KiB",
     "translation.bands=uniform:1MiB..3MiB",
 ];
+/// Stacks of plain disks.
+const WITHOUT_BANDS: [&str; 2] = ["cmr-only", "striped"];
 /// How the layers come up.
 const FORMAT: Start = Start::Format(Uuid([7; 16]));
 /// For one request with everything it causes.
@@ -425,10 +427,10 @@ fn both_doors_do_the_same(stack: &'static str, durable: bool) {
         destaged += of(Cause::Destage);
         cleaned += of(Cause::Cleaning);
     }
-    if stack != "cmr-only" {
+    if !WITHOUT_BANDS.contains(&stack) {
         assert!(cleaned > 0, "{stack}: no band was rewritten");
     }
-    if !stack.ends_with("-only") {
+    if !stack.ends_with("-only") && !WITHOUT_BANDS.contains(&stack) {
         assert!(destaged > 0, "{stack}: nothing was evicted");
     }
     let part = DEVICE_BLOCKS / 16;
@@ -447,14 +449,14 @@ fn both_doors_do_the_same(stack: &'static str, durable: bool) {
 
 #[test]
 fn the_same_requests_move_the_same_blocks_in_simulation_and_on_files() {
-    for stack in compared() {
+    for stack in compared().chain(["striped"]) {
         both_doors_do_the_same(stack, false);
     }
 }
 
 #[test]
 fn the_same_requests_move_the_same_blocks_where_both_are_durable() {
-    for stack in compared() {
+    for stack in compared().chain(["striped"]) {
         both_doors_do_the_same(stack, true);
     }
 }

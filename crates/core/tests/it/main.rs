@@ -55,5 +55,6 @@ mod recovery_reads;
 mod s_block;
 mod slice_flushes;
 mod slices;
+mod stripe;
 mod translation_bad_block;
 mod translation_damage;

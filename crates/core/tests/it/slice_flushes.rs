@@ -19,16 +19,16 @@ const MEDIUM: Result<(), IoError> = Err(IoError::Medium);
 const LOST: Result<(), IoError> = Err(IoError::Lost);
 
 /// A stack whose disks answer as the test says.
-struct Bench {
-    stack: Stack,
+pub struct Bench {
+    pub stack: Stack,
     buffers: Buffers,
     /// What reached a disk.
-    seen: Vec<(DiskId, Operation, Extent)>,
+    pub seen: Vec<(DiskId, Operation, Extent)>,
     in_flight: Vec<(DiskId, DiskOp)>,
 }
 
 impl Bench {
-    fn new(stack: Stack) -> Bench {
+    pub fn new(stack: Stack) -> Bench {
         Bench {
             stack,
             buffers: Buffers::new(ContentKind::Counted),
@@ -37,7 +37,7 @@ impl Bench {
         }
     }
 
-    fn send(&mut self, tag: u64, operation: Operation, extent: Extent) {
+    pub fn send(&mut self, tag: u64, operation: Operation, extent: Extent) {
         let buffer = match operation.has_data() {
             true => self.buffers.allocate(extent.blocks.0),
             false => BufferSlice::EMPTY,
@@ -56,7 +56,7 @@ impl Bench {
     }
 
     /// Ends the oldest operation of a disk.
-    fn end(&mut self, disk: u16, result: Result<(), IoError>) {
+    pub fn end(&mut self, disk: u16, result: Result<(), IoError>) {
         let of_disk = |(other, _): &(DiskId, DiskOp)| other.0 == disk;
         let at = self.in_flight.iter().position(of_disk);
         let (disk, op) = self.in_flight.remove(at.expect("an operation"));
@@ -65,13 +65,13 @@ impl Bench {
             .handle_disk_completion(NOW, disk, completion, &mut self.buffers);
     }
 
-    fn reply(&mut self) -> Option<(u64, Result<(), IoError>)> {
+    pub fn reply(&mut self) -> Option<(u64, Result<(), IoError>)> {
         let Completion { tag, result } = self.stack.poll_reply()?;
         Some((tag.0, result))
     }
 
     /// Sends a request whose operations end well but where the disk is lost, and returns its answer.
-    fn ask(&mut self, operation: Operation, extent: Extent) -> Result<(), IoError> {
+    pub fn ask(&mut self, operation: Operation, extent: Extent) -> Result<(), IoError> {
         self.send(0, operation, extent);
         while let Some((disk, _)) = self.in_flight.first() {
             let (disk, is_lost) = (disk.0, self.stack.is_disk_lost(*disk));

@@ -35,6 +35,7 @@ use disks::{Disks, Elsewhere};
 use imbrex_core::durability::LayerKind;
 use imbrex_core::lifecycle::Uuid;
 use kinds::Device;
+pub use kinds::joined::Joint;
 use std::rc::Rc;
 
 /// What is to be done beside looking.
@@ -69,8 +70,15 @@ pub enum Shape {
     },
     /// A layer whose members have numbers in their set, in the order of its ports.
     Numbered(Vec<u16>, Box<Shape>),
-    /// Nodes one after another.
-    Span(Vec<Shape>),
+    /// Nodes that are joined to one.
+    Joined {
+        /// How.
+        joint: Joint,
+        /// Blocks that they offer together; `None` where that is as many as there are.
+        blocks: Option<u64>,
+        /// The nodes.
+        below: Vec<Shape>,
+    },
 }
 
 /// What was read of a member with a journal.
@@ -109,10 +117,7 @@ pub struct Reading {
 /// Reads a stack and checks it. `set` is the set that the members must belong to.
 pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
     let mut reading = Reading::default();
-    if let Shape::Disk(member) = shape {
-        let words = "no layer keeps anything on it that could be checked".to_owned();
-        reading.findings.note(member.name(), words);
-    }
+    note_bare(shape, &mut reading.findings);
     let mut reader = Reader {
         set,
         numbers: Vec::new(),
@@ -121,6 +126,18 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
     };
     walk(shape, &mut reader);
     reading
+}
+
+/// Notes the disks that no layer keeps anything on.
+fn note_bare(shape: &Shape, into: &mut Findings) {
+    match shape {
+        Shape::Disk(member) => {
+            let words = "no layer keeps anything on it that could be checked".to_owned();
+            into.note(member.name(), words);
+        }
+        Shape::Joined { below, .. } => below.iter().for_each(|shape| note_bare(shape, into)),
+        _ => {}
+    }
 }
 
 /// Reads a node and all below it; answers what the node above may read of it, if that is known.
@@ -143,13 +160,11 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
         }
-        // Nothing above a span reads through it.
-        Shape::Span(below) => {
-            below.iter().for_each(|shape| {
-                walk(shape, reader);
-            });
-            None
-        }
+        Shape::Joined {
+            joint,
+            blocks,
+            below,
+        } => kinds::joined::read(below, *joint, *blocks, reader),
     }
 }
 

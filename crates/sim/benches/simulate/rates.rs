@@ -206,6 +206,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
             path: path.to_string(),
             options: ReadOptions::default(),
             limit: None,
+            combined: None,
         };
         let bands = plan.bands().expect("a share of bands needs bands");
         workload

@@ -2,6 +2,7 @@
 
 pub mod bound;
 mod direct_write;
+pub mod movement;
 pub mod segment_forms;
 
 pub use direct_write::DirectWrite;

@@ -6,6 +6,7 @@ mod cache;
 mod disk;
 mod s_block;
 mod segments;
+mod striped;
 mod translation;
 mod two_on_one;
 
@@ -18,7 +19,7 @@ use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "pore",
     "lru",
     "lru-band",
@@ -32,11 +33,13 @@ pub const NAMES: [&str; 13] = [
     "s-block",
     "segments-only",
     S_BLOCK_NAME,
+    STRIPED_NAME,
 ];
 
 const TWO_ON_ONE_NAME: &str = "two-on-one";
 const S_BLOCK_NAME: &str = "s-block-only";
 const HWSR_NAME: &str = "hwsr";
+const STRIPED_NAME: &str = "striped";
 
 /// The stack on which a bug shows that can show on no other; none where it shows on most.
 pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
@@ -44,6 +47,7 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
         PlantedBug::SliceGuardLeftOut | PlantedBug::SliceFlushFailureForgotten => {
             Some(TWO_ON_ONE_NAME)
         }
+        PlantedBug::StripeFlushesFirstAlone => Some(STRIPED_NAME),
         PlantedBug::HomeFlushSkipped => Some("smr-two-ports"),
         PlantedBug::SBlockRecordedUnflushed
         | PlantedBug::SBlockRingLeftOut
@@ -80,6 +84,8 @@ pub enum Tree {
     Buffered(&'static Tree),
     /// A cache over flash and backing.
     Cache(Policy, &'static Tree, &'static Tree),
+    /// A stripe over nodes, with chunks of so many blocks.
+    Striped(BlockCount, &'static [Tree]),
     /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
     TwoOnOne {
         /// The flash.
@@ -105,6 +111,16 @@ const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
 const RIDE: Tree = Tree::Cache(Policy::Ride, &FLASH, &SMR);
 const LRU_CMR: Tree = Tree::Cache(Policy::Lru, &FLASH, &CMR);
 const CACHE_OVER_CACHE: Tree = Tree::Cache(Policy::Lru, &Tree::Flash("outer-flash"), &LRU_CMR);
+const STRIPED: Tree = Tree::Striped(
+    STRIPED_CHUNK,
+    &[
+        Tree::Translation("smr-0"),
+        Tree::Translation("smr-1"),
+        Tree::Cache(Policy::Lru, &FLASH, &Tree::Translation("smr-2")),
+    ],
+);
+/// Requests are longer than three of them, so that a node has several chunks of one.
+const STRIPED_CHUNK: BlockCount = BlockCount(2);
 const TWO_ON_ONE: Tree = Tree::TwoOnOne {
     flash: "flash",
     shingled: "smr",
@@ -122,6 +138,7 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "lru-cmr" => &LRU_CMR,
         "cache-over-cache" => &CACHE_OVER_CACHE,
         TWO_ON_ONE_NAME => &TWO_ON_ONE,
+        STRIPED_NAME => &STRIPED,
         HWSR_NAME => &HWSR,
         "s-block" => &S_BLOCK,
         "segments-only" => &SEGMENTS,
@@ -180,6 +197,7 @@ impl Assembly {
             Tree::Segments(name) => segments::build(self, name, None),
             Tree::Buffered(below) => buffer::build(self, below),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
+            Tree::Striped(chunk, below) => striped::build(self, *chunk, below),
             Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
         }
     }

@@ -9,7 +9,6 @@ pub use super::nodes::{
     PoreConfig, SliceConfig, SpanConfig, Survives, TranslationBelow, TranslationPorts, kinds,
 };
 use super::nodes::{check_medium, check_overlaps};
-use imbrex_drives::HostManagedConfig;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
 use serde::{Deserialize, Serialize};
@@ -59,7 +58,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 6] = [
+const READY_MADE: [(&str, &str); COMPARED + 9] = [
     ("cmr-only", include_str!("../../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../../stacks/lru.toml")),
@@ -83,6 +82,12 @@ const READY_MADE: [(&str, &str); COMPARED + 6] = [
     ("hwsr", include_str!("../../../../stacks/hwsr.toml")),
     ("s-block", include_str!("../../../../stacks/s-block.toml")),
     ("hdd", include_str!("../../../../stacks/hdd.toml")),
+    ("spanned", include_str!("../../../../stacks/spanned.toml")),
+    ("striped", include_str!("../../../../stacks/striped.toml")),
+    (
+        "dedicated",
+        include_str!("../../../../stacks/dedicated.toml"),
+    ),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.
@@ -264,14 +269,6 @@ impl StackConfig {
     pub fn is_write_only(&self) -> bool {
         self.caches()
             .any(|cache| cache.mode == CacheMode::WriteOnly)
-    }
-
-    /// The host-managed node, if there is one.
-    pub fn host_managed(&self) -> Option<&HostManagedConfig> {
-        self.node.iter().find_map(|node| match node {
-            NodeConfig::HostManaged(zones) => Some(&**zones),
-            _ => None,
-        })
     }
 
     /// True when a setting is one of this stack: it has the node, and the key is not one of another

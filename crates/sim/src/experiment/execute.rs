@@ -51,8 +51,27 @@ pub enum Found {
 /// An experiment with what it needs to run.
 struct Prepared {
     seed: u64,
-    workloads: Vec<(Workload, Vec<Case>)>,
+    workloads: Vec<PreparedWorkload>,
     form: Option<FormTable>,
+}
+
+/// A workload of an experiment.
+struct PreparedWorkload {
+    /// One, or one for each point of the swept keys of a combined workload.
+    swept: Vec<Workload>,
+    /// The runs, each with the number of its workload in `swept`.
+    cases: Vec<(usize, Case)>,
+}
+
+impl PreparedWorkload {
+    /// The runs to be made.
+    fn tasks(&self, seed: u64) -> impl Iterator<Item = Task<'_>> {
+        self.cases.iter().map(move |(workload, case)| Task {
+            workload: &self.swept[*workload],
+            seed,
+            case,
+        })
+    }
 }
 
 /// Runs experiments, `jobs` runs at a time. Runs that several of them share are made once.
@@ -74,13 +93,8 @@ pub fn execute(
     let mut tasks: Vec<Task<'_>> = Vec::new();
     let mut index_of: BTreeMap<String, usize> = BTreeMap::new();
     for experiment in &prepared {
-        for (workload, cases) in &experiment.workloads {
-            for case in cases {
-                let task = Task {
-                    workload,
-                    seed: experiment.seed,
-                    case,
-                };
+        for workload in &experiment.workloads {
+            for task in workload.tasks(experiment.seed) {
                 index_of.entry(key_of(&task)).or_insert_with(|| {
                     tasks.push(task);
                     tasks.len() - 1
@@ -92,22 +106,18 @@ pub fn execute(
     let mut outcomes = Vec::new();
     for (experiment, prepared) in experiments.iter().zip(&prepared) {
         let mut workloads = Vec::new();
-        for (config, (workload, cases)) in experiment.workload.iter().zip(&prepared.workloads) {
-            let runs = cases.iter().map(|case| {
-                let task = Task {
-                    workload,
-                    seed: prepared.seed,
-                    case,
-                };
+        for (config, of) in experiment.workload.iter().zip(&prepared.workloads) {
+            let workload = &of.swept[0];
+            let runs = of.tasks(prepared.seed).map(|task| {
                 let (run, source) = &results[index_of[&key_of(&task)]];
-                with_parameters(run, case, source)
+                with_parameters(run, task.case, source)
             });
             let (kind, found) = match &experiment.analysis {
                 None => {
                     let report = report_of(prepared.seed, runs.collect())?;
                     (report.workload.kind, Found::Runs(Box::new(report)))
                 }
-                Some(analysis) => analyse(experiment, *analysis, workload, prepared.seed)?,
+                Some(analysis) => analyse(experiment, analysis, workload, prepared.seed)?,
             };
             workloads.push(WorkloadOutcome {
                 name: config.name(),
@@ -150,36 +160,50 @@ fn prepare(
     // As the paper did: a write-only experiment replays no reads, in any of the stacks.
     let drop_reads = stacks.iter().any(|stack| stack.config.is_write_only());
     let mut workloads = Vec::new();
+    let mut known = Vec::new();
     for config in &experiment.workload {
-        let workload = config.workload(experiment)?;
-        let replay = config.replay(experiment, &workload, drop_reads)?;
-        let cases = stacks
+        let swept = config.swept(experiment, &mut known)?;
+        let replays = swept
             .iter()
-            .map(|stack| Case {
-                config: stack.config.clone(),
-                parameters: stack
-                    .point
-                    .iter()
-                    .map(|(key, value)| {
-                        let value = serde_json::to_value(value).expect("TOML values are JSON");
-                        (key.clone(), value)
-                    })
-                    .collect(),
-                replay,
-                series: experiment.series.clone(),
-                events: experiment.event.clone(),
-                windows: config.windows.clone(),
-                drive_scale: 1,
-                drive_scale_option: None,
-            })
-            .collect();
-        workloads.push((workload, cases));
+            .map(|swept| config.replay(experiment, &swept.workload, drop_reads))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut cases = Vec::new();
+        for stack in &stacks {
+            for (workload, (swept, replay)) in swept.iter().zip(&replays).enumerate() {
+                let case = Case {
+                    config: stack.config.clone(),
+                    parameters: parameters(stack.point.iter().chain(&swept.point)),
+                    replay: *replay,
+                    series: experiment.series.clone(),
+                    events: experiment.event.clone(),
+                    windows: config.windows.clone(),
+                    movement: stack.movement,
+                    drive_scale: 1,
+                    drive_scale_option: None,
+                };
+                cases.push((workload, case));
+            }
+        }
+        workloads.push(PreparedWorkload {
+            swept: swept.into_iter().map(|swept| swept.workload).collect(),
+            cases,
+        });
     }
     Ok(Prepared {
         seed: seed.unwrap_or(experiment.seed),
         workloads,
         form,
     })
+}
+
+/// Swept values as reports hold them.
+fn parameters<'a>(
+    point: impl Iterator<Item = (&'a String, &'a toml::Value)>,
+) -> BTreeMap<String, serde_json::Value> {
+    let json = |value| serde_json::to_value(value).expect("TOML values are JSON");
+    point
+        .map(|(key, value)| (key.clone(), json(value)))
+        .collect()
 }
 
 /// All that a run depends on.
@@ -191,7 +215,7 @@ fn key_of(task: &Task<'_>) -> String {
         task.seed,
         task.case.replay,
         task.case.series,
-        (&task.case.events, &task.case.windows)
+        (&task.case.events, &task.case.windows, task.case.movement)
     )
 }
 
@@ -203,7 +227,7 @@ fn with_parameters(run: &Run, case: &Case, source: &report::Workload) -> (Run, r
 
 fn analyse(
     experiment: &Experiment,
-    analysis: Analysis,
+    analysis: &Analysis,
     workload: &Workload,
     seed: u64,
 ) -> Result<(WorkloadKind, Found), RunError> {
@@ -224,6 +248,7 @@ fn analyse(
             };
             config.estimate(workload, size_bytes, seed)?
         }
+        Analysis::Movement(movement) => movement.count(workload)?,
     };
     Ok((kind, Found::Trace(found)))
 }

@@ -3,6 +3,7 @@
 use super::closed_form::ClosedForm;
 use super::config::{ConfigError, NodeConfig, Setting};
 use super::events::EventConfig;
+use super::movement_analysis::MovementAnalysis;
 use super::stated::Stated;
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
@@ -11,6 +12,7 @@ use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
 use imbrex_traces::ReadOptions;
+use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
@@ -55,6 +57,8 @@ pub struct Experiment {
     /// Keys of nodes (or `system`) and the values each takes; every combination is run.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
+    /// The model by which movement of the disks is counted, and its settings.
+    pub movement: Option<toml::Table>,
     /// Gauges to record over time, as `NODE.GAUGE`, in every stack that has the node.
     #[serde(default)]
     pub series: Vec<String>,
@@ -77,13 +81,15 @@ fn seed_default() -> u64 {
 }
 
 /// What is looked at in a trace itself.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Analysis {
     /// Counts, sizes and footprints, as `trace info` finds them.
     Characteristics,
     /// The write amplification of writing straight to a drive-managed disk.
     DirectWrite(DirectWriteConfig),
+    /// How far the disk models of Le's thesis are moved.
+    Movement(MovementAnalysis),
 }
 
 /// The disk of the direct-write estimate.
@@ -102,8 +108,13 @@ pub struct DirectWriteConfig {
 pub struct WorkloadConfig {
     /// Short name for `[[stated]]`; what follows `synthetic:`, or the name of the file, when absent.
     pub name: Option<String>,
-    /// A trace file, relative to the experiment file, or `synthetic:RECIPE`.
+    /// A trace file, relative to the experiment file, or `synthetic:RECIPE`; empty with `combine`.
+    #[serde(default)]
     pub path: String,
+    /// Several traces made one, instead of `path`.
+    pub combine: Option<Combination>,
+    /// So many workloads with seeds from 1 on, each with its seed behind its name.
+    pub seeds: Option<u32>,
     /// Divides requests and footprint of a recipe. A recipe without this key is never scaled.
     pub scale: Option<f64>,
     /// Trace format, when it is not recognised.
@@ -179,6 +190,7 @@ impl Experiment {
         let mut experiment: Experiment = toml_error::from_toml(file, text)?;
         experiment.folder = folder.to_path_buf();
         experiment.file = file.to_string();
+        experiment.expand_seeds()?;
         experiment.check()?;
         Ok(experiment)
     }
@@ -189,6 +201,7 @@ impl Experiment {
             None => self.check_runs()?,
         }
         self.check_sweep()?;
+        self.check_combined()?;
         for stated in &self.stated {
             stated.check(self)?;
         }
@@ -218,6 +231,9 @@ impl Experiment {
         }
         if self.analysis.is_some() && !(self.set.is_empty() && self.sweep.is_empty()) {
             return wrong("[analysis] runs no stack: leave out [set] and [sweep]");
+        }
+        if self.analysis.is_some() && self.movement.is_some() {
+            return wrong("[analysis] runs no stack: leave out [movement]");
         }
         if self.analysis.is_some() && !self.event.is_empty() {
             return wrong("[analysis] runs no stack: leave out [[event]]");
@@ -301,6 +317,9 @@ impl WorkloadConfig {
         if let Some(name) = &self.name {
             return name.clone();
         }
+        if let Some(combine) = &self.combine {
+            return combine.label();
+        }
         match self.path.strip_prefix(PATH_PREFIX) {
             Some(recipe) => recipe.to_string(),
             None => Path::new(&self.path)
@@ -353,6 +372,7 @@ impl WorkloadConfig {
                 ..ReadOptions::default()
             },
             limit: self.limit,
+            combined: None,
         })
     }
 

@@ -3,6 +3,7 @@
 mod areas;
 mod bound;
 mod closed_form;
+mod combined;
 pub mod config;
 mod describe;
 mod drive_stack;
@@ -12,7 +13,9 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod member_movement;
 mod members;
+mod movement_analysis;
 mod no_cleaning;
 mod nodes;
 mod observers;
@@ -33,7 +36,9 @@ pub use drive_stack::library_drives;
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use member_movement::MovementConfig;
 pub use members::{ListedMember, MemberNumbers, StackMember};
+pub use movement_analysis::MovementAnalysis;
 pub use no_cleaning::PastRun;
 pub use nodes::{DescribeDisk, Facts, LogUse};
 pub use observers::{FillObserver, GaugeObserver, check_series};

@@ -119,7 +119,7 @@ impl Plan {
     }
 
     /// The bands of the first translation on the way of the data from the top, whose addresses are
-    /// those of the device; none where a slice or a span lies between.
+    /// those of the device; none where a slice, a span or a stripe lies between.
     fn planned_bands(&self) -> Option<&PlannedBands> {
         let mut node = self.config.top();
         loop {
@@ -343,7 +343,13 @@ impl Plan {
 
 /// True of a node whose addresses are not those of the node below.
 fn moves_addresses(node: &NodeConfig) -> bool {
-    matches!(node, NodeConfig::Slice(_) | NodeConfig::Span(_))
+    matches!(
+        node,
+        NodeConfig::Slice(_)
+            | NodeConfig::Span(_)
+            | NodeConfig::Dedicated(_)
+            | NodeConfig::Stripe(_)
+    )
 }
 
 /// Refuses a size that is a share of touched bands, where these are not those of the device.

@@ -1,16 +1,20 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
 use super::areas::Footprint;
+use super::combined::told;
 use super::config::{ConfigError, NodeConfig, StackConfig};
 use super::describe::Describe;
 use super::events::{EventConfig, events_of, too_few_requests};
+use super::member_movement::{DiskRecordings, MovementConfig};
 use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
 use super::workload::Workload;
 use crate::analysis::bound::CELLS_DEFAULT;
 use crate::events::{Event, NeverGiven, Scripted};
-use crate::replay::{Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow};
+use crate::replay::{
+    Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+};
 use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -73,6 +77,8 @@ pub struct Case {
     pub events: Vec<EventConfig>,
     /// Windows of the span at the top that the streams of the replay have as their devices.
     pub windows: Vec<String>,
+    /// The model by which movement of the disks is counted; none when it is not.
+    pub movement: Option<MovementConfig>,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
     pub drive_scale: u64,
     /// The option by which a user sets `drive_scale`; none where the command has no such option.
@@ -333,6 +339,8 @@ impl Task<'_> {
         };
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
+        let recordings = self.case.movement;
+        let recordings = recordings.map(|model| DiskRecordings::new(model, &mut engine));
         let records = self.workload.records()?;
         if matches!(replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
             return Err(RunError::NoTimes {
@@ -341,12 +349,15 @@ impl Task<'_> {
             });
         }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let windows = stream_windows(self.case, &describe)?;
+        let windows = windows_of(self.case, &describe)?;
         let shared = Rc::clone(&recorder);
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
-        let events = events_of(events, plan, footprint, &describe, &engine.stack);
+        let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
+        if let Some(recordings) = &recordings {
+            recordings.follow(&mut events);
+        }
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
             gauges.observe(now, stack);
@@ -371,6 +382,9 @@ impl Task<'_> {
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
         run.events = events;
+        if let Some(recordings) = recordings {
+            run.movement = recordings.finish(&describe, &engine)?;
+        }
         describe.add_heat_map(finished_at, &mut run);
         Ok(Replayed {
             run,
@@ -398,6 +412,11 @@ impl Task<'_> {
                 .iter()
                 .map(|(reason, count)| (reason.to_string(), count))
                 .collect(),
+            combination: self
+                .workload
+                .combined
+                .as_deref()
+                .map(|combined| told(combined, &self.case.parameters)),
         })
     }
 
@@ -487,17 +506,22 @@ impl Task<'_> {
     }
 }
 
-/// Where the windows that a case names lie on the device.
-fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>, ConfigError> {
-    let NodeConfig::Span(span) = case.config.top() else {
-        return match case.windows.first() {
-            None => Ok(vec![]),
-            Some(name) => Err(ConfigError::words(format!(
-                "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with a \
-                 node of kind \"span\" at its top",
-                case.config.name
-            ))),
-        };
+/// Which parts of the device the streams of a case have as their devices, or the sources of its
+/// workload where each has a node of its own.
+fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> {
+    let (span, is_dedicated) = match case.config.top() {
+        NodeConfig::Span(span) => (span, false),
+        NodeConfig::Dedicated(span) => (span, true),
+        _ => {
+            return match case.windows.first() {
+                None => Ok(Windows::None),
+                Some(name) => Err(ConfigError::words(format!(
+                    "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with \
+                     a node of kind \"span\" at its top",
+                    case.config.name
+                ))),
+            };
+        }
     };
     let mut end = 0;
     let mut known = Vec::new();
@@ -509,6 +533,19 @@ fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>,
         });
         end += blocks;
     }
+    if is_dedicated {
+        return match case.windows.first() {
+            None => Ok(Windows::OfSources(known)),
+            Some(name) => Err(ConfigError::words(format!(
+                "windows: `{name}`: the device of system `{}` has a window for each source, which no stream \
+                 can have too; accepted: no windows, or a node of kind \"span\" at its top",
+                case.config.name
+            ))),
+        };
+    }
+    if case.windows.is_empty() {
+        return Ok(Windows::None);
+    }
     let named = case.windows.iter().map(|name| {
         let window = known.iter().find(|window| window.name == *name);
         window.cloned().ok_or_else(|| {
@@ -518,7 +555,7 @@ fn stream_windows(case: &Case, describe: &Describe) -> Result<Vec<StreamWindow>,
             ))
         })
     });
-    named.collect()
+    Ok(Windows::OfStreams(named.collect::<Result<_, _>>()?))
 }
 
 /// The kind as reports call it.

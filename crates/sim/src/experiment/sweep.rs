@@ -1,7 +1,9 @@
 //! From an experiment to the cases it runs.
 
+use super::combined::is_workload_key;
 use super::config::{ConfigError, Setting, StackConfig};
 use super::experiment::Experiment;
+use super::member_movement::MovementConfig;
 use imbrex_drives::toml_error::{listed, nearest};
 use std::collections::BTreeMap;
 
@@ -34,17 +36,8 @@ pub struct SweptStack {
     pub config: StackConfig,
     /// Those of the swept keys whose node the stack has.
     pub point: Point,
-}
-
-/// The settings of a swept key, which may be several keys with commas between them.
-fn swept_settings(
-    keys: &str,
-    value: &toml::Value,
-    origin: &str,
-) -> Result<Vec<Setting>, ConfigError> {
-    keys.split(',')
-        .map(|key| Setting::of(key.trim(), value.clone(), origin))
-        .collect()
+    /// The model by which movement of its disks is counted.
+    pub movement: Option<MovementConfig>,
 }
 
 /// A swept or set value as a person would write it.
@@ -62,11 +55,50 @@ impl Experiment {
         self.systems.iter().cloned().chain(swept).collect()
     }
 
+    /// The sweep of keys of nodes.
+    fn stack_sweep(&self) -> BTreeMap<String, Vec<toml::Value>> {
+        let mut sweep = self.node_sweep();
+        sweep.retain(|key, _| !is_workload_key(key));
+        sweep
+    }
+
     /// The sweep without the key `system`, which is a list of stacks by another name.
     pub(super) fn node_sweep(&self) -> BTreeMap<String, Vec<toml::Value>> {
         let mut sweep = self.sweep.clone();
         sweep.remove("system");
         sweep
+    }
+
+    /// The settings of nodes of a swept key, which may be several keys with commas between them.
+    fn swept_settings(&self, keys: &str, value: &toml::Value) -> Result<Vec<Setting>, ConfigError> {
+        let origin = format!("{}: [sweep]", self.file);
+        let keys = keys.split(',').map(str::trim);
+        keys.filter(|key| self.movement_key(key).is_none())
+            .map(|key| Setting::of(key, value.clone(), &origin))
+            .collect()
+    }
+
+    /// The key of `[movement]` that a swept key stands for, if the experiment has that table.
+    fn movement_key<'a>(&self, key: &'a str) -> Option<&'a str> {
+        self.movement.as_ref()?;
+        key.strip_prefix("movement.")
+    }
+
+    /// `[movement]` with the values of a point; none without the table.
+    fn movement_at(&self, point: &Point) -> Result<Option<MovementConfig>, ConfigError> {
+        let Some(mut table) = self.movement.clone() else {
+            return Ok(None);
+        };
+        for (keys, value) in point {
+            for key in keys.split(',').map(str::trim) {
+                if let Some(key) = self.movement_key(key) {
+                    table.insert(key.to_string(), value.clone());
+                }
+            }
+        }
+        let config = MovementConfig::parse(table);
+        let wrong = |words| ConfigError::words(format!("{}: [movement]: {words}", self.file));
+        config.map(Some).map_err(wrong)
     }
 
     /// Every stack at every point, a stack at a time. A stack that lacks the node of a swept key
@@ -77,33 +109,40 @@ impl Experiment {
     /// When a stack, a setting or a swept key is wrong.
     pub fn stacks(&self, more: &[Setting]) -> Result<Vec<SweptStack>, ConfigError> {
         let settings = self.settings(more)?;
-        let points = points(&self.node_sweep());
-        let origin = format!("{}: [sweep]", self.file);
+        let points = points(&self.stack_sweep());
         let mut stacks: Vec<SweptStack> = Vec::new();
         for (file, base) in self.base_stacks()? {
             let first = stacks.len();
             for point in &points {
                 let mut all = settings.clone();
                 for (key, value) in point {
-                    all.extend(swept_settings(key, value, &origin)?);
+                    all.extend(self.swept_settings(key, value)?);
                 }
                 let config = base.clone().with(&file, &all)?;
                 let mut own = Point::new();
                 for (key, value) in point {
-                    let mut swept = swept_settings(key, value, &origin)?.into_iter();
-                    if swept.any(|setting| config.takes(&setting)) {
+                    let mut swept = self.swept_settings(key, value)?.into_iter();
+                    let mut keys = key.split(',').map(str::trim);
+                    if swept.any(|setting| config.takes(&setting))
+                        || keys.any(|key| self.movement_key(key).is_some())
+                    {
                         own.insert(key.clone(), value.clone());
                     }
                 }
                 if !stacks[first..].iter().any(|stack| stack.point == own) {
-                    stacks.push(SweptStack { config, point: own });
+                    let movement = self.movement_at(&own)?;
+                    stacks.push(SweptStack {
+                        config,
+                        point: own,
+                        movement,
+                    });
                 }
             }
         }
         let keys = points.first().into_iter().flatten();
         let mut given = settings.clone();
         for (key, value) in keys {
-            given.extend(swept_settings(key, value, &origin)?);
+            given.extend(self.swept_settings(key, value)?);
         }
         let configs = || stacks.iter().map(|stack| &stack.config);
         for setting in &given {

@@ -5,8 +5,10 @@ use crate::replay::{Fit, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
+use imbrex_traces::combine::Combined;
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// A workload that can be replayed any number of times, unless it is standard input.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub struct Workload {
     pub options: ReadOptions,
     /// Stop after this many records.
     pub limit: Option<u64>,
+    /// Several traces made one, of which `path` is the name then.
+    pub combined: Option<Arc<Combined>>,
 }
 
 impl Workload {
@@ -25,7 +29,10 @@ impl Workload {
     /// # Errors
     /// When the trace cannot be opened.
     pub fn records(&self) -> Result<TraceReader, TraceError> {
-        imbrex_traces::open(&self.path, &self.options)
+        match &self.combined {
+            Some(combined) => combined.records(),
+            None => imbrex_traces::open(&self.path, &self.options),
+        }
     }
 
     /// True when it can be read only once.
@@ -33,12 +40,13 @@ impl Workload {
         self.path == "-"
     }
 
-    /// SHA-256 of the trace file as stored, in hexadecimal; none for a recipe or a stream.
+    /// SHA-256 of the trace file as stored, in hexadecimal; none for a recipe, a
+    /// stream or a combination, of which each source has its own.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn sha256(&self) -> Result<Option<String>, TraceError> {
-        if self.is_stream() || self.path.starts_with("synthetic:") {
+        if self.combined.is_some() || self.is_stream() || self.path.starts_with("synthetic:") {
             return Ok(None);
         }
         let wrong = |source| TraceError::Open {

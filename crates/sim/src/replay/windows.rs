@@ -1,11 +1,23 @@
-//! Streams that have a part of the device as their device.
+//! Streams and sources that have a part of the device as their device.
 
 use super::{Fit, place};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_traces::TraceRecord;
 
-/// A named part of the device that holds the addresses of streams.
+/// Whose addresses start at a part of the device, and not at its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Windows {
+    /// None: all records are for the device.
+    #[default]
+    None,
+    /// Those of stream k start in window k modulo their number.
+    OfStreams(Vec<StreamWindow>),
+    /// Those of the records of source k, which is their device number, start in window k.
+    OfSources(Vec<StreamWindow>),
+}
+
+/// A named part of the device that holds the addresses of streams or of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamWindow {
     /// The name of its node.

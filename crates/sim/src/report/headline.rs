@@ -290,6 +290,7 @@ mod tests {
             sha256: None,
             format: None,
             skipped_lines: Default::default(),
+            combination: None,
         };
         Report {
             runs,

@@ -11,6 +11,7 @@ mod format;
 mod headline;
 mod histogram;
 mod html;
+mod movement;
 mod no_cleaning;
 mod recorder;
 #[allow(clippy::module_inception)]
@@ -28,11 +29,13 @@ pub(crate) use format::number;
 pub use histogram::LatencyHistogram;
 pub(crate) use html::{escape, page_style};
 pub use imbrex_drives::HeatMap;
+pub use movement::{MemberMovement, MovementCounts};
 pub use no_cleaning::NoCleaning;
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::{
-    ByCause, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report, ResponseTimes,
-    Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification, ratio,
+    ByCause, Combination, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report,
+    ResponseTimes, Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification,
+    ratio,
 };
 pub use run_parts::{
     CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
 use super::event_use::EventUse;
+use super::movement::MemberMovement;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
 use imbrex_drives::HeatMap;
+use imbrex_traces::combine::SourceSummary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,12 +46,25 @@ pub struct Workload {
     pub kind: WorkloadKind,
     /// Requests in the workload after `--limit`, skipped reads included.
     pub requests: u64,
-    /// SHA-256 of the trace file as stored; null when the requests came over a socket or a pipe.
+    /// SHA-256 of the trace file as stored; null when the requests came over a socket or a pipe, or from
+    /// several traces.
     pub sha256: Option<String>,
     /// Trace format, such as `msr`; null when nothing was parsed.
     pub format: Option<String>,
     /// Lines of the trace that were not used, counted by reason.
     pub skipped_lines: BTreeMap<String, u64>,
+    /// How it was made of several traces; absent when it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combination: Option<Combination>,
+}
+
+/// A workload that was made of several traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Combination {
+    /// Order, placement, seed and what else was stated; the values of swept keys are parameters of the runs.
+    pub parameters: BTreeMap<String, Value>,
+    /// The traces, in their order.
+    pub sources: Vec<SourceSummary>,
 }
 
 /// How a workload came to be. A reader must never mistake a synthetic load for a captured one.
@@ -130,6 +145,9 @@ pub struct Run {
     pub events: Vec<EventUse>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
+    /// How far the heads of the disks were moved by a model; absent when none was asked for.
+    #[serde(flatten)]
+    pub movement: MemberMovement,
     /// What every node of the stack has counted, by the name of the node and that of the counter.
     #[serde(default)]
     pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
@@ -405,6 +423,7 @@ impl Run {
             zones: None,
             events: Vec::new(),
             disks: Vec::new(),
+            movement: MemberMovement::default(),
             nodes: BTreeMap::new(),
             configuration: Value::Null,
             figures: Figures::default(),

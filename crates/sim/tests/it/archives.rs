@@ -20,6 +20,7 @@ fn run(name: &str, settings: &[&str]) -> Run {
         windows: vec![],
         drive_scale: DRIVE_SCALE,
         series: vec![],
+        movement: None,
         drive_scale_option: None,
     };
     let batch = Batch {

@@ -17,6 +17,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         windows: vec![],
         drive_scale: 1,
         series: vec![],
+        movement: None,
         drive_scale_option: None,
     };
     let batch = Batch {

@@ -19,6 +19,7 @@ fn report() -> Report {
         windows: vec![],
         drive_scale: 1,
         series: vec![],
+        movement: None,
         drive_scale_option: None,
     };
     let batch = Batch {

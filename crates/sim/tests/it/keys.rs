@@ -204,6 +204,13 @@ fn a_key_of_another_translation_leaves_a_stack_as_it_is() {
         "--set translation.journal: `translation.journal` belongs to kind \"segments\"; no stack has \
          a node `translation` of that kind"
     );
+    let chunk = setting("array.chunk=64KiB");
+    let arrays =
+        ["spanned", "striped", "dedicated"].map(|name| load(name, std::slice::from_ref(&chunk)));
+    assert_eq!(
+        arrays.each_ref().map(|stack| stack.takes(&chunk)),
+        [false, true, false]
+    );
     let typo = StackConfig::load("hwsr", &[setting("translation.jurnal=off")]).unwrap_err();
     assert!(
         typo.to_string().contains("unknown field `jurnal`"),

@@ -1,8 +1,10 @@
 //! The integration tests of `imbrex-sim`, one binary.
 
 mod archives;
+mod arrays;
 mod calibration;
 mod closed_forms;
+mod combined;
 mod crashtest;
 mod destructive;
 mod determinism;
@@ -25,6 +27,7 @@ mod keys;
 mod latency_shapes;
 mod memory;
 mod memory_buffer;
+mod movement;
 mod no_cleaning;
 mod report;
 mod s_block;

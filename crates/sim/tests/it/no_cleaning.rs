@@ -20,6 +20,7 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
             windows: vec![],
             drive_scale,
             series: vec![],
+            movement: None,
             drive_scale_option: Some("--drive-scale"),
         }],
         jobs: 1,

@@ -75,6 +75,7 @@ pub fn workload(path: &str) -> Workload {
         path: path.to_string(),
         options: ReadOptions::default(),
         limit: None,
+        combined: None,
     }
 }
 
@@ -108,6 +109,7 @@ pub fn random_writes(config: StackConfig, depth: u32, series: &[&str]) -> Report
         events: vec![],
         windows: vec![],
         drive_scale: 1,
+        movement: None,
         drive_scale_option: None,
     };
     let batch = Batch {

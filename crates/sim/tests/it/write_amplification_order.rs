@@ -30,6 +30,7 @@ fn runs(workload: &Workload, mode: &str) -> Vec<Run> {
         windows: vec![],
         drive_scale: 1,
         series: vec![],
+        movement: None,
         drive_scale_option: None,
     });
     let batch = Batch {

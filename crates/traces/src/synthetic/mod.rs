@@ -8,6 +8,7 @@ mod history;
 mod layout;
 mod plain;
 mod sampling;
+mod shares;
 mod updates;
 mod volume;
 mod volume_check;
@@ -19,6 +20,7 @@ pub use sampling::{exp, ln};
 
 pub use history::History;
 pub use plain::{OneBlock, PlainLoad, ReadHot, Sequential, UniformRandom};
+pub use shares::{PublishedShares, ShareLocality, Shares};
 pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
 
@@ -26,6 +28,7 @@ use super::{TraceError, TraceRecord};
 use history::HistoryRecords;
 use imbrex_drives::toml_error::read_text;
 use plain::PlainRecords;
+use shares::ShareRecords;
 use updates::UpdateRecords;
 use volume::VolumeRecords;
 
@@ -57,6 +60,11 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "mds-like",
     "one-block",
     "prn-like",
+    "raid4smr-fs-vmware",
+    "raid4smr-nasa",
+    "raid4smr-rsrch1",
+    "raid4smr-wdev2",
+    "raid4smr-web3",
     "random-8k-1tb",
     "random-8k-56gb",
     "read-hot",
@@ -94,6 +102,8 @@ pub enum Model {
     Volume(Box<Volume>),
     /// Table `[updates]`: published sizes, distinct data and number of updates of a real trace.
     Updates(Box<Updates>),
+    /// Table `[shares]`: published shares of written and updated blocks of a real trace.
+    Shares(Box<Shares>),
     /// Table `[history]`: requests that repeat their own history.
     History(Box<History>),
     /// One of the plain loads for benchmarks.
@@ -108,6 +118,7 @@ struct RecipeFile {
     seed: u64,
     volume: Option<Volume>,
     updates: Option<Updates>,
+    shares: Option<Shares>,
     history: Option<History>,
     uniform_random: Option<UniformRandom>,
     sequential: Option<Sequential>,
@@ -175,6 +186,7 @@ impl Recipe {
             file.volume.map(|volume| Model::Volume(Box::new(volume))),
             file.updates
                 .map(|updates| Model::Updates(Box::new(updates))),
+            file.shares.map(|shares| Model::Shares(Box::new(shares))),
             file.history
                 .map(|history| Model::History(Box::new(history))),
             file.uniform_random
@@ -191,7 +203,7 @@ impl Recipe {
         .collect();
         if models.len() != 1 {
             return Err(problem(format!(
-                "{} model tables; accepted: exactly one of [volume], [updates], [history], [uniform-random], [sequential], \
+                "{} model tables; accepted: exactly one of [volume], [updates], [shares], [history], [uniform-random], [sequential], \
                  [one-block], [read-hot]",
                 models.len()
             )));
@@ -225,6 +237,7 @@ impl Recipe {
         let model = match &self.model {
             Model::Volume(volume) => Model::Volume(Box::new(volume.scaled(factor))),
             Model::Updates(updates) => Model::Updates(Box::new(updates.scaled(factor))),
+            Model::Shares(shares) => Model::Shares(Box::new(shares.scaled(factor))),
             Model::History(history) => Model::History(Box::new(history.scaled(factor))),
             Model::Plain(load) => Model::Plain(load.scaled(factor)),
         };
@@ -264,6 +277,9 @@ impl Recipe {
             Model::Updates(updates) => {
                 Generator::Updates(Box::new(UpdateRecords::new(updates, self.seed)))
             }
+            Model::Shares(shares) => {
+                Generator::Shares(Box::new(ShareRecords::new(shares, self.seed)))
+            }
             Model::History(history) => {
                 Generator::History(Box::new(HistoryRecords::new(history, self.seed)))
             }
@@ -277,6 +293,7 @@ impl Model {
         match self {
             Self::Volume(volume) => volume.problem(),
             Self::Updates(updates) => updates.problem(),
+            Self::Shares(shares) => shares.problem(),
             Self::History(history) => history.problem(),
             Self::Plain(load) => load.problem(),
         }
@@ -291,6 +308,7 @@ pub struct SyntheticRecords(Generator);
 enum Generator {
     Volume(Box<VolumeRecords>),
     Updates(Box<UpdateRecords>),
+    Shares(Box<ShareRecords>),
     History(Box<HistoryRecords>),
     Plain(PlainRecords),
 }
@@ -301,6 +319,7 @@ impl SyntheticRecords {
         match &self.0 {
             Generator::Volume(records) => records.device_bytes(),
             Generator::Updates(records) => records.device_bytes(),
+            Generator::Shares(records) => records.device_bytes(),
             Generator::History(records) => records.device_bytes(),
             Generator::Plain(records) => records.device_bytes(),
         }
@@ -314,6 +333,7 @@ impl Iterator for SyntheticRecords {
         match &mut self.0 {
             Generator::Volume(records) => records.next(),
             Generator::Updates(records) => records.next(),
+            Generator::Shares(records) => records.next(),
             Generator::History(records) => records.next(),
             Generator::Plain(records) => records.next(),
         }

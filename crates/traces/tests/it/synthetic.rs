@@ -257,7 +257,7 @@ fn bad_recipes_are_refused_with_the_reason() {
     let head = "name = \"x\"\ndescription = \"y\"\nseed = 1\n";
     assert_eq!(
         message("x.toml", head),
-        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [history], [uniform-random], [sequential], [one-block], [read-hot]"
+        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [shares], [history], [uniform-random], [sequential], [one-block], [read-hot]"
     );
     let load = |percent: &str| {
         format!(
@@ -365,5 +365,64 @@ proptest! {
             }
             prop_assert_eq!(count, requests);
         }
+    }
+}
+
+#[test]
+fn shares_of_written_and_updated_blocks_are_met_to_the_block() {
+    let recipes = Recipe::names().map(|name| Recipe::load(name).expect("a shipped recipe"));
+    let mut met = 0;
+    for recipe in recipes {
+        let Model::Shares(shares) = &recipe.model else {
+            continue;
+        };
+        let found = characterise(TraceReader::from_recipe(&recipe), BlockRule::Touched)
+            .expect("a generated load");
+        let blocks = shares.locality.blocks;
+        assert_eq!(found.unique_blocks, blocks, "{}", recipe.name);
+        // Half a block either way.
+        let near = 50.0 / blocks as f64 + 1e-9;
+        for (measured, published) in [
+            (
+                found.written_blocks_percent,
+                shares.published.written_percent,
+            ),
+            (
+                found.updated_blocks_percent,
+                shares.published.updated_percent,
+            ),
+        ] {
+            assert!(
+                (measured - published).abs() <= near,
+                "{}: {measured} is not {published}",
+                recipe.name
+            );
+        }
+        assert!(found.footprint_bytes <= recipe.records().device_bytes());
+        met += 1;
+    }
+    assert_eq!(met, 5);
+}
+
+#[test]
+fn impossible_shares_are_refused() {
+    let text = include_str!("../../../../workloads/synthetic/raid4smr-web3.toml");
+    for (key, value, accepted) in [
+        (
+            "updated_percent = 0.25",
+            "updated_percent = 80",
+            "0 to 71.04",
+        ),
+        ("blocks = 131072", "blocks = 0", "1 to 4294967296"),
+        ("recency = 1.0", "recency = -1", "0.01 to 100"),
+        (
+            "reads_of_others = 1.5",
+            "reads_of_others = 1e6",
+            "at most 200000000",
+        ),
+    ] {
+        assert!(text.contains(key), "{key}");
+        let error = Recipe::parse("web3.toml", &text.replace(key, value)).expect_err(value);
+        assert!(error.to_string().contains(accepted), "{error}");
     }
 }

@@ -122,6 +122,7 @@ impl LiveReport {
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),
+            combination: None,
         };
         let mut report = Report::new(commit().to_string(), seed, workload);
         report.runs.push(run);

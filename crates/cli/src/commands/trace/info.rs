@@ -3,13 +3,12 @@
 use super::super::emit;
 use crate::Failure;
 use crate::args::InfoArgs;
-use imbrex_traces::BlockRule;
 use imbrex_traces::synthetic::Recipe;
 
 /// Says what a trace holds.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
-    let info = imbrex_traces::characterise(reader, BlockRule::default())?;
+    let info = imbrex_traces::characterise(reader, args.blocks)?;
     // The assumed parameters are part of every result made from the recipe.
     let recipe = Recipe::of_path(&args.path)?;
     if args.json {

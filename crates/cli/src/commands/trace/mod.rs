@@ -1,7 +1,9 @@
 //! `imbrex trace`: a file for each of its commands, and how they write traces.
 
+mod combine;
 mod convert;
 mod info;
+mod movement;
 mod synth;
 
 use crate::Failure;
@@ -13,7 +15,9 @@ pub fn run(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => convert::run(args),
+        TraceCommand::Combine(args) => combine::run(args),
         TraceCommand::Synth(args) => synth::run(args),
+        TraceCommand::Movement(args) => movement::run(args),
     }
 }
 

@@ -9,6 +9,7 @@ mod caches;
 mod s_blocks;
 mod segments;
 
+use super::workload;
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{BACKING_BLOCKS, cache, durable, in_batches, lru, lru_band, pore, ride, with_policy};
 use imbrex_core::cache::{CacheMode, CacheSettings, OpenZones, PolicySettings, Split};
@@ -24,6 +25,7 @@ use imbrex_core::operation::Durability;
 use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
+use imbrex_core::stripe::Stripe;
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
     BlockingCleaning, HostAware, IdleCleaning, MILLION, MapJournalSettings, OnArrival,
@@ -155,6 +157,9 @@ macro_rules! every_kind {
             durable_memory_buffer_with_copies: buffer_with_copies(kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::Window))), OnWrite::Invalidate),
             slice_of_a_plain_disk: slice(),
             span_of_three_disks: span(),
+            stripe_of_blocks: stripe([41, 43, 60], 1),
+            stripe_of_chunks: stripe([41, 47, 60], 3),
+            stripe_of_one_disk: stripe([70, 0, 0], 4),
         }
     };
 }
@@ -539,4 +544,19 @@ fn span() -> Kind {
         let (span, above) = Span::new(&below).expect("plain disks");
         (Box::new(span), above)
     })
+}
+
+fn stripe(disks: [u64; 3], chunk: u64) -> Kind {
+    let kind = passing(disks, move |below| {
+        let below: Vec<_> = below.iter().collect();
+        let (stripe, above) = Stripe::new(&below, BlockCount(chunk)).expect("plain disks");
+        (Box::new(stripe), above)
+    });
+    Kind {
+        buffers: BufferBound {
+            blocks: REQUESTS * workload::LONGEST,
+            because: "the data of a request that a disk has several chunks of is gathered",
+        },
+        ..kind
+    }
 }

@@ -207,3 +207,12 @@ fn bugs_planted_in_a_translation_by_s_blocks_are_found() {
     }
     assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
 }
+
+#[test]
+fn a_flush_of_the_first_disk_of_a_stripe_alone_is_found() {
+    let bug = Some(imbrex_core::planted::PlantedBug::StripeFlushesFirstAlone);
+    for kind in [kinds::made::stripe_of_blocks, kinds::made::stripe_of_chunks] {
+        let found = suite::without_failures(&kind(), suite::EVERYDAY, bug);
+        println!("{}", found.expect_err("a flush that lies"));
+    }
+}

@@ -7,7 +7,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 
 /// Longest request in blocks.
-const LONGEST: u64 = 8;
+pub const LONGEST: u64 = 8;
 /// Longest pause: enough to clean a band.
 const REST_NS_MAX: u64 = 40_000;
 /// Enough to clean everything.

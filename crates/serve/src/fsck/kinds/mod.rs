@@ -3,6 +3,7 @@
 
 pub(super) mod cache;
 pub(super) mod disk;
+pub(super) mod joined;
 pub(super) mod persistent_cache;
 
 use super::member::Member;

@@ -21,6 +21,7 @@ mod segment_geometry;
 mod segments;
 mod slice;
 mod span;
+mod stripe;
 mod translation_below;
 mod write_back_cache;
 
@@ -37,6 +38,7 @@ pub use segments::SegmentsConfig;
 pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
 pub use span::SpanConfig;
+pub use stripe::StripeConfig;
 pub use translation_below::{TranslationBelow, TranslationPorts};
 pub use write_back_cache::{CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage};
 
@@ -82,6 +84,10 @@ pub enum NodeConfig {
     Slice(SliceConfig),
     /// Nodes joined one after another.
     Span(SpanConfig),
+    /// The same, where the requests of each source go to one of the nodes.
+    Dedicated(SpanConfig),
+    /// Nodes joined chunk by chunk.
+    Stripe(StripeConfig),
     /// A write buffer in memory.
     MemoryBuffer(Box<MemoryBufferConfig>),
 }
@@ -98,7 +104,8 @@ impl NodeConfig {
             NodeConfig::SBlock(translation) => &**translation,
             NodeConfig::Segments(segments) => &**segments,
             NodeConfig::Slice(slice) => slice,
-            NodeConfig::Span(span) => span,
+            NodeConfig::Span(span) | NodeConfig::Dedicated(span) => span,
+            NodeConfig::Stripe(stripe) => stripe,
             NodeConfig::MemoryBuffer(buffer) => &**buffer,
         }
     }
@@ -122,9 +129,10 @@ impl NodeConfig {
     /// The kind to which a key belongs that this node does not have under its own. The kinds stand in
     /// the same place of a stack, so that stacks of both are compared under one name of a node.
     pub fn kind_of(&self, key: &str) -> Option<&'static str> {
-        const PLACES: [&[&str]; 2] = [
+        const PLACES: [&[&str]; 3] = [
             &["persistent-cache", "segments", "s-block"],
             &["write-back-cache", "read-cache"],
+            &["span", "dedicated", "stripe"],
         ];
         let table = toml::Table::try_from(self).ok()?;
         let own = table.get("kind")?.as_str()?;
@@ -179,6 +187,8 @@ pub fn kinds() -> Vec<KindKeys> {
         plain("segments", keys::keys_of::<SegmentsConfig>()),
         plain("slice", keys::keys_of::<SliceConfig>()),
         plain("span", keys::keys_of::<SpanConfig>()),
+        plain("dedicated", keys::keys_of::<SpanConfig>()),
+        plain("stripe", keys::keys_of::<StripeConfig>()),
         plain("memory-buffer", keys::keys_of::<MemoryBufferConfig>()),
     ]
 }
@@ -445,6 +455,8 @@ pub enum Facts {
     Slice(slice::Facts),
     /// Of a span.
     Span(span::Facts),
+    /// Of a stripe.
+    Stripe(stripe::Facts),
     /// Of a write buffer in memory.
     MemoryBuffer(memory_buffer::Facts),
 }
@@ -462,6 +474,7 @@ impl Facts {
             Facts::Segments(facts) => facts,
             Facts::Slice(facts) => facts,
             Facts::Span(facts) => facts,
+            Facts::Stripe(facts) => facts,
             Facts::MemoryBuffer(facts) => facts,
         }
     }

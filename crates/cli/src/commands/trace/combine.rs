@@ -1,0 +1,47 @@
+//! `imbrex trace combine`.
+
+use super::{format_of, write};
+use crate::Failure;
+use crate::args::CombineArgs;
+use imbrex_core::units::Duration;
+use imbrex_drives::quantity::Span;
+use imbrex_traces::combine::{Combination, Combined, Split};
+use imbrex_traces::{WriteOptions, numbered};
+
+/// Makes one trace of several, or several of one.
+pub fn run(args: &CombineArgs) -> Result<(), Failure> {
+    let options = WriteOptions {
+        name: args.name.clone(),
+        ..WriteOptions::from(format_of(&args.output)?)
+    };
+    let combined = Combined::new(Combination {
+        traces: args.traces.clone(),
+        order: args.order,
+        burst_requests: args.burst_requests,
+        place: args.place,
+        align: args.align,
+        blocks: args.blocks,
+        seed: Some(args.seed),
+    })?;
+    let (Some(parts), Some(by)) = (args.split, args.by) else {
+        let reader = combined.records()?;
+        eprintln!("{}", reader.source().label);
+        return write(reader, &args.output, &options);
+    };
+    let split = Split::new(&combined, parts, by)?;
+    for number in 0..parts {
+        let output = numbered(&args.output, number + 1);
+        let Some(part) = split.part(number)? else {
+            eprintln!(
+                "{output}: not written: no request falls to part {} of {parts}",
+                number + 1
+            );
+            continue;
+        };
+        let delay = Span(Duration(part.delay_ns)).to_string().replace(' ', "");
+        eprintln!("{}", part.reader.source().label);
+        write(part.reader, &output, &options)?;
+        eprintln!("{output}: to join the parts by time, give it delay={delay}");
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Movement over the requests of a trace.
+
+use super::{Footprint, Model, ModelMovement, Movement, MovementError, MovementSettings};
+use crate::experiment::Workload;
+use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceOperation, TraceRecord};
+use serde::Serialize;
+
+/// The schema identifier of [`TraceMovement`].
+pub const TRACE_MOVEMENT_SCHEMA: &str = "imbrex.movement/1";
+
+/// How far each model is moved by a trace.
+#[derive(Clone, Debug, Serialize)]
+pub struct TraceMovement {
+    /// Always [`TRACE_MOVEMENT_SCHEMA`].
+    pub schema: &'static str,
+    /// File, or recipe.
+    pub path: String,
+    /// Captured, recorded or synthetic.
+    pub kind: SourceKind,
+    /// What it is, for people.
+    pub label: String,
+    /// SHA-256 of the file as stored; none for a recipe.
+    pub sha256: Option<String>,
+    /// Records read, after `--limit`.
+    pub requests: u64,
+    /// Distinct blocks read or written.
+    pub touched_blocks: u64,
+    /// Which blocks a request covers: `cover` or `size`.
+    pub blocks: &'static str,
+    /// Geometry and readings.
+    #[serde(flatten)]
+    pub settings: MovementSettings,
+    /// The models in the order asked for.
+    pub models: Vec<ModelMovement>,
+}
+
+/// Why movement of a trace cannot be counted.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceMovementError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A setting or the trace does not fit the models.
+    #[error(transparent)]
+    Movement(#[from] MovementError),
+    /// The trace can be read only once.
+    #[error(
+        "-: the models read a trace twice, because the log begins behind its last band; accepted: a \
+         file or a recipe"
+    )]
+    Stream,
+}
+
+/// Counts how far each model is moved by a trace, which is read twice.
+///
+/// # Errors
+/// When the trace is damaged, is a stream, or a setting is out of range.
+pub fn trace_movement(
+    workload: &Workload,
+    rule: BlockRule,
+    models: &[Model],
+    settings: MovementSettings,
+) -> Result<TraceMovement, TraceMovementError> {
+    settings.check()?;
+    if workload.is_stream() {
+        return Err(TraceMovementError::Stream);
+    }
+    let limit = usize::try_from(workload.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let mut footprint = Footprint::default();
+    let mut requests = 0;
+    for record in workload.records()?.take(limit) {
+        let (_, first, blocks) = blocks_of(rule, &record?);
+        footprint.add(first, first + blocks);
+        requests += 1;
+    }
+    let mut movement = Movement::new(models, settings, footprint)?;
+    let touched_blocks = movement.written.touched_blocks();
+    let mut reader = workload.records()?;
+    for record in reader.by_ref().take(limit) {
+        match blocks_of(rule, &record?) {
+            (true, first, blocks) => movement.write(first, blocks),
+            (false, first, blocks) => movement.read(first, blocks),
+        }
+    }
+    Ok(TraceMovement {
+        schema: TRACE_MOVEMENT_SCHEMA,
+        path: workload.path.clone(),
+        kind: reader.source().kind,
+        label: reader.source().label.clone(),
+        sha256: workload.sha256()?,
+        requests,
+        touched_blocks,
+        blocks: match rule {
+            BlockRule::Touched => "cover",
+            BlockRule::Size => "size",
+        },
+        settings,
+        models: movement.finish(),
+    })
+}
+
+/// Whether a record writes, its first block and how many blocks it visits.
+fn blocks_of(rule: BlockRule, record: &TraceRecord) -> (bool, u64, u64) {
+    let is_write = match record.operation {
+        TraceOperation::Read => false,
+        TraceOperation::Write | TraceOperation::WriteZeroes => true,
+        TraceOperation::Trim | TraceOperation::Flush => return (false, 0, 0),
+    };
+    let blocks = rule.blocks(record.offset_bytes, record.length_bytes);
+    (is_write, blocks.start, blocks.end - blocks.start)
+}

@@ -1,0 +1,182 @@
+//! Movement of the heads of a stack's disks: the operations that reach each disk, counted by a model
+//! after the run.
+
+use super::config::ConfigError;
+use super::describe::Describe;
+use super::nodes::Facts;
+use crate::analysis::movement::{Footprint, Model, ModelMovement, Movement, MovementSettings};
+use crate::events::{Event, EventAction, MakeDisk};
+use crate::report::{MemberMovement, MovementCounts};
+use imbrex_core::buffer::Buffers;
+use imbrex_core::command::{CommandError, Fault};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
+use imbrex_core::engine::Engine;
+use imbrex_core::operation::Operation;
+use imbrex_core::units::Instant;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The table `[movement]` of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovementConfig {
+    /// The model that every disk is taken for.
+    pub model: Model,
+    /// Its geometry, buffer and readings.
+    pub settings: MovementSettings,
+}
+
+impl MovementConfig {
+    /// The settings of a table; keys that it lacks have their defaults.
+    ///
+    /// # Errors
+    /// Words that say which key or value is wrong.
+    pub fn parse(mut table: toml::Table) -> Result<MovementConfig, String> {
+        let number = table.remove("model");
+        let number = number.ok_or("`model` is missing; accepted: 0, 1, 2, 3")?;
+        let model = number
+            .as_integer()
+            .and_then(|model| u8::try_from(model).ok());
+        let model = model.ok_or(format!("model = {number}; accepted: 0, 1, 2, 3"))?;
+        let model = Model::try_from(model).map_err(|error| error.to_string())?;
+        let settings = toml::Value::Table(table).try_into::<MovementSettings>();
+        let settings = settings.map_err(|error| error.message().to_string())?;
+        settings.check().map_err(|error| error.to_string())?;
+        Ok(MovementConfig { model, settings })
+    }
+}
+
+/// One operation: its first block, its blocks, and whether it writes.
+type Visit = (u64, u32, bool);
+
+/// The operations of a disk in the order in which they arrived, kept until the end of the run:
+/// 16 bytes each. The last band that is touched must be known before the first one is counted.
+type Visits = Rc<RefCell<Vec<Visit>>>;
+
+/// What the disks of a run were asked.
+pub struct DiskRecordings {
+    config: MovementConfig,
+    /// By number of the disk.
+    visits: Vec<Visits>,
+}
+
+impl DiskRecordings {
+    /// Puts a recording disk in front of each one.
+    pub fn new(config: MovementConfig, engine: &mut Engine) -> DiskRecordings {
+        let disks = std::mem::take(&mut engine.disks);
+        let mut visits = Vec::new();
+        for disk in disks {
+            let of_disk = Visits::default();
+            engine.disks.push(recorded(disk, &of_disk));
+            visits.push(of_disk);
+        }
+        DiskRecordings { config, visits }
+    }
+
+    /// Disks that take the place of others are recorded as these were.
+    pub fn follow(&self, events: &mut [Event<'_>]) {
+        for event in events {
+            let EventAction::Replace { disk, make, .. } = &mut event.action else {
+                continue;
+            };
+            let visits = Rc::clone(&self.visits[usize::from(disk.0)]);
+            let plain: MakeDisk<'_> = std::mem::replace(make, Box::new(|| Err(String::new())));
+            *make = Box::new(move || Ok(recorded(plain()?, &visits)));
+        }
+    }
+
+    /// Counts the movement of each disk.
+    ///
+    /// # Errors
+    /// When a disk was asked for more than the models or the report can count.
+    pub fn finish(
+        self,
+        describe: &Describe,
+        engine: &Engine,
+    ) -> Result<MemberMovement, ConfigError> {
+        let mut movement = MemberMovement::default();
+        for node in &describe.nodes {
+            let (Facts::Disk(_), Some(disk)) = (&node.facts, engine.stack.disk_of(node.id)) else {
+                continue;
+            };
+            let visits = self.visits[usize::from(disk.0)].borrow();
+            let wrong = |words| ConfigError::words(format!("movement of `{}`: {words}", node.name));
+            let counted = self.count(&visits).map_err(wrong)?;
+            let counts = MovementCounts::new(&counted);
+            let is_sum = counts.is_some_and(|counts| movement.add(&node.name, counts));
+            if !is_sum {
+                return Err(wrong("the counts have more than 64 bits".to_string()));
+            }
+        }
+        Ok(movement)
+    }
+
+    fn count(&self, visits: &[Visit]) -> Result<ModelMovement, String> {
+        let mut footprint = Footprint::default();
+        for &(first, blocks, _) in visits {
+            footprint.add(first, first + u64::from(blocks));
+        }
+        let MovementConfig { model, settings } = self.config;
+        let movement = Movement::new(&[model], settings, footprint);
+        let mut movement = movement.map_err(|error| error.to_string())?;
+        for &(first, blocks, is_write) in visits {
+            match is_write {
+                true => movement.write(first, u64::from(blocks)),
+                false => movement.read(first, u64::from(blocks)),
+            }
+        }
+        Ok(movement.finish().remove(0))
+    }
+}
+
+fn recorded(disk: Box<dyn Disk>, visits: &Visits) -> Box<dyn Disk> {
+    let visits = Rc::clone(visits);
+    Box::new(RecordingDisk { disk, visits })
+}
+
+/// A disk that keeps a list of what it was asked to read and write.
+struct RecordingDisk {
+    disk: Box<dyn Disk>,
+    visits: Visits,
+}
+
+impl Disk for RecordingDisk {
+    fn geometry(&self) -> &Geometry {
+        self.disk.geometry()
+    }
+
+    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
+        let is_write = match op.operation {
+            Operation::Read => Some(false),
+            Operation::Write { .. } => Some(true),
+            Operation::Zero { may_unmap, .. } => (!may_unmap).then_some(true),
+            _ => None,
+        };
+        if let Some(is_write) = is_write {
+            let mut visits = self.visits.borrow_mut();
+            let (mut first, mut left) = (op.extent.start.0, op.extent.blocks.0);
+            while left > 0 {
+                let blocks = left.min(u64::from(u32::MAX));
+                visits.push((first, blocks as u32, is_write));
+                (first, left) = (first + blocks, left - blocks);
+            }
+        }
+        self.disk.submit(now, op, buffers);
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        self.disk.poll(now, buffers)
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.disk.next_event()
+    }
+
+    fn set_fault(
+        &mut self,
+        now: Instant,
+        fault: Fault,
+        buffers: &mut Buffers,
+    ) -> Result<(), CommandError> {
+        self.disk.set_fault(now, fault, buffers)
+    }
+}

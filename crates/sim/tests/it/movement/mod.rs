@@ -1,0 +1,229 @@
+//! Movement of the disk models: by hand, and beside a model that walks from visit to visit.
+
+mod naive;
+
+use imbrex_core::rng::Rng;
+use imbrex_sim::analysis::movement::{
+    FirstWrite, Footprint, Model, ModelMovement, Movement, MovementSettings, RestExtent, RestUnit,
+    WriteUnit,
+};
+use naive::Request;
+
+fn movement(settings: MovementSettings, requests: &[Request]) -> [ModelMovement; 4] {
+    let mut footprint = Footprint::default();
+    for &(_, first, blocks) in requests {
+        footprint.add(first, first + blocks);
+    }
+    let mut movement = Movement::new(&Model::ALL, settings, footprint).unwrap();
+    for &(is_write, first, blocks) in requests {
+        match is_write {
+            true => movement.write(first, blocks),
+            false => movement.read(first, blocks),
+        }
+    }
+    movement.finish().try_into().unwrap()
+}
+
+/// Tracks of 2 blocks, bands of 3 tracks.
+fn small() -> MovementSettings {
+    MovementSettings {
+        track_blocks: 2,
+        band_tracks: 3,
+        buffer_blocks: 1,
+        ..MovementSettings::default()
+    }
+}
+
+/// Blocks, tracks and bands moved over.
+fn moved(model: &ModelMovement) -> [u128; 3] {
+    [model.head.block, model.head.track, model.head.band]
+}
+
+#[test]
+fn a_hand_made_trace_by_every_model() {
+    // Band 0 has blocks 0 to 5. Block 4 first, then 0 before it, then a read of both.
+    let requests = [(true, 4, 1), (true, 0, 1), (false, 4, 1), (false, 0, 1)];
+    let [conventional, log, in_place, buffered] = movement(small(), &requests);
+    // 4 0 4 0
+    assert_eq!(moved(&conventional), [12, 6, 0]);
+    assert_eq!(conventional.head.discontinuities, [3, 3, 0]);
+    assert_eq!(conventional.head.reversals, [2, 2, 0]);
+    // 6 7 6 7: the log begins with band 1.
+    assert_eq!(moved(&log), [3, 0, 0]);
+    assert_eq!(log.head.discontinuities, [1, 0, 0]);
+    // 4, rest 2 3 4, 0, 2 3 4, 4 0: the track of block 0 is not written back.
+    assert_eq!(
+        moved(&in_place),
+        [2 + 2 + 4 + 2 + 2 + 4, 1 + 1 + 2 + 1 + 1 + 2, 0]
+    );
+    assert_eq!(in_place.head.visits, 10);
+    assert_eq!((in_place.updates, in_place.rewrites), (0, 1));
+    assert_eq!((in_place.rewritten_blocks, in_place.spilled), (3, 0));
+    // 4, 2 6 3 7 4 8, 0, 6 2 7 3 8 4, 4 0
+    let blocks = [2, 4, 3, 4, 3, 4, 8, 6, 4, 5, 4, 5, 4, 0, 4];
+    assert_eq!(buffered.head.block, blocks.iter().sum());
+    assert_eq!((buffered.head.visits, buffered.spilled), (16, 3));
+    assert_eq!(buffered.head.band, 12);
+}
+
+#[test]
+fn what_is_behind_a_write_depends_on_the_readings() {
+    // An update of block 1 with 2 and 4 written behind it.
+    let requests = [(true, 1, 1), (true, 2, 1), (true, 4, 1), (true, 1, 1)];
+    let rewritten = |settings| {
+        let in_place = movement(settings, &requests)[2];
+        (
+            in_place.updates,
+            in_place.rewrites,
+            in_place.rewritten_blocks,
+        )
+    };
+    assert_eq!(rewritten(small()), (1, 1, 3));
+    let rest = |rest| MovementSettings { rest, ..small() };
+    assert_eq!(rewritten(rest(RestExtent::Dense)), (1, 1, 2));
+    assert_eq!(rewritten(rest(RestExtent::Band)), (1, 1, 4));
+    // A first write of block 0 damages block 1 only by the block.
+    let requests = [(true, 1, 1), (true, 0, 1)];
+    let by = |rest_unit, first_write| {
+        let settings = MovementSettings {
+            rest_unit,
+            first_write,
+            ..small()
+        };
+        movement(settings, &requests)[2].rewrites
+    };
+    assert_eq!(by(RestUnit::Track, FirstWrite::Rule), 0);
+    assert_eq!(by(RestUnit::Block, FirstWrite::Rule), 1);
+    assert_eq!(by(RestUnit::Block, FirstWrite::Free), 0);
+    // The last track of a band has nothing behind it, whatever the next band holds.
+    let requests = [(true, 6, 1), (true, 4, 1), (true, 4, 1)];
+    assert_eq!(movement(small(), &requests)[2].rewrites, 0);
+}
+
+#[test]
+fn a_request_may_be_one_write() {
+    let requests = [(true, 4, 2), (true, 0, 3), (true, 0, 3)];
+    let each = movement(small(), &requests)[2];
+    // Blocks 0 and 1 twice with 2 to 5 behind them once and again, block 2 with 4 and 5.
+    assert_eq!((each.updates, each.rewrites), (3, 6));
+    let settings = MovementSettings {
+        write_unit: WriteUnit::Request,
+        ..small()
+    };
+    let once = movement(settings, &requests)[2];
+    // 4 5, 4 5 0 1 2 4 5, 4 5 0 1 2 4 5
+    assert_eq!(
+        (once.updates, once.rewrites, once.rewritten_blocks),
+        (1, 2, 4)
+    );
+    assert_eq!(
+        (once.head.visits, once.head.block),
+        (16, 1 + 2 * (1 + 1 + 5 + 2 + 2 + 1))
+    );
+}
+
+#[test]
+fn an_all_write_trace_moves_the_log_by_one_block_a_write() {
+    let mut rng = Rng::new(3, 0);
+    for _ in 0..100 {
+        let mut requests: Vec<Request> = Vec::new();
+        let mut last = None;
+        for _ in 0..1 + rng.below(50) {
+            let block = rng.below(40);
+            if last != Some(block) {
+                requests.push((true, block, 1));
+            }
+            last = Some(block);
+        }
+        let [conventional, log, ..] = movement(small(), &requests);
+        assert_eq!(log.head.block, requests.len() as u128 - 1);
+        assert!(log.head.block <= conventional.head.block);
+    }
+}
+
+#[test]
+fn random_traces_move_as_the_model_that_walks() {
+    let mut rng = Rng::new(11, 0);
+    let mut seen = [false; 3];
+    for _ in 0..3000 {
+        let settings = random_settings(&mut rng);
+        let requests = random_requests(&mut rng);
+        let counted = movement(settings, &requests);
+        for (model, counted) in Model::ALL.into_iter().zip(counted) {
+            let walked = naive::movement(model, &settings, &requests);
+            assert_eq!(counted, walked, "{settings:?}\n{requests:?}");
+            seen[0] |= counted.rewrites > 0;
+            seen[1] |= counted.spilled > 0;
+            seen[2] |= counted.updates > counted.rewrites && counted.rewrites > 0;
+        }
+    }
+    assert_eq!(seen, [true; 3], "every branch was taken");
+}
+
+#[test]
+fn a_buffer_of_a_band_is_as_good_as_one_without_end() {
+    let mut rng = Rng::new(12, 0);
+    for _ in 0..300 {
+        let mut settings = random_settings(&mut rng);
+        settings.buffer_blocks = settings.track_blocks * settings.band_tracks;
+        let [_, _, in_place, buffered] = movement(settings, &random_requests(&mut rng));
+        let model = Model::InPlace;
+        assert_eq!(in_place, ModelMovement { model, ..buffered });
+    }
+}
+
+#[test]
+fn bad_settings_have_an_error_that_says_what_is_accepted() {
+    let error = |settings| {
+        let footprint = Footprint::default();
+        let error = Movement::new(&Model::ALL, settings, footprint).unwrap_err();
+        error.to_string()
+    };
+    let no_track = MovementSettings {
+        track_blocks: 0,
+        ..small()
+    };
+    assert!(error(no_track).starts_with("track_blocks 0 and band_tracks 3; accepted:"));
+    let endless = MovementSettings {
+        track_blocks: u64::MAX,
+        ..small()
+    };
+    assert!(error(endless).contains("; accepted: 1 or more each, and at most"));
+    let no_buffer = MovementSettings {
+        buffer_blocks: 0,
+        ..small()
+    };
+    assert_eq!(error(no_buffer), "buffer_blocks 0; accepted: 1 or more");
+    let mut footprint = Footprint::default();
+    footprint.add(0, 1 << 40);
+    let error = Movement::new(&Model::ALL, small(), footprint).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("the requests touch 1099511627776 blocks")
+    );
+}
+
+fn random_settings(rng: &mut Rng) -> MovementSettings {
+    MovementSettings {
+        track_blocks: 1 + rng.below(6),
+        band_tracks: 1 + rng.below(8),
+        buffer_blocks: 1 + rng.below(12),
+        rest: [RestExtent::Written, RestExtent::Dense, RestExtent::Band][rng.below(3) as usize],
+        rest_unit: [RestUnit::Track, RestUnit::Block][rng.below(2) as usize],
+        first_write: [FirstWrite::Rule, FirstWrite::Free][rng.below(2) as usize],
+        write_unit: [WriteUnit::Block, WriteUnit::Request][rng.below(2) as usize],
+    }
+}
+
+fn random_requests(rng: &mut Rng) -> Vec<Request> {
+    let span = 1 + rng.below(200);
+    let writes_of_8 = rng.below(9);
+    let blocks_max = 1 + rng.below(12);
+    let requests = rng.below(60);
+    let request = |_| {
+        let is_write = rng.below(8) < writes_of_8;
+        (is_write, rng.below(span), rng.below(blocks_max + 1))
+    };
+    (0..requests).map(request).collect()
+}
