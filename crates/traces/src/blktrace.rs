@@ -4,13 +4,14 @@
 //! zone commands and tells a write of zeroes from a write. A record may be followed by data of its own, which is skipped.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::fs;
 use std::path::Path;
 
 use super::TraceError;
 use super::binary::{RecordProblem, Records, u16_at, u32_at, u64_at};
 use super::blktrace_window::{Place, Window};
+use super::devices::Devices;
 use super::input::{Input, sha256_hex};
 use super::options::BlkEvent;
 use super::record::{TraceOperation, TraceRecord};
@@ -244,8 +245,7 @@ pub(super) struct Blktrace {
     /// Time, sequence and file of the events that are next.
     heads: BinaryHeap<Reverse<(u64, u32, usize)>>,
     event: BlkEvent,
-    /// Devices in order of appearance.
-    devices: BTreeMap<u32, u16>,
+    devices: Devices<u32>,
     window: Window,
     /// No more events: the end of the files, or what is wrong with one.
     ended: Option<Result<(), TraceError>>,
@@ -258,7 +258,7 @@ impl Blktrace {
             files: files?,
             heads: BinaryHeap::new(),
             event,
-            devices: BTreeMap::new(),
+            devices: Devices::default(),
             window: Window::default(),
             ended: None,
         };
@@ -386,18 +386,12 @@ impl Blktrace {
     }
 
     fn device(&mut self, device: u32) -> Result<u16, Box<RecordProblem>> {
-        let next = self.devices.len();
-        if let Some(&known) = self.devices.get(&device) {
-            return Ok(known);
-        }
-        let number = u16::try_from(next).map_err(|_| {
+        self.devices.number(&device).ok_or_else(|| {
             RecordProblem::new(
                 "more than 65,536 devices".to_owned(),
                 "at most 65,536 devices",
             )
-        })?;
-        self.devices.insert(device, number);
-        Ok(number)
+        })
     }
 }
 

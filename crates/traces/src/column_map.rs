@@ -90,6 +90,9 @@ impl ColumnMap {
     /// `version,time,op,size,lbn` of the CloudPhysics traces as libCacheSim prints them.
     pub(super) const LIBCACHESIM: &'static str = "time=2:us,op=3:scsi,len=4:bytes,off=5:sectors";
 
+    /// `rw, offset, length` of fio iologs of version 1, where rw is 0 for a read and 1 for a write.
+    pub(super) const FIO_V1: &'static str = "op=1:0|1,off=2:bytes,len=3:bytes";
+
     /// Reads a map; `header` holds the names of the file's columns if its first line has them.
     pub(super) fn parse(map: &str, header: Option<&[&[u8]]>) -> Result<Self, TraceError> {
         let fail = |reason: String| TraceError::ColumnMap {

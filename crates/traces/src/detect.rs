@@ -5,7 +5,7 @@ use super::blktrace::Layout;
 use super::error::TraceError;
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
-use super::{arc, csv, disksim, msr, recording, spc};
+use super::{arc, csv, disksim, fio_reader, msr, recording, spc};
 
 /// Lines looked at.
 const SAMPLE_LINES: usize = 64;
@@ -17,7 +17,7 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex recording, \
                         binary blktrace, vscsi, or any \
                         delimited columns with --format csv --map";
 
@@ -36,6 +36,12 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
     }
     if let Some(binary) = binary(bytes) {
         return Ok(binary);
+    }
+    if fio_reader::looks_like(bytes) {
+        return Ok(Detected {
+            format: Format::Fio,
+            why: "the first line names a version of an iolog",
+        });
     }
     if let Some(known) = unsupported(bytes) {
         return Err(fail(format!(
@@ -170,7 +176,7 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
         [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
         _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
-        _ if bytes.starts_with(b"fio version ") => "a fio iolog",
+        _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ => return None,
     })
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::column_map::TimeUnit;
 use super::error::TraceError;
+use super::fio_reader::FioWait;
 
 /// Which moment of a request a trace of the block layer is read at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +56,10 @@ pub enum Format {
     DiskSim,
     /// `.lis` page references of the ARC paper.
     Arc,
+    /// fio iolog of version 2 or 3.
+    Fio,
+    /// fio iolog of version 1; it has to be asked for.
+    FioV1,
     /// Imbrex's own recording format.
     Recording,
     /// Binary blktrace, versions 7 and 8.
@@ -65,13 +70,15 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
         Self::Csv,
         Self::DiskSim,
         Self::Arc,
+        Self::Fio,
+        Self::FioV1,
         Self::Recording,
         Self::Blktrace,
         Self::Vscsi,
@@ -86,6 +93,8 @@ impl Format {
             Self::Csv => "csv",
             Self::DiskSim => "disksim",
             Self::Arc => "arc",
+            Self::Fio => "fio",
+            Self::FioV1 => "fio-v1",
             Self::Recording => "imbrex",
             Self::Blktrace => "blktrace",
             Self::Vscsi => "vscsi",
@@ -122,6 +131,8 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
+    /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
+    pub fio_wait: Option<FioWait>,
     /// Event of [`Format::Blktrace`] that stands for a request; `Q` by default.
     pub event: Option<BlkEvent>,
     /// Only the requests of these devices; the others are counted as skipped.
@@ -137,13 +148,14 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 7] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 8] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
             ("--delimiter", self.delimiter.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--page-bytes", self.page_bytes.is_some()),
+            ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
             ("--event", self.event.is_some()),
         ]
@@ -154,6 +166,7 @@ impl ReadOptions {
             "--map" | "--delimiter" => Some(Format::Csv),
             "--time-unit" => Some(Format::DiskSim),
             "--page-bytes" => Some(Format::Arc),
+            "--fio-wait" => Some(Format::Fio),
             "--accept-unfinished" => Some(Format::Recording),
             "--event" => Some(Format::Blktrace),
             _ => None,

@@ -21,6 +21,10 @@ pub enum SkipReason {
     ZeroLength,
     /// A SCSI command that moves no data, or that the table does not know.
     ScsiOpcode(u8),
+    /// `add`, `open` or `close` of a file in a fio iolog.
+    FioFileAction,
+    /// `wait` in a fio iolog.
+    FioWait,
     /// A record of blktrace that is no event: a process name, a message, the wall clock.
     Notify,
     /// A record of blktrace about another event than the one that is read, by its letter.
@@ -45,6 +49,8 @@ impl fmt::Display for SkipReason {
             Self::Blank => f.write_str("blank line"),
             Self::ZeroLength => f.write_str("zero length"),
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
+            Self::FioFileAction => f.write_str("fio add, open or close"),
+            Self::FioWait => f.write_str("fio wait"),
             Self::Notify => f.write_str("notification"),
             Self::OtherEvent(letter) => write!(f, "event {letter}"),
             Self::Passthrough => f.write_str("passthrough command"),

@@ -10,7 +10,7 @@ use super::record::{SourceKind, TraceRecord};
 use super::recording::RecordingHeader;
 use super::recording_writer::RecordingWriter;
 use super::tally::{SkipReason, SkippedLines};
-use super::{fio, msr, spc};
+use super::{fio_writer, msr, spc};
 
 /// The formats that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl<W: Write> Sink<W> {
             }
             WriteFormat::Spc => Self::Spc(output),
             WriteFormat::Fio => {
-                fio::begin(&mut output, FIO_FILE)?;
+                fio_writer::begin(&mut output, FIO_FILE)?;
                 Self::Fio { output, last_ns: 0 }
             }
         })
@@ -273,7 +273,7 @@ impl<W: Write> Sink<W> {
             Self::Spc(output) => spc::write(output, record),
             Self::Fio { output, last_ns } => {
                 *last_ns = record.time_ns;
-                fio::write(output, FIO_FILE, record).map(|()| true)
+                fio_writer::write(output, FIO_FILE, record).map(|()| true)
             }
         }
     }
@@ -286,7 +286,7 @@ impl<W: Write> Sink<W> {
                 mut output,
                 last_ns,
             } => {
-                fio::end(&mut output, FIO_FILE, last_ns)?;
+                fio_writer::end(&mut output, FIO_FILE, last_ns)?;
                 Ok(output)
             }
         }

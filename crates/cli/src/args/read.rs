@@ -25,6 +25,10 @@ pub struct ReadArgs {
     /// Size of a page of an ARC trace, such as 512B (the size when absent)
     #[arg(long, value_name = "SIZE")]
     pub page_bytes: Option<String>,
+    /// What `wait N` means in a fio iolog of version 2: ms-absolute, until N ms after the start, as fio
+    /// does it (when absent); us-relative, N microseconds after the wait before, as fio's manual says
+    #[arg(long, value_name = "MEANING")]
+    pub fio_wait: Option<String>,
     /// Event of a blktrace that stands for a request: Q (queued, when absent), D (issued to the
     /// driver) or C (complete)
     #[arg(long, value_name = "EVENT")]
@@ -49,6 +53,7 @@ impl ReadArgs {
             delimiter: self.delimiter.as_deref().map(delimiter).transpose()?,
             time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
+            fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
             event: self.event.as_deref().map(event).transpose()?,
             devices: self.devices.as_deref().map(devices).transpose()?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,

@@ -183,8 +183,8 @@ fn missing_file() {
     );
 }
 
-const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, an Imbrex recording, \
-                        binary blktrace, vscsi, or any \
+const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex \
+                        recording, binary blktrace, vscsi, or any \
                         delimited columns with --format csv --map";
 
 #[test]
@@ -209,8 +209,8 @@ fn formats_that_cannot_be_told_are_refused() {
             .contains("--format csv --map dev=1,op=2:R|W,off=3:bytes,len=4:bytes,time=5:us")
     );
     assert_eq!(
-        message("fio version 2 iolog\n"),
-        format!("t: this is a fio iolog, which is not read; {READABLE}")
+        message("fio version 4 iolog\n"),
+        format!("t: this is a fio iolog of an unknown version, which is not read; {READABLE}")
     );
     assert_eq!(
         message("PK\x03\x04zip"),
@@ -238,7 +238,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, imbrex, blktrace, vscsi"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, fio, fio-v1, imbrex, blktrace, vscsi"
     );
 }
 

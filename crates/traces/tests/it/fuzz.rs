@@ -58,6 +58,8 @@ fn subject(format: Format) -> Subject {
             &["disksim.trace", "disksim_ns.trace"]
         }
         Format::Arc => &["arc.lis"],
+        Format::Fio => &["fio3.iolog", "fio2.iolog"],
+        Format::FioV1 => &["fio1.iolog"],
         Format::Blktrace => {
             head_bytes = Head::Magic(4);
             &[

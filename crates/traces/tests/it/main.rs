@@ -4,6 +4,7 @@ mod bad_input;
 mod binary_formats;
 mod characteristics;
 mod compression;
+mod fio;
 mod formats;
 mod fuzz;
 mod recording;
