@@ -17,8 +17,8 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex recording, \
-                        binary blktrace, vscsi, or any \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex \
+                        recording, binary blktrace, vscsi, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -34,14 +34,14 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
             why: "the file starts with the magic of a recording",
         });
     }
-    if let Some(binary) = binary(bytes) {
-        return Ok(binary);
-    }
     if fio_reader::looks_like(bytes) {
         return Ok(Detected {
             format: Format::Fio,
             why: "the first line names a version of an iolog",
         });
+    }
+    if let Some(binary) = binary(bytes) {
+        return Ok(binary);
     }
     if let Some(known) = unsupported(bytes) {
         return Err(fail(format!(
