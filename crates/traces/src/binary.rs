@@ -3,6 +3,7 @@
 use super::TraceError;
 use super::blktrace::Blktrace;
 use super::input::Input;
+use super::objects::{self, Objects};
 use super::options::{Format, ReadOptions};
 use super::record::TraceRecord;
 use super::tally::Tally;
@@ -35,13 +36,14 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(input: Input) -> Self {
+    /// Passes over a header, which must be at hand.
+    pub(super) fn new(input: Input, header_bytes: usize) -> Self {
         Self {
             input,
             number: 0,
             record_byte: 0,
             next_byte: 0,
-            taken: 0,
+            taken: header_bytes,
         }
     }
 
@@ -107,10 +109,16 @@ impl Records {
 /// The formats whose records stand for themselves.
 pub(super) enum RecordParser {
     Vscsi(Vscsi),
+    Objects(Objects),
 }
 
 impl RecordParser {
-    fn new(format: Format, input: &Input, detected: &mut String) -> Result<Self, TraceError> {
+    fn new(
+        format: Format,
+        input: &Input,
+        options: &ReadOptions,
+        detected: &mut String,
+    ) -> Result<Self, TraceError> {
         let fail = |reason: &str| TraceError::Format {
             path: input.path().to_owned(),
             reason: reason.to_owned(),
@@ -125,20 +133,52 @@ impl RecordParser {
                 detected.push_str(&format!(", version {}", vscsi.number()));
                 Ok(Self::Vscsi(vscsi))
             }
+            Format::OracleGeneral | Format::Lcs => {
+                let version = match format {
+                    Format::Lcs => objects::lcs_version(input.path(), input.bytes())?,
+                    _ => 1,
+                };
+                if format == Format::Lcs {
+                    detected.push_str(&format!(", version {version}"));
+                }
+                if version == 1 {
+                    detected.push_str(", reads only");
+                }
+                let id = options.object_id.ok_or_else(|| TraceError::Option {
+                    option: "--obj-id",
+                    reason: format!(
+                        "the format {} needs it, because an object id may be anything; accepted: bytes (the address of the \
+                         first byte), blocks (the number of a block of 4 KiB)",
+                        format.name()
+                    ),
+                })?;
+                detected.push_str(&format!(", object ids are {}", id.name()));
+                Ok(Self::Objects(Objects::new(version, id)))
+            }
             _ => unreachable!("no other format has plain records"),
+        }
+    }
+
+    /// Bytes before the first record.
+    fn header_bytes(format: Format) -> usize {
+        match format {
+            Format::Lcs => objects::HEADER_BYTES,
+            _ => 0,
         }
     }
 
     fn record_bytes(&self) -> usize {
         match self {
             Self::Vscsi(vscsi) => vscsi.record_bytes(),
+            Self::Objects(objects) => objects.record_bytes(),
         }
     }
 
     #[inline]
-    fn parse(&self, record: &[u8]) -> Result<Parsed, Box<RecordProblem>> {
+    fn parse(&mut self, record: &[u8]) -> Result<Parsed, Box<RecordProblem>> {
         match self {
             Self::Vscsi(vscsi) => vscsi.parse(record),
+            Self::Objects(objects) => objects.parse(record),
         }
     }
 }
@@ -164,8 +204,9 @@ impl Binary {
             return Ok(Self::Blktrace(Box::new(blktrace)));
         }
         let input = inputs.pop().expect("a trace has a file");
-        let parser = RecordParser::new(format, &input, detected)?;
-        Ok(Self::Records(Records::new(input), parser))
+        let parser = RecordParser::new(format, &input, options, detected)?;
+        let header_bytes = RecordParser::header_bytes(format);
+        Ok(Self::Records(Records::new(input, header_bytes), parser))
     }
 
     /// Fills a batch up to `wanted` records; true at the end of the trace.

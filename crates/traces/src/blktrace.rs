@@ -215,7 +215,7 @@ impl EventFile {
                     .to_owned(),
             });
         };
-        let records = Records::new(input);
+        let records = Records::new(input, 0);
         Ok(Self {
             records,
             layout,

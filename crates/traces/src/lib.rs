@@ -20,6 +20,7 @@ mod fio_writer;
 mod input;
 mod line_parser;
 mod msr;
+mod objects;
 mod options;
 mod reader;
 mod record;
@@ -36,7 +37,7 @@ pub use characterise::{BlockRule, Characterise, DirectionInfo, TraceInfo, charac
 pub use column_map::TimeUnit;
 pub use error::TraceError;
 pub use fio_reader::FioWait;
-pub use options::{BlkEvent, Format, ReadOptions};
+pub use options::{BlkEvent, Format, ObjectId, ReadOptions};
 pub use reader::{Source, TraceReader, open};
 pub use record::{SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};

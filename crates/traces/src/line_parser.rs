@@ -60,7 +60,11 @@ impl LineParser {
                 detected.push_str(&format!(", {}", log.describe()));
                 Self::Fio(log)
             }
-            Format::Recording | Format::Blktrace | Format::Vscsi => unreachable!("no text"),
+            Format::Recording
+            | Format::Blktrace
+            | Format::Vscsi
+            | Format::OracleGeneral
+            | Format::Lcs => unreachable!("no text"),
         })
     }
 

@@ -41,6 +41,38 @@ impl std::str::FromStr for BlkEvent {
     }
 }
 
+/// What the object ids of a libCacheSim trace are. Ids that are hashes have no place on a disk, so they are not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectId {
+    /// The address of the first byte.
+    Bytes,
+    /// The number of a block of 4 KiB.
+    Blocks,
+}
+
+impl ObjectId {
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+impl std::str::FromStr for ObjectId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ids = [Self::Bytes, Self::Blocks];
+        let found = ids.into_iter().find(|id| id.name() == text);
+        found.ok_or_else(|| match text {
+            "hash" => "hash: such ids have no place on a disk; accepted: bytes, blocks".to_owned(),
+            _ => format!("unknown kind of id {text:?}; accepted: bytes, blocks"),
+        })
+    }
+}
+
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -66,11 +98,15 @@ pub enum Format {
     Blktrace,
     /// The CloudPhysics traces as they were published, versions 1 and 2.
     Vscsi,
+    /// libCacheSim's oracleGeneral.
+    OracleGeneral,
+    /// libCacheSim's LCS, versions 1 to 8.
+    Lcs,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -82,6 +118,8 @@ impl Format {
         Self::Recording,
         Self::Blktrace,
         Self::Vscsi,
+        Self::OracleGeneral,
+        Self::Lcs,
     ];
 
     /// Name on the command line.
@@ -98,6 +136,8 @@ impl Format {
             Self::Recording => "imbrex",
             Self::Blktrace => "blktrace",
             Self::Vscsi => "vscsi",
+            Self::OracleGeneral => "oracle-general",
+            Self::Lcs => "lcs",
         }
     }
 }
@@ -135,6 +175,8 @@ pub struct ReadOptions {
     pub fio_wait: Option<FioWait>,
     /// Event of [`Format::Blktrace`] that stands for a request; `Q` by default.
     pub event: Option<BlkEvent>,
+    /// What the ids of [`Format::OracleGeneral`] and [`Format::Lcs`] are; it has to be said.
+    pub object_id: Option<ObjectId>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
     /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
@@ -148,7 +190,7 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 8] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 9] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
@@ -158,21 +200,23 @@ impl ReadOptions {
             ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
             ("--event", self.event.is_some()),
+            ("--obj-id", self.object_id.is_some()),
         ]
     }
 
     pub(super) fn check(&self, format: Format) -> Result<(), TraceError> {
-        let home = |option| match option {
-            "--map" | "--delimiter" => Some(Format::Csv),
-            "--time-unit" => Some(Format::DiskSim),
-            "--page-bytes" => Some(Format::Arc),
-            "--fio-wait" => Some(Format::Fio),
-            "--accept-unfinished" => Some(Format::Recording),
-            "--event" => Some(Format::Blktrace),
-            _ => None,
+        let is_used = |option| match option {
+            "--map" | "--delimiter" => format == Format::Csv,
+            "--time-unit" => format == Format::DiskSim,
+            "--page-bytes" => format == Format::Arc,
+            "--fio-wait" => format == Format::Fio,
+            "--accept-unfinished" => format == Format::Recording,
+            "--event" => format == Format::Blktrace,
+            "--obj-id" => matches!(format, Format::OracleGeneral | Format::Lcs),
+            _ => true,
         };
         for (option, given) in self.specific() {
-            if given && home(option).is_some_and(|home| home != format) {
+            if given && !is_used(option) {
                 let reason = format!("the format {} has no use for it", format.name());
                 return Err(TraceError::Option { option, reason });
             }

@@ -173,7 +173,7 @@ impl TraceReader {
         let detected = format!("{} in {compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
-            Format::Blktrace | Format::Vscsi => {
+            Format::Blktrace | Format::Vscsi | Format::OracleGeneral | Format::Lcs => {
                 Self::of_binary(&path, vec![input], format, detected, options)
             }
             _ => Self::of_lines(input, format, detected, options),

@@ -3,7 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
-use imbrex_traces::{BlkEvent, ReadOptions, TimeUnit};
+use imbrex_traces::{BlkEvent, ObjectId, ReadOptions, TimeUnit};
 use std::ops::RangeInclusive;
 
 /// How to read a trace.
@@ -33,6 +33,10 @@ pub struct ReadArgs {
     /// driver) or C (complete)
     #[arg(long, value_name = "EVENT")]
     pub event: Option<String>,
+    /// What the object ids of a libCacheSim trace are: bytes (the address of the first byte) or blocks
+    /// (the number of a block of 4 KiB); ids that are hashes have no place on a disk
+    #[arg(long, value_name = "KIND")]
+    pub obj_id: Option<String>,
     /// Take only the requests of these devices
     #[arg(long, value_name = "A-B")]
     pub devices: Option<String>,
@@ -54,6 +58,7 @@ impl ReadArgs {
             time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
             fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
+            object_id: self.obj_id.as_deref().map(object_id).transpose()?,
             event: self.event.as_deref().map(event).transpose()?,
             devices: self.devices.as_deref().map(devices).transpose()?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
@@ -85,6 +90,11 @@ fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
 fn event(text: &str) -> Result<BlkEvent, Failure> {
     text.parse()
         .map_err(|error| format!("--event: {error}").into())
+}
+
+fn object_id(text: &str) -> Result<ObjectId, Failure> {
+    text.parse()
+        .map_err(|error| format!("--obj-id: {error}").into())
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
