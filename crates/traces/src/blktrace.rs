@@ -379,7 +379,7 @@ impl Blktrace {
             place.length_bytes,
         );
         record.device = device;
-        record.fua = operation == TraceOperation::Write && event.has(FUA);
+        record.fua = operation.changes_data() && event.has(FUA);
         self.window
             .push(record, place, self.event != BlkEvent::Complete);
         Ok(None)

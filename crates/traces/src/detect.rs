@@ -6,7 +6,7 @@ use super::error::TraceError;
 use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
-use super::{arc, csv, disksim, fio_reader, msr, recording, spc};
+use super::{arc, blkparse, csv, disksim, fio_reader, msr, recording, spc};
 
 /// Lines looked at.
 const SAMPLE_LINES: usize = 64;
@@ -19,7 +19,7 @@ pub(super) struct Detected {
 }
 
 const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, vscsi, oracleGeneral, LCS, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -133,6 +133,11 @@ fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
             Format::DiskSim,
             disksim::looks_like,
             "5 blank-separated fields, a time with a decimal point first",
+        ),
+        (
+            Format::Blkparse,
+            blkparse::looks_like,
+            "major and minor number, processor, sequence, time, process and event, as blkparse prints them",
         ),
         (Format::Arc, arc::looks_like, "4 blank-separated integers"),
     ]

@@ -6,6 +6,7 @@
 
 mod arc;
 mod binary;
+mod blkparse;
 mod blktrace;
 mod blktrace_window;
 mod characterise;

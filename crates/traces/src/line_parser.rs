@@ -1,6 +1,7 @@
 //! The text formats whose lines are requests of their own: one parser behind one interface.
 
 use super::arc;
+use super::blkparse::Blkparse;
 use super::column_map::{ColumnMap, TimeUnit};
 use super::csv::Csv;
 use super::detect::is_libcachesim_header;
@@ -21,6 +22,7 @@ pub(super) enum LineParser {
     DiskSim(TimeUnit),
     Arc(u64),
     Fio(FioLog),
+    Blkparse(Blkparse),
 }
 
 impl LineParser {
@@ -60,6 +62,11 @@ impl LineParser {
                 detected.push_str(&format!(", {}", log.describe()));
                 Self::Fio(log)
             }
+            Format::Blkparse => {
+                let blkparse = Blkparse::new(options.event.unwrap_or_default());
+                detected.push_str(&format!(", {}", blkparse.describe()));
+                Self::Blkparse(blkparse)
+            }
             Format::Recording
             | Format::Blktrace
             | Format::Vscsi
@@ -70,7 +77,7 @@ impl LineParser {
 
     pub(super) fn has_times(&self) -> bool {
         match self {
-            Self::Msr(_) | Self::Spc | Self::DiskSim(_) => true,
+            Self::Msr(_) | Self::Spc | Self::DiskSim(_) | Self::Blkparse(_) => true,
             Self::Csv(csv) => csv.has_time(),
             Self::Arc(_) => false,
             Self::Fio(log) => log.has_times(),
@@ -86,6 +93,7 @@ impl LineParser {
             Self::DiskSim(unit) => disksim::parse(line, *unit),
             Self::Arc(page_bytes) => arc::parse(line, *page_bytes),
             Self::Fio(log) => log.parse(line),
+            Self::Blkparse(blkparse) => blkparse.parse(line),
         }
     }
 }

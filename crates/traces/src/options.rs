@@ -90,6 +90,8 @@ pub enum Format {
     Arc,
     /// fio iolog of version 2 or 3.
     Fio,
+    /// What blkparse prints by default.
+    Blkparse,
     /// fio iolog of version 1; it has to be asked for.
     FioV1,
     /// Imbrex's own recording format.
@@ -106,7 +108,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -115,6 +117,7 @@ impl Format {
         Self::Arc,
         Self::Fio,
         Self::FioV1,
+        Self::Blkparse,
         Self::Recording,
         Self::Blktrace,
         Self::Vscsi,
@@ -133,6 +136,7 @@ impl Format {
             Self::Arc => "arc",
             Self::Fio => "fio",
             Self::FioV1 => "fio-v1",
+            Self::Blkparse => "blkparse",
             Self::Recording => "imbrex",
             Self::Blktrace => "blktrace",
             Self::Vscsi => "vscsi",
@@ -173,7 +177,7 @@ pub struct ReadOptions {
     pub page_bytes: Option<u64>,
     /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
     pub fio_wait: Option<FioWait>,
-    /// Event of [`Format::Blktrace`] that stands for a request; `Q` by default.
+    /// Event of [`Format::Blktrace`] and [`Format::Blkparse`] that stands for a request; `Q` by default.
     pub event: Option<BlkEvent>,
     /// What the ids of [`Format::OracleGeneral`] and [`Format::Lcs`] are; it has to be said.
     pub object_id: Option<ObjectId>,
@@ -205,18 +209,8 @@ impl ReadOptions {
     }
 
     pub(super) fn check(&self, format: Format) -> Result<(), TraceError> {
-        let is_used = |option| match option {
-            "--map" | "--delimiter" => format == Format::Csv,
-            "--time-unit" => format == Format::DiskSim,
-            "--page-bytes" => format == Format::Arc,
-            "--fio-wait" => format == Format::Fio,
-            "--accept-unfinished" => format == Format::Recording,
-            "--event" => format == Format::Blktrace,
-            "--obj-id" => matches!(format, Format::OracleGeneral | Format::Lcs),
-            _ => true,
-        };
         for (option, given) in self.specific() {
-            if given && !is_used(option) {
+            if given && !homes(option).is_none_or(|homes| homes.contains(&format)) {
                 let reason = format!("the format {} has no use for it", format.name());
                 return Err(TraceError::Option { option, reason });
             }
@@ -235,4 +229,18 @@ impl ReadOptions {
         }
         Ok(())
     }
+}
+
+/// The formats that have a use for an option; `None` for one that all have.
+fn homes(option: &str) -> Option<&'static [Format]> {
+    Some(match option {
+        "--map" | "--delimiter" => &[Format::Csv],
+        "--time-unit" => &[Format::DiskSim],
+        "--page-bytes" => &[Format::Arc],
+        "--fio-wait" => &[Format::Fio],
+        "--event" => &[Format::Blktrace, Format::Blkparse],
+        "--accept-unfinished" => &[Format::Recording],
+        "--obj-id" => &[Format::OracleGeneral, Format::Lcs],
+        _ => return None,
+    })
 }

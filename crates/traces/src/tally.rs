@@ -21,6 +21,8 @@ pub enum SkipReason {
     ZeroLength,
     /// A SCSI command that moves no data, or that the table does not know.
     ScsiOpcode(u8),
+    /// Text around the lines of a trace: the sums at the end of what blkparse prints.
+    Summary,
     /// `add`, `open` or `close` of a file in a fio iolog.
     FioFileAction,
     /// `wait` in a fio iolog.
@@ -49,6 +51,7 @@ impl fmt::Display for SkipReason {
             Self::Blank => f.write_str("blank line"),
             Self::ZeroLength => f.write_str("zero length"),
             Self::ScsiOpcode(code) => write!(f, "SCSI opcode 0x{code:02x}"),
+            Self::Summary => f.write_str("summary"),
             Self::FioFileAction => f.write_str("fio add, open or close"),
             Self::FioWait => f.write_str("fio wait"),
             Self::Notify => f.write_str("notification"),

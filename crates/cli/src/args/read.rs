@@ -29,7 +29,7 @@ pub struct ReadArgs {
     /// does it (when absent); us-relative, N microseconds after the wait before, as fio's manual says
     #[arg(long, value_name = "MEANING")]
     pub fio_wait: Option<String>,
-    /// Event of a blktrace that stands for a request: Q (queued, when absent), D (issued to the
+    /// Event of a blktrace, binary or as blkparse prints it, that stands for a request: Q (queued, when absent), D (issued to the
     /// driver) or C (complete)
     #[arg(long, value_name = "EVENT")]
     pub event: Option<String>,

@@ -184,7 +184,7 @@ fn missing_file() {
 }
 
 const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, vscsi, oracleGeneral, LCS, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, or any \
                         delimited columns with --format csv --map";
 
 #[test]
@@ -238,7 +238,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, fio, fio-v1, imbrex, blktrace, vscsi, oracle-general, lcs"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, fio, fio-v1, blkparse, imbrex, blktrace, vscsi, oracle-general, lcs"
     );
 }
 

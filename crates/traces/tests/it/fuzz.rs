@@ -59,6 +59,7 @@ fn subject(format: Format) -> Subject {
         }
         Format::Arc => &["arc.lis"],
         Format::Fio => &["fio3.iolog", "fio2.iolog"],
+        Format::Blkparse => &["blkparse.txt"],
         Format::FioV1 => &["fio1.iolog"],
         Format::Blktrace => {
             head_bytes = Head::Magic(4);

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod binary_formats;
+mod blkparse;
 mod characteristics;
 mod compression;
 mod fio;
