@@ -58,7 +58,7 @@ impl Records {
         self.record_byte = self.next_byte;
         self.number += 1;
         if found < length {
-            return Err(self.at(RecordProblem::new(
+            return Err(self.at(*RecordProblem::new(
                 format!("the file ends after {found} bytes of the record"),
                 &format!("whole records of {length} bytes"),
             )));
@@ -72,7 +72,7 @@ impl Records {
         self.drop_taken();
         let found = self.gather(length)?;
         if found < length {
-            return Err(self.at(RecordProblem::new(
+            return Err(self.at(*RecordProblem::new(
                 format!("the file ends after {found} bytes of the data behind the record"),
                 &format!("{length} bytes, as the record says"),
             )));
@@ -82,7 +82,7 @@ impl Records {
     }
 
     /// A problem of the record returned last.
-    pub(super) fn at(&self, problem: Box<RecordProblem>) -> TraceError {
+    pub(super) fn at(&self, problem: RecordProblem) -> TraceError {
         TraceError::BinaryRecord {
             path: self.input.path().to_owned(),
             record: self.number,
@@ -228,7 +228,7 @@ impl Binary {
                     match parser.parse(record) {
                         Ok(Parsed::Record(record)) => batch.push(tally.accept(record)),
                         Ok(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
-                        Err(problem) => return Err(records.at(problem)),
+                        Err(problem) => return Err(records.at(*problem)),
                     }
                 }
                 Ok(false)

@@ -231,7 +231,7 @@ impl EventFile {
         };
         let event = match self.layout.event(record) {
             Ok(event) => event,
-            Err(problem) => return Err(self.records.at(problem)),
+            Err(problem) => return Err(self.records.at(*problem)),
         };
         self.records.skip(usize::from(event.data_bytes))?;
         self.head = Some(event);
@@ -339,9 +339,9 @@ impl Blktrace {
         if let Some(event) = self.files[file].head.take() {
             tally.counts.lines += 1;
             let taken = self.take(&event);
-            match taken.map_err(|problem| self.files[file].records.at(problem))? {
-                Some(reason) => tally.counts.skipped.count(reason),
-                None => {}
+            let skipped = taken.map_err(|problem| self.files[file].records.at(*problem))?;
+            if let Some(reason) = skipped {
+                tally.counts.skipped.count(reason);
             }
         }
         self.advance(file)?;

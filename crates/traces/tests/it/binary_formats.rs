@@ -123,6 +123,17 @@ fn files_of_the_processors_are_merged_by_time() {
     );
 }
 
+/// `sdx.blkparse` is what `blkparse -q` prints of the same files.
+#[test]
+fn blkparse_reads_the_same_requests_in_the_files() {
+    let (mut binary, _) = read_fixture("sdx", &ReadOptions::default());
+    let (text, _) = read_fixture("sdx.blkparse", &ReadOptions::default());
+    for record in &mut binary {
+        record.response_ns = None;
+    }
+    assert_eq!(binary, text);
+}
+
 /// A record of version 7 that queues a read.
 fn queued_read(time_ns: u64, sector: u64) -> Vec<u8> {
     let mut bytes = std::fs::read(fixture("sdx.blktrace.2")).unwrap()[..48].to_vec();
