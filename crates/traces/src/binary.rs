@@ -6,6 +6,7 @@ use super::input::Input;
 use super::objects::{self, Objects};
 use super::options::{Format, ReadOptions};
 use super::record::TraceRecord;
+use super::subsecond::{Feed, Spread};
 use super::tally::Tally;
 use super::text::Parsed;
 use super::vscsi::Vscsi;
@@ -185,7 +186,7 @@ impl RecordParser {
 
 /// A binary trace that is being read.
 pub(super) enum Binary {
-    Records(Records, RecordParser),
+    Records(Records, RecordParser, Feed),
     Blktrace(Box<Blktrace>),
 }
 
@@ -206,7 +207,12 @@ impl Binary {
         let input = inputs.pop().expect("a trace has a file");
         let parser = RecordParser::new(format, &input, options, detected)?;
         let header_bytes = RecordParser::header_bytes(format);
-        Ok(Self::Records(Records::new(input, header_bytes), parser))
+        let spread = match parser {
+            RecordParser::Objects(_) => Spread::of(options.subsecond, detected),
+            RecordParser::Vscsi(_) => None,
+        };
+        let records = Records::new(input, header_bytes);
+        Ok(Self::Records(records, parser, Feed::new(spread)))
     }
 
     /// Fills a batch up to `wanted` records; true at the end of the trace.
@@ -218,28 +224,23 @@ impl Binary {
     ) -> Result<bool, TraceError> {
         match self {
             Self::Blktrace(blktrace) => blktrace.read(wanted, tally, batch),
-            Self::Records(records, parser) => {
-                let length = parser.record_bytes();
-                while batch.len() < wanted {
-                    let Some(record) = records.next(length)? else {
-                        return Ok(true);
-                    };
-                    tally.counts.lines += 1;
-                    match parser.parse(record) {
-                        Ok(Parsed::Record(record)) => batch.push(tally.accept(record)),
-                        Ok(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
-                        Err(problem) => return Err(records.at(*problem)),
-                    }
+            Self::Records(records, parser, feed) => feed.read(wanted, tally, batch, |tally| {
+                let Some(record) = records.next(parser.record_bytes())? else {
+                    return Ok(None);
+                };
+                tally.counts.lines += 1;
+                match parser.parse(record) {
+                    Ok(parsed) => Ok(Some(parsed)),
+                    Err(problem) => Err(records.at(*problem)),
                 }
-                Ok(false)
-            }
+            }),
         }
     }
 
     /// SHA-256 of what was read, once the end is reached.
     pub(super) fn sha256(&self) -> Option<String> {
         match self {
-            Self::Records(records, _) => records.input.sha256(),
+            Self::Records(records, ..) => records.input.sha256(),
             Self::Blktrace(blktrace) => blktrace.sha256(),
         }
     }

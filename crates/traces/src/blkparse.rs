@@ -111,11 +111,8 @@ impl Blkparse {
         if is_summary || text.starts_with(b"Input file ") {
             return Ok(Parsed::Skip(SkipReason::Summary));
         }
-        if self.devices.is_full() {
-            return Err(Box::new(LineProblem::Line {
-                found: "more than 65,536 devices".to_owned(),
-                accepted: "at most 65,536 devices".to_owned(),
-            }));
+        if let Some(refusal) = self.devices.refusal("devices") {
+            return Err(refusal);
         }
         Err(self.explain(line))
     }

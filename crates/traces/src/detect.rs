@@ -6,7 +6,9 @@ use super::error::TraceError;
 use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
-use super::{arc, blkparse, csv, disksim, fio_reader, msr, recording, spc};
+use super::{
+    alibaba, arc, blkparse, csv, disksim, fio_reader, msr, recording, spc, systor, tencent,
+};
 
 /// Lines looked at.
 const SAMPLE_LINES: usize = 64;
@@ -18,7 +20,8 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, fio iolog 2 and 3, an Imbrex \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
+                        fio iolog 2 and 3, an Imbrex \
                         recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, or any \
                         delimited columns with --format csv --map";
 
@@ -52,6 +55,12 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
     let lines: Vec<&[u8]> = sample_lines(bytes).collect();
     let candidates = candidates(&lines);
     let first = first_line(&lines);
+    if candidates.is_empty() && tencent::are_unmistakable(&lines) {
+        return Ok(Detected {
+            format: Format::Tencent,
+            why: "5 comma-separated integers, seconds of 2018 first that never decrease, 0 or 1 fourth",
+        });
+    }
     match &candidates[..] {
         [] if oracle_evidence(bytes) == Evidence::Possible => Err(fail(
             "the format is not recognised: the records may be those of oracleGeneral, but none names another one at hand; \
@@ -135,6 +144,16 @@ fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
             "5 blank-separated fields, a time with a decimal point first",
         ),
         (
+            Format::Alibaba,
+            alibaba::looks_like,
+            "5 comma-separated fields, R or W second, microseconds of Unix time fifth",
+        ),
+        (
+            Format::Systor,
+            systor::looks_like,
+            "6 comma-separated fields, decimal seconds first, R or W third",
+        ),
+        (
             Format::Blkparse,
             blkparse::looks_like,
             "major and minor number, processor, sequence, time, process and event, as blkparse prints them",
@@ -214,11 +233,9 @@ fn unrecognised(lines: &[&[u8]], first: &str) -> String {
             .get(index)
             .is_some_and(|field| whole_number(field).is_some())
     };
-    let hint = if fields.len() == 5 && integer(0) && matches!(fields[1], b"R" | b"W") {
-        "; the line looks like an Alibaba block trace: --format csv --map dev=1,op=2:R|W,off=3:bytes,len=4:bytes,time=5:us"
-    } else if fields.len() == 5 && (0..5).all(integer) {
-        "; the line looks like a Tencent block trace: --format csv --map \
-         time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5"
+    let hint = if fields.len() == 5 && (0..5).all(integer) {
+        "; five integers may be a Tencent block trace (--format tencent) or columns of any other order (--format csv --map, \
+         for example time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5)"
     } else {
         ""
     };

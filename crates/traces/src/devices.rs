@@ -4,12 +4,16 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use super::text::LineProblem;
+
 /// Numbers devices 0, 1, ... in the order in which a trace names them, as [`TraceRecord`](super::TraceRecord) wants them.
 #[derive(Debug)]
 pub(super) struct Devices<K> {
     numbers: HashMap<K, u16>,
     /// The device asked for last: most lines ask for it again.
     last: Option<(K, u16)>,
+    /// A device was asked for that got no number.
+    is_too_small: bool,
 }
 
 impl<K> Default for Devices<K> {
@@ -17,6 +21,7 @@ impl<K> Default for Devices<K> {
         Self {
             numbers: HashMap::new(),
             last: None,
+            is_too_small: false,
         }
     }
 }
@@ -37,7 +42,10 @@ impl<K: Eq + Hash> Devices<K> {
         let number = match self.numbers.get(name) {
             Some(&number) => number,
             None => {
-                let number = u16::try_from(self.numbers.len()).ok()?;
+                let Ok(number) = u16::try_from(self.numbers.len()) else {
+                    self.is_too_small = true;
+                    return None;
+                };
                 self.numbers.insert(name.to_owned(), number);
                 number
             }
@@ -46,8 +54,13 @@ impl<K: Eq + Hash> Devices<K> {
         Some(number)
     }
 
-    /// True when no further device fits.
-    pub(super) fn is_full(&self) -> bool {
-        self.numbers.len() > usize::from(u16::MAX)
+    /// What is wrong with a line that names one device too many; `things` is what the format calls them.
+    pub(super) fn refusal(&self, things: &str) -> Option<Box<LineProblem>> {
+        self.is_too_small.then(|| {
+            Box::new(LineProblem::Line {
+                found: format!("more than 65,536 {things}"),
+                accepted: format!("at most 65,536 {things}"),
+            })
+        })
     }
 }

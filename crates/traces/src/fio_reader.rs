@@ -10,8 +10,7 @@ use super::input::Input;
 use super::record::{TraceOperation, TraceRecord};
 use super::tally::SkipReason;
 use super::text::{
-    FieldRule, Fields, LineProblem, LineResult, NOT_A_NUMBER, Parsed, explain, is_whole,
-    range_is_possible,
+    FieldRule, Fields, LineResult, NOT_A_NUMBER, Parsed, explain, is_whole, range_is_possible,
 };
 
 const MICROSECOND_NS: u64 = 1000;
@@ -174,11 +173,8 @@ impl FioLog {
         if is_version(line) {
             return Ok(Parsed::Skip(SkipReason::Header));
         }
-        if self.files.is_full() {
-            return Err(Box::new(LineProblem::Line {
-                found: "more than 65,536 files".to_owned(),
-                accepted: "at most 65,536 files".to_owned(),
-            }));
+        if let Some(refusal) = self.files.refusal("files") {
+            return Err(refusal);
         }
         let untimed = usize::from(self.clock != Clock::Field);
         Err(explain(line, b' ', &RULES[untimed..], false))

@@ -4,6 +4,7 @@
 //! that reads in constant memory. Offsets and times are exact: nothing passes through a float. Lines without a request are
 //! counted by reason; a line that is damaged ends the reading with an error that names it.
 
+mod alibaba;
 mod arc;
 mod binary;
 mod blkparse;
@@ -28,9 +29,13 @@ mod record;
 mod recording;
 mod recording_writer;
 mod spc;
+mod subsecond;
 pub mod synthetic;
+mod systor;
 mod tally;
+mod tencent;
 mod text;
+mod text_trace;
 mod vscsi;
 mod write;
 
@@ -43,5 +48,6 @@ pub use reader::{Source, TraceReader, open};
 pub use record::{SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};
 pub use recording_writer::RecordingWriter;
+pub use subsecond::Subsecond;
 pub use tally::{ReadCounts, SkipReason, SkippedLines};
 pub use write::{WriteFormat, WriteOptions, WriteSummary, write, write_to};

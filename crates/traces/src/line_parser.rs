@@ -1,5 +1,6 @@
 //! The text formats whose lines are requests of their own: one parser behind one interface.
 
+use super::alibaba::Alibaba;
 use super::arc;
 use super::blkparse::Blkparse;
 use super::column_map::{ColumnMap, TimeUnit};
@@ -12,6 +13,9 @@ use super::input::Input;
 use super::msr::Msr;
 use super::options::{Format, ReadOptions};
 use super::spc;
+use super::subsecond::Spread;
+use super::systor;
+use super::tencent::Tencent;
 use super::text::{LineResult, split};
 
 /// The text formats.
@@ -21,6 +25,9 @@ pub(super) enum LineParser {
     Csv(Csv),
     DiskSim(TimeUnit),
     Arc(u64),
+    Alibaba(Alibaba),
+    Tencent(Tencent),
+    Systor,
     Fio(FioLog),
     Blkparse(Blkparse),
 }
@@ -57,6 +64,9 @@ impl LineParser {
             Format::LibCacheSim | Format::Csv | Format::FioV1 => {
                 Self::Csv(csv_parser(format, options, input.bytes())?)
             }
+            Format::Alibaba => Self::Alibaba(Alibaba::default()),
+            Format::Tencent => Self::Tencent(Tencent::default()),
+            Format::Systor => Self::Systor,
             Format::Fio => {
                 let log = FioLog::new(input, options.fio_wait)?;
                 detected.push_str(&format!(", {}", log.describe()));
@@ -77,10 +87,24 @@ impl LineParser {
 
     pub(super) fn has_times(&self) -> bool {
         match self {
-            Self::Msr(_) | Self::Spc | Self::DiskSim(_) | Self::Blkparse(_) => true,
+            Self::Msr(_)
+            | Self::Spc
+            | Self::DiskSim(_)
+            | Self::Alibaba(_)
+            | Self::Tencent(_)
+            | Self::Systor
+            | Self::Blkparse(_) => true,
             Self::Csv(csv) => csv.has_time(),
             Self::Arc(_) => false,
             Self::Fio(log) => log.has_times(),
+        }
+    }
+
+    /// What spreads the requests of a second, for formats with whole seconds; the rule is added to what was detected.
+    pub(super) fn spread(&self, options: &ReadOptions, detected: &mut String) -> Option<Spread> {
+        match self {
+            Self::Tencent(_) => Spread::of(options.subsecond, detected),
+            _ => None,
         }
     }
 
@@ -92,6 +116,9 @@ impl LineParser {
             Self::Csv(csv) => csv.parse(line),
             Self::DiskSim(unit) => disksim::parse(line, *unit),
             Self::Arc(page_bytes) => arc::parse(line, *page_bytes),
+            Self::Alibaba(alibaba) => alibaba.parse(line),
+            Self::Tencent(tencent) => tencent.parse(line),
+            Self::Systor => systor::parse(line),
             Self::Fio(log) => log.parse(line),
             Self::Blkparse(blkparse) => blkparse.parse(line),
         }

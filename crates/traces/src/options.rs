@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::column_map::TimeUnit;
 use super::error::TraceError;
 use super::fio_reader::FioWait;
+use super::subsecond::Subsecond;
 
 /// Which moment of a request a trace of the block layer is read at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,6 +89,12 @@ pub enum Format {
     DiskSim,
     /// `.lis` page references of the ARC paper.
     Arc,
+    /// Alibaba block traces of 2020.
+    Alibaba,
+    /// Tencent CBS traces of 2018.
+    Tencent,
+    /// SYSTOR '17 traces.
+    Systor,
     /// fio iolog of version 2 or 3.
     Fio,
     /// What blkparse prints by default.
@@ -108,13 +115,16 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
         Self::Csv,
         Self::DiskSim,
         Self::Arc,
+        Self::Alibaba,
+        Self::Tencent,
+        Self::Systor,
         Self::Fio,
         Self::FioV1,
         Self::Blkparse,
@@ -134,6 +144,9 @@ impl Format {
             Self::Csv => "csv",
             Self::DiskSim => "disksim",
             Self::Arc => "arc",
+            Self::Alibaba => "alibaba",
+            Self::Tencent => "tencent",
+            Self::Systor => "systor",
             Self::Fio => "fio",
             Self::FioV1 => "fio-v1",
             Self::Blkparse => "blkparse",
@@ -175,6 +188,9 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
+    /// How the requests of one second are spread in [`Format::Tencent`], [`Format::OracleGeneral`] and
+    /// [`Format::Lcs`]; evenly by default.
+    pub subsecond: Option<Subsecond>,
     /// What waits mean in [`Format::Fio`] of version 2; as fio does them by default.
     pub fio_wait: Option<FioWait>,
     /// Event of [`Format::Blktrace`] and [`Format::Blkparse`] that stands for a request; `Q` by default.
@@ -194,13 +210,14 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 9] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 10] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
             ("--delimiter", self.delimiter.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--page-bytes", self.page_bytes.is_some()),
+            ("--subsecond", self.subsecond.is_some()),
             ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
             ("--event", self.event.is_some()),
@@ -237,6 +254,7 @@ fn homes(option: &str) -> Option<&'static [Format]> {
         "--map" | "--delimiter" => &[Format::Csv],
         "--time-unit" => &[Format::DiskSim],
         "--page-bytes" => &[Format::Arc],
+        "--subsecond" => &[Format::Tencent, Format::OracleGeneral, Format::Lcs],
         "--fio-wait" => &[Format::Fio],
         "--event" => &[Format::Blktrace, Format::Blkparse],
         "--accept-unfinished" => &[Format::Recording],

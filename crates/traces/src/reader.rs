@@ -14,7 +14,8 @@ use super::record::{SourceKind, TraceRecord};
 use super::recording::Recording;
 use super::synthetic::{Recipe, SyntheticRecords};
 use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
-use super::text::{Lines, Parsed, split};
+use super::text::{Lines, split};
+use super::text_trace::TextTrace;
 
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
@@ -81,7 +82,7 @@ pub struct TraceReader {
 
 /// Where records come from.
 enum Body {
-    Lines(Lines, LineParser),
+    Lines(TextTrace),
     Binary(Binary),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
@@ -267,7 +268,8 @@ impl TraceReader {
         };
         let parser = LineParser::new(format, &input, options, &mut detected)?;
         let has_times = parser.has_times();
-        let body = Body::Lines(Lines::new(input), parser);
+        let spread = parser.spread(options, &mut detected);
+        let body = Body::Lines(TextTrace::new(Lines::new(input), parser, spread));
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
         ))
@@ -341,7 +343,7 @@ impl TraceReader {
     /// [`ReadOptions::sha256`] was not set.
     pub fn sha256(&self) -> Option<String> {
         match &self.body {
-            Body::Lines(lines, _) => lines.input.sha256(),
+            Body::Lines(lines) => lines.sha256(),
             Body::Binary(binary) => binary.sha256(),
             Body::Recording(recording) => recording.sha256(),
             Body::Synthetic(_, sha256) => Some(sha256.clone()),
@@ -352,7 +354,7 @@ impl TraceReader {
     fn read(&mut self, batch: &mut Vec<TraceRecord>) -> Result<(), TraceError> {
         loop {
             let end = match &mut self.body {
-                Body::Lines(lines, parser) => read_lines(lines, parser, &mut self.tally, batch),
+                Body::Lines(lines) => lines.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Binary(binary) => binary.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Recording(recording) => recording
                     .read(BATCH_RECORDS, &mut self.tally, batch)
@@ -427,40 +429,5 @@ impl Iterator for TraceReader {
         }
         self.taken += 1;
         Some(Ok(self.batch[self.taken - 1]))
-    }
-}
-
-/// Appends up to a batch of records; true at the end of the file.
-fn read_lines(
-    lines: &mut Lines,
-    parser: &mut LineParser,
-    tally: &mut Tally,
-    batch: &mut Vec<TraceRecord>,
-) -> Result<bool, TraceError> {
-    while batch.len() < BATCH_RECORDS {
-        let Some(line) = lines.next_line(tally.counts.records)? else {
-            return Ok(true);
-        };
-        tally.counts.lines += 1;
-        match parser.parse(line) {
-            Ok(Parsed::Record(record)) => batch.push(tally.accept(record)),
-            Ok(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
-            Err(problem) => match not_a_record(line, tally.counts.lines) {
-                Some(reason) => tally.counts.skipped.count(reason),
-                None => return Err(problem.at(lines.input.path(), lines.number)),
-            },
-        }
-    }
-    Ok(false)
-}
-
-/// Lines that no format counts as a request: blank, comment, and a first line without any digit-led field.
-fn not_a_record(line: &[u8], number: u64) -> Option<SkipReason> {
-    let line = line.trim_ascii();
-    match line.first() {
-        None => Some(SkipReason::Blank),
-        Some(b'#') => Some(SkipReason::Comment),
-        Some(first) if number == 1 && first.is_ascii_alphabetic() => Some(SkipReason::Header),
-        Some(_) => None,
     }
 }

@@ -9,7 +9,7 @@ use super::record::{TraceOperation, TraceRecord};
 use super::tally::SkipReason;
 use super::text::{
     FieldRule, Fields, LineResult, NOT_A_NUMBER, Parsed, decimal_ns, explain, is_device, is_whole,
-    range_is_possible, trim,
+    range_is_possible, read_or_write,
 };
 
 const SECTOR_BYTES: u64 = 512;
@@ -38,7 +38,7 @@ const RULES: [FieldRule; 5] = [
         name: "Opcode",
         accepted: "r, R, w or W",
         problem: "not an operation",
-        fits: |field| operation(field).is_some(),
+        fits: |field| read_or_write(field).is_some(),
     },
     FieldRule {
         name: "Timestamp",
@@ -63,7 +63,7 @@ fn record(line: &[u8]) -> Option<TraceRecord> {
     let device = u16::try_from(fields.number()?).ok()?;
     let offset_bytes = fields.number()?.checked_mul(SECTOR_BYTES)?;
     let length_bytes = fields.number()?;
-    let operation = operation(trim(fields.text()?))?;
+    let operation = read_or_write(fields.text()?)?;
     let time_ns = fields.decimal_ns(SECOND_NS)?;
     if !range_is_possible(offset_bytes, length_bytes) {
         return None;
@@ -72,14 +72,6 @@ fn record(line: &[u8]) -> Option<TraceRecord> {
         device,
         ..TraceRecord::new(time_ns, operation, offset_bytes, length_bytes)
     })
-}
-
-fn operation(field: &[u8]) -> Option<TraceOperation> {
-    match field {
-        b"r" | b"R" => Some(TraceOperation::Read),
-        b"w" | b"W" => Some(TraceOperation::Write),
-        _ => None,
-    }
 }
 
 /// True when a line has the shape of this format.

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::error::TraceError;
 use super::input::Input;
-use super::record::TraceRecord;
+use super::record::{TraceOperation, TraceRecord};
 use super::tally::SkipReason;
 
 /// Longest line accepted; no format of the field comes near it.
@@ -393,6 +393,16 @@ pub(super) fn split(line: &[u8], delimiter: u8) -> Vec<&[u8]> {
             .collect()
     } else {
         line.split(|&byte| byte == delimiter).map(trim).collect()
+    }
+}
+
+/// `R` or `W` in either case, with or without blanks around it.
+#[inline]
+pub(super) fn read_or_write(field: &[u8]) -> Option<TraceOperation> {
+    match trim(field) {
+        b"r" | b"R" => Some(TraceOperation::Read),
+        b"w" | b"W" => Some(TraceOperation::Write),
+        _ => None,
     }
 }
 

@@ -25,6 +25,10 @@ pub struct ReadArgs {
     /// Size of a page of an ARC trace, such as 512B (the size when absent)
     #[arg(long, value_name = "SIZE")]
     pub page_bytes: Option<String>,
+    /// How the requests of one second are spread over it where a trace counts whole seconds (tencent):
+    /// uniform, evenly (when absent); none, all at its start; poisson or poisson:SEED, at random
+    #[arg(long, value_name = "RULE")]
+    pub subsecond: Option<String>,
     /// What `wait N` means in a fio iolog of version 2: ms-absolute, until N ms after the start, as fio
     /// does it (when absent); us-relative, N microseconds after the wait before, as fio's manual says
     #[arg(long, value_name = "MEANING")]
@@ -57,6 +61,14 @@ impl ReadArgs {
             delimiter: self.delimiter.as_deref().map(delimiter).transpose()?,
             time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
+            subsecond: self
+                .subsecond
+                .as_deref()
+                .map(|rule| {
+                    rule.parse()
+                        .map_err(|error| format!("--subsecond: {error}"))
+                })
+                .transpose()?,
             fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
             object_id: self.obj_id.as_deref().map(object_id).transpose()?,
             event: self.event.as_deref().map(event).transpose()?,

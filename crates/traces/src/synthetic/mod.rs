@@ -14,6 +14,7 @@ mod volume_check;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use sampling::Random;
 pub use sampling::{exp, ln};
 
 pub use history::History;

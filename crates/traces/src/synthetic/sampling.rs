@@ -8,15 +8,15 @@ use rand_pcg::Pcg64;
 
 /// A seeded PCG-64 stream with the few draws the generators need.
 #[derive(Debug, Clone)]
-pub(super) struct Random(Pcg64);
+pub(crate) struct Random(Pcg64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Pcg64::seed_from_u64(seed))
     }
 
     /// Uniform in `0..bound`. `bound` must not be 0. The bias is below `bound / 2^64`.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0);
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,7 +1,7 @@
 //! The binary formats against fixtures that `make_binary.py` writes from their descriptions.
 
 use imbrex_traces::TraceOperation::{Flush, Read, Trim, Write, WriteZeroes};
-use imbrex_traces::{BlkEvent, Format, ObjectId, ReadOptions, TraceRecord};
+use imbrex_traces::{BlkEvent, Format, ObjectId, ReadOptions, Subsecond, TraceRecord};
 
 use crate::{fixture, read_bytes, read_fixture, record};
 
@@ -301,7 +301,8 @@ fn oracle_general() {
         records,
         [
             record(0, 0, Read, 8192, 4096, None),
-            record(0, 0, Read, 1 << 40, 4096, None),
+            // The second of two requests in one second.
+            record(500_000_000, 0, Read, 1 << 40, 4096, None),
             record(3_000_000_000, 0, Read, 8192, 4096, None),
             record(4_000_000_000, 0, Read, 8192, 4096, None),
         ]
@@ -310,10 +311,14 @@ fn oracle_general() {
     assert_eq!(
         reader.detected(),
         "oracle-general in the file: records of 24 bytes in order of time name later records of the same object, reads only, \
-         object ids are bytes"
+         object ids are bytes, times in seconds, requests of a second spread evenly over it"
     );
-    let (records, _) = read_fixture("oracle_general.bin", &with_ids(ObjectId::Blocks));
-    assert_eq!(records[1].offset_bytes, 1 << 52);
+    let at_the_start = ReadOptions {
+        subsecond: Some(Subsecond::None),
+        ..with_ids(ObjectId::Blocks)
+    };
+    let (records, _) = read_fixture("oracle_general.bin", &at_the_start);
+    assert_eq!((records[1].time_ns, records[1].offset_bytes), (0, 1 << 52));
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn lcs_with_operations_and_tenants() {
             records,
             [
                 record(0, 0, Read, 8192, 4096, None),
-                record(0, 0, Write, 1 << 40, 4096, None),
+                record(500_000_000, 0, Write, 1 << 40, 4096, None),
                 record(3_000_000_000, 1, Write, 8192, 4096, None),
                 record(4_000_000_000, 0, Trim, 8192, 4096, None),
             ]
@@ -332,7 +337,8 @@ fn lcs_with_operations_and_tenants() {
         assert_eq!(
             reader.detected(),
             format!(
-                "lcs in the gzip stream: the file starts with the magic of LCS, version {version}, object ids are bytes"
+                "lcs in the gzip stream: the file starts with the magic of LCS, version {version}, object ids are bytes, \
+                 times in seconds, requests of a second spread evenly over it"
             )
         );
     }

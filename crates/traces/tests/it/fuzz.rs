@@ -58,6 +58,9 @@ fn subject(format: Format) -> Subject {
             &["disksim.trace", "disksim_ns.trace"]
         }
         Format::Arc => &["arc.lis"],
+        Format::Alibaba => &["alibaba.csv"],
+        Format::Tencent => &["tencent.csv"],
+        Format::Systor => &["systor.csv"],
         Format::Fio => &["fio3.iolog", "fio2.iolog"],
         Format::Blkparse => &["blkparse.txt"],
         Format::FioV1 => &["fio1.iolog"],

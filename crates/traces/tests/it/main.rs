@@ -12,6 +12,7 @@ mod recording;
 mod sample_traces;
 mod samples;
 mod synthetic;
+mod volumes;
 
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord, open};
 

@@ -1,0 +1,73 @@
+//! A text trace: its lines, what parses them, and what takes the requests to batches.
+
+use super::error::TraceError;
+use super::line_parser::LineParser;
+use super::record::TraceRecord;
+use super::subsecond::{Feed, Spread};
+use super::tally::{SkipReason, Tally};
+use super::text::{Lines, Parsed};
+
+/// The requests of a text trace, in order.
+pub(super) struct TextTrace {
+    lines: Lines,
+    parser: LineParser,
+    feed: Feed,
+}
+
+impl TextTrace {
+    pub(super) fn new(lines: Lines, parser: LineParser, spread: Option<Spread>) -> Self {
+        Self {
+            lines,
+            parser,
+            feed: Feed::new(spread),
+        }
+    }
+
+    /// SHA-256 of the file, once it has been read.
+    pub(super) fn sha256(&self) -> Option<String> {
+        self.lines.input.sha256()
+    }
+
+    /// Appends records until the batch has so many; true at the end of the file.
+    pub(super) fn read(
+        &mut self,
+        records: usize,
+        tally: &mut Tally,
+        batch: &mut Vec<TraceRecord>,
+    ) -> Result<bool, TraceError> {
+        let (lines, parser) = (&mut self.lines, &mut self.parser);
+        self.feed
+            .read(records, tally, batch, |tally| next(lines, parser, tally))
+    }
+}
+
+/// What the next line holds, or `None` at the end of the file.
+#[inline]
+fn next(
+    lines: &mut Lines,
+    parser: &mut LineParser,
+    tally: &mut Tally,
+) -> Result<Option<Parsed>, TraceError> {
+    let Some(line) = lines.next_line(tally.counts.records)? else {
+        return Ok(None);
+    };
+    tally.counts.lines += 1;
+    match parser.parse(line) {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(problem) => match not_a_record(line, tally.counts.lines) {
+            Some(reason) => Ok(Some(Parsed::Skip(reason))),
+            None => Err(problem.at(lines.input.path(), lines.number)),
+        },
+    }
+}
+
+/// Lines that no format counts as a request: blank, comment, and a first line without any digit-led field.
+fn not_a_record(line: &[u8], number: u64) -> Option<SkipReason> {
+    let line = line.trim_ascii();
+    match line.first() {
+        None => Some(SkipReason::Blank),
+        Some(b'#') => Some(SkipReason::Comment),
+        Some(first) if number == 1 && first.is_ascii_alphabetic() => Some(SkipReason::Header),
+        Some(_) => None,
+    }
+}
