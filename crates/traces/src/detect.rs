@@ -1,7 +1,7 @@
 //! Which format a trace has, judged by its content.
 
 use super::Format;
-use super::blktrace::Layout;
+use super::blktrace_event::Layout;
 use super::error::TraceError;
 use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};

@@ -7,8 +7,10 @@
 mod alibaba;
 mod arc;
 mod binary;
+mod binary_records;
 mod blkparse;
 mod blktrace;
+mod blktrace_event;
 mod blktrace_window;
 mod characterise;
 mod column_map;

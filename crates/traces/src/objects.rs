@@ -5,7 +5,7 @@
 //! tenant too. The layouts are those of libCacheSim's `lcs.h`.
 
 use super::TraceError;
-use super::binary::{RecordProblem, u32_at, u64_at};
+use super::binary_records::{RecordProblem, u32_at, u64_at};
 use super::devices::Devices;
 use super::options::ObjectId;
 use super::record::{TraceOperation, TraceRecord};
