@@ -12,7 +12,7 @@ use super::binary_records::{RecordProblem, Records};
 use super::blktrace_event::{COMPLETE, Event, Layout, event_number, letter};
 use super::blktrace_window::Window;
 use super::devices::Devices;
-use super::input::{Input, sha256_hex};
+use super::input::{Input, sha256_of_files};
 use super::options::BlkEvent;
 use super::record::TraceRecord;
 use super::tally::{SkipReason, Tally};
@@ -130,14 +130,7 @@ impl Blktrace {
             .iter()
             .map(|file| file.records.input.sha256())
             .collect();
-        let mut hashes = hashes?;
-        match hashes.len() {
-            1 => hashes.pop(),
-            _ => {
-                let lines: String = hashes.iter().map(|hash| format!("{hash}\n")).collect();
-                Some(sha256_hex(lines.as_bytes()))
-            }
-        }
+        hashes.map(sha256_of_files)
     }
 
     /// Moves a file on and notes the event that is next there.

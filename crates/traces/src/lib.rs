@@ -46,7 +46,7 @@ pub use column_map::TimeUnit;
 pub use error::TraceError;
 pub use fio_reader::FioWait;
 pub use options::{BlkEvent, Format, ObjectId, ReadOptions};
-pub use reader::{Source, TraceReader, open};
+pub use reader::{Source, TraceReader, open, stored_sha256};
 pub use record::{SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};
 pub use recording_writer::RecordingWriter;

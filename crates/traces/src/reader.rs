@@ -7,7 +7,7 @@ use super::binary::Binary;
 use super::blktrace::processor_files;
 use super::detect::detect;
 use super::error::TraceError;
-use super::input::{Input, sha256_hex};
+use super::input::{Input, file_sha256, sha256_hex, sha256_of_files};
 use super::line_parser::LineParser;
 use super::options::{Format, ReadOptions};
 use super::record::{SourceKind, TraceRecord};
@@ -38,14 +38,7 @@ pub struct Source {
 /// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
 pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
     let Some(recipe) = Recipe::of_path(path)? else {
-        let may_be_blktrace = options
-            .format
-            .is_none_or(|format| format == Format::Blktrace);
-        let files = if may_be_blktrace {
-            processor_files(path)
-        } else {
-            Vec::new()
-        };
+        let files = files_of_processors(path, options);
         if !files.is_empty() {
             return TraceReader::of_processors(path, &files, options);
         }
@@ -60,6 +53,32 @@ pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError
         }
     }
     Ok(TraceReader::from_recipe(&recipe))
+}
+
+/// SHA-256 of a trace as it is stored, in hex, as [`TraceReader::sha256`] gives it at the end.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn stored_sha256(path: &str, options: &ReadOptions) -> Result<String, TraceError> {
+    let files = files_of_processors(path, options);
+    if files.is_empty() {
+        return file_sha256(path);
+    }
+    let mut hashes = Vec::new();
+    for file in &files {
+        // A processor without events leaves an empty file, which is no part of the trace.
+        if std::fs::metadata(file).is_ok_and(|found| found.len() > 0) {
+            hashes.push(file_sha256(file)?);
+        }
+    }
+    Ok(sha256_of_files(hashes))
+}
+
+fn files_of_processors(path: &str, options: &ReadOptions) -> Vec<String> {
+    match options.format {
+        None | Some(Format::Blktrace) => processor_files(path),
+        Some(_) => Vec::new(),
+    }
 }
 
 /// The records of a trace, read as they are asked for.
