@@ -298,6 +298,35 @@ pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-pub(super) fn hex(digest: &[u8]) -> String {
+/// SHA-256 of a file in hex.
+pub(super) fn file_sha256(path: &str) -> Result<String, TraceError> {
+    let wrong = |source| TraceError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    let raw = Box::new(File::open(path).map_err(wrong)?);
+    let hash = Arc::new(Mutex::new(Sha256::new()));
+    let mut hashed = Hashed {
+        raw,
+        hash: Some(hash.clone()),
+    };
+    io::copy(&mut hashed, &mut io::sink()).map_err(wrong)?;
+    let digest = hash.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(hex(&digest.clone().finalize()))
+}
+
+/// The hash of one file; of several, that of the lines of their hashes.
+pub(super) fn sha256_of_files(mut hashes: Vec<String>) -> String {
+    match (hashes.len(), hashes.pop()) {
+        (1, Some(hash)) => hash,
+        (_, last) => {
+            hashes.extend(last);
+            let lines: String = hashes.iter().map(|hash| format!("{hash}\n")).collect();
+            sha256_hex(lines.as_bytes())
+        }
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
