@@ -1,116 +1,30 @@
-//! Binary traces: records of a fixed size, taken off a file one after another.
+//! Binary traces: what parses their records, and what takes the requests to batches.
 
 use super::TraceError;
+use super::binary_records::{RecordProblem, Records};
 use super::blktrace::Blktrace;
 use super::input::Input;
+use super::objects::{self, Objects};
 use super::options::{Format, ReadOptions};
 use super::record::TraceRecord;
+use super::subsecond::{Feed, Spread};
 use super::tally::Tally;
 use super::text::Parsed;
 use super::vscsi::Vscsi;
 
-/// What is wrong with a record, and what the format wants instead.
-#[derive(Debug)]
-pub(super) struct RecordProblem {
-    pub found: String,
-    pub accepted: String,
-}
-
-impl RecordProblem {
-    pub(super) fn new(found: String, accepted: &str) -> Box<Self> {
-        let accepted = accepted.to_owned();
-        Box::new(Self { found, accepted })
-    }
-}
-
-/// Cuts an [`Input`] into records.
-pub(super) struct Records {
-    pub(super) input: Input,
-    /// Number of the record returned last, from 1.
-    number: u64,
-    /// First byte of the record returned last, and the one behind everything taken so far.
-    record_byte: u64,
-    next_byte: u64,
-    taken: usize,
-}
-
-impl Records {
-    pub(super) fn new(input: Input) -> Self {
-        Self {
-            input,
-            number: 0,
-            record_byte: 0,
-            next_byte: 0,
-            taken: 0,
-        }
-    }
-
-    /// The next record, or `None` at the end of the file. A file may not end inside a record.
-    #[inline]
-    pub(super) fn next(&mut self, length: usize) -> Result<Option<&[u8]>, TraceError> {
-        self.drop_taken();
-        let found = self.gather(length)?;
-        if found == 0 {
-            return Ok(None);
-        }
-        self.record_byte = self.next_byte;
-        self.number += 1;
-        if found < length {
-            return Err(self.at(RecordProblem::new(
-                format!("the file ends after {found} bytes of the record"),
-                &format!("whole records of {length} bytes"),
-            )));
-        }
-        self.taken = length;
-        Ok(Some(&self.input.bytes()[..length]))
-    }
-
-    /// Passes over bytes that belong to the record returned last; they must fit half a buffer.
-    pub(super) fn skip(&mut self, length: usize) -> Result<(), TraceError> {
-        self.drop_taken();
-        let found = self.gather(length)?;
-        if found < length {
-            return Err(self.at(RecordProblem::new(
-                format!("the file ends after {found} bytes of the data behind the record"),
-                &format!("{length} bytes, as the record says"),
-            )));
-        }
-        self.taken = length;
-        Ok(())
-    }
-
-    /// A problem of the record returned last.
-    pub(super) fn at(&self, problem: Box<RecordProblem>) -> TraceError {
-        TraceError::BinaryRecord {
-            path: self.input.path().to_owned(),
-            record: self.number,
-            byte: self.record_byte,
-            found: problem.found,
-            accepted: problem.accepted,
-        }
-    }
-
-    fn drop_taken(&mut self) {
-        self.input.consume(self.taken);
-        self.next_byte += self.taken as u64;
-        self.taken = 0;
-    }
-
-    /// Brings this many bytes to hand, or as many as there are; returns how many those are.
-    #[inline]
-    fn gather(&mut self, length: usize) -> Result<usize, TraceError> {
-        while self.input.bytes().len() < length && self.input.fill(self.number)? {}
-        Ok(self.input.bytes().len().min(length))
-    }
-}
-
 /// The formats whose records stand for themselves.
 pub(super) enum RecordParser {
     Vscsi(Vscsi),
+    Objects(Objects),
 }
 
 impl RecordParser {
-    fn new(format: Format, input: &Input, detected: &mut String) -> Result<Self, TraceError> {
+    fn new(
+        format: Format,
+        input: &Input,
+        options: &ReadOptions,
+        detected: &mut String,
+    ) -> Result<Self, TraceError> {
         let fail = |reason: &str| TraceError::Format {
             path: input.path().to_owned(),
             reason: reason.to_owned(),
@@ -125,28 +39,60 @@ impl RecordParser {
                 detected.push_str(&format!(", version {}", vscsi.number()));
                 Ok(Self::Vscsi(vscsi))
             }
+            Format::OracleGeneral | Format::Lcs => {
+                let version = match format {
+                    Format::Lcs => objects::lcs_version(input.path(), input.bytes())?,
+                    _ => 1,
+                };
+                if format == Format::Lcs {
+                    detected.push_str(&format!(", version {version}"));
+                }
+                if version == 1 {
+                    detected.push_str(", reads only");
+                }
+                let id = options.object_id.ok_or_else(|| TraceError::Option {
+                    option: "--obj-id",
+                    reason: format!(
+                        "the format {} needs it, because an object id may be anything; accepted: bytes (the address of the \
+                         first byte), blocks (the number of a block of 4 KiB)",
+                        format.name()
+                    ),
+                })?;
+                detected.push_str(&format!(", object ids are {}", id.name()));
+                Ok(Self::Objects(Objects::new(version, id)))
+            }
             _ => unreachable!("no other format has plain records"),
+        }
+    }
+
+    /// Bytes before the first record.
+    fn header_bytes(format: Format) -> usize {
+        match format {
+            Format::Lcs => objects::HEADER_BYTES,
+            _ => 0,
         }
     }
 
     fn record_bytes(&self) -> usize {
         match self {
             Self::Vscsi(vscsi) => vscsi.record_bytes(),
+            Self::Objects(objects) => objects.record_bytes(),
         }
     }
 
     #[inline]
-    fn parse(&self, record: &[u8]) -> Result<Parsed, Box<RecordProblem>> {
+    fn parse(&mut self, record: &[u8]) -> Result<Parsed, Box<RecordProblem>> {
         match self {
             Self::Vscsi(vscsi) => vscsi.parse(record),
+            Self::Objects(objects) => objects.parse(record),
         }
     }
 }
 
 /// A binary trace that is being read.
 pub(super) enum Binary {
-    Records(Records, RecordParser),
-    Blktrace(Box<Blktrace>),
+    Records(Records, RecordParser, Feed),
+    Blktrace(Blktrace),
 }
 
 impl Binary {
@@ -161,11 +107,17 @@ impl Binary {
         if format == Format::Blktrace {
             let blktrace = Blktrace::new(inputs, options.event.unwrap_or_default())?;
             detected.push_str(&format!(", {}", blktrace.describe()));
-            return Ok(Self::Blktrace(Box::new(blktrace)));
+            return Ok(Self::Blktrace(blktrace));
         }
         let input = inputs.pop().expect("a trace has a file");
-        let parser = RecordParser::new(format, &input, detected)?;
-        Ok(Self::Records(Records::new(input), parser))
+        let parser = RecordParser::new(format, &input, options, detected)?;
+        let header_bytes = RecordParser::header_bytes(format);
+        let spread = match parser {
+            RecordParser::Objects(_) => Spread::of(options.subsecond, detected),
+            RecordParser::Vscsi(_) => None,
+        };
+        let records = Records::new(input, header_bytes);
+        Ok(Self::Records(records, parser, Feed::new(spread)))
     }
 
     /// Fills a batch up to `wanted` records; true at the end of the trace.
@@ -177,47 +129,24 @@ impl Binary {
     ) -> Result<bool, TraceError> {
         match self {
             Self::Blktrace(blktrace) => blktrace.read(wanted, tally, batch),
-            Self::Records(records, parser) => {
-                let length = parser.record_bytes();
-                while batch.len() < wanted {
-                    let Some(record) = records.next(length)? else {
-                        return Ok(true);
-                    };
-                    tally.counts.lines += 1;
-                    match parser.parse(record) {
-                        Ok(Parsed::Record(record)) => batch.push(tally.accept(record)),
-                        Ok(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
-                        Err(problem) => return Err(records.at(problem)),
-                    }
+            Self::Records(records, parser, feed) => feed.read(wanted, tally, batch, |tally| {
+                let Some(record) = records.next(parser.record_bytes())? else {
+                    return Ok(None);
+                };
+                tally.counts.lines += 1;
+                match parser.parse(record) {
+                    Ok(parsed) => Ok(Some(parsed)),
+                    Err(problem) => Err(records.at(*problem)),
                 }
-                Ok(false)
-            }
+            }),
         }
     }
 
     /// SHA-256 of what was read, once the end is reached.
     pub(super) fn sha256(&self) -> Option<String> {
         match self {
-            Self::Records(records, _) => records.input.sha256(),
+            Self::Records(records, ..) => records.input.sha256(),
             Self::Blktrace(blktrace) => blktrace.sha256(),
         }
     }
-}
-
-/// The number at a place of a record, little-endian. The caller knows that the record is long enough.
-#[inline]
-pub(super) fn u16_at(record: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(record[at..at + 2].try_into().expect("two bytes"))
-}
-
-/// As [`u16_at`].
-#[inline]
-pub(super) fn u32_at(record: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"))
-}
-
-/// As [`u16_at`].
-#[inline]
-pub(super) fn u64_at(record: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"))
 }

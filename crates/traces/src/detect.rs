@@ -1,8 +1,9 @@
 //! Which format a trace has, judged by its content.
 
 use super::Format;
-use super::blktrace::Layout;
+use super::blktrace_event::Layout;
 use super::error::TraceError;
+use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
 use super::{
@@ -22,7 +23,7 @@ pub(super) struct Detected {
 
 const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
                         fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, the text of blkparse, vscsi, web logs, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -68,6 +69,11 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
         });
     }
     match &candidates[..] {
+        [] if oracle_evidence(bytes) == Evidence::Possible => Err(fail(
+            "the format is not recognised: the records may be those of oracleGeneral, but none names another one at hand; \
+             accepted: --format oracle-general, if that is what they are"
+                .to_owned(),
+        )),
         [] => Err(fail(unrecognised(&lines, &first))),
         [only] => {
             let is_unclear = only.format == Format::DiskSim
@@ -98,10 +104,22 @@ fn binary(bytes: &[u8]) -> Option<Detected> {
             why: "the file starts with the magic of blktrace",
         });
     }
+    if looks_like_lcs(bytes) {
+        return Some(Detected {
+            format: Format::Lcs,
+            why: "the file starts with the magic of LCS",
+        });
+    }
     // A text has no control character where a record has its version.
-    Vscsi::of(bytes).map(|_| Detected {
-        format: Format::Vscsi,
-        why: "the first records have a vscsi version in its place",
+    if Vscsi::of(bytes).is_some() {
+        return Some(Detected {
+            format: Format::Vscsi,
+            why: "the first records have a vscsi version in its place",
+        });
+    }
+    (oracle_evidence(bytes) == Evidence::Proven).then_some(Detected {
+        format: Format::OracleGeneral,
+        why: "records of 24 bytes in order of time name later records of the same object",
     })
 }
 
@@ -211,7 +229,6 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
-        _ if bytes.get(257..262) == Some(b"ustar") => "a tar archive",
         _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ => return None,
     })

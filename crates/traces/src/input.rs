@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::TraceError;
+use super::tar;
 
 /// Bytes read from the file at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -60,6 +61,8 @@ pub(super) struct Input {
     at_end: bool,
     /// The path names a file that can be opened once more.
     is_file: bool,
+    /// The bytes are those of the files of a tar archive.
+    is_archive: bool,
 }
 
 impl Input {
@@ -113,14 +116,33 @@ impl Input {
             end: 0,
             at_end: false,
             is_file: false,
+            is_archive: false,
         };
         while input.end < input.buffer.len() / 2 && input.fill(0)? {}
+        if tar::looks_like(input.bytes()) {
+            input.unpack()?;
+        }
         if input.end == 0 {
             return Err(TraceError::Empty {
                 path: path.to_owned(),
             });
         }
         Ok(input)
+    }
+
+    /// Puts the files of a tar archive in its place; the buffer holds the start of the archive.
+    fn unpack(&mut self) -> Result<(), TraceError> {
+        let start = Cursor::new(self.bytes().to_vec());
+        let rest = std::mem::replace(&mut self.source, Box::new(io::empty()));
+        self.source = Box::new(tar::Members::new(start.chain(rest)));
+        (self.start, self.end, self.at_end, self.is_archive) = (0, 0, false, true);
+        while self.end < self.buffer.len() / 2 && self.fill(0)? {}
+        Ok(())
+    }
+
+    /// True when the bytes are those of the files of a tar archive.
+    pub(super) fn is_archive(&self) -> bool {
+        self.is_archive
     }
 
     /// This input at its start and another one like it, for a format that is read twice. A file is opened once more; what
@@ -153,7 +175,7 @@ impl Input {
         let held: Arc<[u8]> = held.into();
         let mut first =
             Self::from_read(&self.path, Box::new(Cursor::new(Arc::clone(&held))), false)?;
-        first.hash = self.hash;
+        (first.hash, first.is_archive) = (self.hash, self.is_archive);
         Ok((
             first,
             Self::from_read(&self.path, Box::new(Cursor::new(held)), false)?,
@@ -276,6 +298,35 @@ pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-pub(super) fn hex(digest: &[u8]) -> String {
+/// SHA-256 of a file in hex.
+pub(super) fn file_sha256(path: &str) -> Result<String, TraceError> {
+    let wrong = |source| TraceError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    let raw = Box::new(File::open(path).map_err(wrong)?);
+    let hash = Arc::new(Mutex::new(Sha256::new()));
+    let mut hashed = Hashed {
+        raw,
+        hash: Some(hash.clone()),
+    };
+    io::copy(&mut hashed, &mut io::sink()).map_err(wrong)?;
+    let digest = hash.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(hex(&digest.clone().finalize()))
+}
+
+/// The hash of one file; of several, that of the lines of their hashes.
+pub(super) fn sha256_of_files(mut hashes: Vec<String>) -> String {
+    match (hashes.len(), hashes.pop()) {
+        (1, Some(hash)) => hash,
+        (_, last) => {
+            hashes.extend(last);
+            let lines: String = hashes.iter().map(|hash| format!("{hash}\n")).collect();
+            sha256_hex(lines.as_bytes())
+        }
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

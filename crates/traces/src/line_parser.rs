@@ -14,7 +14,7 @@ use super::msr::Msr;
 use super::options::{Format, ReadOptions};
 use super::record::TraceRecord;
 use super::spc;
-use super::subsecond::{Spread, Subsecond};
+use super::subsecond::Spread;
 use super::systor;
 use super::tencent::Tencent;
 use super::text::{LineResult, split};
@@ -81,7 +81,11 @@ impl LineParser {
                 Self::Blkparse(blkparse)
             }
             Format::Clf => unreachable!("read twice"),
-            Format::Recording | Format::Blktrace | Format::Vscsi => unreachable!("no text"),
+            Format::Recording
+            | Format::Blktrace
+            | Format::Vscsi
+            | Format::OracleGeneral
+            | Format::Lcs => unreachable!("no text"),
         })
     }
 
@@ -103,14 +107,10 @@ impl LineParser {
 
     /// What spreads the requests of a second, for formats with whole seconds; the rule is added to what was detected.
     pub(super) fn spread(&self, options: &ReadOptions, detected: &mut String) -> Option<Spread> {
-        if !matches!(self, Self::Tencent(_) | Self::WebLog(_)) {
-            return None;
+        match self {
+            Self::Tencent(_) | Self::WebLog(_) => Spread::of(options.subsecond, detected),
+            _ => None,
         }
-        let rule = options.subsecond.unwrap_or_default();
-        detected.push_str(&format!(", times in seconds, {}", rule.describe()));
-        // A line of a web log may stand for several requests, which the reader takes from there.
-        let is_needed = rule != Subsecond::None || matches!(self, Self::WebLog(_));
-        is_needed.then(|| Spread::new(rule))
     }
 
     #[inline]

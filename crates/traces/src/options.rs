@@ -43,6 +43,38 @@ impl std::str::FromStr for BlkEvent {
     }
 }
 
+/// What the object ids of a libCacheSim trace are. Ids that are hashes have no place on a disk, so they are not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectId {
+    /// The address of the first byte.
+    Bytes,
+    /// The number of a block of 4 KiB.
+    Blocks,
+}
+
+impl ObjectId {
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+impl std::str::FromStr for ObjectId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ids = [Self::Bytes, Self::Blocks];
+        let found = ids.into_iter().find(|id| id.name() == text);
+        found.ok_or_else(|| match text {
+            "hash" => "hash: such ids have no place on a disk; accepted: bytes, blocks".to_owned(),
+            _ => format!("unknown kind of id {text:?}; accepted: bytes, blocks"),
+        })
+    }
+}
+
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -78,11 +110,15 @@ pub enum Format {
     Blktrace,
     /// The CloudPhysics traces as they were published, versions 1 and 2.
     Vscsi,
+    /// libCacheSim's oracleGeneral.
+    OracleGeneral,
+    /// libCacheSim's LCS, versions 1 to 8.
+    Lcs,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -99,6 +135,8 @@ impl Format {
         Self::Recording,
         Self::Blktrace,
         Self::Vscsi,
+        Self::OracleGeneral,
+        Self::Lcs,
     ];
 
     /// Name on the command line.
@@ -120,7 +158,17 @@ impl Format {
             Self::Recording => "imbrex",
             Self::Blktrace => "blktrace",
             Self::Vscsi => "vscsi",
+            Self::OracleGeneral => "oracle-general",
+            Self::Lcs => "lcs",
         }
+    }
+
+    /// True of other people's binary formats.
+    pub(super) fn has_binary_records(self) -> bool {
+        matches!(
+            self,
+            Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs
+        )
     }
 }
 
@@ -153,7 +201,8 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Page size of [`Format::Arc`], bytes; 512 by default.
     pub page_bytes: Option<u64>,
-    /// How the requests of one second are spread in [`Format::Tencent`] and [`Format::Clf`]; evenly by default.
+    /// How the requests of one second are spread in [`Format::Tencent`], [`Format::Clf`], [`Format::OracleGeneral`] and
+    /// [`Format::Lcs`]; evenly by default.
     pub subsecond: Option<Subsecond>,
     /// What a server is assumed to write in [`Format::Clf`]; nothing by default.
     pub http_writes: Option<HttpWrites>,
@@ -161,6 +210,8 @@ pub struct ReadOptions {
     pub fio_wait: Option<FioWait>,
     /// Event of [`Format::Blktrace`] and [`Format::Blkparse`] that stands for a request; `Q` by default.
     pub event: Option<BlkEvent>,
+    /// What the ids of [`Format::OracleGeneral`] and [`Format::Lcs`] are; it has to be said.
+    pub object_id: Option<ObjectId>,
     /// Only the requests of these devices; the others are counted as skipped.
     pub devices: Option<RangeInclusive<u16>>,
     /// Places device n at n times this many bytes, so that several devices share one address space. Without it they
@@ -205,7 +256,7 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
 
 impl ReadOptions {
     /// The options that belong to a format, by their name on the command line, and whether they are given.
-    pub(super) fn specific(&self) -> [(&'static str, bool); 10] {
+    pub(super) fn specific(&self) -> [(&'static str, bool); 11] {
         [
             ("--format", self.format.is_some()),
             ("--map", self.columns.is_some()),
@@ -217,6 +268,7 @@ impl ReadOptions {
             ("--fio-wait", self.fio_wait.is_some()),
             ("--accept-unfinished", self.accept_unfinished),
             ("--event", self.event.is_some()),
+            ("--obj-id", self.object_id.is_some()),
         ]
     }
 
@@ -249,11 +301,17 @@ fn homes(option: &str) -> Option<&'static [Format]> {
         "--map" | "--delimiter" => &[Format::Csv],
         "--time-unit" => &[Format::DiskSim],
         "--page-bytes" => &[Format::Arc],
-        "--subsecond" => &[Format::Tencent, Format::Clf],
+        "--subsecond" => &[
+            Format::Tencent,
+            Format::Clf,
+            Format::OracleGeneral,
+            Format::Lcs,
+        ],
         "--http-writes" => &[Format::Clf],
         "--fio-wait" => &[Format::Fio],
         "--event" => &[Format::Blktrace, Format::Blkparse],
         "--accept-unfinished" => &[Format::Recording],
+        "--obj-id" => &[Format::OracleGeneral, Format::Lcs],
         _ => return None,
     })
 }

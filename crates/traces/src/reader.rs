@@ -7,7 +7,7 @@ use super::binary::Binary;
 use super::blktrace::processor_files;
 use super::detect::detect;
 use super::error::TraceError;
-use super::input::{Input, sha256_hex};
+use super::input::{Input, file_sha256, sha256_hex, sha256_of_files};
 use super::line_parser::LineParser;
 use super::options::{Format, ReadOptions};
 use super::record::{SourceKind, TraceRecord};
@@ -39,14 +39,7 @@ pub struct Source {
 /// The file cannot be read, is empty, its format cannot be told, or an option does not fit it.
 pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError> {
     let Some(recipe) = Recipe::of_path(path)? else {
-        let may_be_blktrace = options
-            .format
-            .is_none_or(|format| format == Format::Blktrace);
-        let files = if may_be_blktrace {
-            processor_files(path)
-        } else {
-            Vec::new()
-        };
+        let files = files_of_processors(path, options);
         if !files.is_empty() {
             return TraceReader::of_processors(path, &files, options);
         }
@@ -64,6 +57,32 @@ pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError
     reader.devices.clone_from(&options.devices);
     reader.device_stride_bytes = options.device_stride_bytes;
     Ok(reader)
+}
+
+/// SHA-256 of a trace as it is stored, in hex, as [`TraceReader::sha256`] gives it at the end.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn stored_sha256(path: &str, options: &ReadOptions) -> Result<String, TraceError> {
+    let files = files_of_processors(path, options);
+    if files.is_empty() {
+        return file_sha256(path);
+    }
+    let mut hashes = Vec::new();
+    for file in &files {
+        // A processor without events leaves an empty file, which is no part of the trace.
+        if std::fs::metadata(file).is_ok_and(|found| found.len() > 0) {
+            hashes.push(file_sha256(file)?);
+        }
+    }
+    Ok(sha256_of_files(hashes))
+}
+
+fn files_of_processors(path: &str, options: &ReadOptions) -> Vec<String> {
+    match options.format {
+        None | Some(Format::Blktrace) => processor_files(path),
+        Some(_) => Vec::new(),
+    }
 }
 
 /// The records of a trace, read as they are asked for.
@@ -99,7 +118,7 @@ pub(super) trait Derived: Send {
 /// Where records come from.
 enum Body {
     Derived(Box<dyn Derived>),
-    Lines(TextTrace),
+    Lines(Box<TextTrace>),
     Binary(Binary),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
@@ -201,10 +220,23 @@ impl TraceReader {
         };
         options.check(format)?;
         let compression = input.compression().container();
-        let detected = format!("{} in {compression}: {why}", format.name());
+        let is_text = format != Format::Recording && !format.has_binary_records();
+        if input.is_archive() && !is_text {
+            let reason = format!(
+                "the format {} is not read from a tar archive; accepted: the files, unpacked",
+                format.name()
+            );
+            return Err(TraceError::Format { path, reason });
+        }
+        let archive = if input.is_archive() {
+            "the files of a tar archive in "
+        } else {
+            ""
+        };
+        let detected = format!("{} in {archive}{compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
-            Format::Blktrace | Format::Vscsi => {
+            _ if format.has_binary_records() => {
                 Self::of_binary(&path, vec![input], format, detected, options)
             }
             Format::Clf => Self::of_web_log(input, detected, options),
@@ -300,7 +332,7 @@ impl TraceReader {
         let parser = LineParser::new(format, &input, options, &mut detected)?;
         let has_times = parser.has_times();
         let spread = parser.spread(options, &mut detected);
-        let body = Body::Lines(TextTrace::new(Lines::new(input), parser, spread));
+        let body = Body::Lines(Box::new(TextTrace::new(Lines::new(input), parser, spread)));
         Ok(Self::with_body(
             &path, body, detected, source, has_times, options,
         ))
@@ -326,7 +358,7 @@ impl TraceReader {
             device_bytes,
         };
         let text = TextTrace::new(Lines::new(second), parser, spread).read_before(first.sha256());
-        let body = Body::Lines(text);
+        let body = Body::Lines(Box::new(text));
         Ok(Self::with_body(
             &path, body, detected, source, true, options,
         ))

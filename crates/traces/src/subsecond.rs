@@ -8,6 +8,7 @@ use super::error::TraceError;
 use super::record::TraceRecord;
 use super::synthetic::Random;
 use super::tally::Tally;
+use super::text::Parsed;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -75,7 +76,14 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    pub(super) fn new(rule: Subsecond) -> Self {
+    /// What spreads the requests of a format with whole seconds, if anything does; the rule is added to what was detected.
+    pub(super) fn of(rule: Option<Subsecond>, detected: &mut String) -> Option<Self> {
+        let rule = rule.unwrap_or_default();
+        detected.push_str(&format!(", times in seconds, {}", rule.describe()));
+        (rule != Subsecond::None).then(|| Self::new(rule))
+    }
+
+    fn new(rule: Subsecond) -> Self {
         let seed = match rule {
             Subsecond::Poisson { seed } => seed,
             Subsecond::None | Subsecond::Uniform => 0,
@@ -107,12 +115,6 @@ impl Spread {
         mut record: TraceRecord,
         tally: &mut Tally,
     ) -> Result<(), TraceError> {
-        if self.rule == Subsecond::None {
-            self.ready.drain(..self.taken);
-            self.taken = 0;
-            self.ready.push(record);
-            return Ok(());
-        }
         if let Some(first) = self.open.first() {
             if record.time_ns > first.time_ns {
                 self.close();
@@ -158,5 +160,79 @@ impl Spread {
             }
         }
         self.ready.append(&mut self.open);
+    }
+}
+
+/// Takes what a parser gives, one thing after another, to batches of records: through a rule for the second, if there is one.
+pub(super) struct Feed {
+    spread: Option<Spread>,
+    /// What ended the trace, once something did.
+    end: Option<Result<(), TraceError>>,
+}
+
+impl Feed {
+    pub(super) fn new(spread: Option<Spread>) -> Self {
+        Self { spread, end: None }
+    }
+
+    /// Appends records until the batch has `wanted`; true at the end of the trace, which `next` says with `None`.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        wanted: usize,
+        tally: &mut Tally,
+        batch: &mut Vec<TraceRecord>,
+        mut next: impl FnMut(&mut Tally) -> Result<Option<Parsed>, TraceError>,
+    ) -> Result<bool, TraceError> {
+        if self.spread.is_some() {
+            return self.read_spread(wanted, tally, batch, next);
+        }
+        while batch.len() < wanted {
+            match next(tally)? {
+                Some(Parsed::Record(record)) => batch.push(tally.accept(record)),
+                Some(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
+                None => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The same through the rule for the second. What was read before an error is returned before it.
+    fn read_spread(
+        &mut self,
+        wanted: usize,
+        tally: &mut Tally,
+        batch: &mut Vec<TraceRecord>,
+        mut next: impl FnMut(&mut Tally) -> Result<Option<Parsed>, TraceError>,
+    ) -> Result<bool, TraceError> {
+        let spread = self.spread.as_mut().expect("asked before");
+        while batch.len() < wanted {
+            if let Some(record) = spread.take() {
+                batch.push(tally.accept(record));
+                continue;
+            }
+            match self.end.take() {
+                None => {}
+                Some(Ok(())) => {
+                    self.end = Some(Ok(()));
+                    return Ok(true);
+                }
+                Some(Err(error)) => return Err(error),
+            }
+            let ended = match next(tally) {
+                Ok(Some(Parsed::Record(record))) => spread.push(record, tally).err().map(Err),
+                Ok(Some(Parsed::Skip(reason))) => {
+                    tally.counts.skipped.count(reason);
+                    None
+                }
+                Ok(None) => Some(Ok(())),
+                Err(error) => Some(Err(error)),
+            };
+            if ended.is_some() {
+                spread.close();
+                self.end = ended;
+            }
+        }
+        Ok(false)
     }
 }

@@ -1,9 +1,9 @@
-//! A text trace: its lines, what parses them, and what spreads the requests of one second.
+//! A text trace: its lines, what parses them, and what takes the requests to batches.
 
 use super::error::TraceError;
 use super::line_parser::LineParser;
 use super::record::TraceRecord;
-use super::subsecond::Spread;
+use super::subsecond::{Feed, Spread};
 use super::tally::{SkipReason, Tally};
 use super::text::{Lines, Parsed};
 
@@ -11,11 +11,9 @@ use super::text::{Lines, Parsed};
 pub(super) struct TextTrace {
     lines: Lines,
     parser: LineParser,
-    spread: Option<Spread>,
     /// SHA-256 of the file where it was read before.
     sha256: Option<String>,
-    /// What ended the lines, once something did.
-    end: Option<Result<(), TraceError>>,
+    feed: Feed,
 }
 
 impl TextTrace {
@@ -23,9 +21,8 @@ impl TextTrace {
         Self {
             lines,
             parser,
-            spread,
             sha256: None,
-            end: None,
+            feed: Feed::new(spread),
         }
     }
 
@@ -48,58 +45,12 @@ impl TextTrace {
         tally: &mut Tally,
         batch: &mut Vec<TraceRecord>,
     ) -> Result<bool, TraceError> {
-        if self.spread.is_some() {
-            return self.read_spread(records, tally, batch);
-        }
-        while batch.len() < records {
-            match next(&mut self.lines, &mut self.parser, tally)? {
-                Some(Parsed::Record(record)) => batch.push(tally.accept(record)),
-                Some(Parsed::Skip(reason)) => tally.counts.skipped.count(reason),
-                None => return Ok(true),
-            }
-        }
-        Ok(false)
-    }
-
-    /// The same through the rule for the second. What was read before an error is returned before it.
-    fn read_spread(
-        &mut self,
-        records: usize,
-        tally: &mut Tally,
-        batch: &mut Vec<TraceRecord>,
-    ) -> Result<bool, TraceError> {
-        let spread = self.spread.as_mut().expect("asked before");
-        while batch.len() < records {
-            if let Some(record) = spread.take() {
-                batch.push(tally.accept(record));
-                continue;
-            }
-            match self.end.take() {
-                None => {}
-                Some(Ok(())) => {
-                    self.end = Some(Ok(()));
-                    return Ok(true);
-                }
-                Some(Err(error)) => return Err(error),
-            }
-            let mut ended = match next(&mut self.lines, &mut self.parser, tally) {
-                Ok(Some(Parsed::Record(record))) => spread.push(record, tally).err().map(Err),
-                Ok(Some(Parsed::Skip(reason))) => {
-                    tally.counts.skipped.count(reason);
-                    None
-                }
-                Ok(None) => Some(Ok(())),
-                Err(error) => Some(Err(error)),
-            };
-            while let (None, Some(record)) = (&ended, self.parser.more()) {
-                ended = spread.push(record, tally).err().map(Err);
-            }
-            if ended.is_some() {
-                spread.close();
-                self.end = ended;
-            }
-        }
-        Ok(false)
+        let (lines, parser) = (&mut self.lines, &mut self.parser);
+        self.feed
+            .read(records, tally, batch, |tally| match parser.more() {
+                Some(record) => Ok(Some(Parsed::Record(record))),
+                None => next(lines, parser, tally),
+            })
     }
 }
 

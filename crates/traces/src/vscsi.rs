@@ -5,7 +5,7 @@
 //! response time. The upper byte of the version field is the version. The unit of the response time is documented nowhere,
 //! so it is left out.
 
-use super::binary::{RecordProblem, u16_at, u32_at, u64_at};
+use super::binary_records::{RecordProblem, u16_at, u32_at, u64_at};
 use super::csv::scsi_operation;
 use super::record::TraceRecord;
 use super::tally::SkipReason;

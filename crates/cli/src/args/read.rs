@@ -3,7 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
-use imbrex_traces::{BlkEvent, ReadOptions, TimeUnit, parse_delimiter, parse_devices};
+use imbrex_traces::{BlkEvent, ObjectId, ReadOptions, TimeUnit, parse_delimiter, parse_devices};
 
 /// How to read a trace.
 #[derive(Debug, Args, Clone)]
@@ -25,8 +25,7 @@ pub struct ReadArgs {
     #[arg(long, value_name = "SIZE")]
     pub page_bytes: Option<String>,
     /// How the requests of one second are spread over it where a trace counts whole seconds
-    /// (tencent, clf):
-    /// uniform, evenly (when absent); none, all at its start; poisson or poisson:SEED, at random
+    /// (tencent, clf, oracle-general, lcs): uniform, evenly (when absent); none, all at its start; poisson or poisson:SEED, at random
     #[arg(long, value_name = "RULE")]
     pub subsecond: Option<String>,
     /// What a web server is assumed to write beside the documents it reads (clf): none (when absent),
@@ -41,6 +40,10 @@ pub struct ReadArgs {
     /// driver) or C (complete)
     #[arg(long, value_name = "EVENT")]
     pub event: Option<String>,
+    /// What the object ids of a libCacheSim trace are: bytes (the address of the first byte) or blocks
+    /// (the number of a block of 4 KiB); ids that are hashes have no place on a disk
+    #[arg(long, value_name = "KIND")]
+    pub obj_id: Option<String>,
     /// Take only the requests of these devices
     #[arg(long, value_name = "A-B")]
     pub devices: Option<String>,
@@ -79,6 +82,7 @@ impl ReadArgs {
                 })
                 .transpose()?,
             fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
+            object_id: self.obj_id.as_deref().map(object_id).transpose()?,
             event: self.event.as_deref().map(event).transpose()?,
             devices: of_option(self.devices.as_deref(), parse_devices)?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
@@ -111,6 +115,11 @@ fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
 fn event(text: &str) -> Result<BlkEvent, Failure> {
     text.parse()
         .map_err(|error| format!("--event: {error}").into())
+}
+
+fn object_id(text: &str) -> Result<ObjectId, Failure> {
+    text.parse()
+        .map_err(|error| format!("--obj-id: {error}").into())
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {

@@ -7,7 +7,6 @@ use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_traces::combine::Combined;
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// A workload that can be replayed any number of times, unless it is standard input.
@@ -49,20 +48,7 @@ impl Workload {
         if self.combined.is_some() || self.is_stream() || self.path.starts_with("synthetic:") {
             return Ok(None);
         }
-        let wrong = |source| TraceError::Open {
-            path: self.path.clone(),
-            source,
-        };
-        let mut file = std::fs::File::open(&self.path).map_err(wrong)?;
-        let mut digest = Sha256::new();
-        std::io::copy(&mut file, &mut DigestWriter(&mut digest)).map_err(wrong)?;
-        Ok(Some(
-            digest
-                .finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        ))
+        imbrex_traces::stored_sha256(&self.path, &self.options).map(Some)
     }
 
     /// The end of the highest request, in bytes.
@@ -159,18 +145,5 @@ impl Workload {
     pub(super) fn limit_records(&self) -> usize {
         let limit = self.limit.unwrap_or(u64::MAX);
         usize::try_from(limit).unwrap_or(usize::MAX)
-    }
-}
-
-struct DigestWriter<'a>(&'a mut Sha256);
-
-impl std::io::Write for DigestWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

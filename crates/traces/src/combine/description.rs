@@ -1,16 +1,11 @@
 //! What a combination says about itself and its sources.
 
-use std::fs::File;
-use std::io::{self, Read};
-
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::settings::Combination;
 use super::source::SourceConfig;
 use crate::error::TraceError;
-use crate::input::hex;
-use crate::reader::Source;
+use crate::reader::{Source, open, stored_sha256};
 use crate::record::SourceKind;
 use crate::synthetic::PATH_PREFIX;
 
@@ -37,7 +32,8 @@ pub struct SourceSummary {
 impl SourceSummary {
     /// Looks at a source.
     pub(super) fn of(config: &SourceConfig) -> Result<Self, TraceError> {
-        let reader = crate::open(&config.path, &config.options()?)?;
+        let options = config.options()?;
+        let reader = open(&config.path, &options)?;
         let source = reader.source();
         let offset = config.offset.map_or(0, |offset| offset.bytes());
         Ok(Self {
@@ -45,7 +41,7 @@ impl SourceSummary {
             kind: source.kind,
             sha256: match config.path.as_str() {
                 path if path.starts_with(PATH_PREFIX) => reader.sha256(),
-                path => Some(file_sha256(path)?),
+                path => Some(stored_sha256(path, &options)?),
             },
             label: source.label.clone(),
             device_bytes: source
@@ -53,22 +49,6 @@ impl SourceSummary {
                 .map(|bytes| bytes.saturating_add(offset)),
             has_times: reader.has_times(),
         })
-    }
-}
-
-fn file_sha256(path: &str) -> Result<String, TraceError> {
-    let wrong = |source: io::Error| TraceError::Open {
-        path: path.to_owned(),
-        source,
-    };
-    let mut file = File::open(path).map_err(wrong)?;
-    let mut digest = Sha256::new();
-    let mut bytes = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut bytes).map_err(wrong)? {
-            0 => return Ok(hex(&digest.finalize())),
-            count => digest.update(&bytes[..count]),
-        }
     }
 }
 

@@ -185,7 +185,7 @@ fn missing_file() {
 
 const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
                         fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, the text of blkparse, vscsi, web logs, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
                         delimited columns with --format csv --map";
 
 #[test]
@@ -240,7 +240,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi, oracle-general, lcs"
     );
 }
 

@@ -1,7 +1,7 @@
 //! The binary formats against fixtures that `make_binary.py` writes from their descriptions.
 
 use imbrex_traces::TraceOperation::{Flush, Read, Trim, Write, WriteZeroes};
-use imbrex_traces::{BlkEvent, Format, ReadOptions, TraceRecord};
+use imbrex_traces::{BlkEvent, Format, ObjectId, ReadOptions, Subsecond, TraceRecord};
 
 use crate::{fixture, read_bytes, read_fixture, record};
 
@@ -112,7 +112,8 @@ fn files_of_the_processors_are_merged_by_time() {
             reader.detected(),
             "blktrace in the files of its processors, version 7, little-endian, event Q, 2 files merged by time"
         );
-        assert_eq!(reader.sha256().map(|hash| hash.len()), Some(64));
+        let stored = imbrex_traces::stored_sha256(&fixture(name), &options).unwrap();
+        assert_eq!(reader.sha256(), Some(stored));
     }
     // One file of them is a trace of its own.
     assert_eq!(
@@ -121,6 +122,17 @@ fn files_of_the_processors_are_merged_by_time() {
             .len(),
         3
     );
+}
+
+/// `sdx.blkparse` is what `blkparse -q` prints of the same files.
+#[test]
+fn blkparse_reads_the_same_requests_in_the_files() {
+    let (mut binary, _) = read_fixture("sdx", &ReadOptions::default());
+    let (text, _) = read_fixture("sdx.blkparse", &ReadOptions::default());
+    for record in &mut binary {
+        record.response_ns = None;
+    }
+    assert_eq!(binary, text);
 }
 
 /// A record of version 7 that queues a read.
@@ -273,5 +285,158 @@ fn damaged_vscsi() {
     assert_eq!(
         with(&|bytes| bytes[24..32].fill(0x7f)),
         "t, record 1 at byte 0: the time is 9187201950435737471 us; accepted: times within 500 years"
+    );
+}
+
+fn with_ids(object_id: ObjectId) -> ReadOptions {
+    ReadOptions {
+        object_id: Some(object_id),
+        ..ReadOptions::default()
+    }
+}
+
+#[test]
+fn oracle_general() {
+    let (records, reader) = read_fixture("oracle_general.bin", &with_ids(ObjectId::Bytes));
+    assert_eq!(
+        records,
+        [
+            record(0, 0, Read, 8192, 4096, None),
+            // The second of two requests in one second.
+            record(500_000_000, 0, Read, 1 << 40, 4096, None),
+            record(3_000_000_000, 0, Read, 8192, 4096, None),
+            record(4_000_000_000, 0, Read, 8192, 4096, None),
+        ]
+    );
+    assert_eq!(reader.skipped().to_string(), "zero length: 1");
+    assert_eq!(
+        reader.detected(),
+        "oracle-general in the file: records of 24 bytes in order of time name later records of the same object, reads only, \
+         object ids are bytes, times in seconds, requests of a second spread evenly over it"
+    );
+    let at_the_start = ReadOptions {
+        subsecond: Some(Subsecond::None),
+        ..with_ids(ObjectId::Blocks)
+    };
+    let (records, _) = read_fixture("oracle_general.bin", &at_the_start);
+    assert_eq!((records[1].time_ns, records[1].offset_bytes), (0, 1 << 52));
+}
+
+#[test]
+fn lcs_with_operations_and_tenants() {
+    for (name, version) in [("lcs2.bin.gz", 2), ("lcs5.bin.gz", 5)] {
+        let (records, reader) = read_fixture(name, &with_ids(ObjectId::Bytes));
+        assert_eq!(
+            records,
+            [
+                record(0, 0, Read, 8192, 4096, None),
+                record(500_000_000, 0, Write, 1 << 40, 4096, None),
+                record(3_000_000_000, 1, Write, 8192, 4096, None),
+                record(4_000_000_000, 0, Trim, 8192, 4096, None),
+            ]
+        );
+        assert_eq!(
+            reader.detected(),
+            format!(
+                "lcs in the gzip stream: the file starts with the magic of LCS, version {version}, object ids are bytes, \
+                 times in seconds, requests of a second spread evenly over it"
+            )
+        );
+    }
+}
+
+#[test]
+fn objects_without_a_place_are_refused() {
+    assert_eq!(
+        message("oracle_general.bin", &ReadOptions::default(), |_| {}),
+        "--obj-id: the format oracle-general needs it, because an object id may be anything; accepted: bytes (the address of \
+         the first byte), blocks (the number of a block of 4 KiB)"
+    );
+    assert_eq!(
+        "hash".parse::<ObjectId>().unwrap_err(),
+        "hash: such ids have no place on a disk; accepted: bytes, blocks"
+    );
+    let told = ReadOptions {
+        format: Some(Format::OracleGeneral),
+        ..with_ids(ObjectId::Bytes)
+    };
+    assert_eq!(
+        message("oracle_general.bin", &told, |bytes| bytes[28..36]
+            .fill(0xee)),
+        "t, record 2 at byte 24: the object id is 17216961135462248174 (bytes); accepted: at most 2^40 bytes within the first \
+         2^62; ids that are hashes have no place on a disk"
+    );
+    assert_eq!(
+        message("oracle_general.bin", &told, |bytes| bytes.truncate(60)),
+        "t, record 3 at byte 48: the file ends after 12 bytes of the record; accepted: whole records of 24 bytes"
+    );
+}
+
+/// Nothing but the references of a trace proves that it is oracleGeneral; one that is wrong speaks against it.
+#[test]
+fn oracle_general_is_never_guessed() {
+    let bytes = std::fs::read(fixture("oracle_general.bin")).unwrap();
+    let read = |bytes: &[u8]| read_bytes(bytes, &with_ids(ObjectId::Bytes));
+    assert!(read(&bytes).is_ok());
+    let doubt = "t: the format is not recognised: the records may be those of oracleGeneral, but none names another one at \
+                 hand; accepted: --format oracle-general, if that is what they are";
+    let no_references = [&bytes[24..72], &bytes[96..]].concat();
+    assert_eq!(read(&no_references).unwrap_err().to_string(), doubt);
+    let mut wrong_reference = bytes.clone();
+    wrong_reference[16] = 2;
+    assert_eq!(read(&wrong_reference).unwrap_err().to_string(), doubt);
+    let mut counted_from_one = bytes.clone();
+    (counted_from_one[16], counted_from_one[3 * 24 + 16]) = (4, 5);
+    assert!(read(&counted_from_one).is_ok());
+    let not_in_order = [&bytes[24..], &bytes[..24]].concat();
+    let refused = read(&not_in_order).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("t: the format is not recognised from"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn damaged_lcs() {
+    let file = std::fs::File::open(fixture("lcs2.bin.gz")).unwrap();
+    let mut good = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut good).unwrap();
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        let outcome = read_bytes(&bytes, &with_ids(ObjectId::Bytes));
+        outcome.unwrap_err().to_string()
+    };
+    assert_eq!(
+        with(&|bytes| bytes.truncate(5000)),
+        "t: the file ends after 5000 bytes of the header; accepted: a header of 8192 bytes"
+    );
+    assert_eq!(
+        with(&|bytes| bytes[8184] = 0),
+        "t: the header does not end with the magic at byte 8184; accepted: 0x123456789abcdef0"
+    );
+    assert_eq!(
+        with(&|bytes| {
+            bytes.copy_within(8184..8192, 1016);
+            bytes.truncate(1024);
+        }),
+        "t: the header has 1024 bytes, as LCS had it before its versions; accepted: a header of 8192 bytes"
+    );
+    assert_eq!(
+        with(&|bytes| bytes[8] = 9),
+        "t: LCS has version 9; accepted: 1 to 8"
+    );
+    assert_eq!(
+        with(&|bytes| bytes.truncate(8192 + 30)),
+        "t, record 2 at byte 8220: the file ends after 2 bytes of the record; accepted: whole records of 28 bytes"
+    );
+    assert_eq!(
+        with(&|bytes| bytes[8192 + 16] = 15),
+        "t, record 1 at byte 8192: the operation is 15; accepted: 0 to 14"
+    );
+    // Version 3 has sizes of 64 bits: this one is made of size and operation.
+    assert_eq!(
+        with(&|bytes| bytes[8] = 3),
+        "t, record 1 at byte 8192: the size is 5549097750528; accepted: at most 2^40 bytes within the first 2^62"
     );
 }

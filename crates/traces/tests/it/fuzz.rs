@@ -7,12 +7,13 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use imbrex_traces::{
-    Format, HttpWrites, ReadOptions, TimeUnit, TraceError, TraceReader, WriteFormat, open, write_to,
+    Format, HttpWrites, ObjectId, ReadOptions, TimeUnit, TraceError, TraceReader, WriteFormat,
+    open, write_to,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::fixture;
+use crate::{fixture, tar};
 
 /// Runs of each format when nobody asks for more.
 const EVERYDAY_RUNS: u64 = 1000;
@@ -76,6 +77,16 @@ fn subject(format: Format) -> Subject {
                 "sdx.blktrace.2",
             ]
         }
+        Format::OracleGeneral => {
+            head_bytes = Head::Magic(24);
+            options.object_id = Some(ObjectId::Bytes);
+            &["oracle_general.bin"]
+        }
+        Format::Lcs => {
+            head_bytes = Head::Magic(8192);
+            options.object_id = Some(ObjectId::Blocks);
+            &[]
+        }
         Format::Vscsi => {
             head_bytes = Head::Magic(40);
             &["vscsi1.bin", "vscsi2.bin"]
@@ -89,14 +100,29 @@ fn subject(format: Format) -> Subject {
         .iter()
         .map(|name| std::fs::read(fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}")))
         .collect();
-    if format == Format::Recording {
-        good.push(recording());
+    match format {
+        Format::Tencent => {
+            let packed = tar::member("trace", b'0', &good[0]);
+            good.push(tar::archive(&[packed]));
+        }
+        Format::Recording => good.push(recording()),
+        Format::Lcs => good.extend(["lcs2.bin.gz", "lcs5.bin.gz"].map(unpacked)),
+        _ => {}
     }
     Subject {
         good,
         options,
         head_bytes,
     }
+}
+
+/// A fixture that is stored compressed: a wound of the compressed bytes would be one of gzip alone.
+fn unpacked(name: &str) -> Vec<u8> {
+    let file = std::fs::File::open(fixture(name)).expect("a fixture");
+    let mut bytes = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(file);
+    std::io::Read::read_to_end(&mut decoder, &mut bytes).expect("a good fixture");
+    bytes
 }
 
 /// A recording of the SPC fixture.

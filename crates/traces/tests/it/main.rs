@@ -17,6 +17,7 @@ mod recording;
 mod sample_traces;
 mod samples;
 mod synthetic;
+mod tar;
 mod volumes;
 mod web_logs;
 
