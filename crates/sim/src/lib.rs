@@ -8,6 +8,8 @@ pub mod events;
 pub mod experiment;
 pub mod fio;
 pub mod fit;
+mod format;
+mod page;
 pub mod replay;
 pub mod report;
 pub mod simulation;

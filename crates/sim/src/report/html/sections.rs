@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::super::format::{bytes, count, number, optional, percent};
 use super::super::headline::{Contest, contest};
 use super::super::report::{ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
-use super::{CHART_RUNS_MAX, chip, escape, open_section};
+use super::CHART_RUNS_MAX;
+use crate::format::{bytes, count, number, optional, percent};
+use crate::page::{chip, escape, open_section};
 
 /// The sentence, and right under it what was replayed and whether it was real.
 pub(super) fn header(report: &Report, body: &mut String) {

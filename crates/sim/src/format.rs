@@ -14,7 +14,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// How many times more or less, with 2 digits: `1.4x`, `4.1x`, `23x`.
-pub(super) fn factor(value: f64) -> String {
+pub(crate) fn factor(value: f64) -> String {
     match value {
         v if v >= 9.95 => format!("{}x", separated(&format!("{v:.0}"))),
         v if v >= 0.995 => format!("{v:.1}x"),
@@ -23,17 +23,17 @@ pub(super) fn factor(value: f64) -> String {
 }
 
 /// [`number`], or a dash for what is undefined.
-pub(super) fn optional(value: Option<f64>) -> String {
+pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_string(), number)
 }
 
 /// A share as a percentage with one decimal: `12.3`.
-pub(super) fn percent(share: Option<f64>) -> String {
+pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_string(), |share| format!("{:.1}", share * 100.0))
 }
 
 /// A count with thousands separators.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     separated(&value.to_string())
 }
 
