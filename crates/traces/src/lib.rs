@@ -5,7 +5,7 @@
 //! counted by reason; a line that is damaged ends the reading with an error that names it.
 
 mod arc;
-mod characterise;
+pub mod characterise;
 mod column_map;
 mod csv;
 mod detect;

@@ -1,14 +1,32 @@
 //! What a trace is like: counts, sizes, footprint, updates, randomness.
 
+mod accesses;
+mod arrivals;
+mod method;
+mod requests;
+mod sections;
+mod verdicts;
+mod working_set;
+
+pub use accesses::{
+    Adjacent, AdjacentAccesses, Aggregation, CdfPoint, LruPoint, Mostly, Popularity, Reuse,
+};
+pub use arrivals::{Activity, Gaps, Idle, LoadSeries, Peak};
+pub use method::{Method, Methods};
+pub use requests::{Randomness, RequestSizes, Share, Shares};
+pub use sections::{Bin, Distribution, Heat, Sections};
+pub use verdicts::{DriveKind, Suits, Verdict};
+pub use working_set::WorkingSetSeries;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use serde::Serialize;
 
-use super::error::TraceError;
-use super::reader::TraceReader;
-use super::record::{SourceKind, TraceOperation, TraceRecord};
-use super::tally::ReadCounts;
+use crate::error::TraceError;
+use crate::reader::TraceReader;
+use crate::record::{SourceKind, TraceOperation, TraceRecord};
+use crate::tally::ReadCounts;
 
 const BLOCK_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
@@ -100,6 +118,9 @@ pub struct TraceInfo {
     pub duration_s: Option<f64>,
     /// Lines, skipped lines by reason, time inversions, unaligned requests.
     pub counts: ReadCounts,
+    /// Everything else; in JSON each section is a key beside those above.
+    #[serde(flatten)]
+    pub sections: Sections,
 }
 
 /// Reads a trace to its end and says what it is like. Memory grows with the distinct blocks (3 bytes each), not with the
@@ -332,6 +353,7 @@ impl Characterise {
             devices: self.ends.len() as u64,
             duration_s: reader.has_times().then_some(self.last_time_ns as f64 / 1e9),
             counts: reader.counts().clone(),
+            sections: Sections::default(),
             trims: self.trims,
             flushes: self.flushes,
             fua: self.fua,
