@@ -13,6 +13,33 @@ pub(crate) fn number(value: f64) -> String {
     separated(&format!("{value:.decimals$}"))
 }
 
+/// [`number`] without zeros at its end, for marks of axes: `0.5`, `20`.
+pub(crate) fn short(value: f64) -> String {
+    let digits = number(value);
+    match digits.contains('.') {
+        true => digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_string(),
+        false => digits,
+    }
+}
+
+/// Seconds in the unit that people use for so many: `12.5 us`, `3.10 s`, `4.00 days`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let (unit, size) = match seconds {
+        0.0 => ("s", 1.0),
+        s if s < 1e-6 => ("ns", 1e-9),
+        s if s < 1e-3 => ("us", 1e-6),
+        s if s < 1.0 => ("ms", 1e-3),
+        s if s < 120.0 => ("s", 1.0),
+        s if s < 7200.0 => ("min", 60.0),
+        s if s < 172_800.0 => ("h", 3600.0),
+        _ => ("days", 86_400.0),
+    };
+    format!("{} {unit}", number(seconds / size))
+}
+
 /// How many times more or less, with 2 digits: `1.4x`, `4.1x`, `23x`.
 pub(crate) fn factor(value: f64) -> String {
     match value {
@@ -87,6 +114,29 @@ mod tests {
             "-1,234",
         ];
         assert_eq!(shown.map(number), expected);
+    }
+
+    #[test]
+    fn marks_have_no_zeros_at_their_end() {
+        assert_eq!(
+            [0.0, 0.5, 1.5, 20.0, 1000.0].map(short),
+            ["0", "0.5", "1.5", "20", "1,000"]
+        );
+    }
+
+    #[test]
+    fn times_use_the_unit_people_use() {
+        let shown = [0.0, 1.25e-5, 0.5, 90.0, 600.0, 86_400.0, 604_800.0].map(duration);
+        let expected = [
+            "0 s",
+            "12.5 us",
+            "500 ms",
+            "90.0 s",
+            "10.0 min",
+            "24.0 h",
+            "7.00 days",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -13,3 +13,4 @@ mod page;
 pub mod replay;
 pub mod report;
 pub mod simulation;
+pub mod workload_page;

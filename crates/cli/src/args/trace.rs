@@ -3,6 +3,7 @@
 use super::ReadArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
 /// What to do with traces.
 #[derive(Debug, Subcommand)]
@@ -26,6 +27,9 @@ pub struct InfoArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Arguments of `trace convert`.

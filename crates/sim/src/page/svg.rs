@@ -33,8 +33,8 @@ pub(crate) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Where a chart lies in its SVG and what its horizontal axis spans, for the script.
 pub(crate) struct Frame {
-    /// Which part of the script reads values out.
-    pub(crate) reader: &'static str,
+    /// Which values the script reads out here.
+    pub(crate) reader: String,
     pub(crate) left: i32,
     pub(crate) right: i32,
     pub(crate) top: i32,
@@ -142,14 +142,14 @@ fn label_in(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos, colo
         .expect(IN_MEMORY);
 }
 
-/// Round values from 0 to `end`, five to ten of them.
-pub(crate) fn ticks(end: f64) -> Vec<f64> {
+/// Round values from 0 to `end`, `most` of them at most besides 0.
+pub(crate) fn ticks(end: f64, most: f64) -> Vec<f64> {
     let magnitude = 10f64.powf(end.log10().floor());
-    let step = [0.1, 0.2, 0.5, 1.0]
+    let step = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
         .map(|share| share * magnitude)
         .into_iter()
-        .find(|step| end / step <= 10.0)
-        .unwrap_or(magnitude);
+        .find(|step| end / step <= most)
+        .unwrap_or(magnitude * 10.0);
     (0..=(end / step) as usize)
         .map(|i| i as f64 * step)
         .collect()
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        assert_eq!(ticks(100.0).len(), 11);
+        assert_eq!(ticks(100.0, 10.0).len(), 11);
         assert_eq!(
-            ticks(730.0),
+            ticks(730.0, 10.0),
             [0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0]
         );
         for end in [1e-9, 0.3, 1.7, 12.0, 99.0, 4321.0] {
-            let ticks = ticks(end);
+            let ticks = ticks(end, 10.0);
             assert!((4..=11).contains(&ticks.len()), "{end}: {ticks:?}");
             assert!(ticks[ticks.len() - 1] <= end * 1.000001);
         }

@@ -65,7 +65,7 @@ impl LatencyAxes {
         let rarest = nonzero(|cdf| &cdf.tail).fold(1.0, f64::min);
         LatencyAxes {
             frame: Frame {
-                reader: "latency",
+                reader: "latency".to_string(),
                 left: 84 * SCALE,
                 right: WIDTH - 12 * SCALE,
                 top: 12 * SCALE,
@@ -237,7 +237,7 @@ fn panels(
     let full = chart.full.unwrap_or(most).max(f64::MIN_POSITIVE);
     let frame = chart.frame(&strips);
     draw(&frame, chart.title, body, |canvas| {
-        for tick in ticks(frame.to) {
+        for tick in ticks(frame.to, 10.0) {
             frame.mark(canvas, tick, &number(tick));
         }
         frame.name_axis(canvas, "time, s");
@@ -266,7 +266,7 @@ impl Panels<'_> {
         let top = 24 * SCALE;
         let bottom = top + strips.len() as i32 * (STRIP + STRIP_GAP) - STRIP_GAP;
         Frame {
-            reader: self.reader,
+            reader: self.reader.to_string(),
             left: 150 * SCALE,
             right: WIDTH - 118 * SCALE,
             top,
