@@ -94,7 +94,7 @@ pub(crate) fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl Fn
         body,
         "<div class=\"plot\" data-reader=\"{}\" data-left=\"{:.5}\" data-right=\"{:.5}\" \
          data-top=\"{:.5}\" data-bottom=\"{:.5}\" data-from=\"{}\" data-to=\"{}\">\
-         <svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{content}</div>",
+         <svg{} viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{content}</div>",
         frame.reader,
         share(frame.left, frame.width),
         share(frame.right, frame.width),
@@ -102,6 +102,12 @@ pub(crate) fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl Fn
         share(frame.bottom, frame.height),
         frame.from,
         frame.to,
+        // It fits on a narrow screen, where a wide one scrolls.
+        if frame.width < WIDTH {
+            " class=\"half\""
+        } else {
+            ""
+        },
         frame.width,
         frame.height,
         escape(title),

@@ -13,10 +13,14 @@ pub(super) fn header(info: &TraceInfo, body: &mut String) {
     let _ = writeln!(
         body,
         "<header>\n<p class=\"eyebrow\">Imbrex workload</p>\n<h1>{}</h1>\n<p class=\"workload\">\
-         <span class=\"kind {kind}\">{kind}</span><code>{}</code><span>{}</span></p>",
+         <span class=\"kind {kind}\">{kind}</span><code>{}</code>{}</p>",
         escape(&headline(info)),
         escape(&info.path),
-        escape(&info.label),
+        // Most traces have no other name than their file's.
+        match info.label == info.path {
+            true => String::new(),
+            false => format!("<span>{}</span>", escape(&info.label)),
+        },
     );
     for line in notices(info) {
         let _ = writeln!(body, "<p class=\"notice\">{}</p>", escape(&line));
