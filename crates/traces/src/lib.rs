@@ -26,10 +26,10 @@ mod text;
 mod write;
 
 pub use characterise::{
-    Activity, Adjacent, AdjacentAccesses, Aggregation, Bin, BlockRule, CdfPoint, Characterise,
-    DirectionInfo, Distribution, DriveKind, Gaps, Heat, Idle, LoadSeries, LruPoint, Method,
-    Methods, Mostly, Peak, Popularity, Randomness, RequestSizes, Reuse, Sections, Share, Shares,
-    Suits, TraceInfo, Verdict, WorkingSetSeries, characterise,
+    Activity, Adjacent, AdjacentAccesses, Aggregation, Bin, BlockRule, Capacity, CdfPoint,
+    Characterise, DirectionInfo, Distribution, DriveKind, Gaps, Heat, Idle, LoadSeries, LruPoint,
+    Method, Methods, Mostly, Peak, Popularity, Randomness, RequestSizes, Reuse, Sections, Share,
+    Shares, Suits, TraceInfo, Verdict, WorkingSetSeries, characterise,
 };
 pub use column_map::TimeUnit;
 pub use error::TraceError;

@@ -2,7 +2,8 @@
 
 use super::ReadArgs;
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use imbrex_traces::BlockRule;
 use std::path::PathBuf;
 
 /// What to do with traces.
@@ -24,12 +25,33 @@ pub struct InfoArgs {
     /// How to read it.
     #[command(flatten)]
     pub read: ReadArgs,
+    /// Which 4 KiB blocks a request covers
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = BlocksArg::Cover)]
+    pub blocks: BlocksArg,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+/// Which 4 KiB blocks a request covers.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum BlocksArg {
+    /// Every block it touches
+    Cover,
+    /// As many as its size fills, from the block of its offset
+    Size,
+}
+
+impl From<BlocksArg> for BlockRule {
+    fn from(blocks: BlocksArg) -> Self {
+        match blocks {
+            BlocksArg::Cover => Self::Touched,
+            BlocksArg::Size => Self::Size,
+        }
+    }
 }
 
 /// Arguments of `trace convert`.

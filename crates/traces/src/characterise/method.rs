@@ -35,3 +35,23 @@ impl Default for Method {
         }
     }
 }
+
+impl Method {
+    /// A spatially hashed sample: one in `weight` of `what` was kept.
+    pub(super) fn sample(what: &str, weight: u64, standard_error_percent: f64) -> Self {
+        Self {
+            method: format!("hash sample of {what} at rate 1/{weight} (SHARDS)"),
+            sampled_one_in: weight,
+            standard_error_percent,
+        }
+    }
+
+    /// The method and its error, for people.
+    pub(super) fn described(&self) -> String {
+        if self.sampled_one_in == 1 {
+            return self.method.clone();
+        }
+        let error = self.standard_error_percent;
+        format!("{}, standard error {error:.2} %", self.method)
+    }
+}

@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod characteristics;
+mod characteristics_sections;
+mod characteristics_sketches;
 mod compression;
 mod formats;
 mod recording;

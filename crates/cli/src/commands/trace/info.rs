@@ -5,7 +5,6 @@ use crate::Failure;
 use crate::args::InfoArgs;
 use crate::commands::page_file::write_page;
 use imbrex_sim::workload_page::workload_page;
-use imbrex_traces::BlockRule;
 use imbrex_traces::synthetic::Recipe;
 use std::path::Path;
 
@@ -15,7 +14,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         check_other(file, &args.path)?;
     }
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
-    let info = imbrex_traces::characterise(reader, BlockRule::default())?;
+    let info = imbrex_traces::characterise(reader, args.blocks.into())?;
     // The assumed parameters are part of every result made from the recipe.
     let recipe = Recipe::of_path(&args.path)?;
     if let Some(file) = &args.html {
