@@ -39,3 +39,4 @@ mod tidy_reference;
 #[allow(dead_code, reason = "the campaign plants what is wrong")]
 #[path = "../../../core/tests/toys/mirror/mod.rs"]
 mod toy;
+mod trace_info;

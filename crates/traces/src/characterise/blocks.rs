@@ -105,8 +105,8 @@ impl Blocks {
     }
 
     fn pack(&mut self) {
-        let slots = self.table.slots_mut().iter_mut();
-        self.stack.pack(slots.map(|slot| &mut slot.value.position));
+        let slots = self.table.slots_mut();
+        self.stack.pack(slots, |slot| &mut slot.value.position);
     }
 
     /// Sums up. Times are left out if the trace has none.

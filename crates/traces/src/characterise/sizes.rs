@@ -34,7 +34,7 @@ impl Sizes {
     #[inline]
     pub(super) fn add(&mut self, bytes: u64) {
         let sectors = bytes / SECTOR_BYTES;
-        if sectors < COUNTERS && bytes % SECTOR_BYTES == 0 {
+        if sectors < COUNTERS && bytes.is_multiple_of(SECTOR_BYTES) {
             self.sectors[sectors as usize] += 1;
         } else if let Some(count) = self.others.get_mut(&bytes) {
             *count += 1;

@@ -75,14 +75,17 @@ impl Stack {
     }
 
     /// Gives the blocks the first positions, in the order of those they have.
-    pub(super) fn pack<'a>(&mut self, positions: impl Iterator<Item = &'a mut u32>) {
-        let mut all: Vec<&mut u32> = positions.collect();
-        all.sort_unstable_by_key(|position| **position);
+    pub(super) fn pack<T>(&mut self, blocks: &mut [T], position: impl Fn(&mut T) -> &mut u32) {
+        let places = (0..).zip(blocks.iter_mut());
+        let mut order: Vec<(u32, u32)> = places
+            .map(|(place, block)| (*position(block), place))
+            .collect();
+        order.sort_unstable();
         self.marks.fill(0);
         self.sums.fill(0);
         (self.next, self.marked) = (0, 0);
-        for position in all {
-            *position = self.push();
+        for (_, place) in order {
+            *position(&mut blocks[place as usize]) = self.push();
         }
     }
 }
@@ -94,21 +97,26 @@ mod tests {
     #[test]
     fn distances_are_those_of_a_list() {
         let mut stack = Stack::new(1024);
-        let mut positions: Vec<Option<u32>> = vec![None; 300];
+        let mut positions: Vec<(usize, u32)> = Vec::new();
         let mut list: Vec<usize> = Vec::new();
         let mut state = 5u64;
         for _ in 0..20_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
             let block = (state >> 33) as usize % 300 * ((state >> 60) as usize % 3) / 2;
             if stack.is_full() {
-                stack.pack(positions.iter_mut().flatten());
+                stack.pack(&mut positions, |known| &mut known.1);
             }
             let expected = list.iter().rev().position(|&other| other == block);
-            let found = positions[block].map(|position| stack.take(position) as usize);
+            let known = positions.iter().position(|known| known.0 == block);
+            let found = known.map(|known| stack.take(positions[known].1) as usize);
             assert_eq!(found, expected);
             list.retain(|&other| other != block);
             list.push(block);
-            positions[block] = Some(stack.push());
+            let position = stack.push();
+            match known {
+                Some(known) => positions[known].1 = position,
+                None => positions.push((block, position)),
+            }
         }
     }
 }

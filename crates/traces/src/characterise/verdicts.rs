@@ -5,19 +5,21 @@
 
 use serde::Serialize;
 
+use super::access::BLOCK_BYTES;
 use super::info::TraceInfo;
 
-/// Persistent cache of a drive-managed disk that bursts are held against: 20 GB, as found in Seagate's ST8000AS0002 (Aghayev
-/// and Desnoyers, "Skylight", FAST 2015: tens of GB).
+/// Persistent cache of a drive-managed disk that bursts are held against: 20 GB, that of the ST5000AS0011 (PORE, MSST 2017), the
+/// smallest of the drive library.
 const LOG_BYTES: u64 = 20_000_000_000;
 /// An update share above which a log is mostly garbage soon: every second write makes an earlier one dead.
 const MANY_UPDATES_PERCENT: f64 = 50.0;
 /// A share of written bytes in sequence with which most bands can be written whole, without a merge.
 const MOSTLY_SEQUENTIAL_PERCENT: f64 = 80.0;
-/// A share of reads that are random beyond which a log's broken read order does not cost more than the trace itself.
+/// A share of the reads that are random with which it matters little that a log keeps blocks in the order of their writes:
+/// most reads seek in any layout.
 const MOSTLY_RANDOM_PERCENT: f64 = 50.0;
-/// Time a drive needs at least between requests to begin to clean, as a share of the trace: half of the time lets it clean as
-/// long as it is written to.
+/// Share of the time in gaps of 1 s or more, long enough for a drive to begin to clean: with half of it, there is as much time
+/// to clean as there is to work.
 const IDLE_PERCENT: f64 = 50.0;
 /// Writes below this share of the requests hardly matter to a shingled disk.
 const FEW_WRITES_PERCENT: f64 = 5.0;
@@ -25,8 +27,8 @@ const FEW_WRITES_PERCENT: f64 = 5.0;
 const DISK_RANDOM_PER_S: f64 = 80.0;
 /// A hit ratio of a cache of a tenth of the distinct blocks with which at least every second request avoids the disk.
 const HITS_PERCENT: f64 = 50.0;
-/// A working set that a common SSD cache holds as a whole.
-const SSD_BYTES: u64 = 256 << 30;
+/// Size of a common SSD cache, GiB.
+const SSD_GIB: f64 = 256.0;
 /// Fewer requests than this say little.
 const REQUESTS_MIN: u64 = 1000;
 
@@ -222,7 +224,7 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
             )
         }));
     }
-    let in_place = info.sections.randomness.sequential_write_bytes_percent;
+    let in_sequence = info.sections.randomness.sequential_write_bytes_percent;
     let working_set_gb = info.write.unique_bytes as f64 / 1e9;
     if working_set_gb <= LOG_BYTES as f64 / 1e9 {
         rules.push(Rule::at_most(
@@ -235,7 +237,7 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
     } else {
         rules.push(Rule::at_least(
             "written in sequence",
-            in_place,
+            in_sequence,
             MOSTLY_SEQUENTIAL_PERCENT,
             "% of the bytes",
             "sequences fill whole bands; more is written than the persistent cache holds",
@@ -293,22 +295,37 @@ fn host_managed(info: &TraceInfo) -> Vec<Rule> {
     rules
 }
 
-/// A cache pays where a small part of the blocks takes much of the traffic, again and again.
+/// A cache pays where blocks are accessed again, and most where few blocks take much of the traffic.
 fn ssd_cache(info: &TraceInfo) -> Vec<Rule> {
-    vec![
+    let reuse = &info.sections.reuse;
+    let whole = reuse.lru.last().map_or(0.0, |point| point.hit_percent);
+    let mut rules = vec![
         Rule::at_least(
             "hits of an LRU cache of 10 % of the distinct blocks",
-            info.sections.reuse.lru_at_10_percent.hit_percent,
+            reuse.lru_at_10_percent.hit_percent,
             HITS_PERCENT,
             "%",
             "what hits avoids the disk",
         ),
-        Rule::at_most(
-            "a tenth of the distinct blocks",
-            info.unique_blocks as f64 / 10.0 * 4096.0 / (1u64 << 30) as f64,
-            (SSD_BYTES >> 30) as f64,
-            "GiB",
-            "a common SSD holds it",
+        Rule::at_least(
+            "hits of a cache that holds every block",
+            whole,
+            HITS_PERCENT,
+            "%",
+            "no cache hits more; the rest are first accesses",
         ),
-    ]
+    ];
+    let tenth_gib = (info.unique_blocks * BLOCK_BYTES) as f64 / 10.0 / (1u64 << 30) as f64;
+    // That a small working set fits says nothing for a cache, so this rule can only speak against one.
+    if tenth_gib > SSD_GIB {
+        let reason = "a common SSD does not hold it";
+        rules.push(Rule::at_most(
+            "a tenth of the distinct blocks",
+            tenth_gib,
+            SSD_GIB,
+            "GiB",
+            reason,
+        ));
+    }
+    rules
 }

@@ -2,8 +2,10 @@
 
 mod bad_input;
 mod characteristics;
+mod characteristics_bounds;
 mod characteristics_sections;
 mod characteristics_sketches;
+mod characteristics_verdicts;
 mod compression;
 mod formats;
 mod recording;
