@@ -27,6 +27,17 @@ pub(crate) fn short(value: f64) -> String {
 
 /// Seconds in the unit that people use for so many: `12.5 us`, `3.10 s`, `4.00 days`.
 pub(crate) fn duration(seconds: f64) -> String {
+    let (amount, unit) = in_unit(seconds);
+    format!("{} {unit}", number(amount))
+}
+
+/// [`duration`] without zeros at its end, for lengths that are round: `10 min`.
+pub(crate) fn short_duration(seconds: f64) -> String {
+    let (amount, unit) = in_unit(seconds);
+    format!("{} {unit}", short(amount))
+}
+
+fn in_unit(seconds: f64) -> (f64, &'static str) {
     let (unit, size) = match seconds {
         0.0 => ("s", 1.0),
         s if s < 1e-6 => ("ns", 1e-9),
@@ -37,7 +48,7 @@ pub(crate) fn duration(seconds: f64) -> String {
         s if s < 172_800.0 => ("h", 3600.0),
         _ => ("days", 86_400.0),
     };
-    format!("{} {unit}", number(seconds / size))
+    (seconds / size, unit)
 }
 
 /// How many times more or less, with 2 digits: `1.4x`, `4.1x`, `23x`.
@@ -137,6 +148,7 @@ mod tests {
             "7.00 days",
         ];
         assert_eq!(shown, expected);
+        assert_eq!(short_duration(600.0), "10 min");
     }
 
     #[test]

@@ -87,6 +87,14 @@ pub(crate) fn chip(index: usize) -> String {
     }
 }
 
+/// Opens a box that scrolls by itself where the table in it is wider than the page; `</div>` closes it.
+pub(crate) fn open_scroll(label: &str, body: &mut String) {
+    body.push_str(&format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">",
+        escape(label)
+    ));
+}
+
 /// Opens a section: a heading and what the figure answers.
 pub(crate) fn open_section(title: &str, why: &str, body: &mut String) {
     body.push_str(&format!(

@@ -126,7 +126,7 @@ impl Axis {
     /// Logarithmic, over the positive ones of `values`.
     pub(super) fn log(name: &str, unit: Unit, values: impl Iterator<Item = f64>) -> Axis {
         let (mut from, mut to) = (f64::INFINITY, 0.0f64);
-        for value in values.filter(|value| *value > 0.0) {
+        for value in values.filter(|value| *value > 0.0 && value.is_finite()) {
             from = from.min(value);
             to = to.max(value);
         }
@@ -167,7 +167,7 @@ impl Axis {
     /// Values to mark, `most` at most or one more, with their labels.
     pub(super) fn marks(&self, most: usize) -> Vec<(f64, String)> {
         match (self.scale, self.unit) {
-            (Scale::Linear, _) => ticks(self.to / self.divisor, most as f64)
+            (Scale::Linear, _) => ticks(self.to / self.divisor, most as f64 + 0.5)
                 .into_iter()
                 .map(|tick| (tick * self.divisor, short(tick)))
                 .collect(),

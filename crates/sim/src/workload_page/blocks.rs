@@ -25,11 +25,11 @@ pub(super) fn sizes(info: &TraceInfo, page: &mut Page) {
         .iter()
         .flat_map(|line| &line.points)
         .map(|point| point.0);
-    let across = Axis::log("size, logarithmic", Unit::Bytes, values);
+    // The axis begins before the least size, so that its step is seen.
+    let least = values.clone().fold(f64::INFINITY, f64::min) / 2.0;
+    let across = Axis::log("size, logarithmic", Unit::Bytes, values.chain([least]));
     for line in lines.iter_mut().filter(|line| !line.points.is_empty()) {
-        if line.points[0].0 > across.from {
-            line.points.insert(0, (across.from, 0.0));
-        }
+        line.points.insert(0, (across.from, 0.0));
     }
     Chart {
         title: "Request sizes",
@@ -66,11 +66,11 @@ pub(super) fn lru(info: &TraceInfo, page: &mut Page) {
             .collect(),
     };
     let mut lines = vec![line("all", 2, |point| point.hit_percent)];
-    if info.read.requests > 0 {
+    // In a trace of one direction, its line is that of all.
+    if info.read.requests > 0 && info.write.requests > 0 {
         lines.push(line("reads", 0, |point| point.read_hit_percent));
-    }
-    if info.write.requests > 0 {
-        lines.push(line("writes", 1, |point| point.write_hit_percent));
+        lines.push(line("writes (dashes)", 1, |point| point.write_hit_percent));
+        lines[2].course = Course::Dashes;
     }
     let sizes = curve
         .iter()

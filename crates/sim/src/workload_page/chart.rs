@@ -7,10 +7,12 @@ use serde::Serialize;
 use super::Page;
 use super::axis::{Axis, Scale, Unit};
 use crate::page::svg::{Frame, GRID, HPos, SCALE, WIDTH, area, colour_of, draw, line, text};
-use crate::page::{chip, escape, open_section};
+use crate::page::{chip, escape, open_scroll, open_section};
 
 /// Width of a chart beside another.
-const HALF_WIDTH: i32 = 520 * SCALE;
+const HALF_WIDTH: i32 = 480 * SCALE;
+/// Dashes of a line that may lie on another, so that both are seen.
+const DASHES: &str = "20 14";
 /// Points of a line that lie closer than this in both directions are drawn as one.
 const NEAR: i32 = SCALE;
 /// Rows of the table of a chart.
@@ -25,6 +27,8 @@ pub(super) enum Course {
     Areas,
     /// It goes straight there.
     Straight,
+    /// Likewise, in dashes.
+    Dashes,
 }
 
 /// A line of a chart.
@@ -72,12 +76,16 @@ struct EmbeddedLine {
 }
 
 impl Line {
+    fn has_steps(&self) -> bool {
+        matches!(self.course, Course::Steps | Course::Areas)
+    }
+
     /// The value at a place of the horizontal axis; nothing before the first point.
     fn at(&self, x: f64) -> Option<f64> {
         let behind = self.points.partition_point(|point| point.0 <= x);
         let (left, low) = *self.points.get(behind.checked_sub(1)?)?;
         match (self.course, self.points.get(behind)) {
-            (Course::Straight, Some((right, high))) => {
+            (Course::Straight | Course::Dashes, Some((right, high))) => {
                 Some(low + (high - low) * (x - left) / (right - left))
             }
             _ => Some(low),
@@ -95,7 +103,7 @@ impl Chart {
         }
         let frame = self.frame(page.charts.len());
         for line in &mut self.lines {
-            line.points = self::thinned(&line.points, &frame, &self.across, &self.up);
+            line.points = thinned(&line.points, &frame, &self.across, &self.up);
         }
         open_section(self.title, &self.definition, &mut page.body);
         self.legend(&mut page.body);
@@ -104,7 +112,8 @@ impl Chart {
             self.title,
             self.ends()
         );
-        draw(&frame, &name, &mut page.body, |canvas| {
+        let mut drawing = String::new();
+        draw(&frame, &name, &mut drawing, |canvas| {
             let most = if self.is_wide { 10 } else { 6 };
             for (value, label) in self.across.marks(most) {
                 frame.mark(canvas, self.across.place(value), &label);
@@ -128,6 +137,12 @@ impl Chart {
                 line(canvas, &points, colour_of(drawn.colour), 2);
             }
         });
+        for line in (self.lines.iter()).filter(|line| line.course == Course::Dashes) {
+            let stroke = format!("stroke=\"var(--s{})\"", line.colour);
+            let dashed = format!("{stroke} stroke-dasharray=\"{DASHES}\"");
+            drawing = drawing.replace(&stroke, &dashed);
+        }
+        page.body.push_str(&drawing);
         self.table(&mut page.body);
         page.charts.push(self.embedded());
         true
@@ -188,10 +203,9 @@ impl Chart {
 
     /// The values at the marks of the horizontal axis.
     fn table(&self, body: &mut String) {
-        body.push_str(
-            "<details class=\"values\"><summary>Values of this chart</summary>\n\
-             <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"values\"><table><thead><tr>",
-        );
+        body.push_str("<details class=\"values\"><summary>Values of this chart</summary>\n");
+        open_scroll("values", body);
+        body.push_str("<table><thead><tr>");
         let _ = write!(body, "<th scope=\"col\">{}</th>", escape(&self.across.name));
         for line in &self.lines {
             let _ = write!(body, "<th scope=\"col\">{}</th>", escape(line.name));
@@ -224,7 +238,7 @@ impl Chart {
                 .map(|line| EmbeddedLine {
                     name: line.name,
                     colour: line.colour,
-                    steps: line.course != Course::Straight,
+                    steps: line.has_steps(),
                     x: line.points.iter().map(|point| digits(point.0)).collect(),
                     y: line.points.iter().map(|point| digits(point.1)).collect(),
                 })
@@ -240,7 +254,7 @@ impl Line {
         for (x, y) in &self.points {
             let at = (frame.x(across.place(*x)), height_of(frame, up, *y));
             if let Some((_, before)) = outline.last().copied()
-                && self.course != Course::Straight
+                && self.has_steps()
             {
                 outline.push((at.0, before));
             }
@@ -249,6 +263,16 @@ impl Line {
         outline.push((frame.right, outline[outline.len() - 1].1));
         outline.dedup();
         outline
+    }
+}
+
+/// Lets lines that rise from nothing begin at `from`.
+pub(super) fn from_zero(lines: &mut [Line], from: f64) {
+    for line in lines {
+        if line.points.first().is_some_and(|point| point.0 > from) {
+            line.points.insert(0, (line.points[0].0, 0.0));
+            line.points.insert(0, (from, 0.0));
+        }
     }
 }
 

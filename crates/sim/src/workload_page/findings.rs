@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use imbrex_traces::{Adjacent, Aggregation, LruPoint, Mostly, Share, TraceInfo};
 
-use crate::format::{bytes, count, duration, number};
-use crate::page::open_section;
+use super::percent_of;
+use crate::format::{bytes, count, duration, number, short_duration};
+use crate::page::{open_scroll, open_section};
 
 /// A figure: its name, its value, what it means.
 type Row = (String, String, &'static str);
@@ -14,9 +15,9 @@ type Row = (String, String, &'static str);
 pub(super) fn section(info: &TraceInfo, body: &mut String) {
     open_section(
         "Figures and their definitions",
-        "Figures marked * are defined as in the findings of Li et al., An In-Depth Comparative Analysis of \
-         Cloud Block Storage Workloads, ACM Transactions on Storage 19(2), 2023, so that they can be compared \
-         with theirs. Blocks are of 4 KiB; an access is a request's touch of one block.",
+        "Figures marked * follow the findings of Li et al., An In-Depth Comparative Analysis of Cloud Block \
+         Storage Workloads, ACM Transactions on Storage, 2023; theirs are per volume and some of them by bytes, \
+         these are of the trace and by accesses. Blocks are of 4 KiB; an access is a request's use of one block.",
         body,
     );
     shares(info, body);
@@ -40,11 +41,11 @@ fn table(title: &str, rows: &[Row], body: &mut String) {
     if rows.is_empty() {
         return;
     }
-    let _ = write!(
-        body,
-        "<h3>{title}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\
-         <table class=\"defined\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">value</th>\
-         <th scope=\"col\" class=\"text\">definition</th></tr></thead>\n<tbody>\n"
+    let _ = writeln!(body, "<h3>{title}</h3>");
+    open_scroll(title, body);
+    body.push_str(
+        "<table class=\"defined\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">value</th>\
+         <th scope=\"col\" class=\"text\">definition</th></tr></thead>\n<tbody>\n",
     );
     for (name, value, definition) in rows {
         let _ = writeln!(
@@ -58,10 +59,12 @@ fn table(title: &str, rows: &[Row], body: &mut String) {
 /// Reads, writes and updates, as shares of three wholes.
 fn shares(info: &TraceInfo, body: &mut String) {
     let shares = &info.sections.shares;
+    body.push_str("<h3>Shares</h3>\n");
+    open_scroll("shares", body);
     body.push_str(
-        "<h3>Shares</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"shares\"><table>\
-         <thead><tr><th scope=\"col\">of all</th><th scope=\"col\">read</th><th scope=\"col\">written</th>\
-         <th scope=\"col\">updated</th><th scope=\"col\" class=\"text\">definition</th></tr></thead>\n<tbody>\n",
+        "<table class=\"shares\"><thead><tr><th scope=\"col\">of all</th><th scope=\"col\">read</th>\
+         <th scope=\"col\">written</th><th scope=\"col\">updated</th>\
+         <th scope=\"col\" class=\"text\">definition</th></tr></thead>\n<tbody>\n",
     );
     let wholes: [(&str, &Share, &str); 3] = [
         (
@@ -94,7 +97,9 @@ fn shares(info: &TraceInfo, body: &mut String) {
 }
 
 fn load(info: &TraceInfo) -> Vec<Row> {
-    let Some(activity) = &info.sections.activity else {
+    let activity = info.sections.activity.as_ref();
+    // Requests that all arrive at once have no rate.
+    let Some(activity) = activity.filter(|activity| activity.mean_requests_per_s > 0.0) else {
         return vec![];
     };
     let mut rows = vec![row(
@@ -103,7 +108,7 @@ fn load(info: &TraceInfo) -> Vec<Row> {
         "Reads and writes per second from the first request to the last.",
     )];
     for peak in &activity.peaks {
-        let length = duration(peak.interval_s as f64);
+        let length = short_duration(peak.interval_s as f64);
         let marked = if peak.interval_s == 60 { " *" } else { "" };
         rows.push((
             format!("peak in {length}"),
@@ -155,45 +160,46 @@ fn load(info: &TraceInfo) -> Vec<Row> {
 
 fn space(info: &TraceInfo) -> Vec<Row> {
     let random = &info.sections.randomness;
+    let (reads, writes) = (info.read.requests, info.write.requests);
     vec![
         row(
             "random requests *",
-            percent(random.random_percent),
+            percent_of(reads + writes, random.random_percent),
             "The offset is more than 128 KiB from the offsets of each of the last 32 requests to the device.",
         ),
         row(
             "random reads *",
-            percent(random.random_reads_percent),
+            percent_of(reads, random.random_reads_percent),
             "The same, of the reads.",
         ),
         row(
             "random writes *",
-            percent(random.random_writes_percent),
+            percent_of(writes, random.random_writes_percent),
             "The same, of the writes.",
         ),
         row(
             "sequential reads",
-            percent(random.sequential_reads_percent),
+            percent_of(reads, random.sequential_reads_percent),
             "Reads that start where one of the last 32 requests to the device ended.",
         ),
         row(
             "sequential writes",
-            percent(random.sequential_writes_percent),
+            percent_of(writes, random.sequential_writes_percent),
             "Writes that start where one of the last 32 requests to the device ended.",
         ),
         row(
             "bytes of sequential writes",
-            percent(random.sequential_write_bytes_percent),
+            percent_of(writes, random.sequential_write_bytes_percent),
             "Of the bytes written, those of such writes.",
         ),
         row(
             "not contiguous",
-            percent(info.random_percent),
+            percent_of(reads + writes, info.random_percent),
             "Requests that do not start exactly where the one before on the device ended.",
         ),
         row(
             "update coverage *",
-            percent(info.sections.shares.update_coverage_percent),
+            percent_of(writes, info.sections.shares.update_coverage_percent),
             "Of the distinct blocks written, those written at least twice.",
         ),
         row(
@@ -212,15 +218,16 @@ fn space(info: &TraceInfo) -> Vec<Row> {
 fn popularity(info: &TraceInfo) -> Vec<Row> {
     let popularity = &info.sections.popularity;
     let top = |part: &Aggregation| {
+        let share = |percent| percent_of(part.blocks, percent);
         format!(
             "{} and {}",
-            percent(part.top_1_percent),
-            percent(part.top_10_percent)
+            share(part.top_1_percent),
+            share(part.top_10_percent)
         )
     };
-    let mostly = |part: &Mostly| {
+    let mostly = |part: &Mostly, of: &str| {
         format!(
-            "{}, {} of them",
+            "{}; {} of {of}",
             percent(part.blocks_percent),
             percent(part.traffic_percent)
         )
@@ -243,13 +250,13 @@ fn popularity(info: &TraceInfo) -> Vec<Row> {
         ),
         row(
             "read-mostly blocks *",
-            mostly(&popularity.read_mostly),
+            mostly(&popularity.read_mostly, "reads"),
             "Blocks of whose accesses more than 95 % are reads, of the blocks accessed; then the share of all \
              reads that go to them.",
         ),
         row(
             "write-mostly blocks *",
-            mostly(&popularity.write_mostly),
+            mostly(&popularity.write_mostly, "writes"),
             "Blocks of whose accesses more than 95 % are writes, of the blocks accessed; then the share of all \
              writes that go to them.",
         ),
@@ -308,8 +315,8 @@ fn caching(info: &TraceInfo) -> Vec<Row> {
     let misses = |point: &LruPoint| {
         format!(
             "{} and {} at {}",
-            percent(point.read_miss_percent),
-            percent(point.write_miss_percent),
+            percent_of(info.read.requests, point.read_miss_percent),
+            percent_of(info.write.requests, point.write_miss_percent),
             blocks(point.cache_blocks)
         )
     };

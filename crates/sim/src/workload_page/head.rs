@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use imbrex_traces::{DriveKind, SourceKind, Suits, TraceInfo};
+use imbrex_traces::{DirectionInfo, DriveKind, SourceKind, Suits, TraceInfo};
 
+use super::percent_of;
 use crate::format::{bytes, count, duration, number};
 use crate::page::{escape, open_section};
 
@@ -149,33 +150,24 @@ pub(super) fn verdicts(info: &TraceInfo, body: &mut String) {
 
 /// Figures that matter, each with what it stands beside.
 pub(super) fn cards(info: &TraceInfo, body: &mut String) {
+    let direction = |part: &DirectionInfo| match part.requests {
+        0 => "none in the trace".to_string(),
+        _ => format!("{}, median {}", bytes(part.bytes), bytes(part.median_bytes)),
+    };
     let mut cards: Vec<(&str, String, String)> = vec![
-        (
-            "Reads",
-            count(info.read.requests),
-            format!(
-                "{}, median {}",
-                bytes(info.read.bytes),
-                bytes(info.read.median_bytes)
-            ),
-        ),
-        (
-            "Writes",
-            count(info.write.requests),
-            format!(
-                "{}, median {}",
-                bytes(info.write.bytes),
-                bytes(info.write.median_bytes)
-            ),
-        ),
+        ("Reads", count(info.read.requests), direction(&info.read)),
+        ("Writes", count(info.write.requests), direction(&info.write)),
         (
             "Updates",
-            format!("{} %", number(info.update_percent)),
+            percent_of(info.write.requests, info.update_percent),
             "of the writes meet a block written before".to_string(),
         ),
         (
             "Random",
-            format!("{} %", number(info.sections.randomness.random_percent)),
+            percent_of(
+                info.read.requests + info.write.requests,
+                info.sections.randomness.random_percent,
+            ),
             "of the requests start over 128 KiB from each of the last 32".to_string(),
         ),
         (
@@ -189,28 +181,25 @@ pub(super) fn cards(info: &TraceInfo, body: &mut String) {
             "up to the end of the highest request".to_string(),
         ),
     ];
-    if let Some(activity) = &info.sections.activity {
+    // Requests that all arrive at once have no rate.
+    let activity = info.sections.activity.as_ref();
+    if let Some(activity) = activity.filter(|activity| activity.mean_requests_per_s > 0.0) {
         cards.push((
             "Mean rate",
             format!("{} /s", number(activity.mean_requests_per_s)),
             "requests per second from the first to the last".to_string(),
         ));
-        cards.extend(
-            activity
-                .peaks
-                .iter()
-                .find(|peak| peak.interval_s == 60)
-                .map(|peak| {
-                    (
-                        "Burstiness",
-                        format!("{}x", number(peak.burstiness_ratio)),
-                        format!(
-                            "peak minute, {} /s, over the mean rate",
-                            number(peak.requests_per_s)
-                        ),
-                    )
-                }),
-        );
+        let minute = activity.peaks.iter().find(|peak| peak.interval_s == 60);
+        cards.extend(minute.map(|peak| {
+            (
+                "Burstiness",
+                format!("{}x", number(peak.burstiness_ratio)),
+                format!(
+                    "peak minute, {} /s, over the mean rate",
+                    number(peak.requests_per_s)
+                ),
+            )
+        }));
     }
     body.push_str("<div class=\"cards\">\n");
     for (name, value, note) in cards {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use imbrex_traces::TraceInfo;
 
 use crate::format::{count, number};
-use crate::page::{escape, open_section};
+use crate::page::{escape, open_scroll, open_section};
 
 /// What was counted and what was estimated, and the recipe of a synthetic trace.
 pub(super) fn section(info: &TraceInfo, recipe: Option<&str>, body: &mut String) {
@@ -15,9 +15,9 @@ pub(super) fn section(info: &TraceInfo, recipe: Option<&str>, body: &mut String)
          blocks come from a sample of the addresses; percentiles are rounded down by less than 1.6 %.",
         body,
     );
+    open_scroll("methods", body);
     body.push_str(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"methods\"><table class=\"defined\">\
-         <thead><tr><th scope=\"col\">figures</th><th scope=\"col\">sampled</th>\
+        "<table class=\"defined\"><thead><tr><th scope=\"col\">figures</th><th scope=\"col\">sampled</th>\
          <th scope=\"col\">standard error</th><th scope=\"col\" class=\"text\">method</th></tr></thead>\n<tbody>\n",
     );
     let methods = &info.sections.methods;

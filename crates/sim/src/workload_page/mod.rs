@@ -14,6 +14,7 @@ mod times;
 use imbrex_traces::TraceInfo;
 use serde::Serialize;
 
+use crate::format::number;
 use crate::page::{PackedHeatMap, document, json_in_page};
 use chart::EmbeddedChart;
 
@@ -50,6 +51,14 @@ impl Page {
             true => self.body.truncate(before),
             false => self.body.push_str("</div>\n"),
         }
+    }
+}
+
+/// A share of `whole` things in per cent; a dash where there are none.
+fn percent_of(whole: u64, percent: f64) -> String {
+    match whole {
+        0 => "-".to_string(),
+        _ => format!("{} %", number(percent)),
     }
 }
 

@@ -6,9 +6,9 @@ use imbrex_traces::{Bin, Distribution, TraceInfo};
 
 use super::Page;
 use super::axis::{Axis, Unit};
-use super::chart::{Chart, Course, Line};
-use crate::format::{count, duration, number};
-use crate::page::{PackedHeatMap, open_section};
+use super::chart::{Chart, Course, Line, from_zero};
+use crate::format::{count, duration, number, short_duration};
+use crate::page::{PackedHeatMap, open_scroll, open_section};
 
 const BLOCK_BYTES: f64 = 4096.0;
 const NS_PER_S: f64 = 1e9;
@@ -36,7 +36,7 @@ fn greatest(lines: &[Line]) -> f64 {
 
 /// How a length of time is named in a sentence.
 fn each(window_s: f64) -> String {
-    format!("Each step is {}.", duration(window_s))
+    format!("Each step is {}.", short_duration(window_s))
 }
 
 /// Requests per second.
@@ -93,7 +93,11 @@ pub(super) fn working_set(info: &TraceInfo, page: &mut Page) {
     };
     let mut lines = vec![
         line("accessed since the start", 2, &set.cumulative_blocks),
-        line("written since the start", 1, &set.cumulative_written_blocks),
+        line(
+            "written since the start (dashes)",
+            1,
+            &set.cumulative_written_blocks,
+        ),
         line("accessed in the window", 0, &set.blocks),
     ];
     // What was accessed by the end of a window is known at its end.
@@ -104,12 +108,13 @@ pub(super) fn working_set(info: &TraceInfo, page: &mut Page) {
         line.points.insert(0, (0.0, 0.0));
         line.course = Course::Straight;
     }
+    lines[1].course = Course::Dashes;
     Chart {
         title: "Working set over time",
         definition: format!(
             "Size of the distinct 4 KiB blocks accessed from the start of the trace to an instant, of those \
              written, and of those accessed within one window of {}.",
-            duration(set.window_s)
+            short_duration(set.window_s)
         ),
         across: Axis::linear("time", Unit::Seconds, length_s),
         up: Axis::linear("distinct blocks", Unit::Bytes, greatest(&lines)),
@@ -179,12 +184,14 @@ fn cumulative(bins: &[Bin], weight: impl Fn(&Bin) -> f64) -> Vec<(f64, f64)> {
     points
 }
 
-fn times_of(lines: &[Line]) -> Axis {
+fn times_of(lines: &mut [Line]) -> Axis {
     let times = lines
         .iter()
         .flat_map(|line| &line.points)
         .map(|point| point.0);
-    Axis::log("time, logarithmic", Unit::Seconds, times)
+    let across = Axis::log("time, logarithmic", Unit::Seconds, times);
+    from_zero(lines, across.from);
+    across
 }
 
 /// Times between arrivals, and how much of the trace lies in which gaps.
@@ -200,7 +207,7 @@ pub(super) fn gaps(info: &TraceInfo, page: &mut Page) {
         course: Course::Straight,
         points,
     };
-    let lines = vec![
+    let mut lines = vec![
         line("gaps", 0, cumulative(bins, |bin| bin.count as f64)),
         line(
             "time in gaps",
@@ -214,7 +221,7 @@ pub(super) fn gaps(info: &TraceInfo, page: &mut Page) {
                      of the time that lies in them. Gaps at the right of the second line are where a drive \
                      can clean up."
             .to_string(),
-        across: times_of(&lines),
+                across: times_of(&mut lines),
         up: Axis::linear("share", Unit::Percent, 100.0),
         is_wide: false,
         lines,
@@ -222,16 +229,17 @@ pub(super) fn gaps(info: &TraceInfo, page: &mut Page) {
     if !chart.open(page) {
         return;
     }
+    page.body.push_str("<h3>Idle gaps</h3>\n");
+    open_scroll("idle gaps", &mut page.body);
     page.body.push_str(
-        "<h3>Idle gaps</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"idle gaps\">\
-         <table><thead><tr><th scope=\"col\">at least</th><th scope=\"col\">gaps</th>\
+        "<table><thead><tr><th scope=\"col\">at least</th><th scope=\"col\">gaps</th>\
          <th scope=\"col\">together</th><th scope=\"col\">of the time</th></tr></thead>\n<tbody>\n",
     );
     for idle in &gaps.idle {
         let _ = writeln!(
             page.body,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{} %</td></tr>",
-            duration(idle.at_least_s),
+            short_duration(idle.at_least_s),
             count(idle.gaps),
             duration(idle.total_s),
             number(idle.time_percent)
@@ -247,17 +255,25 @@ pub(super) fn intervals(info: &TraceInfo, page: &mut Page) {
     let line = |name, colour, times: &Option<Distribution>| Line {
         name,
         colour,
-        course: Course::Straight,
+        // All updates of a block that is never read between are writes after writes.
+        course: match colour {
+            7 => Course::Dashes,
+            _ => Course::Straight,
+        },
         points: times.as_ref().map_or_else(Vec::new, |times| {
             cumulative(&times.histogram, |bin| bin.count as f64)
         }),
     };
-    let lines = vec![
+    let mut lines = vec![
         line("read after write", 0, &adjacent.read_after_write.time_ns),
         line("write after write", 1, &adjacent.write_after_write.time_ns),
         line("read after read", 2, &adjacent.read_after_read.time_ns),
         line("write after read", 3, &adjacent.write_after_read.time_ns),
-        line("update interval", 7, &adjacent.update_interval.time_ns),
+        line(
+            "update interval (dashes)",
+            7,
+            &adjacent.update_interval.time_ns,
+        ),
     ];
     Chart {
         title: "Intervals between accesses of a block",
@@ -265,7 +281,7 @@ pub(super) fn intervals(info: &TraceInfo, page: &mut Page) {
                      at most so far apart. The update interval goes from a write to the next write, whatever \
                      was read between."
             .to_string(),
-        across: times_of(&lines),
+                across: times_of(&mut lines),
         up: Axis::linear("share of the pairs", Unit::Percent, 100.0),
         is_wide: false,
         lines,

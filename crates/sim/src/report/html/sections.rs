@@ -39,13 +39,16 @@ pub(super) fn header(report: &Report, body: &mut String) {
     body.push_str("</header>\n");
 }
 
+/// How many numbers stand at the top.
+const CARDS: usize = 4;
+
 /// Four numbers that matter, each with what it is compared with.
 pub(super) fn cards(report: &Report, body: &mut String) {
     let contest = contest(report);
     let Some(run) = contest.map(|contest| contest.best).or(report.runs.first()) else {
         return;
     };
-    let metrics: [(&str, &str, Metric); 4] = [
+    let metrics: [(&str, &str, Metric); CARDS] = [
         ("Write amplification", "home bytes per host byte", |run| {
             run.rewrites.write_amplification.host
         }),
@@ -58,8 +61,18 @@ pub(super) fn cards(report: &Report, body: &mut String) {
             Some(100.0 * ratio)
         }),
     ];
+    // Where segments are rewritten in place of bands, their figures stand in for those that no run has.
+    let segments = SEGMENT_METRICS
+        .iter()
+        .map(|metric| (metric.name, metric.unit, metric.value));
+    let is_known = |metric: Metric| {
+        let reference = contest.map(|contest| contest.reference);
+        metric(run).or(reference.and_then(metric)).is_some()
+    };
+    let shown = metrics.into_iter().chain(segments);
+    let shown = shown.filter(|(_, _, metric)| is_known(*metric)).take(CARDS);
     body.push_str("<div class=\"cards\">\n");
-    for (name, unit, metric) in metrics {
+    for (name, unit, metric) in shown {
         let small = if unit.len() <= 2 {
             format!("<small>{unit}</small>")
         } else {
