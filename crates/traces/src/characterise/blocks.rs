@@ -21,8 +21,21 @@ pub(super) struct Seen {
     pub(super) last_was_write: bool,
 }
 
+/// Accesses that wait to be followed together, so that the processor fetches their histories at the same time.
+const TOGETHER: usize = 64;
+
+/// An access to one block that waits.
+struct Pending {
+    access: Access,
+    block: u64,
+    hash: u64,
+    /// Where the history of the block may be.
+    likely: usize,
+}
+
 /// The blocks, all or a sample, and what follows from their accesses.
 pub(super) struct Blocks {
+    pending: Vec<Pending>,
     table: Sampled<Seen>,
     stack: Stack,
     reuse: ReuseCounts,
@@ -43,6 +56,7 @@ impl Blocks {
     /// Keeps at most `blocks_max` blocks.
     pub(super) fn new(blocks_max: usize) -> Self {
         Self {
+            pending: Vec::with_capacity(TOGETHER),
             table: Sampled::new(blocks_max),
             stack: Stack::new((2 * blocks_max).max(1024)),
             reuse: ReuseCounts::default(),
@@ -57,16 +71,54 @@ impl Blocks {
         for block in access.first_block..access.first_block + access.blocks {
             let hash = hash(access.device, block);
             if self.table.takes(hash) {
-                self.follow(access, block, hash);
+                self.pending.push(Pending {
+                    access: *access,
+                    block,
+                    hash,
+                    likely: 0,
+                });
+                if self.pending.len() == TOGETHER {
+                    self.follow_pending();
+                }
             }
         }
     }
 
-    fn follow(&mut self, access: &Access, block: u64, hash: u64) {
+    fn follow_pending(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        for one in &mut pending {
+            one.likely = self.table.likely(one.hash);
+        }
+        // What is compared here is in the cache when it is followed.
+        let known = |one: &Pending| self.table.is_at(one.likely, one.access.device, one.block);
+        let found: [bool; TOGETHER] = std::array::from_fn(|i| pending.get(i).is_some_and(known));
+        for (one, found) in pending.iter().zip(found) {
+            self.follow(one, found);
+        }
+        pending.clear();
+        self.pending = pending;
+    }
+
+    fn follow(&mut self, pending: &Pending, found: bool) {
+        let Pending {
+            access,
+            block,
+            hash,
+            likely,
+        } = pending;
+        let (block, hash) = (*block, *hash);
+        if !self.table.takes(hash) {
+            return;
+        }
         if self.stack.is_full() {
             self.pack();
         }
-        let Some(place) = self.table.find(access.device, block, hash) else {
+        // The table may have been halved since.
+        let place = if found && self.table.is_at(*likely, access.device, block) {
+            *likely
+        } else if let Some(place) = self.table.find(access.device, block, hash) {
+            place
+        } else {
             self.meet(access, block, hash);
             return;
         };
@@ -111,6 +163,7 @@ impl Blocks {
 
     /// Sums up. Times are left out if the trace has none.
     pub(super) fn finish(mut self, has_times: bool, end_ns: u64) -> BlockSections {
+        self.follow_pending();
         let weight = self.table.weight();
         let method = match weight {
             1 => Method::default(),

@@ -66,6 +66,20 @@ impl<E: Default> Sampled<E> {
         &mut self.slots
     }
 
+    /// Where a place with this hash is in `slots` if no other was there first; any number otherwise.
+    #[inline]
+    pub(super) fn likely(&self, hash: u64) -> usize {
+        let entry = self.index[hash as usize & (self.index.len() - 1)];
+        (entry as u32).wrapping_sub(1) as usize
+    }
+
+    /// True if the place is there in `slots`.
+    #[inline]
+    pub(super) fn is_at(&self, at: usize, device: u16, number: u64) -> bool {
+        let slot = self.slots.get(at);
+        slot.is_some_and(|slot| slot.number == number && slot.device == device)
+    }
+
     /// Where the place is in `slots`, if it is kept.
     #[inline]
     pub(super) fn find(&self, device: u16, number: u64, hash: u64) -> Option<usize> {

@@ -49,14 +49,23 @@ fn measure(name: &str, footprint_bytes: u64, request_bytes: u64) {
     }
 }
 
+/// Nearly every request a new block: the worst case for what is kept.
 #[test]
 #[ignore = "takes minutes"]
-fn a_hundred_million_requests_fit() {
-    // Nearly every request a new block: the worst case for what is kept.
+fn a_hundred_million_distinct_blocks() {
     measure("distinct", 4096 * (1 << 35), 4096);
-    // Every block touched in part, so its sectors are kept as well.
+}
+
+/// Every block touched in part, so its sectors are kept as well.
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_million_sectors() {
     measure("sectors", 512 * (1 << 38), 512);
-    // Everything fits, so each access is looked up: the worst case for the time.
+}
+
+/// Everything fits, so each access is looked up: the worst case for the time.
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_million_requests_that_fit() {
     measure("fits", 8 << 30, 4096);
-    measure("hot", 64 << 20, 4096);
 }
