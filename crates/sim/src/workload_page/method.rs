@@ -17,7 +17,7 @@ pub(super) fn section(info: &TraceInfo, recipe: Option<&str>, body: &mut String)
     );
     open_scroll("methods", body);
     body.push_str(
-        "<table class=\"defined\"><thead><tr><th scope=\"col\">figures</th><th scope=\"col\">sampled</th>\
+        "<table class=\"shares\"><thead><tr><th scope=\"col\">figures</th><th scope=\"col\">sampled</th>\
          <th scope=\"col\">standard error</th><th scope=\"col\" class=\"text\">method</th></tr></thead>\n<tbody>\n",
     );
     let methods = &info.sections.methods;

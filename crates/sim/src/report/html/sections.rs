@@ -216,6 +216,8 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
             best: Best::Least,
         });
     }
+    // A column of dashes says nothing.
+    columns.retain(|column| report.runs.iter().any(|run| (column.value)(run).is_some()));
     for Column { name, unit, .. } in &columns {
         let _ = write!(
             body,
