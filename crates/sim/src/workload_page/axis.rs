@@ -277,7 +277,10 @@ mod tests {
     #[test]
     fn sizes_are_marked_at_powers_of_two() {
         let axis = Axis::log("size", Unit::Bytes, [512.0, 1048576.0].into_iter());
-        assert_eq!(labels(&axis, 6), ["512 B", "4 KiB", "32 KiB", "256 KiB"]);
+        assert_eq!(
+            labels(&axis, 6),
+            ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
+        );
         let axis = Axis::log("size", Unit::Bytes, [4096.0, 4096.0].into_iter());
         assert_eq!(labels(&axis, 6), ["4 KiB", "8 KiB", "16 KiB"]);
     }
@@ -295,7 +298,10 @@ mod tests {
     #[test]
     fn times_are_marked_where_people_look() {
         let axis = Axis::log("time", Unit::Seconds, [0.0, 1e-4, 700_000.0].into_iter());
-        assert_eq!(labels(&axis, 6), ["10 ms", "1 s", "1 min", "1 h", "1 day"]);
+        assert_eq!(
+            labels(&axis, 6),
+            ["1 ms", "100 ms", "10 s", "10 min", "1 day"]
+        );
         let axis = Axis::linear("time", Unit::Seconds, 604_800.0);
         assert_eq!(
             (axis.name.as_str(), labels(&axis, 8).len()),

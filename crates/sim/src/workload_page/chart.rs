@@ -102,6 +102,9 @@ impl Chart {
             return false;
         }
         let frame = self.frame(page.charts.len());
+        // The table has the values as they are, the drawing and the script those that can be told apart.
+        let mut table = String::new();
+        self.table(&mut table);
         for line in &mut self.lines {
             line.points = thinned(&line.points, &frame, &self.across, &self.up);
         }
@@ -143,7 +146,7 @@ impl Chart {
             drawing = drawing.replace(&stroke, &dashed);
         }
         page.body.push_str(&drawing);
-        self.table(&mut page.body);
+        page.body.push_str(&table);
         page.charts.push(self.embedded());
         true
     }

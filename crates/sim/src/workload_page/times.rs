@@ -139,16 +139,16 @@ pub(super) fn heat(info: &TraceInfo, page: &mut Page) {
         &mut page.body,
     );
     page.body.push_str("<div class=\"maps\">\n");
-    for (name, map, info) in [
-        ("reads", &heat.read, &info.read),
-        ("writes", &heat.write, &info.write),
+    for (name, done, map, info) in [
+        ("reads", "read", &heat.read, &info.read),
+        ("writes", "written", &heat.write, &info.write),
     ] {
         if map.blocks.is_empty() {
             continue;
         }
         let _ = writeln!(
             page.body,
-            "<div class=\"map\" data-map=\"{}\"><div class=\"head\"><span>address</span><b>{name}</b></div>\
+            "<div class=\"map\" data-map=\"{}\" data-done=\"{done}\"><div class=\"head\"><span>address</span><b>{name}</b></div>\
              <div class=\"y\"><span class=\"high\"></span><span class=\"low\"></span></div>\
              <canvas width=\"480\" height=\"250\" role=\"img\" aria-label=\"heat map of {name} by address \
              and time: {} {name}, {} distinct blocks\"></canvas>\

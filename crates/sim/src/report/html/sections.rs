@@ -193,16 +193,8 @@ fn segment_columns() -> impl Iterator<Item = Column> {
     })
 }
 
-/// All runs side by side, sortable.
-pub(super) fn comparison(report: &Report, body: &mut String) {
-    body.push_str(
-        "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
-         data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
-         <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
-         bytes the host wrote; WA evicted: over live bytes merged. Response times from issue to \
-         completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
-         <th scope=\"col\"><button type=\"button\">system</button></th>",
-    );
+/// The columns in which some run has something.
+fn columns_of(report: &Report) -> Vec<Column> {
     let mut columns = columns();
     if report.has_segments() {
         columns.extend(segment_columns());
@@ -216,8 +208,21 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
             best: Best::Least,
         });
     }
-    // A column of dashes says nothing.
     columns.retain(|column| report.runs.iter().any(|run| (column.value)(run).is_some()));
+    columns
+}
+
+/// All runs side by side, sortable.
+pub(super) fn comparison(report: &Report, body: &mut String) {
+    body.push_str(
+        "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
+         data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
+         <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
+         bytes the host wrote; WA evicted: over live bytes merged. Response times from issue to \
+         completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
+         <th scope=\"col\"><button type=\"button\">system</button></th>",
+    );
+    let columns = columns_of(report);
     for Column { name, unit, .. } in &columns {
         let _ = write!(
             body,

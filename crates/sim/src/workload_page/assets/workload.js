@@ -38,7 +38,7 @@
   page.paintMaps(data.heat, (map) => map.dataset.map, {
     axis: "time",
     time: duration,
-    some: (blocks, map) => bytes(blocks * 4096) + (map.dataset.map === "0" ? " read" : " written"),
+    some: (blocks, map) => `${bytes(blocks * 4096)} ${map.dataset.done}`,
     none: "Nothing",
     most: (blocks) => bytes(blocks * 4096) + " a bin",
   });
