@@ -58,7 +58,7 @@ fn cumulative(bins: &[Bin]) -> Vec<(f64, f64)> {
 /// What an LRU cache of a size would hit.
 pub(super) fn lru(info: &TraceInfo, page: &mut Page) {
     let curve = &info.sections.reuse.lru;
-    let line = |name, colour, of: fn(&imbrex_traces::LruPoint) -> f64| Line {
+    let line = |name, colour, of: fn(&imbrex_traces::characterise::LruPoint) -> f64| Line {
         name,
         colour,
         course: Course::Straight,
