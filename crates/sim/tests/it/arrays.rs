@@ -178,6 +178,7 @@ fn replay(config: StackConfig, trace: &str, windows: &[&str]) -> Result<Run, Str
         series: vec![],
         events: vec![],
         windows: windows.iter().map(|name| (*name).to_string()).collect(),
+        movement: None,
         drive_scale: 1,
         drive_scale_option: None,
     };

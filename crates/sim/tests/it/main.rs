@@ -25,6 +25,7 @@ mod host_managed;
 mod idle_cleaning;
 mod keys;
 mod latency_shapes;
+mod le_captured;
 mod memory;
 mod memory_buffer;
 mod movement;
@@ -33,6 +34,7 @@ mod report;
 mod s_block;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
+mod shared_traces;
 mod simulate;
 mod slices;
 mod trees;
