@@ -10,6 +10,7 @@ mod due;
 mod heat_map;
 mod library;
 mod measured;
+mod mechanism;
 mod model;
 mod platters;
 pub mod quantity;
@@ -34,6 +35,7 @@ pub use cleaning::{IdleAfter, IdleOnArrival, IdleResume, IdleVictim};
 pub use heat_map::{HeatMap, HeatMapRecorder};
 pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
+pub use mechanism::Mechanism;
 pub use model::{
     CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, SeekModel, SolidStateModel,
 };

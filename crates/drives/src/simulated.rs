@@ -327,38 +327,50 @@ fn rotating(
     options: &DiskOptions,
     write_cache: bool,
 ) -> Result<RotatingDrive, String> {
-    let (Some(platters), Some(seek), Some(queue), Some(cache)) =
-        (&model.platters, &model.seek, &model.queue, &model.cache)
-    else {
+    let (Some(queue), Some(cache)) = (&model.queue, &model.cache) else {
         return Err("a rotating drive needs [platters], [seek], [queue] and [cache]".to_string());
     };
     let block_bytes = model.sector_bytes();
-    let shape = shape(platters, block_bytes);
-    let (listed, curve) = match platters.zone_table {
-        Some(_) => listed_platters(model, platters, seek, shape, blocks, options.scale)?,
-        None => built_platters(model, platters, seek, shape, blocks, options)?,
-    };
-    let phase_ns = Rng::new(options.seed, 0).below(listed.revolution_ns());
     let segments = model
         .segments
         .as_ref()
         .map(|segments| Segments::new(segments, block_bytes));
-    let arm = Arm::new(
-        listed,
-        curve,
-        platters.head_switch.0.0,
-        platters.write_settle.0.0,
-        cache.read_ahead.0 / block_bytes,
-        phase_ns,
-    );
+    let mut arm = bare_arm(model, blocks, options)?;
+    arm.read_ahead_blocks = cache.read_ahead.0 / block_bytes;
     let electronics = electronics(model, queue, cache, options.in_sectors);
     let write_buffer = write_cache.then(|| {
         let capacity = BlockCount(cache.write_buffer.0 / block_bytes);
         let run_blocks_max = RUN_BYTES_MAX / block_bytes;
         WriteCache::new(capacity, cache.write_segments as usize, run_blocks_max)
     });
-    let arm = arm.with_segments(segments).with_rotation(options.rotation);
+    let arm = arm.with_segments(segments);
     Ok(RotatingDrive::new(arm, electronics, *queue, write_buffer))
+}
+
+/// The arm of a rotating drive, without anything that remembers what it read.
+pub(super) fn bare_arm(
+    model: &DriveModel,
+    blocks: BlockCount,
+    options: &DiskOptions,
+) -> Result<Arm, String> {
+    let (Some(platters), Some(seek)) = (&model.platters, &model.seek) else {
+        return Err("a rotating drive needs [platters] and [seek]".to_string());
+    };
+    let shape = shape(platters, model.sector_bytes());
+    let (listed, curve) = match platters.zone_table {
+        Some(_) => listed_platters(model, platters, seek, shape, blocks, options.scale)?,
+        None => built_platters(model, platters, seek, shape, blocks, options)?,
+    };
+    let phase_ns = Rng::new(options.seed, 0).below(listed.revolution_ns());
+    let arm = Arm::new(
+        listed,
+        curve,
+        platters.head_switch.0.0,
+        platters.write_settle.0.0,
+        0,
+        phase_ns,
+    );
+    Ok(arm.with_rotation(options.rotation))
 }
 
 /// The shape of platters, without the skew from track to track.

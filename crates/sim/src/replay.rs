@@ -82,7 +82,8 @@ pub enum ReplayError {
     },
     /// A record is of a source that has no window.
     #[error(
-        "record {record}: is of device {device}, and the stack has a node for the requests of each device          from 0 to {last}; accepted: a trace of these devices, or a stack of as many nodes as it has devices"
+        "record {record}: is of device {device}, and the stack has a node for the requests of each device \
+         from 0 to {last}; accepted: a trace of these devices, or a stack of as many nodes as it has devices"
     )]
     NoWindow {
         /// Number of the record, from 1.

@@ -213,15 +213,27 @@ fn printable(name: &[u8]) -> String {
     String::from_utf8_lossy(name).escape_debug().to_string()
 }
 
+/// Bytes of a unit at most, so that no count of them overflows unnoticed.
+const UNIT_BYTES_MAX: u64 = 1 << 30;
+
 fn size_unit(unit: &str) -> Result<u64, String> {
     match unit {
         "bytes" => Ok(1),
         "sectors" => Ok(512),
         "kib" => Ok(1024),
         "blocks" => Ok(4096),
-        other => Err(format!(
-            "unknown size unit {other:?}; accepted: bytes, sectors (512 B), kib, blocks (4 KiB)"
-        )),
+        other => {
+            let bytes = other
+                .parse()
+                .ok()
+                .filter(|bytes| (1..=UNIT_BYTES_MAX).contains(bytes));
+            bytes.ok_or_else(|| {
+                format!(
+                    "unknown size unit {other:?}; accepted: bytes, sectors (512 B), kib, blocks (4 KiB), or a number of \
+                     bytes up to {UNIT_BYTES_MAX}"
+                )
+            })
+        }
     }
 }
 

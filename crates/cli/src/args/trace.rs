@@ -8,6 +8,7 @@ use imbrex_sim::analysis::movement::{FirstWrite, RestExtent, RestUnit, WriteUnit
 use imbrex_traces::BlockRule;
 use imbrex_traces::combine::{BurstRequests, Order, Place, SourceConfig, SplitBy};
 use serde::de::DeserializeOwned;
+use std::path::PathBuf;
 
 /// What to do with traces.
 #[derive(Debug, Subcommand)]
@@ -38,6 +39,9 @@ pub struct InfoArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Arguments of `trace convert`.
@@ -153,6 +157,9 @@ pub struct MovementArgs {
     /// Blocks of 4 KiB that the buffer of model 3 holds
     #[arg(long, value_name = "N", default_value_t = 16384)]
     pub buffer_blocks: u64,
+    /// Print as well what the movement takes on this drive: a name of the library, or a TOML file
+    #[arg(long, value_name = "DRIVE")]
+    pub time: Option<String>,
     /// Which readings of the models are taken.
     #[command(flatten)]
     pub readings: MovementReadings,

@@ -11,6 +11,7 @@ pub mod drive;
 mod image_shape;
 pub mod inspect;
 pub mod members;
+mod page_file;
 pub mod replace;
 pub mod reproduce;
 pub mod run;

@@ -41,3 +41,4 @@ mod tidy_reference;
 #[path = "../../../core/tests/toys/mirror/mod.rs"]
 mod toy;
 mod trace_info;
+mod trace_page;

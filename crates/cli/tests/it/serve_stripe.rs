@@ -36,7 +36,7 @@ fn striped() -> (Place, String) {
     ];
     let stack = place.path("mine.toml");
     fs::write(&stack, format!("name = \"mine\"\n{}", nodes.concat())).expect("a stack");
-    place.create(&stack, &SIZE.to_string(), &[]);
+    place.create(&stack, "12MiB", &[]);
     (place, stack)
 }
 
@@ -137,7 +137,7 @@ fn what_a_cache_keeps_on_a_stripe_is_found_by_the_check() {
     let stack = place.path("mine.toml");
     fs::write(&stack, text).expect("a stack");
     // The cache's own blocks behind it are in a row of the stripe that is not whole.
-    place.create(&stack, &SIZE.to_string(), &[]);
+    place.create(&stack, "12MiB", &[]);
     let server = place.serve(&stack);
     let mut client = server.client();
     fill(&mut client);

@@ -2,7 +2,8 @@
 
 use super::row::{Published, Role, Row};
 use crate::basis::{Basis, Tally};
-use crate::report::{escape, number, page_style};
+use crate::format::number;
+use crate::page::{escape, plain_document};
 use std::fmt::Write as _;
 
 /// Width and height of the drawing in a row, in its own units.
@@ -32,15 +33,7 @@ impl Row {
             section(&rest[..of_drive], &mut body);
             rest = &rest[of_drive..];
         }
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-             style-src 'unsafe-inline'; img-src data:\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>imbrex: drive models</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-             <style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-            page_style()
-        )
+        plain_document("imbrex: drive models", &body)
     }
 }
 

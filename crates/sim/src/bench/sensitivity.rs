@@ -5,7 +5,7 @@ use super::gates::MEASUREMENTS;
 use super::row::{Measurement, Row};
 use super::run::{BenchOptions, in_parallel};
 use super::subject::{BenchError, Subject};
-use crate::report::number;
+use crate::format::number;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
 use imbrex_drives::Drive;
 use imbrex_drives::quantity::{Rate, Size, Span};

@@ -2,7 +2,8 @@
 
 use super::row::{Published, Role, Row};
 use crate::basis::{Basis, Tally};
-use crate::report::{TableStyle, number};
+use crate::format::number;
+use crate::report::TableStyle;
 
 impl Row {
     /// A line for each row, and under it how it was measured, by whom, and whether the drive was

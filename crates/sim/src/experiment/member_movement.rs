@@ -12,6 +12,7 @@ use imbrex_core::command::{CommandError, Fault};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::engine::Engine;
 use imbrex_core::operation::Operation;
+use imbrex_core::stack::Stack;
 use imbrex_core::units::Instant;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -43,6 +44,24 @@ impl MovementConfig {
         settings.check().map_err(|error| error.to_string())?;
         Ok(MovementConfig { model, settings })
     }
+
+    /// Counts the movement of one disk.
+    fn count(&self, visits: &[Visit]) -> Result<ModelMovement, String> {
+        let mut footprint = Footprint::default();
+        for &(first, blocks, _) in visits {
+            footprint.add(first, first + u64::from(blocks));
+        }
+        let movement = Movement::new(&[self.model], self.settings, footprint);
+        let mut movement = movement.map_err(|error| error.to_string())?;
+        for &(first, blocks, is_write) in visits {
+            match is_write {
+                true => movement.write(first, u64::from(blocks)),
+                false => movement.read(first, u64::from(blocks)),
+            }
+        }
+        let mut counted = movement.finish().map_err(|error| error.to_string())?;
+        Ok(counted.remove(0))
+    }
 }
 
 /// One operation: its first block, its blocks, and whether it writes.
@@ -52,18 +71,21 @@ type Visit = (u64, u32, bool);
 /// 16 bytes each. The last band that is touched must be known before the first one is counted.
 type Visits = Rc<RefCell<Vec<Visit>>>;
 
-/// What the disks of a run were asked.
+/// What the disks of a run were asked, if movement is counted.
 pub struct DiskRecordings {
-    config: MovementConfig,
-    /// By number of the disk.
+    config: Option<MovementConfig>,
+    /// By number of the disk; none when movement is not counted.
     visits: Vec<Visits>,
 }
 
 impl DiskRecordings {
-    /// Puts a recording disk in front of each one.
-    pub fn new(config: MovementConfig, engine: &mut Engine) -> DiskRecordings {
-        let disks = std::mem::take(&mut engine.disks);
+    /// Puts a recording disk in front of each one, unless there is no model to count by.
+    pub fn new(config: Option<MovementConfig>, engine: &mut Engine) -> DiskRecordings {
         let mut visits = Vec::new();
+        if config.is_none() {
+            return DiskRecordings { config, visits };
+        }
+        let disks = std::mem::take(&mut engine.disks);
         for disk in disks {
             let of_disk = Visits::default();
             engine.disks.push(recorded(disk, &of_disk));
@@ -78,29 +100,31 @@ impl DiskRecordings {
             let EventAction::Replace { disk, make, .. } = &mut event.action else {
                 continue;
             };
-            let visits = Rc::clone(&self.visits[usize::from(disk.0)]);
+            let Some(visits) = self.visits.get(usize::from(disk.0)) else {
+                return;
+            };
+            let visits = Rc::clone(visits);
             let plain: MakeDisk<'_> = std::mem::replace(make, Box::new(|| Err(String::new())));
             *make = Box::new(move || Ok(recorded(plain()?, &visits)));
         }
     }
 
-    /// Counts the movement of each disk.
+    /// Counts the movement of each disk; nothing when there is no model.
     ///
     /// # Errors
     /// When a disk was asked for more than the models or the report can count.
-    pub fn finish(
-        self,
-        describe: &Describe,
-        engine: &Engine,
-    ) -> Result<MemberMovement, ConfigError> {
+    pub fn finish(self, describe: &Describe, stack: &Stack) -> Result<MemberMovement, ConfigError> {
         let mut movement = MemberMovement::default();
+        let Some(config) = self.config else {
+            return Ok(movement);
+        };
         for node in &describe.nodes {
-            let (Facts::Disk(_), Some(disk)) = (&node.facts, engine.stack.disk_of(node.id)) else {
+            let (Facts::Disk(_), Some(disk)) = (&node.facts, stack.disk_of(node.id)) else {
                 continue;
             };
             let visits = self.visits[usize::from(disk.0)].borrow();
             let wrong = |words| ConfigError::words(format!("movement of `{}`: {words}", node.name));
-            let counted = self.count(&visits).map_err(wrong)?;
+            let counted = config.count(&visits).map_err(wrong)?;
             let counts = MovementCounts::new(&counted);
             let is_sum = counts.is_some_and(|counts| movement.add(&node.name, counts));
             if !is_sum {
@@ -108,23 +132,6 @@ impl DiskRecordings {
             }
         }
         Ok(movement)
-    }
-
-    fn count(&self, visits: &[Visit]) -> Result<ModelMovement, String> {
-        let mut footprint = Footprint::default();
-        for &(first, blocks, _) in visits {
-            footprint.add(first, first + u64::from(blocks));
-        }
-        let MovementConfig { model, settings } = self.config;
-        let movement = Movement::new(&[model], settings, footprint);
-        let mut movement = movement.map_err(|error| error.to_string())?;
-        for &(first, blocks, is_write) in visits {
-            match is_write {
-                true => movement.write(first, u64::from(blocks)),
-                false => movement.read(first, u64::from(blocks)),
-            }
-        }
-        Ok(movement.finish().remove(0))
     }
 }
 

@@ -71,7 +71,7 @@ impl MovementAnalysis {
         models: &[Model],
         settings: MovementSettings,
     ) -> Result<Vec<ModelMovement>, RunError> {
-        let found = trace_movement(workload, self.blocks, models, settings);
+        let found = trace_movement(workload, self.blocks, models, settings, None);
         let found = found.map_err(|error| {
             ConfigError::words(format!("{}: [analysis]: {error}", workload.path))
         })?;

@@ -2,7 +2,8 @@
 
 use super::stated::{Comparison, Row};
 use crate::basis::Tally;
-use crate::report::{TableStyle, WorkloadKind, number};
+use crate::format::number;
+use crate::report::{TableStyle, WorkloadKind};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 impl Row {

@@ -339,8 +339,7 @@ impl Task<'_> {
         };
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
-        let recordings = self.case.movement;
-        let recordings = recordings.map(|model| DiskRecordings::new(model, &mut engine));
+        let recordings = DiskRecordings::new(self.case.movement, &mut engine);
         let records = self.workload.records()?;
         if matches!(replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
             return Err(RunError::NoTimes {
@@ -355,9 +354,7 @@ impl Task<'_> {
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
-        if let Some(recordings) = &recordings {
-            recordings.follow(&mut events);
-        }
+        recordings.follow(&mut events);
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
             gauges.observe(now, stack);
@@ -382,9 +379,7 @@ impl Task<'_> {
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
         run.events = events;
-        if let Some(recordings) = recordings {
-            run.movement = recordings.finish(&describe, &engine)?;
-        }
+        run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.add_heat_map(finished_at, &mut run);
         Ok(Replayed {
             run,

@@ -1,7 +1,7 @@
 //! The values of a closed form as JSON, CSV and a page with a figure.
 
-use super::format::optional;
-use super::html::{escape, page_style};
+use crate::format::optional;
+use crate::page::{escape, plain_document};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -118,16 +118,7 @@ impl FormTable {
             );
         }
         body.push_str("</section>\n");
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-             style-src 'unsafe-inline'; img-src data:\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>imbrex: {}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-             <style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-            escape(self.form),
-            page_style()
-        )
+        plain_document(&format!("imbrex: {}", self.form), &body)
     }
 
     /// The parameter that has the most values.

@@ -1,7 +1,7 @@
 //! The plain sentence a comparison comes down to.
 
-use super::format::{count, factor, number, optional};
 use super::report::{Report, Run};
+use crate::format::{count, factor, number, optional};
 
 /// Fewer band rewrites of the reference than this decide nothing.
 const REWRITES_CONCLUSIVE_MIN: u64 = 100;

@@ -1,7 +1,7 @@
 //! What is said of a run in which nothing was cleaned: its figures leave the dearest work out.
 
-use super::format::percent;
 use super::report::Report;
+use crate::format::percent;
 use serde::{Deserialize, Serialize};
 
 /// The host wrote to a stack with bands, and no band was rewritten.

@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::format::{count, factor, number, optional, percent};
 use super::report::{Report, Run, Workload, WorkloadKind};
 use super::segment_use::SEGMENT_METRICS;
+use crate::format::{count, factor, number, optional, percent};
 
 /// Names longer than this are cut, so that a row fits 120 columns.
 const LABEL_CHARS_MAX: usize = 26;

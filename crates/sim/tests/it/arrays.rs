@@ -159,11 +159,11 @@ fn a_stripe_over_drive_managed_disks_keeps_what_is_written_to_it() {
 
 /// Requests to three volumes: device numbers are given in this order.
 const TRACE: &str = "\
-1000,a,0,Write,0,4096,1
-2000,b,0,Write,0,8192,1
-3000,c,0,Write,0,12288,1
-4000,b,0,Write,1044480,4096,1
-5000,a,0,Read,0,4096,1
+128166386787581000,a,0,Write,0,4096,1
+128166386787582000,b,0,Write,0,8192,1
+128166386787583000,c,0,Write,0,12288,1
+128166386787584000,b,0,Write,1044480,4096,1
+128166386787585000,a,0,Read,0,4096,1
 ";
 
 /// Replays a trace on a stack.
@@ -252,6 +252,7 @@ fn the_ready_made_arrays_are_of_four_disks_each() {
         let used = (0..4).filter(|disk| run.nodes[&format!("disk-{disk}")]["writes"] > 0);
         let expected = match name {
             "spanned" => 1,
+            "striped" => 4,
             _ => 3,
         };
         assert_eq!(used.count(), expected, "{name}");

@@ -37,4 +37,5 @@ mod simulate;
 mod slices;
 mod trees;
 mod untimed;
+mod workload_page;
 mod write_amplification_order;

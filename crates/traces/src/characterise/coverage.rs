@@ -11,8 +11,6 @@ const GROUP_BLOCKS: u64 = 64;
 /// Band of the PORE paper's emulator, by which its Table I counts footprints: a whole number of groups.
 const BAND_BYTES: u64 = 18 << 20;
 const BAND_BLOCKS: u64 = BAND_BYTES / BLOCK_BYTES;
-/// Bands that are counted exactly: 18 TiB of address space.
-const BANDS_MAX: usize = 1 << 20;
 
 /// Marks of 64 neighbouring blocks, a bit each.
 #[derive(Default)]
@@ -59,7 +57,8 @@ impl Coverage {
             groups: Sampled::new(groups_max),
             partial: HashMap::new(),
             partial_max: (groups_max / 2).max(1),
-            bands: Sampled::new(BANDS_MAX),
+            // There are never more bands than groups, so bands are exact as long as groups are.
+            bands: Sampled::new(groups_max),
             last_band: None,
             updates: 0,
         }

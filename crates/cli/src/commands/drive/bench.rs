@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::BenchArgs;
+use crate::commands::page_file::write_page;
 use crate::commands::{emit, progress};
 use imbrex_sim::bench::{self, BenchOptions, Row, Sensitivity};
 use imbrex_sim::report::TableStyle;
@@ -35,8 +36,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
     }
     let rows = bench::run(&options, &progress)?;
     if let Some(file) = &args.html {
-        std::fs::write(file, Row::bench_page(&rows))
-            .map_err(|error| format!("{}: {error}", file.display()))?;
+        write_page(file, &Row::bench_page(&rows))?;
     }
     match args.json {
         true => emit(&format!(

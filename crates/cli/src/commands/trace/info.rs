@@ -3,14 +3,26 @@
 use super::super::emit;
 use crate::Failure;
 use crate::args::InfoArgs;
+use crate::commands::page_file::write_page;
+use imbrex_sim::workload_page::workload_page;
 use imbrex_traces::synthetic::Recipe;
+use std::path::Path;
 
 /// Says what a trace holds.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+    if let Some(file) = &args.html {
+        check_other(file, &args.path)?;
+    }
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
     let info = imbrex_traces::characterise(reader, args.blocks)?;
     // The assumed parameters are part of every result made from the recipe.
     let recipe = Recipe::of_path(&args.path)?;
+    if let Some(file) = &args.html {
+        write_page(
+            file,
+            &workload_page(&info, recipe.as_ref().map(Recipe::text)),
+        )?;
+    }
     if args.json {
         let mut document = serde_json::to_value(&info)?;
         if let Some(recipe) = &recipe {
@@ -24,4 +36,16 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The page must not take the place of the trace.
+fn check_other(page: &Path, trace: &str) -> Result<(), Failure> {
+    match (page.canonicalize(), Path::new(trace).canonicalize()) {
+        (Ok(page), Ok(trace)) if page == trace => Err(format!(
+            "--html {}: is the trace itself; accepted: another file",
+            page.display()
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }

@@ -3,6 +3,7 @@
 use super::super::emit;
 use crate::Failure;
 use crate::args::MovementArgs;
+use imbrex_drives::Drive;
 use imbrex_sim::analysis::movement::{
     Model, ModelMovement, MovementSettings, TraceMovement, trace_movement,
 };
@@ -29,7 +30,14 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         limit: args.limit,
         combined: None,
     };
-    let movement = trace_movement(&workload, readings.blocks, &models, settings)?;
+    let drive = args.time.as_deref().map(Drive::open).transpose()?;
+    let movement = trace_movement(
+        &workload,
+        readings.blocks,
+        &models,
+        settings,
+        drive.as_ref(),
+    )?;
     match args.json {
         true => emit(&format!("{}\n", serde_json::to_string(&movement)?)),
         false => emit(&text(&movement)),
@@ -74,6 +82,28 @@ fn text(movement: &TraceMovement) -> String {
          overweights\nlong hops: a real arm crosses a thousand tracks in little more than the time of \
          one.\n",
     );
+    text.push_str(&match &movement.drive {
+        Some(drive) => times(movement, drive),
+        None => "--time DRIVE prints what the same visits take on a drive.\n".to_string(),
+    });
+    text
+}
+
+fn times(movement: &TraceMovement, drive: &str) -> String {
+    let mut text = format!(
+        "\non the arm of {drive}  {:>14} {:>14}\n",
+        "seek s", "service s"
+    );
+    for model in &movement.models {
+        let Some(time) = model.time else { continue };
+        text.push_str(&format!(
+            "{:<width$} {:>14.3} {:>14.3}\n",
+            format!("{} {}", u8::from(model.model), model.model.label()),
+            time.seek_s,
+            time.service_s,
+            width = "on the arm of  ".len() + drive.len(),
+        ));
+    }
     text
 }
 

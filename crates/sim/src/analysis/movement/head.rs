@@ -1,6 +1,8 @@
 //! The head of a disk that counts how far it is moved.
 
 use super::geometry::Geometry;
+use super::timer::Timer;
+use imbrex_drives::Direction;
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -62,6 +64,8 @@ pub struct Head {
     direction: [Ordering; 3],
     moved: [u128; 3],
     counts: HeadCounts,
+    /// What the visits take on a drive; none when they are only counted.
+    pub(super) timer: Option<Timer>,
 }
 
 impl Head {
@@ -73,10 +77,19 @@ impl Head {
             direction: [Ordering::Equal; 3],
             moved: [0; 3],
             counts: HeadCounts::default(),
+            timer: None,
         }
     }
 
-    /// Visits the blocks of a sweep.
+    /// Visits neighbouring blocks, at least one.
+    pub fn run(&mut self, first: u64, blocks: u64, direction: Direction) {
+        self.sweep(&Sweep::run(first, blocks));
+        if let Some(timer) = &mut self.timer {
+            timer.run(first, blocks, direction);
+        }
+    }
+
+    /// Counts the visits to the blocks of a sweep; they take no time.
     pub fn sweep(&mut self, sweep: &Sweep) {
         let first = self.geometry.levels(sweep.first);
         let last = self.geometry.levels(sweep.last);

@@ -1,9 +1,10 @@
 //! Models 2 and 3: a write in place, which reads the rest of the band before and writes it back after.
 
 use super::geometry::Geometry;
-use super::head::{Head, Sweep};
+use super::head::Head;
 use super::settings::{RestExtent, RestUnit};
 use super::written::{Behind, Written};
+use imbrex_drives::Direction;
 
 /// Where a band's rest goes that the buffer cannot hold.
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +82,10 @@ impl InPlace {
     }
 
     /// Writes neighbouring blocks at once, with what is to be written back behind them.
-    pub fn write(&mut self, run: &Sweep, rest: Option<&Rest>, written: &Written) {
+    pub fn write(&mut self, run: (u64, u64), rest: Option<&Rest>, written: &Written) {
+        let (first, blocks) = run;
         let Some(rest) = rest else {
-            self.head.sweep(run);
+            self.head.run(first, blocks, Direction::Write);
             return;
         };
         self.rewrites += 1;
@@ -93,45 +95,49 @@ impl InPlace {
                 self.write_with_spill(run, rest, written, spill);
             }
             _ => {
-                let rest = rest.part(written, 0, rest.blocks);
-                self.head.sweep(&rest);
-                self.head.sweep(run);
-                self.head.sweep(&rest);
+                let all = (0, rest.blocks);
+                rest.visit(&mut self.head, written, all, Direction::Read);
+                self.head.run(first, blocks, Direction::Write);
+                rest.visit(&mut self.head, written, all, Direction::Write);
             }
         }
     }
 
-    fn write_with_spill(&mut self, run: &Sweep, rest: &Rest, written: &Written, spill: Spill) {
+    fn write_with_spill(&mut self, run: (u64, u64), rest: &Rest, written: &Written, spill: Spill) {
         self.spilled += u128::from(rest.blocks);
         let parts = || {
             (0..rest.blocks.div_ceil(spill.buffer_blocks)).map(|part| {
-                let from = part * spill.buffer_blocks;
-                let blocks = spill.buffer_blocks.min(rest.blocks - from);
-                let home = rest.part(written, from, blocks);
-                (home, Sweep::run(spill.start + from, blocks))
+                let skipped = part * spill.buffer_blocks;
+                (skipped, spill.buffer_blocks.min(rest.blocks - skipped))
             })
         };
-        for (home, spilled) in parts() {
-            self.head.sweep(&home);
-            self.head.sweep(&spilled);
+        let head = &mut self.head;
+        for part in parts() {
+            rest.visit(head, written, part, Direction::Read);
+            head.run(spill.start + part.0, part.1, Direction::Write);
         }
-        self.head.sweep(run);
-        for (home, spilled) in parts() {
-            self.head.sweep(&spilled);
-            self.head.sweep(&home);
+        head.run(run.0, run.1, Direction::Write);
+        for part in parts() {
+            head.run(spill.start + part.0, part.1, Direction::Read);
+            rest.visit(head, written, part, Direction::Write);
         }
     }
 }
 
 impl Rest {
-    /// `blocks` blocks of it after the first `skipped`.
-    fn part(&self, written: &Written, skipped: u64, blocks: u64) -> Sweep {
-        match self.start {
-            Some(start) => Sweep::run(start + skipped, blocks),
-            None => {
-                let first = self.behind.order.start + skipped;
-                written.sweep(first..first + blocks)
-            }
+    /// Visits a part of it: how many blocks are left out before, and how many are visited.
+    fn visit(&self, head: &mut Head, written: &Written, part: (u64, u64), direction: Direction) {
+        let (skipped, blocks) = part;
+        if let Some(start) = self.start {
+            head.run(start + skipped, blocks, direction);
+            return;
+        }
+        let first = self.behind.order.start + skipped;
+        head.sweep(&written.sweep(first..first + blocks));
+        if let Some(timer) = &mut head.timer {
+            written.each_run(first..first + blocks, |first, blocks| {
+                timer.run(first, blocks, direction);
+            });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Model 1: every write goes to a log without end.
 
-use super::head::{Head, Sweep};
+use super::head::Head;
+use imbrex_drives::Direction;
 use std::ops::Range;
 
 /// Where the log has the newest copy of each block.
@@ -27,34 +28,31 @@ impl Log {
 
     /// Visits the newest copy of each block.
     pub fn read(&mut self, first: u64, ranks: Range<u64>) {
-        let mut run: Option<Sweep> = None;
+        let mut run: Option<(u64, u64)> = None;
         for (rank, home) in ranks.zip(first..) {
             let block = match self.appends[rank as usize] {
                 0 => home,
                 append => self.start + (append - 1),
             };
             match &mut run {
-                Some(run) if run.last + 1 == block => {
-                    run.last = block;
-                    run.visits += 1;
-                }
+                Some((first, blocks)) if *first + *blocks == block => *blocks += 1,
                 _ => {
-                    if let Some(run) = run.replace(Sweep::run(block, 1)) {
-                        self.head.sweep(&run);
+                    if let Some((first, blocks)) = run.replace((block, 1)) {
+                        self.head.run(first, blocks, Direction::Read);
                     }
                 }
             }
         }
-        if let Some(run) = run {
-            self.head.sweep(&run);
+        if let Some((first, blocks)) = run {
+            self.head.run(first, blocks, Direction::Read);
         }
     }
 
     /// Appends each block.
     pub fn write(&mut self, ranks: Range<u64>) {
         let blocks = ranks.end - ranks.start;
-        self.head
-            .sweep(&Sweep::run(self.start + self.appended, blocks));
+        let first = self.start + self.appended;
+        self.head.run(first, blocks, Direction::Write);
         for rank in ranks {
             self.appended += 1;
             self.appends[rank as usize] = self.appended;

@@ -10,6 +10,7 @@ mod in_place;
 mod log;
 mod marks;
 mod settings;
+mod timer;
 mod trace;
 mod written;
 
@@ -19,18 +20,21 @@ pub use settings::{
     ADDRESS_BLOCKS_MAX, FirstWrite, Model, MovementError, MovementSettings, RestExtent, RestUnit,
     TOUCHED_BLOCKS_MAX, WriteUnit,
 };
+pub use timer::ModelTime;
 pub use trace::{TRACE_MOVEMENT_SCHEMA, TraceMovement, trace_movement};
 
 use geometry::Geometry;
-use head::{Head, Sweep};
+use head::Head;
+use imbrex_drives::{Direction, Mechanism};
 use in_place::{InPlace, Spill};
 use log::Log;
 use serde::Serialize;
 use std::ops::Range;
+use timer::Timer;
 use written::Written;
 
 /// What one model did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct ModelMovement {
     /// Which one.
     pub model: Model,
@@ -45,6 +49,9 @@ pub struct ModelMovement {
     pub rewritten_blocks: u128,
     /// Blocks written to the spill area.
     pub spilled: u128,
+    /// What it took on a drive; absent when it was only counted.
+    #[serde(flatten)]
+    pub time: Option<ModelTime>,
 }
 
 /// A disk of one model.
@@ -118,6 +125,13 @@ impl Movement {
         })
     }
 
+    /// Lets every model have the mechanism of a drive, which tells what its visits take.
+    pub fn time_on(&mut self, mechanism: &Mechanism) {
+        for (_, disk) in &mut self.disks {
+            disk.head().timer = Some(Timer::new(mechanism.clone()));
+        }
+    }
+
     /// Reads the blocks from `first` on, which must be in the footprint.
     pub fn read(&mut self, first: u64, blocks: u64) {
         if blocks == 0 {
@@ -126,9 +140,8 @@ impl Movement {
         let rank = self.written.rank(first);
         for (_, disk) in &mut self.disks {
             match disk {
-                Disk::Conventional(head) => head.sweep(&Sweep::run(first, blocks)),
                 Disk::Log(log) => log.read(first, rank..rank + blocks),
-                Disk::InPlace(disk) => disk.head.sweep(&Sweep::run(first, blocks)),
+                other => other.head().run(first, blocks, Direction::Read),
             }
         }
     }
@@ -165,10 +178,9 @@ impl Movement {
             true => u64::from(overwritten > 0),
             false => overwritten,
         };
-        let run = Sweep::run(piece.first, piece.blocks);
         for (_, disk) in &mut self.disks {
             match disk {
-                Disk::Conventional(head) => head.sweep(&run),
+                Disk::Conventional(head) => head.run(piece.first, piece.blocks, Direction::Write),
                 Disk::Log(log) => log.write(piece.ranks.clone()),
                 Disk::InPlace(disk) => {
                     let is_free = self.settings.first_write == FirstWrite::Free;
@@ -180,7 +192,10 @@ impl Movement {
     }
 
     /// What the models did, in the order asked for.
-    pub fn finish(self) -> Vec<ModelMovement> {
+    ///
+    /// # Errors
+    /// When a model visited blocks beyond the drive that gives the times.
+    pub fn finish(self) -> Result<Vec<ModelMovement>, MovementError> {
         let updates = self.updates;
         let models = self.disks.into_iter().map(|(model, disk)| {
             let (head, in_place) = match disk {
@@ -189,16 +204,33 @@ impl Movement {
                 Disk::InPlace(disk) => (disk.head.clone(), Some(disk)),
             };
             let in_place = in_place.as_ref();
-            ModelMovement {
+            let time = head.timer.as_ref().map(Timer::finish).transpose();
+            let beyond = |(block, blocks)| MovementError::Beyond {
+                model,
+                block,
+                blocks,
+            };
+            Ok(ModelMovement {
                 model,
                 head: head.counts(),
                 updates,
                 rewrites: in_place.map_or(0, |disk| disk.rewrites),
                 rewritten_blocks: in_place.map_or(0, |disk| disk.rewritten_blocks),
                 spilled: in_place.map_or(0, |disk| disk.spilled),
-            }
+                time: time.map_err(beyond)?,
+            })
         });
         models.collect()
+    }
+}
+
+impl Disk {
+    fn head(&mut self) -> &mut Head {
+        match self {
+            Disk::Conventional(head) => head,
+            Disk::Log(log) => &mut log.head,
+            Disk::InPlace(disk) => &mut disk.head,
+        }
     }
 }
 
@@ -207,18 +239,18 @@ impl InPlace {
     fn write_piece(&mut self, piece: &Piece, written: &Written, first_writes_free: bool) {
         let last = piece.first + (piece.blocks - 1);
         let rest = self.rest(written, last);
-        let run = Sweep::run(piece.first, piece.blocks);
+        let run = (piece.first, piece.blocks);
         if rest.is_none() {
-            self.write(&run, None, written);
+            self.write(run, None, written);
         } else if piece.at_once {
             let is_first = written.count(piece.ranks.clone()) == 0;
             let rest = rest.filter(|_| !(is_first && first_writes_free));
-            self.write(&run, rest.as_ref(), written);
+            self.write(run, rest.as_ref(), written);
         } else {
             for (rank, block) in piece.ranks.clone().zip(piece.first..) {
                 let is_free = first_writes_free && !written.has(rank);
                 let rest = rest.as_ref().filter(|_| !is_free);
-                self.write(&Sweep::run(block, 1), rest, written);
+                self.write((block, 1), rest, written);
             }
         }
     }

@@ -153,6 +153,20 @@ pub enum MovementError {
     /// No buffer.
     #[error("buffer_blocks 0; accepted: 1 or more")]
     Buffer,
+    /// A model goes where the drive that gives the times has no blocks.
+    #[error(
+        "model {number} visits block {block} and the drive has {blocks} blocks of 4 KiB; accepted: a \
+         larger drive, or models that stay on it (log and spill area lie behind the last touched band)",
+        number = u8::from(*model)
+    )]
+    Beyond {
+        /// Which one.
+        model: Model,
+        /// The block.
+        block: u64,
+        /// Blocks of the drive.
+        blocks: u64,
+    },
     /// More blocks than are kept account of.
     #[error("the requests touch {0} blocks of 4 KiB; accepted: at most {max}", max = TOUCHED_BLOCKS_MAX)]
     Touched(u64),

@@ -2,6 +2,7 @@
 
 use super::{Footprint, Model, ModelMovement, Movement, MovementError, MovementSettings};
 use crate::experiment::Workload;
+use imbrex_drives::{Drive, DriveError, Mechanism};
 use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceOperation, TraceRecord};
 use serde::Serialize;
 
@@ -30,6 +31,12 @@ pub struct TraceMovement {
     /// Geometry and readings.
     #[serde(flatten)]
     pub settings: MovementSettings,
+    /// File or name of the drive that gives the times; absent when movement was only counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<String>,
+    /// SHA-256 of its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive_sha256: Option<String>,
     /// The models in the order asked for.
     pub models: Vec<ModelMovement>,
 }
@@ -43,6 +50,9 @@ pub enum TraceMovementError {
     /// A setting or the trace does not fit the models.
     #[error(transparent)]
     Movement(#[from] MovementError),
+    /// The drive that is to give the times has no arm, or contradicts itself.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
     /// The trace can be read only once.
     #[error(
         "-: the models read a trace twice, because the log begins behind its last band; accepted: a \
@@ -51,7 +61,8 @@ pub enum TraceMovementError {
     Stream,
 }
 
-/// Counts how far each model is moved by a trace, which is read twice.
+/// Counts how far each model is moved by a trace, which is read twice, and with a drive what that
+/// takes on it.
 ///
 /// # Errors
 /// When the trace is damaged, is a stream, or a setting is out of range.
@@ -60,11 +71,13 @@ pub fn trace_movement(
     rule: BlockRule,
     models: &[Model],
     settings: MovementSettings,
+    drive: Option<&Drive>,
 ) -> Result<TraceMovement, TraceMovementError> {
     settings.check()?;
     if workload.is_stream() {
         return Err(TraceMovementError::Stream);
     }
+    let mechanism = drive.map(Mechanism::new).transpose()?;
     let limit = usize::try_from(workload.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let mut footprint = Footprint::default();
     let mut requests = 0;
@@ -74,6 +87,9 @@ pub fn trace_movement(
         requests += 1;
     }
     let mut movement = Movement::new(models, settings, footprint)?;
+    if let Some(mechanism) = &mechanism {
+        movement.time_on(mechanism);
+    }
     let touched_blocks = movement.written.touched_blocks();
     let mut reader = workload.records()?;
     for record in reader.by_ref().take(limit) {
@@ -95,7 +111,9 @@ pub fn trace_movement(
             BlockRule::Size => "size",
         },
         settings,
-        models: movement.finish(),
+        drive: drive.map(|drive| drive.file.clone()),
+        drive_sha256: drive.map(|drive| drive.sha256.clone()),
+        models: movement.finish()?,
     })
 }
 

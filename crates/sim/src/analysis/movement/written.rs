@@ -116,6 +116,18 @@ impl Written {
         }
     }
 
+    /// The runs of neighbouring blocks among written blocks of one band, by their order.
+    pub fn each_run(&self, order: Range<u64>, mut visit: impl FnMut(u64, u64)) {
+        let mut start = order.start;
+        while start < order.end {
+            let rank = self.rank_of(start);
+            let gap = self.after_gap.nth(self.after_gap.below(rank + 1));
+            let end = gap.map_or(order.end, |gap| self.blocks.below(gap).min(order.end));
+            visit(self.touched.block(rank), end - start);
+            start = end;
+        }
+    }
+
     fn rank_of(&self, order: u64) -> u64 {
         self.blocks.nth(order).expect("an order below their number")
     }

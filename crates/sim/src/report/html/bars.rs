@@ -1,9 +1,10 @@
 //! Stacked horizontal bars: one row a disk, one colour a cause.
 
-use super::super::format::{number, optional};
 use super::super::report::{ByCause, DiskUse, Report};
 use super::super::segment_use::SEGMENT_METRICS;
-use super::{CHART_RUNS_MAX, chip, escape, open_section};
+use super::CHART_RUNS_MAX;
+use crate::format::{number, optional};
+use crate::page::{chip, escape, open_section};
 
 /// Busy time of each disk, by cause.
 pub(super) fn io_time(report: &Report, body: &mut String) {

@@ -1,66 +1,14 @@
-//! Line charts as SVG. Colours are placeholders while plotters draws and become CSS variables
-//! afterwards, so that one picture serves light and dark pages.
+//! Line charts: response times, and strips over time.
 
 use std::fmt::Write as _;
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::super::format::number;
 use super::super::report::{Figures, LatencyCdf, Report, Run, Series};
-use super::{CHART_RUNS_MAX, chip, escape, open_section};
-
-/// The SVG is drawn at twice the size it is shown at, because plotters rounds to whole units.
-const SCALE: i32 = 2;
-const WIDTH: i32 = 1070 * SCALE;
-/// Why drawing has no error to report.
-const IN_MEMORY: &str = "drawing into a string cannot fail";
-
-const FONT: i32 = 15 * SCALE;
-
-/// Placeholder colours: red and green say "a variable", blue says which.
-const INK: RGBColor = RGBColor(1, 2, 250);
-const MUTED: RGBColor = RGBColor(1, 2, 251);
-const GRID: RGBColor = RGBColor(1, 2, 252);
-
-const fn run_colour(index: usize) -> RGBColor {
-    RGBColor(1, 2, index as u8)
-}
-
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// Where a chart lies in its SVG and what its horizontal axis spans, for the script.
-struct Frame {
-    reader: &'static str,
-    left: i32,
-    right: i32,
-    top: i32,
-    bottom: i32,
-    height: i32,
-    from: f64,
-    to: f64,
-}
-
-impl Frame {
-    fn x(&self, value: f64) -> i32 {
-        let share = (value - self.from) / (self.to - self.from);
-        self.left + (share * f64::from(self.right - self.left)).round() as i32
-    }
-
-    /// A line of the grid at a value of the horizontal axis, with its label.
-    fn mark(&self, canvas: &Canvas<'_>, value: f64, label: &str) {
-        let at = self.x(value);
-        line(canvas, &[(at, self.top), (at, self.bottom)], GRID, 1);
-        text(canvas, label, (at, self.bottom + 18 * SCALE), HPos::Center);
-    }
-
-    /// What the horizontal axis shows.
-    fn name_axis(&self, canvas: &Canvas<'_>, name: &str) {
-        let middle = ((self.left + self.right) / 2, self.bottom + 40 * SCALE);
-        text(canvas, name, middle, HPos::Center);
-    }
-}
+use super::CHART_RUNS_MAX;
+use crate::format::number;
+use crate::page::svg::{
+    Canvas, Frame, GRID, HPos, SCALE, WIDTH, area, colour_of, draw, ink, line, text, ticks,
+};
+use crate::page::{chip, escape, open_section};
 
 /// Response times of all runs: logarithmic time across, nines up.
 pub(super) fn latency(report: &Report, body: &mut String) {
@@ -90,7 +38,7 @@ pub(super) fn latency(report: &Report, body: &mut String) {
         |canvas| {
             axes.draw(canvas);
             for (index, cdf) in &runs {
-                line(canvas, &axes.points(cdf), run_colour(*index), 2);
+                line(canvas, &axes.points(cdf), colour_of(*index), 2);
             }
         },
     );
@@ -117,11 +65,12 @@ impl LatencyAxes {
         let rarest = nonzero(|cdf| &cdf.tail).fold(1.0, f64::min);
         LatencyAxes {
             frame: Frame {
-                reader: "latency",
+                reader: "latency".to_string(),
                 left: 84 * SCALE,
                 right: WIDTH - 12 * SCALE,
                 top: 12 * SCALE,
                 bottom: 330 * SCALE,
+                width: WIDTH,
                 height: 382 * SCALE,
                 from: low.log10().floor(),
                 to: high.log10().ceil().max(low.log10().floor() + 1.0),
@@ -288,7 +237,7 @@ fn panels(
     let full = chart.full.unwrap_or(most).max(f64::MIN_POSITIVE);
     let frame = chart.frame(&strips);
     draw(&frame, chart.title, body, |canvas| {
-        for tick in ticks(frame.to) {
+        for tick in ticks(frame.to, 10.0) {
             frame.mark(canvas, tick, &number(tick));
         }
         frame.name_axis(canvas, "time, s");
@@ -317,11 +266,12 @@ impl Panels<'_> {
         let top = 24 * SCALE;
         let bottom = top + strips.len() as i32 * (STRIP + STRIP_GAP) - STRIP_GAP;
         Frame {
-            reader: self.reader,
+            reader: self.reader.to_string(),
             left: 150 * SCALE,
             right: WIDTH - 118 * SCALE,
             top,
             bottom,
+            width: WIDTH,
             height: bottom + 52 * SCALE,
             from: 0.0,
             to: ends_s.fold(0.0, f64::max).max(1e-9),
@@ -338,13 +288,11 @@ impl Strip<'_> {
         }
         let y = |value: f64| low - (value.min(full) / full * f64::from(STRIP)) as i32;
         let outline = self.outline(frame, y);
-        let mut area = vec![(outline[0].0, low)];
-        area.extend_from_slice(&outline);
-        area.push((area[area.len() - 1].0, low));
-        let colour = run_colour(self.index);
-        canvas
-            .draw(&Polygon::new(area, colour.mix(0.22).filled()))
-            .expect(IN_MEMORY);
+        let mut below = vec![(outline[0].0, low)];
+        below.extend_from_slice(&outline);
+        below.push((below[below.len() - 1].0, low));
+        let colour = colour_of(self.index);
+        area(canvas, below, colour);
         line(canvas, &outline, colour, 1);
         let name: String = self.run.label().chars().take(22).collect();
         let centre = (frame.left - 14 * SCALE, low - STRIP / 2);
@@ -369,47 +317,6 @@ impl Strip<'_> {
     }
 }
 
-/// Draws into an SVG of the frame's size and appends it, made accessible and themeable.
-fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl FnOnce(&Canvas<'_>)) {
-    let mut svg = String::new();
-    let canvas =
-        SVGBackend::with_string(&mut svg, (WIDTH as u32, frame.height as u32)).into_drawing_area();
-    paint(&canvas);
-    canvas.present().expect(IN_MEMORY);
-    drop(canvas);
-    // The size and the namespace in the opening tag are for files; the page sets its own.
-    let content = svg.split_once('>').map_or("", |(_, content)| content);
-    let mut content = content
-        .replace("\"#0102FA\"", "\"var(--ink)\"")
-        .replace("\"#0102FB\"", "\"var(--muted)\"")
-        .replace("\"#0102FC\"", "\"var(--grid)\"")
-        .replace("opacity=\"1\" ", "")
-        .replace(" />", "/>")
-        .replace('\n', "");
-    for index in 0..CHART_RUNS_MAX {
-        content = content.replace(
-            &format!("\"#0102{index:02X}\""),
-            &format!("\"var(--s{index})\""),
-        );
-    }
-    let share = |value: i32, whole: i32| f64::from(value) / f64::from(whole);
-    let _ = writeln!(
-        body,
-        "<div class=\"plot\" data-reader=\"{}\" data-left=\"{:.5}\" data-right=\"{:.5}\" \
-         data-top=\"{:.5}\" data-bottom=\"{:.5}\" data-from=\"{}\" data-to=\"{}\">\
-         <svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\">{content}</div>",
-        frame.reader,
-        share(frame.left, WIDTH),
-        share(frame.right, WIDTH),
-        share(frame.top, frame.height),
-        share(frame.bottom, frame.height),
-        frame.from,
-        frame.to,
-        frame.height,
-        escape(title),
-    );
-}
-
 fn legend(report: &Report, shown: impl Iterator<Item = usize>, body: &mut String) {
     body.push_str("<ul class=\"legend\" aria-label=\"systems\">");
     for index in shown {
@@ -421,30 +328,6 @@ fn legend(report: &Report, shown: impl Iterator<Item = usize>, body: &mut String
         );
     }
     body.push_str("</ul>\n");
-}
-
-fn line(canvas: &Canvas<'_>, points: &[(i32, i32)], colour: RGBColor, width: i32) {
-    let style = colour.stroke_width((width * SCALE) as u32);
-    canvas
-        .draw(&PathElement::new(points.to_vec(), style))
-        .expect(IN_MEMORY);
-}
-
-fn text(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos) {
-    label_in(canvas, label, at, anchor, MUTED);
-}
-
-fn ink(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos) {
-    label_in(canvas, label, at, anchor, INK);
-}
-
-fn label_in(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos, colour: RGBColor) {
-    let style = TextStyle::from(("inherit", FONT).into_font())
-        .color(&colour)
-        .pos(Pos::new(anchor, VPos::Center));
-    canvas
-        .draw(&Text::new(label.to_string(), at, style))
-        .expect(IN_MEMORY);
 }
 
 /// `10^decade` milliseconds in the unit people use for it.
@@ -461,36 +344,9 @@ fn time_label(decade: i32) -> String {
     }
 }
 
-/// Round values from 0 to `end`, five to ten of them.
-fn ticks(end: f64) -> Vec<f64> {
-    let magnitude = 10f64.powf(end.log10().floor());
-    let step = [0.1, 0.2, 0.5, 1.0]
-        .map(|share| share * magnitude)
-        .into_iter()
-        .find(|step| end / step <= 10.0)
-        .unwrap_or(magnitude);
-    (0..=(end / step) as usize)
-        .map(|i| i as f64 * step)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_and_few() {
-        assert_eq!(ticks(100.0).len(), 11);
-        assert_eq!(
-            ticks(730.0),
-            [0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0]
-        );
-        for end in [1e-9, 0.3, 1.7, 12.0, 99.0, 4321.0] {
-            let ticks = ticks(end);
-            assert!((4..=11).contains(&ticks.len()), "{end}: {ticks:?}");
-            assert!(ticks[ticks.len() - 1] <= end * 1.000001);
-        }
-    }
 
     #[test]
     fn times_use_the_nearest_unit() {

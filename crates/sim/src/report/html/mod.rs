@@ -10,14 +10,13 @@ mod lines;
 mod sections;
 
 use super::report::Report;
+use crate::page::{COLOURS, document};
 
 /// Runs drawn in the charts at most; the table shows all of them. More lines than this cannot be
 /// told apart, and the page must stay small.
-pub(super) const CHART_RUNS_MAX: usize = 24;
+pub(super) const CHART_RUNS_MAX: usize = COLOURS;
 
-const PAGE: &str = include_str!("../assets/page.html");
-const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPT: &str = include_str!("../assets/page.js");
+const SCRIPT: &str = include_str!("../assets/report.js");
 
 impl Report {
     /// The page, complete; text from the report is escaped wherever it appears.
@@ -36,63 +35,11 @@ impl Report {
         lines::persistent_cache_fill(self, &mut body);
         sections::heat_map(self, &mut body);
         sections::details(self, &mut body);
-        // The pieces go in one by one so that nothing inside them is taken for a placeholder.
-        let mut page = String::with_capacity(body.len() * 2);
-        let mut rest = PAGE;
-        while let Some(start) = rest.find("{{") {
-            let end = start
-                + rest[start..]
-                    .find("}}")
-                    .expect("the template closes its braces");
-            page.push_str(&rest[..start]);
-            match &rest[start + 2..end] {
-                "title" => page.push_str(&escape(&format!("imbrex: {}", self.workload.path))),
-                "style" => page.push_str(STYLE),
-                "body" => page.push_str(&body),
-                "data" => page.push_str(&data::embedded(self)),
-                "script" => page.push_str(SCRIPT),
-                other => panic!("unknown placeholder {other} in the template"),
-            }
-            rest = &rest[end + 2..];
-        }
-        page + rest
+        document(
+            &format!("imbrex: {}", self.workload.path),
+            &body,
+            &data::embedded(self),
+            SCRIPT,
+        )
     }
-}
-
-/// `text` for element content and attribute values.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-/// The style of the page, for other pages that should look alike.
-pub(crate) fn page_style() -> &'static str {
-    STYLE
-}
-
-/// The colour of run `index`, the same in every chart.
-fn chip(index: usize) -> String {
-    match index < CHART_RUNS_MAX {
-        true => format!("<i class=\"chip\" style=\"background:var(--s{index})\"></i>"),
-        false => String::new(),
-    }
-}
-
-/// Opens a section: a heading and what the figure answers.
-fn open_section(title: &str, why: &str, body: &mut String) {
-    body.push_str(&format!(
-        "<section>\n<div class=\"top\"><h2>{}</h2></div>\n<p class=\"why\">{}</p>\n",
-        escape(title),
-        escape(why)
-    ));
 }

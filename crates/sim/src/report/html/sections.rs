@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::super::format::{bytes, count, number, optional, percent};
 use super::super::headline::{Contest, contest};
 use super::super::report::{ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
-use super::{CHART_RUNS_MAX, chip, escape, open_section};
+use super::CHART_RUNS_MAX;
+use crate::format::{bytes, count, number, optional, percent};
+use crate::page::{chip, escape, open_section};
 
 /// The sentence, and right under it what was replayed and whether it was real.
 pub(super) fn header(report: &Report, body: &mut String) {
@@ -38,13 +39,16 @@ pub(super) fn header(report: &Report, body: &mut String) {
     body.push_str("</header>\n");
 }
 
+/// How many numbers stand at the top.
+const CARDS: usize = 4;
+
 /// Four numbers that matter, each with what it is compared with.
 pub(super) fn cards(report: &Report, body: &mut String) {
     let contest = contest(report);
     let Some(run) = contest.map(|contest| contest.best).or(report.runs.first()) else {
         return;
     };
-    let metrics: [(&str, &str, Metric); 4] = [
+    let metrics: [(&str, &str, Metric); CARDS] = [
         ("Write amplification", "home bytes per host byte", |run| {
             run.rewrites.write_amplification.host
         }),
@@ -57,8 +61,18 @@ pub(super) fn cards(report: &Report, body: &mut String) {
             Some(100.0 * ratio)
         }),
     ];
+    // Where segments are rewritten in place of bands, their figures stand in for those that no run has.
+    let segments = SEGMENT_METRICS
+        .iter()
+        .map(|metric| (metric.name, metric.unit, metric.value));
+    let is_known = |metric: Metric| {
+        let reference = contest.map(|contest| contest.reference);
+        metric(run).or(reference.and_then(metric)).is_some()
+    };
+    let shown = metrics.into_iter().chain(segments);
+    let shown = shown.filter(|(_, _, metric)| is_known(*metric)).take(CARDS);
     body.push_str("<div class=\"cards\">\n");
-    for (name, unit, metric) in metrics {
+    for (name, unit, metric) in shown {
         let small = if unit.len() <= 2 {
             format!("<small>{unit}</small>")
         } else {
@@ -179,16 +193,8 @@ fn segment_columns() -> impl Iterator<Item = Column> {
     })
 }
 
-/// All runs side by side, sortable.
-pub(super) fn comparison(report: &Report, body: &mut String) {
-    body.push_str(
-        "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
-         data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
-         <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
-         bytes the host wrote; WA evicted: over live bytes merged. Response times from issue to \
-         completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
-         <th scope=\"col\"><button type=\"button\">system</button></th>",
-    );
+/// The columns in which some run has something.
+fn columns_of(report: &Report) -> Vec<Column> {
     let mut columns = columns();
     if report.has_segments() {
         columns.extend(segment_columns());
@@ -202,6 +208,21 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
             best: Best::Least,
         });
     }
+    columns.retain(|column| report.runs.iter().any(|run| (column.value)(run).is_some()));
+    columns
+}
+
+/// All runs side by side, sortable.
+pub(super) fn comparison(report: &Report, body: &mut String) {
+    body.push_str(
+        "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
+         data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
+         <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
+         bytes the host wrote; WA evicted: over live bytes merged. Response times from issue to \
+         completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
+         <th scope=\"col\"><button type=\"button\">system</button></th>",
+    );
+    let columns = columns_of(report);
     for Column { name, unit, .. } in &columns {
         let _ = write!(
             body,

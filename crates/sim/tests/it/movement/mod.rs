@@ -1,8 +1,10 @@
 //! Movement of the disk models: by hand, and beside a model that walks from visit to visit.
 
+mod members;
 mod naive;
 
 use imbrex_core::rng::Rng;
+use imbrex_drives::{Direction, Drive, Mechanism};
 use imbrex_sim::analysis::movement::{
     FirstWrite, Footprint, Model, ModelMovement, Movement, MovementSettings, RestExtent, RestUnit,
     WriteUnit,
@@ -21,7 +23,7 @@ fn movement(settings: MovementSettings, requests: &[Request]) -> [ModelMovement;
             false => movement.read(first, blocks),
         }
     }
-    movement.finish().try_into().unwrap()
+    movement.finish().unwrap().try_into().unwrap()
 }
 
 /// Tracks of 2 blocks, bands of 3 tracks.
@@ -170,6 +172,98 @@ fn a_buffer_of_a_band_is_as_good_as_one_without_end() {
         let model = Model::InPlace;
         assert_eq!(in_place, ModelMovement { model, ..buffered });
     }
+}
+
+fn timed(
+    drive: &str,
+    settings: MovementSettings,
+    requests: &[Request],
+) -> Result<Vec<ModelMovement>, String> {
+    let mut footprint = Footprint::default();
+    for &(_, first, blocks) in requests {
+        footprint.add(first, first + blocks);
+    }
+    let mut movement = Movement::new(&Model::ALL, settings, footprint).unwrap();
+    let drive = Drive::open(drive).unwrap();
+    movement.time_on(&Mechanism::new(&drive).unwrap());
+    for &(_, first, blocks) in requests {
+        movement.write(first, blocks);
+    }
+    movement.finish().map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_drive_takes_the_time_of_every_run_of_visits() {
+    let settings = MovementSettings {
+        rest: RestExtent::Dense,
+        ..small()
+    };
+    let requests = [(true, 4, 2), (true, 0, 1)];
+    let found = timed("wd-4tb-7200", settings, &requests).unwrap();
+    let (read, write) = (Direction::Read, Direction::Write);
+    let expected: [&[(u64, u64, Direction)]; 4] = [
+        &[(4, 2, write), (0, 1, write)],
+        &[(6, 2, write), (8, 1, write)],
+        &[(4, 2, write), (4, 2, read), (0, 1, write), (4, 2, write)],
+        &[
+            (4, 2, write),
+            (4, 1, read),
+            (6, 1, write),
+            (5, 1, read),
+            (7, 1, write),
+            (0, 1, write),
+            (6, 1, read),
+            (4, 1, write),
+            (7, 1, read),
+            (5, 1, write),
+        ],
+    ];
+    let drive = Drive::open("wd-4tb-7200").unwrap();
+    for (found, accesses) in found.iter().zip(expected) {
+        let mut mechanism = Mechanism::new(&drive).unwrap();
+        for &(first, blocks, direction) in accesses {
+            mechanism.access(first, blocks, direction);
+        }
+        let time = found.time.expect("a drive was given");
+        assert_eq!(time.service_s, mechanism.service_s(), "{:?}", found.model);
+        assert_eq!(time.seek_s, mechanism.seek_s());
+        assert!(time.service_s > 0.0);
+    }
+}
+
+#[test]
+fn gaps_of_a_dense_rest_are_not_transferred() {
+    let settings = MovementSettings {
+        rest: RestExtent::Dense,
+        band_tracks: 5,
+        ..small()
+    };
+    // Behind block 0 lie 3 4, then 8.
+    let requests = [(true, 8, 1), (true, 3, 2), (true, 0, 1)];
+    let found = timed("wd-4tb-7200", settings, &requests).unwrap();
+    let mut mechanism = Mechanism::new(&Drive::open("wd-4tb-7200").unwrap()).unwrap();
+    let (read, write) = (Direction::Read, Direction::Write);
+    let update = |block| [(8, 1, read), (block, 1, write), (8, 1, write)];
+    let last = [
+        (3, 2, read),
+        (8, 1, read),
+        (0, 1, write),
+        (3, 2, write),
+        (8, 1, write),
+    ];
+    let accesses = [(8, 1, write)].into_iter();
+    let accesses = accesses.chain(update(3)).chain(update(4)).chain(last);
+    for (first, blocks, direction) in accesses {
+        mechanism.access(first, blocks, direction);
+    }
+    assert_eq!(found[2].time.unwrap().service_s, mechanism.service_s());
+}
+
+#[test]
+fn visits_beyond_the_drive_are_an_error() {
+    let error = timed("wd-4tb-7200", small(), &[(true, 1 << 40, 1)]).unwrap_err();
+    assert!(error.starts_with("model 0 visits block 1099511627776 and the drive has"));
+    assert!(error.contains("; accepted: a larger drive"), "{error}");
 }
 
 #[test]

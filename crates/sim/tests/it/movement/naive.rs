@@ -170,6 +170,7 @@ impl Naive<'_> {
             rewrites: self.counts[1],
             rewritten_blocks: self.rewritten[0],
             spilled: self.rewritten[1],
+            time: None,
         }
     }
 }

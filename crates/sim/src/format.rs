@@ -13,8 +13,46 @@ pub(crate) fn number(value: f64) -> String {
     separated(&format!("{value:.decimals$}"))
 }
 
+/// [`number`] without zeros at its end, for marks of axes: `0.5`, `20`.
+pub(crate) fn short(value: f64) -> String {
+    let digits = number(value);
+    match digits.contains('.') {
+        true => digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_string(),
+        false => digits,
+    }
+}
+
+/// Seconds in the unit that people use for so many: `12.5 us`, `3.10 s`, `4.00 days`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let (amount, unit) = in_unit(seconds);
+    format!("{} {unit}", number(amount))
+}
+
+/// [`duration`] without zeros at its end, for lengths that are round: `10 min`.
+pub(crate) fn short_duration(seconds: f64) -> String {
+    let (amount, unit) = in_unit(seconds);
+    format!("{} {unit}", short(amount))
+}
+
+fn in_unit(seconds: f64) -> (f64, &'static str) {
+    let (unit, size) = match seconds {
+        0.0 => ("s", 1.0),
+        s if s < 1e-6 => ("ns", 1e-9),
+        s if s < 1e-3 => ("us", 1e-6),
+        s if s < 1.0 => ("ms", 1e-3),
+        s if s < 120.0 => ("s", 1.0),
+        s if s < 7200.0 => ("min", 60.0),
+        s if s < 172_800.0 => ("h", 3600.0),
+        _ => ("days", 86_400.0),
+    };
+    (seconds / size, unit)
+}
+
 /// How many times more or less, with 2 digits: `1.4x`, `4.1x`, `23x`.
-pub(super) fn factor(value: f64) -> String {
+pub(crate) fn factor(value: f64) -> String {
     match value {
         v if v >= 9.95 => format!("{}x", separated(&format!("{v:.0}"))),
         v if v >= 0.995 => format!("{v:.1}x"),
@@ -23,17 +61,17 @@ pub(super) fn factor(value: f64) -> String {
 }
 
 /// [`number`], or a dash for what is undefined.
-pub(super) fn optional(value: Option<f64>) -> String {
+pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_string(), number)
 }
 
 /// A share as a percentage with one decimal: `12.3`.
-pub(super) fn percent(share: Option<f64>) -> String {
+pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_string(), |share| format!("{:.1}", share * 100.0))
 }
 
 /// A count with thousands separators.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     separated(&value.to_string())
 }
 
@@ -87,6 +125,30 @@ mod tests {
             "-1,234",
         ];
         assert_eq!(shown.map(number), expected);
+    }
+
+    #[test]
+    fn marks_have_no_zeros_at_their_end() {
+        assert_eq!(
+            [0.0, 0.5, 1.5, 20.0, 1000.0].map(short),
+            ["0", "0.5", "1.5", "20", "1,000"]
+        );
+    }
+
+    #[test]
+    fn times_use_the_unit_people_use() {
+        let shown = [0.0, 1.25e-5, 0.5, 90.0, 600.0, 86_400.0, 604_800.0].map(duration);
+        let expected = [
+            "0 s",
+            "12.5 us",
+            "500 ms",
+            "90.0 s",
+            "10.0 min",
+            "24.0 h",
+            "7.00 days",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(short_duration(600.0), "10 min");
     }
 
     #[test]

@@ -1,0 +1,124 @@
+//! Movement of the disks of a simulated stack.
+
+use super::{movement, small};
+use imbrex_core::rng::Rng;
+use imbrex_sim::experiment::{Experiment, Found, execute};
+use imbrex_sim::report::{MovementCounts, Report};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Runs the stack `hdd` on random requests; `more` is the rest of the experiment file.
+fn report(more: &str) -> (Report, Vec<super::Request>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rng = Rng::new(21, 0);
+    let (mut lines, mut requests) = (String::new(), Vec::new());
+    for number in 0..200 {
+        let (is_write, first, blocks) = (rng.below(3) > 0, rng.below(60), 1 + rng.below(4));
+        let word = if is_write { "Write" } else { "Read" };
+        let (offset, size) = (first * 4096, blocks * 4096);
+        let time = 128_166_372_003_061_629_u64 + number * 10_000_000;
+        writeln!(lines, "{time},host,0,{word},{offset},{size},100").unwrap();
+        requests.push((is_write, first, blocks));
+    }
+    std::fs::write(folder.path().join("trace.csv"), lines).unwrap();
+    let text = format!(
+        "name = \"test\"\ntitle = \"Movement\"\nsystems = [\"hdd\"]\n[workload]\npath = \
+         \"trace.csv\"\n{more}"
+    );
+    let experiment = Experiment::parse("test.toml", &text, folder.path()).unwrap();
+    let mut outcomes = execute(&[experiment], &[], None, 1, &|_| {}).unwrap();
+    let Found::Runs(report) = outcomes.remove(0).workloads.remove(0).found else {
+        panic!("stacks were run");
+    };
+    (*report, requests)
+}
+
+#[test]
+fn a_disk_that_gets_the_requests_as_they_are_moves_as_the_trace_does() {
+    let (report, requests) = report(
+        "[movement]\nmodel = 0\ntrack_blocks = 2\nband_tracks = 3\nbuffer_blocks = 1\n[sweep]\n\
+         \"movement.model\" = [0, 1, 2, 3]\n",
+    );
+    let expected = movement(small(), &requests);
+    assert_eq!(report.runs.len(), 4);
+    for (run, expected) in report.runs.iter().zip(expected) {
+        let expected = MovementCounts::new(&expected).unwrap();
+        let disks = run.movement.movement.as_ref().unwrap();
+        assert_eq!(disks["disk"], expected);
+        assert_eq!(disks.len(), 1);
+        assert_eq!(run.movement.movement_total, Some(expected));
+        assert!(run.label().contains("model="), "{}", run.label());
+    }
+    let text = serde_json::to_string(&report).unwrap();
+    let read: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.runs[3].movement, report.runs[3].movement);
+}
+
+#[test]
+fn counting_movement_changes_nothing_else_and_is_absent_without_the_table() {
+    let (counted, _) = report("[movement]\nmodel = 2\n");
+    let (plain, _) = report("");
+    let mut counted = counted.without_simulation();
+    let plain = plain.without_simulation();
+    assert!(
+        !serde_json::to_string(&plain.runs)
+            .unwrap()
+            .contains("movement")
+    );
+    counted.runs[0].movement = plain.runs[0].movement.clone();
+    assert_eq!(counted.runs, plain.runs);
+}
+
+#[test]
+fn sums_are_over_the_disks_and_never_wrap() {
+    let (report, _) = report("[movement]\nmodel = 0\n");
+    let mut sums = report.runs[0].movement.clone();
+    let one = sums.movement_total.unwrap();
+    assert!(sums.add("other", one));
+    let total = sums.movement_total.unwrap();
+    assert_eq!((total.visits, total.block), (2 * one.visits, 2 * one.block));
+    assert_eq!(
+        total.reversals,
+        one.reversals.map(|reversals| 2 * reversals)
+    );
+    let huge = MovementCounts {
+        block: u64::MAX,
+        ..one
+    };
+    assert!(!sums.add("huge", huge));
+}
+
+#[test]
+fn wrong_movement_settings_are_refused() {
+    let refused = |more: &str| {
+        let text = format!(
+            "name = \"test\"\ntitle = \"Movement\"\nsystems = [\"hdd\"]\n[workload]\npath = \
+             \"t.csv\"\n{more}"
+        );
+        let experiment = Experiment::parse("test.toml", &text, Path::new("")).unwrap();
+        let error = experiment.stacks(&[]).expect_err("it is refused");
+        error.to_string()
+    };
+    assert_eq!(
+        refused("[movement]\nrest = \"dense\"\n"),
+        "test.toml: [movement]: `model` is missing; accepted: 0, 1, 2, 3"
+    );
+    assert_eq!(
+        refused("[movement]\nmodel = 4\n"),
+        "test.toml: [movement]: model 4; accepted: 0, 1, 2, 3"
+    );
+    assert_eq!(
+        refused("[movement]\nmodel = \"log\"\n"),
+        "test.toml: [movement]: model = \"log\"; accepted: 0, 1, 2, 3"
+    );
+    let error = refused("[movement]\nmodel = 1\n[sweep]\n\"movement.buffer_blocks\" = [0]\n");
+    assert_eq!(
+        error,
+        "test.toml: [movement]: buffer_blocks 0; accepted: 1 or more"
+    );
+    let error = refused("[movement]\nmodel = 1\n[sweep]\n\"movement.tracks\" = [9]\n");
+    assert!(error.contains("unknown field `tracks`"), "{error}");
+    // Without the table such a key is one of a node.
+    let error = refused("[sweep]\n\"movement.model\" = [0]\n");
+    assert!(error.contains("no stack of the experiment has a node `movement`"));
+}
