@@ -180,6 +180,7 @@ fn replay(config: StackConfig, trace: &str, windows: &[&str]) -> Result<Run, Str
         windows: windows.iter().map(|name| (*name).to_string()).collect(),
         drive_scale: 1,
         drive_scale_option: None,
+        movement: None,
     };
     let batch = Batch {
         workload: workload(path.to_str().expect("a name")),
