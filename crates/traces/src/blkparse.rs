@@ -105,10 +105,9 @@ impl Blkparse {
             return Ok(parsed);
         }
         let text = line.trim_ascii_start();
-        self.in_summary |= text.starts_with(b"CPU") || text.starts_with(b"Total (");
+        self.in_summary |= begins_summary(text);
         let is_summary = self.in_summary && !text.first().is_some_and(u8::is_ascii_digit);
-        // blkparse lists the files it was given before the first event.
-        if is_summary || text.starts_with(b"Input file ") {
+        if is_summary || names_input(text) {
             return Ok(Parsed::Skip(SkipReason::Summary));
         }
         if let Some(refusal) = self.devices.refusal("devices") {
@@ -274,6 +273,26 @@ fn asked(rwbs: &[u8]) -> Option<Asked> {
         flush_first,
         fua: flags.contains(&b'F'),
     })
+}
+
+/// True of the first line of a part of the closing text.
+fn begins_summary(text: &[u8]) -> bool {
+    text.starts_with(b"CPU") || text.starts_with(b"Total (")
+}
+
+/// True of a line that names a file that blkparse was given, which it prints before the first event.
+fn names_input(text: &[u8]) -> bool {
+    text.starts_with(b"Input file ")
+}
+
+/// The lines that have to be events, if this is the format: a short trace may have more lines in its closing text.
+pub(super) fn event_lines<'a>(lines: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    lines
+        .iter()
+        .copied()
+        .take_while(|line| !begins_summary(line))
+        .filter(|line| !names_input(line))
+        .collect()
 }
 
 /// True when a line has the shape of this format.

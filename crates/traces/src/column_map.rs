@@ -26,6 +26,25 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
+    const ALL: [Self; 5] = [
+        Self::Seconds,
+        Self::Milliseconds,
+        Self::Microseconds,
+        Self::Nanoseconds,
+        Self::Ticks,
+    ];
+
+    /// Name on the command line and in column maps.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Milliseconds => "ms",
+            Self::Microseconds => "us",
+            Self::Ticks => "filetime",
+            Self::Nanoseconds => "ns",
+        }
+    }
+
     /// Nanoseconds in one unit.
     pub fn nanoseconds(self) -> u64 {
         match self {
@@ -42,16 +61,13 @@ impl std::str::FromStr for TimeUnit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "s" => Ok(Self::Seconds),
-            "ms" => Ok(Self::Milliseconds),
-            "us" => Ok(Self::Microseconds),
-            "filetime" => Ok(Self::Ticks),
-            "ns" => Ok(Self::Nanoseconds),
-            other => Err(format!(
-                "unknown time unit {other:?}; accepted: s, ms, us, ns, filetime"
-            )),
-        }
+        let unit = Self::ALL.into_iter().find(|unit| unit.name() == text);
+        unit.ok_or_else(|| {
+            format!(
+                "unknown time unit {text:?}; accepted: {}",
+                Self::ALL.map(Self::name).join(", ")
+            )
+        })
     }
 }
 

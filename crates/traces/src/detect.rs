@@ -125,7 +125,7 @@ fn binary(bytes: &[u8]) -> Option<Detected> {
 
 /// The formats that at least half of some lines have.
 fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
-    let share = |looks_like: fn(&[u8]) -> bool| {
+    let have = |lines: &[&[u8]], looks_like: fn(&[u8]) -> bool| {
         let fitting = lines.iter().filter(|line| looks_like(line)).count();
         fitting > 0 && fitting * 2 >= lines.len()
     };
@@ -173,7 +173,10 @@ fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
         (Format::Arc, arc::looks_like, "4 blank-separated integers"),
     ]
     .into_iter()
-    .filter(|(_, looks_like, _)| share(*looks_like))
+    .filter(|(format, looks_like, _)| match format {
+        Format::Blkparse => have(&blkparse::event_lines(lines), *looks_like),
+        _ => have(lines, *looks_like),
+    })
     .map(|(format, _, why)| Detected { format, why })
     .collect()
 }
@@ -239,12 +242,12 @@ fn unrecognised(lines: &[&[u8]], first: &str) -> String {
         .first()
         .map(|line| split(line, b','))
         .unwrap_or_default();
-    let integer = |index: usize| {
-        fields
-            .get(index)
-            .is_some_and(|field| whole_number(field).is_some())
-    };
-    let hint = if fields.len() == 5 && (0..5).all(integer) {
+    let are_integers = fields
+        .iter()
+        .all(|field| whole_number(field.trim_ascii()).is_some());
+    let hint = if fields.len() == 3 && are_integers {
+        "; three integers may be a fio iolog of version 1 (--format fio-v1)"
+    } else if fields.len() == 5 && are_integers {
         "; five integers may be a Tencent block trace (--format tencent) or columns of any other order (--format csv --map, \
          for example time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5)"
     } else {

@@ -51,10 +51,7 @@ impl LineParser {
                     Some(unit) => unit,
                     None => disksim_unit(input.path(), input.bytes())?,
                 };
-                detected.push_str(&format!(
-                    ", times in units of {} ns, flag bit 0 = read",
-                    unit.nanoseconds()
-                ));
+                detected.push_str(&format!(", times in {}, flag bit 0 = read", unit.name()));
                 Self::DiskSim(unit)
             }
             Format::Arc => {

@@ -274,8 +274,14 @@ impl ReadOptions {
 
     pub(super) fn check(&self, format: Format) -> Result<(), TraceError> {
         for (option, given) in self.specific() {
-            if given && !homes(option).is_none_or(|homes| homes.contains(&format)) {
-                let reason = format!("the format {} has no use for it", format.name());
+            let homes = homes(option).filter(|homes| given && !homes.contains(&format));
+            if let Some(homes) = homes {
+                let names: Vec<_> = homes.iter().map(|home| home.name()).collect();
+                let reason = format!(
+                    "the format {} has no use for it; accepted: with {}",
+                    format.name(),
+                    names.join(", ")
+                );
                 return Err(TraceError::Option { option, reason });
             }
         }

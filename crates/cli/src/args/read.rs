@@ -3,7 +3,8 @@
 use crate::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
-use imbrex_traces::{BlkEvent, ObjectId, ReadOptions, TimeUnit, parse_delimiter, parse_devices};
+use imbrex_traces::{ReadOptions, parse_delimiter, parse_devices};
+use std::str::FromStr;
 
 /// How to read a trace.
 #[derive(Debug, Args, Clone)]
@@ -59,31 +60,16 @@ impl ReadArgs {
     /// The options the flags stand for, with the SHA-256 of the file.
     pub fn options(&self) -> Result<ReadOptions, Failure> {
         Ok(ReadOptions {
-            format: self.format.as_deref().map(str::parse).transpose()?,
+            format: named("--format", self.format.as_deref())?,
             columns: self.map.clone(),
             delimiter: of_option(self.delimiter.as_deref(), parse_delimiter)?,
-            time_unit: self.time_unit.as_deref().map(time_unit).transpose()?,
+            time_unit: named("--time-unit", self.time_unit.as_deref())?,
             page_bytes: size("--page-bytes", self.page_bytes.as_deref())?,
-            subsecond: self
-                .subsecond
-                .as_deref()
-                .map(|rule| {
-                    rule.parse()
-                        .map_err(|error| format!("--subsecond: {error}"))
-                })
-                .transpose()?,
-            http_writes: self
-                .http_writes
-                .as_deref()
-                .map(|writes| {
-                    writes
-                        .parse()
-                        .map_err(|error| format!("--http-writes: {error}"))
-                })
-                .transpose()?,
-            fio_wait: self.fio_wait.as_deref().map(str::parse).transpose()?,
-            object_id: self.obj_id.as_deref().map(object_id).transpose()?,
-            event: self.event.as_deref().map(event).transpose()?,
+            subsecond: named("--subsecond", self.subsecond.as_deref())?,
+            http_writes: named("--http-writes", self.http_writes.as_deref())?,
+            fio_wait: named("--fio-wait", self.fio_wait.as_deref())?,
+            object_id: named("--obj-id", self.obj_id.as_deref())?,
+            event: named("--event", self.event.as_deref())?,
             devices: of_option(self.devices.as_deref(), parse_devices)?,
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
             accept_unfinished: self.accept_unfinished,
@@ -101,25 +87,13 @@ fn of_option<T>(
         .transpose()
 }
 
-fn time_unit(text: &str) -> Result<TimeUnit, Failure> {
-    Ok(match text {
-        "s" => TimeUnit::Seconds,
-        "ms" => TimeUnit::Milliseconds,
-        "us" => TimeUnit::Microseconds,
-        "ns" => TimeUnit::Nanoseconds,
-        "filetime" => TimeUnit::Ticks,
-        _ => return Err(format!("--time-unit {text}: accepted: s, ms, us, ns, filetime").into()),
+/// The value of an option that is chosen by its name.
+fn named<T: FromStr<Err = String>>(option: &str, text: Option<&str>) -> Result<Option<T>, Failure> {
+    text.map(|text| {
+        text.parse()
+            .map_err(|error| format!("{option}: {error}").into())
     })
-}
-
-fn event(text: &str) -> Result<BlkEvent, Failure> {
-    text.parse()
-        .map_err(|error| format!("--event: {error}").into())
-}
-
-fn object_id(text: &str) -> Result<ObjectId, Failure> {
-    text.parse()
-        .map_err(|error| format!("--obj-id: {error}").into())
+    .transpose()
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {

@@ -239,13 +239,13 @@ fn every_flag_of_trace_reading_reaches_the_reader() {
     let error = refusal(folder.path(), &arguments);
     assert_eq!(
         error,
-        "imbrex: --time-unit: the format csv has no use for it\n"
+        "imbrex: --time-unit: the format csv has no use for it; accepted: with disksim\n"
     );
     let arguments = [&["trace", "info"], &csv[..], &["--accept-unfinished"]].concat();
     let error = refusal(folder.path(), &arguments);
     assert_eq!(
         error,
-        "imbrex: --accept-unfinished: the format csv has no use for it\n"
+        "imbrex: --accept-unfinished: the format csv has no use for it; accepted: with imbrex\n"
     );
 }
 

@@ -154,8 +154,18 @@ impl Report {
         format!(
             "{path}: {} requests, {}",
             count(*requests),
-            self.workload.kind.describe()
+            self.workload.describe()
         )
+    }
+}
+
+impl Workload {
+    /// What the workload is, in words that cannot be mistaken. A web log was captured, but it says nothing of blocks.
+    pub(super) fn describe(&self) -> &'static str {
+        match &self.format {
+            Some(format) if format.starts_with("clf ") => "made of a web log by a recipe",
+            _ => self.kind.describe(),
+        }
     }
 }
 

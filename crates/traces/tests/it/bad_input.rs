@@ -228,7 +228,7 @@ fn options_that_do_not_fit_are_refused() {
     };
     assert_eq!(
         message_with(MSR, &options),
-        "--page-bytes: the format msr has no use for it"
+        "--page-bytes: the format msr has no use for it; accepted: with arc"
     );
     assert_eq!(
         message_with(MSR, &as_format(Format::Csv)),

@@ -240,7 +240,7 @@ fn damaged_blktrace() {
     );
     assert_eq!(
         message("vscsi1.bin", &of_event(BlkEvent::Issue), |_| {}),
-        "--event: the format vscsi has no use for it"
+        "--event: the format vscsi has no use for it; accepted: with blktrace, blkparse"
     );
     assert_eq!(
         "d".parse::<BlkEvent>().unwrap_err(),

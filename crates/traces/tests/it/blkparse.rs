@@ -56,6 +56,19 @@ fn issued_and_complete_requests() {
 }
 
 #[test]
+fn a_short_trace_is_told_beside_its_closing_text() {
+    let text = "Input file sdx.blktrace.0 added\nInput file sdx.blktrace.1 added\nInput file sdx.blktrace.2 added\n  \
+                8,0    1        1     0.000000000   311  Q   W 8 + 8 [writer]\nCPU1 (sdx):\n Reads Queued:           0,        \
+                0KiB\t Writes Queued:           1,        4KiB\n Read depth:             0\t Write depth:             \
+                1\n\nThroughput (R/W): 0KiB/s / 0KiB/s\nEvents (sdx): 1 entries\nSkips: 0 forward (0 -   0.0%)\n";
+    let records = read_bytes(text.as_bytes(), &ReadOptions::default());
+    assert_eq!(
+        records.expect("the format is told"),
+        [record(0, 0, Write, 4096, 4096, None)]
+    );
+}
+
+#[test]
 fn bad_lines_are_named() {
     const GOOD: &str = "  8,0    1        2     0.000001500   311  Q  WS 4096 + 16 [writer]\n";
     let message = |from: &str, to: &str| {

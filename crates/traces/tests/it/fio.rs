@@ -72,6 +72,14 @@ fn version_2_without_waits_has_no_times() {
 
 #[test]
 fn version_1_has_to_be_asked_for() {
+    let refusal = read_bytes(b"0, 4096, 8192\n", &ReadOptions::default());
+    let refusal = refusal.expect_err("it has no mark").to_string();
+    assert!(
+        refusal.contains(
+            "\"0, 4096, 8192\"; three integers may be a fio iolog of version 1 (--format fio-v1);"
+        ),
+        "{refusal}"
+    );
     let options = ReadOptions {
         format: Some(Format::FioV1),
         ..ReadOptions::default()

@@ -193,9 +193,7 @@ fn disksim_in_milliseconds() {
         ]
     );
     assert!(
-        reader
-            .detected()
-            .contains("times in units of 1000000 ns, flag bit 0 = read"),
+        reader.detected().contains("times in ms, flag bit 0 = read"),
         "{}",
         reader.detected()
     );

@@ -207,7 +207,7 @@ fn bad_lines_are_named() {
     let unused = spread(Subsecond::Uniform);
     assert_eq!(
         message(good, &unused),
-        "--subsecond: the format systor has no use for it"
+        "--subsecond: the format systor has no use for it; accepted: with tencent, clf, oracle-general, lcs"
     );
     assert_eq!(
         "poisson:x".parse::<Subsecond>().unwrap_err(),

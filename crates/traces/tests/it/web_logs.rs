@@ -159,7 +159,7 @@ fn logs_that_deliver_nothing_and_wrong_options_are_refused() {
     let spc = "0,303567,3584,w,0.000000\n";
     assert_eq!(
         message(spc, &writing(HttpWrites::Create)),
-        "--subsecond: the format spc has no use for it"
+        "--subsecond: the format spc has no use for it; accepted: with tencent, clf, oracle-general, lcs"
     );
     for wrong in ["all", "log:100", "log:2GiB", "log:"] {
         assert_eq!(

@@ -27,7 +27,7 @@ pub(super) fn header(report: &Report, body: &mut String) {
         escape(&report.headline()),
         escape(&workload.path),
         count(workload.requests),
-        workload.kind.describe(),
+        workload.describe(),
     );
     for line in report
         .no_cleaning_lines()
@@ -354,7 +354,7 @@ pub(super) fn details(report: &Report, body: &mut String) {
 fn facts(report: &Report, body: &mut String) {
     let workload = &report.workload;
     let or_dash = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_string());
-    let kind = workload.kind.describe();
+    let kind = workload.describe();
     let facts = [
         ("workload", format!("{} ({kind})", workload.path)),
         ("format", or_dash(&workload.format)),

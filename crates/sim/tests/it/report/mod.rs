@@ -107,6 +107,23 @@ fn json_follows_the_schema_and_reads_back() {
 }
 
 #[test]
+fn what_a_recipe_made_of_a_web_log_is_not_called_captured() {
+    let mut report = sample::report(WorkloadKind::Captured);
+    let told = |report: &Report| {
+        let page = report.to_html();
+        [report.to_table(TableStyle::Plain), page].map(|text| {
+            (
+                text.contains("captured from a system in use"),
+                text.contains("made of a web log by a recipe"),
+            )
+        })
+    };
+    assert_eq!(told(&report), [(true, false); 2]);
+    report.workload.format = Some("clf in the file: as asked".to_owned());
+    assert_eq!(told(&report), [(false, true); 2]);
+}
+
+#[test]
 fn an_empty_run_follows_the_schema() {
     let document = schema_document();
     let mut report = sample::report(WorkloadKind::Live);
