@@ -147,7 +147,7 @@ fn unknown_column() {
     );
     assert_eq!(
         message_with("1,2\n", &mapped("off=1:pages,len=2")),
-        "column map \"off=1:pages,len=2\": unknown size unit \"pages\"; accepted: bytes, sectors (512 B), kib, blocks (4 KiB)"
+        "column map \"off=1:pages,len=2\": unknown size unit \"pages\"; accepted: bytes, sectors (512 B), kib, blocks (4 KiB), or a number of bytes up to 1073741824"
     );
     assert_eq!(
         message_with("1,2\n", &mapped("off=1")),
