@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::error::TraceError;
+use super::partial_file::PartialFile;
 use super::reader::TraceReader;
 use super::record::{SourceKind, TraceRecord};
 use super::recording::RecordingHeader;
@@ -124,7 +125,8 @@ pub fn numbered(path: &str, number: u32) -> String {
     format!("{stem}-{number}{rest}")
 }
 
-/// Copies every record of `reader` into the file `path` (`-` for standard output), compressed as its name says.
+/// Copies every record of `reader` into the file `path` (`-` for standard output), compressed as its name says. When that fails, a
+/// file that was there before stays as it was, and no new one is left behind.
 ///
 /// # Errors
 /// The input is damaged, or the output cannot be written.
@@ -133,14 +135,29 @@ pub fn write(
     path: &str,
     options: &WriteOptions,
 ) -> Result<WriteSummary, TraceError> {
+    if path == "-" {
+        return write_compressed(reader, Box::new(io::stdout()), path, options);
+    }
     let fail = |source| TraceError::Open {
         path: path.to_owned(),
         source,
     };
-    let file: Box<dyn Write> = if path == "-" {
-        Box::new(io::stdout())
-    } else {
-        Box::new(File::create(path).map_err(fail)?)
+    let partial = PartialFile::of(Path::new(path));
+    let file = File::create(partial.path()).map_err(fail)?;
+    let summary = write_compressed(reader, Box::new(file), path, options)?;
+    partial.keep().map_err(fail)?;
+    Ok(summary)
+}
+
+fn write_compressed(
+    reader: TraceReader,
+    file: Box<dyn Write>,
+    path: &str,
+    options: &WriteOptions,
+) -> Result<WriteSummary, TraceError> {
+    let fail = |source| TraceError::Open {
+        path: path.to_owned(),
+        source,
     };
     let output = BufWriter::with_capacity(1 << 18, file);
     let (output, summary) = match split_compression(path).1 {

@@ -1,29 +1,15 @@
 //! How a page is written: whole or not at all.
 
 use crate::Failure;
-use std::ffi::OsString;
+use imbrex_traces::PartialFile;
 use std::fs;
 use std::path::Path;
 
-/// Writes `page` to `file`, in place of what is there. A reader finds the old file or the whole page: the
-/// page is written beside it and takes its name at the end. What is no regular file, such as a pipe, is
-/// written to directly.
+/// Writes `page` to `file`, in place of what is there. A reader finds the old file or the whole page.
 pub fn write_page(file: &Path, page: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
-    let is_other = fs::symlink_metadata(file).is_ok_and(|found| !found.is_file());
-    let (Some(name), false) = (file.file_name(), is_other) else {
-        return Ok(fs::write(file, page).map_err(failed)?);
-    };
-    let mut partial = OsString::from(".");
-    partial.push(name);
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = file.with_file_name(partial);
-    let written = fs::write(&partial, page).and_then(|()| fs::rename(&partial, file));
-    if written.is_err() {
-        // There may be nothing to remove.
-        let _ = fs::remove_file(&partial);
-    }
-    Ok(written.map_err(failed)?)
+    let partial = PartialFile::of(file);
+    let written = fs::write(partial.path(), page).and_then(|()| partial.keep());
+    Ok(written.map_err(|error| format!("{}: {error}", file.display()))?)
 }
 
 #[cfg(test)]

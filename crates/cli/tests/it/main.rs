@@ -41,4 +41,5 @@ mod tidy_reference;
 #[path = "../../../core/tests/toys/mirror/mod.rs"]
 mod toy;
 mod trace_info;
+mod trace_output;
 mod trace_page;

@@ -32,7 +32,7 @@ fn blocks_are_those_touched_or_those_the_size_fills() {
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        error.contains("sectors") && error.contains("cover, size"),
+        error.contains("unknown variant `sectors`, expected `cover` or `size`"),
         "{error}"
     );
 }

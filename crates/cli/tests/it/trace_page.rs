@@ -43,7 +43,7 @@ fn the_page_never_takes_the_place_of_the_trace() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(
-        error.contains("is the trace itself; accepted: another file"),
+        error.contains("./t.spc: is the trace t.spc itself; accepted: another file"),
         "{error}"
     );
     assert_eq!(std::fs::read_to_string(&trace).expect("the trace"), TRACE);

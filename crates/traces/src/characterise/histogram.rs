@@ -64,6 +64,9 @@ impl Histogram {
 
     /// Number of values that are at most `value`; a cell is taken to be evenly filled.
     pub(super) fn at_most(&self, value: u64) -> f64 {
+        if value >= self.maximum {
+            return self.count as f64;
+        }
         let cell = cell_of(value);
         let below: u64 = self.counts[..cell].iter().sum();
         let (from, to) = range_of(cell);

@@ -79,29 +79,43 @@ struct Rule {
     says: String,
 }
 
+/// Why a rule speaks for a drive, and why against it.
+struct Reasons {
+    to_speak_for: &'static str,
+    to_speak_against: &'static str,
+}
+
 impl Rule {
-    fn at_most(name: &str, value: f64, threshold: f64, unit: &str, reason: &str) -> Self {
-        Self::new(value <= threshold, name, value, threshold, unit, reason)
+    fn at_most(name: &str, value: f64, threshold: f64, unit: &str, reasons: Reasons) -> Self {
+        let stated = format!("{name} {} {unit} (at most", rounded(value, threshold));
+        Self::new(value <= threshold, &stated, threshold, &reasons)
     }
 
-    fn at_least(name: &str, value: f64, threshold: f64, unit: &str, reason: &str) -> Self {
-        Self::new(value >= threshold, name, value, threshold, unit, reason)
+    fn at_least(name: &str, value: f64, threshold: f64, unit: &str, reasons: Reasons) -> Self {
+        let stated = format!("{name} {} {unit} (at least", rounded(value, threshold));
+        Self::new(value >= threshold, &stated, threshold, &reasons)
     }
 
-    fn new(
-        speaks_for: bool,
-        name: &str,
-        value: f64,
-        threshold: f64,
-        unit: &str,
-        reason: &str,
-    ) -> Self {
-        let side = if speaks_for { "for" } else { "against" };
+    fn new(speaks_for: bool, stated: &str, threshold: f64, reasons: &Reasons) -> Self {
+        let (side, reason) = if speaks_for {
+            ("for", reasons.to_speak_for)
+        } else {
+            ("against", reasons.to_speak_against)
+        };
         Self {
             speaks_for,
-            says: format!("{side}: {name} {value:.1} {unit} (threshold {threshold}): {reason}"),
+            says: format!("{side}: {stated} {threshold}): {reason}"),
         }
     }
+}
+
+/// A number with as few decimals as leave it on its side of the threshold and of zero.
+fn rounded(value: f64, threshold: f64) -> String {
+    let sides = |value: f64| (value.total_cmp(&threshold), value == 0.0);
+    let texts = (1..=9).map(|decimals| format!("{value:.decimals$}"));
+    let mut kept =
+        texts.filter(|text| text.parse().is_ok_and(|shown| sides(shown) == sides(value)));
+    kept.next().unwrap_or_else(|| value.to_string())
 }
 
 /// Judges a trace by what was found of it.
@@ -122,8 +136,10 @@ fn judge(info: &TraceInfo, drive: DriveKind, rules: &[Rule]) -> Verdict {
     let few = requests < REQUESTS_MIN;
     if few {
         evidence.push(format!(
-            "unknown: reads and writes {requests} (threshold {REQUESTS_MIN}): too few to judge by"
+            "unknown: {requests} reads and writes (at least {REQUESTS_MIN}): too few to judge by"
         ));
+    } else if rules.is_empty() {
+        evidence.push("unknown: the trace has no times".to_owned());
     }
     let speak_for = rules.iter().filter(|rule| rule.speaks_for).count();
     let verdict = match speak_for {
@@ -139,11 +155,11 @@ fn judge(info: &TraceInfo, drive: DriveKind, rules: &[Rule]) -> Verdict {
         DriveKind::SsdCache => "an SSD cache in front of a disk",
     };
     let words = match verdict {
-        Suits::Unknown => format!("From the trace alone, nothing can be said about {on}."),
+        Suits::Unknown => format!("Nothing can be said about {on}."),
         _ => format!(
-            "From the trace alone, it suits {on} {}: {speak_for} of {} rules speak for it.",
+            "It suits {on} {}: {}.",
             verdict.word(),
-            rules.len()
+            told(speak_for, rules.len())
         ),
     };
     Verdict {
@@ -151,6 +167,18 @@ fn judge(info: &TraceInfo, drive: DriveKind, rules: &[Rule]) -> Verdict {
         verdict,
         words,
         evidence,
+    }
+}
+
+/// How many rules speak for a drive.
+fn told(speak_for: usize, rules: usize) -> String {
+    match (speak_for, rules) {
+        (0, 1) => "the only rule speaks against it".to_owned(),
+        (1, 1) => "the only rule speaks for it".to_owned(),
+        (0, _) => format!("all {rules} rules speak against it"),
+        _ if speak_for == rules => format!("all {rules} rules speak for it"),
+        (1, _) => format!("1 of {rules} rules speaks for it"),
+        _ => format!("{speak_for} of {rules} rules speak for it"),
     }
 }
 
@@ -182,14 +210,16 @@ fn plain(info: &TraceInfo) -> Vec<Rule> {
         return Vec::new();
     };
     let random = info.sections.randomness.random_percent / 100.0;
-    let reason = "more random requests than one disk serves (12 ms each)";
     let rule = |name, rate: f64| {
         Rule::at_most(
             name,
             rate * random,
             DISK_RANDOM_PER_S,
             "random requests/s",
-            reason,
+            Reasons {
+                to_speak_for: "one disk serves them, at 12 ms each",
+                to_speak_against: "one disk does not serve them, at 12 ms each",
+            },
         )
     };
     // Beside the mean, the minute that is fullest: a queue of a second drains, one of a minute is noticed.
@@ -211,7 +241,10 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
             gaps.largest_write_burst_bytes as f64 / 1e9,
             LOG_BYTES as f64 / 1e9,
             "GB",
-            "what exceeds the persistent cache waits for bands to be rewritten",
+            Reasons {
+to_speak_for: "the persistent cache takes it",
+to_speak_against: "what exceeds the persistent cache waits for bands to be rewritten",
+},
         ));
         let idle = gaps.idle.iter().find(|idle| idle.at_least_s == 1.0);
         rules.extend(idle.map(|idle| {
@@ -220,7 +253,10 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
                 idle.time_percent,
                 IDLE_PERCENT,
                 "% of the time",
-                "the drive cleans its cache in them",
+                Reasons {
+                    to_speak_for: "the drive has time to clean its cache in them",
+                    to_speak_against: "the drive has too little time to clean its cache",
+                },
             )
         }));
     }
@@ -232,7 +268,10 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
             working_set_gb,
             LOG_BYTES as f64 / 1e9,
             "GB",
-            "the persistent cache holds all that is written",
+            Reasons {
+                to_speak_for: "the persistent cache holds all that is written",
+                to_speak_against: "the persistent cache does not hold all that is written",
+            },
         ));
     } else {
         rules.push(Rule::at_least(
@@ -240,7 +279,10 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
             in_sequence,
             MOSTLY_SEQUENTIAL_PERCENT,
             "% of the bytes",
-            "sequences fill whole bands; more is written than the persistent cache holds",
+            Reasons {
+to_speak_for: "more is written than the persistent cache holds, but sequences fill whole bands",
+to_speak_against: "more is written than the persistent cache holds, and too little of it fills whole bands",
+},
         ));
     }
     rules
@@ -252,7 +294,10 @@ fn few_writes(info: &TraceInfo) -> Rule {
         info.write_percent,
         FEW_WRITES_PERCENT,
         "% of the requests",
-        "a shingled disk reads like any other",
+        Reasons {
+            to_speak_for: "a shingled disk reads like any other",
+            to_speak_against: "writes meet the shingles",
+        },
     )
 }
 
@@ -269,7 +314,10 @@ fn host_managed(info: &TraceInfo) -> Vec<Rule> {
         updates,
         MANY_UPDATES_PERCENT,
         "% of the blocks written",
-        "each leaves a dead block in the log that cleaning must pass over",
+        Reasons {
+to_speak_for: "few of the blocks in the log are dead when it is cleaned",
+to_speak_against: "most of the blocks in the log are dead soon, and cleaning must pass over them",
+},
     ));
     if let Some(gaps) = &info.sections.gaps {
         let idle = gaps.idle.iter().find(|idle| idle.at_least_s == 1.0);
@@ -279,7 +327,10 @@ fn host_managed(info: &TraceInfo) -> Vec<Rule> {
                 idle.time_percent,
                 IDLE_PERCENT,
                 "% of the time",
-                "the host cleans zones in them",
+                Reasons {
+                    to_speak_for: "the host has time to clean zones in them",
+                    to_speak_against: "the host has too little time to clean zones",
+                },
             )
         }));
     }
@@ -289,7 +340,10 @@ fn host_managed(info: &TraceInfo) -> Vec<Rule> {
             info.sections.randomness.random_reads_percent,
             MOSTLY_RANDOM_PERCENT,
             "% of the reads",
-            "sequential reads of what was written out of order become random",
+            Reasons {
+to_speak_for: "most reads seek in any layout",
+to_speak_against: "sequential reads of what was written in another order become random",
+},
         ));
     }
     rules
@@ -305,26 +359,35 @@ fn ssd_cache(info: &TraceInfo) -> Vec<Rule> {
             reuse.lru_at_10_percent.hit_percent,
             HITS_PERCENT,
             "%",
-            "what hits avoids the disk",
+            Reasons {
+                to_speak_for: "at least every second access avoids the disk",
+                to_speak_against: "most accesses still reach the disk",
+            },
         ),
         Rule::at_least(
             "hits of a cache that holds every block",
             whole,
             HITS_PERCENT,
             "%",
-            "no cache hits more; the rest are first accesses",
+            Reasons {
+                to_speak_for: "blocks are accessed again often enough for some cache",
+                to_speak_against: "no cache hits more; the rest are first accesses",
+            },
         ),
     ];
     let tenth_gib = (info.unique_blocks * BLOCK_BYTES) as f64 / 10.0 / (1u64 << 30) as f64;
     // That a small working set fits says nothing for a cache, so this rule can only speak against one.
     if tenth_gib > SSD_GIB {
-        let reason = "a common SSD does not hold it";
+        let reasons = Reasons {
+            to_speak_for: "a common SSD holds it",
+            to_speak_against: "a common SSD does not hold it",
+        };
         rules.push(Rule::at_most(
             "a tenth of the distinct blocks",
             tenth_gib,
             SSD_GIB,
             "GiB",
-            reason,
+            reasons,
         ));
     }
     rules

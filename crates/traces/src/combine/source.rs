@@ -13,7 +13,7 @@ use crate::options::{ReadOptions, parse_delimiter, parse_devices};
 use crate::reader::TraceReader;
 use crate::record::{TraceOperation, TraceRecord};
 use crate::tally::ReadCounts;
-use crate::text::{POSSIBLE_RANGE, range_is_possible};
+use crate::text::range_is_possible;
 
 /// A trace, the part of it that is taken, and by how much it is shifted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -286,7 +286,8 @@ pub(super) fn moved(offset_bytes: u64, by_bytes: u64, path: &str) -> Result<u64,
     let moved = moved.filter(|&offset| range_is_possible(offset, 0));
     moved.ok_or_else(|| {
         wrong(format!(
-            "{path}: offset {offset_bytes} moves on by {by_bytes} bytes; accepted: {POSSIBLE_RANGE}"
+            "{path}: {by_bytes} bytes behind address {offset_bytes} is no possible address; accepted: an offset, a stride and an \
+             align with which all addresses are below 2^62"
         ))
     })
 }

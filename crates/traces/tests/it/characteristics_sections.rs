@@ -278,3 +278,17 @@ fn an_empty_trace_is_all_zero() {
     assert_eq!(found.reuse.lru, []);
     assert!(found.popularity.cdf.iter().all(|point| point.times == 0));
 }
+
+#[test]
+fn hit_ratios_are_exact_beyond_the_cells_of_the_histogram() {
+    // 1361 blocks are read in a circle: every distance is 1361, so a cache of one block less never hits.
+    let text: String = (0..10)
+        .flat_map(|round| (0..1361).map(move |block| (round * 1361 + block, block * 8)))
+        .map(|(second, sector)| format!("0,{sector},4096,r,{second}\n"))
+        .collect();
+    let reuse = sections(&text).reuse;
+    let whole = reuse.lru.last().unwrap();
+    assert_eq!((whole.cache_blocks, whole.hit_percent), (1361, 90.0));
+    let smaller = &reuse.lru[..reuse.lru.len() - 1];
+    assert!(smaller.iter().all(|point| point.hit_percent == 0.0));
+}

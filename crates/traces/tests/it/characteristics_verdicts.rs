@@ -108,3 +108,54 @@ fn readers_suit_shingles_and_few_requests_suit_nothing() {
     );
     assert!(found[0].evidence.last().unwrap().contains("999"));
 }
+
+#[test]
+fn a_rule_gives_a_reason_for_the_side_that_it_takes() {
+    let says = |requests_per_s: u64| {
+        let found = verdicts((0..2000).map(|i| (i * S / requests_per_s, Read, scattered(i), 4096)));
+        let plain = of(&found, DriveKind::Plain);
+        (plain.words.clone(), plain.evidence[0].clone())
+    };
+    let (words, evidence) = says(4);
+    assert_eq!(
+        words,
+        "It suits a disk without shingles well: all 2 rules speak for it."
+    );
+    assert_eq!(
+        evidence,
+        "for: on average 4.0 random requests/s (at most 80): one disk serves them, at 12 ms each"
+    );
+    let (words, evidence) = says(200);
+    assert_eq!(
+        words,
+        "It suits a disk without shingles partly: 1 of 2 rules speaks for it."
+    );
+    assert!(
+        evidence.ends_with("(at most 80): one disk does not serve them, at 12 ms each"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn small_numbers_and_those_near_a_threshold_keep_their_side() {
+    // A burst of 4 KiB is not "0.0 GB".
+    let found = verdicts((0..2000).map(|i| (i * 2 * S, Write, i % 7 * MIB, 4096)));
+    let managed = of(&found, DriveKind::DriveManaged);
+    let burst = managed.evidence.iter().find(|said| said.contains("burst"));
+    assert!(
+        burst.unwrap().contains("writes 0.000004 GB (at most 20)"),
+        "{burst:?}"
+    );
+    // 1000 of 2001 accesses that write are updates, then 1001: 49.98 and 50.02 %.
+    for (updates, said) in [
+        (1001, "for: updates 49.98 %"),
+        (1002, "against: updates 50.02 %"),
+    ] {
+        let found = verdicts((0..2001).map(|i| {
+            let block = if i < updates { 0 } else { i };
+            (i * S, Write, block * 4096, 4096)
+        }));
+        let log = of(&found, DriveKind::HostManaged);
+        assert!(log.evidence[0].starts_with(said), "{:?}", log.evidence);
+    }
+}

@@ -398,7 +398,9 @@ fn what_does_not_fit_together_is_refused() {
         (c.traces[0].offset, c.place) = (Some("4200000TiB".parse().unwrap()), Place::Pack);
     });
     assert!(
-        far.contains("accepted: at most 2^40 bytes within the first 2^62"),
+        far.contains(
+            "accepted: an offset, a stride and an align with which all addresses are below 2^62"
+        ),
         "{far}"
     );
     let folder = tempfile::tempdir().unwrap();

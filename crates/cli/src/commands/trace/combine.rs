@@ -1,11 +1,11 @@
 //! `imbrex trace combine`.
 
-use super::{format_of, write};
+use super::{check_output, format_of, write};
 use crate::Failure;
 use crate::args::CombineArgs;
 use imbrex_core::units::Duration;
 use imbrex_drives::quantity::Span;
-use imbrex_traces::combine::{Combination, Combined, Split};
+use imbrex_traces::combine::{Combination, Combined, PARTS_MAX, Split};
 use imbrex_traces::{WriteOptions, numbered};
 
 /// Makes one trace of several, or several of one.
@@ -14,6 +14,7 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
         name: args.name.clone(),
         ..WriteOptions::from(format_of(&args.output)?)
     };
+    check_outputs(args)?;
     let combined = Combined::new(Combination {
         traces: args.traces.clone(),
         order: args.order,
@@ -42,6 +43,18 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
         eprintln!("{}", part.reader.source().label);
         write(part.reader, &output, &options)?;
         eprintln!("{output}: to join the parts by time, give it delay={delay}");
+    }
+    Ok(())
+}
+
+/// No file that is written may be one that is read.
+fn check_outputs(args: &CombineArgs) -> Result<(), Failure> {
+    let traces = || args.traces.iter().map(|trace| trace.path.as_str());
+    let Some(parts) = args.split else {
+        return check_output(&args.output, traces());
+    };
+    for number in 1..=parts.min(PARTS_MAX) {
+        check_output(&numbered(&args.output, number), traces())?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! `imbrex trace convert`.
 
-use super::{format_of, write};
+use super::{check_output, format_of, write};
 use crate::Failure;
 use crate::args::ConvertArgs;
 use imbrex_traces::WriteOptions;
 
 /// Writes a trace, or a part of it, in another format.
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    check_output(&args.output, [args.input.as_str()])?;
     let reader = imbrex_traces::open(&args.input, &args.read.options()?)?;
     let options = WriteOptions {
         skip: args.skip,

@@ -1,17 +1,17 @@
 //! `imbrex trace info`.
 
 use super::super::emit;
+use super::check_output;
 use crate::Failure;
 use crate::args::InfoArgs;
 use crate::commands::page_file::write_page;
 use imbrex_sim::workload_page::workload_page;
 use imbrex_traces::synthetic::Recipe;
-use std::path::Path;
 
 /// Says what a trace holds.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     if let Some(file) = &args.html {
-        check_other(file, &args.path)?;
+        check_output(file, [args.path.as_str()])?;
     }
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
     let info = imbrex_traces::characterise(reader, args.blocks)?;
@@ -36,16 +36,4 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The page must not take the place of the trace.
-fn check_other(page: &Path, trace: &str) -> Result<(), Failure> {
-    match (page.canonicalize(), Path::new(trace).canonicalize()) {
-        (Ok(page), Ok(trace)) if page == trace => Err(format!(
-            "--html {}: is the trace itself; accepted: another file",
-            page.display()
-        )
-        .into()),
-        _ => Ok(()),
-    }
 }

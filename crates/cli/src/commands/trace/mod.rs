@@ -9,6 +9,9 @@ mod synth;
 use crate::Failure;
 use crate::args::TraceCommand;
 use imbrex_traces::{TraceReader, WriteFormat, WriteOptions};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Does what the command says.
 pub fn run(command: &TraceCommand) -> Result<(), Failure> {
@@ -28,6 +31,33 @@ fn format_of(output: &str) -> Result<WriteFormat, Failure> {
              .iolog, with .gz, .zst, .xz or .bz2 behind it"
         )
     })?)
+}
+
+/// Refuses an output that is one of the traces, by whatever name: it would be emptied before it is read.
+fn check_output<'a>(
+    output: impl AsRef<Path>,
+    traces: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    // What has no metadata is not there yet, or is a recipe.
+    let output = output.as_ref();
+    let place = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let Some(found) = place(output) else {
+        return Ok(());
+    };
+    match traces
+        .into_iter()
+        .find(|trace| place(trace.as_ref()) == Some(found))
+    {
+        Some(trace) => Err(format!(
+            "{}: is the trace {trace} itself; accepted: another file",
+            output.display()
+        )
+        .into()),
+        None => Ok(()),
+    }
 }
 
 fn write(reader: TraceReader, output: &str, options: &WriteOptions) -> Result<(), Failure> {
