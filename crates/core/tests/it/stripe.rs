@@ -71,10 +71,7 @@ fn the_parts_of_an_extent_are_its_blocks_and_the_longer_come_first() {
         for _ in 0..2_000 {
             let start = rng.below(all);
             let extent = Extent::new(start, rng.below(all - start + 1));
-            let mut wanted: Vec<_> = (places[extent.start.0 as usize..extent.end().0 as usize])
-                .iter()
-                .copied()
-                .collect();
+            let mut wanted = places[extent.start.0 as usize..extent.end().0 as usize].to_vec();
             wanted.sort_unstable();
             let parts: Vec<_> = layout.parts_of(extent).collect();
             let chunks =
