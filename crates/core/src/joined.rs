@@ -101,8 +101,10 @@ fn joined_log(below: &[&Geometry]) -> Option<LogSize> {
 }
 
 /// What a node below owes to flushes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Owed {
+    /// What the layer uses of the node.
+    blocks: BlockCount,
     /// Writes that were answered and are not durable by themselves.
     written: u64,
     /// How many of these a flush has covered.
@@ -137,7 +139,8 @@ pub(crate) struct Part {
 ///
 /// A request is answered once, when all of its parts have ended; the first error counts. A flush that
 /// has failed at a node makes all later ones of that node fail. A flush of a lost node fails where the
-/// node had taken writes that no flush has covered.
+/// node had taken writes that no flush has covered. A flush that names some blocks of a node covers none:
+/// a node that is several joined ones passes it on to those that have the blocks.
 #[derive(Debug)]
 pub(crate) struct Parts {
     owed: Vec<Owed>,
@@ -149,10 +152,16 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// For a layer over so many nodes.
-    pub fn new(nodes: usize) -> Parts {
+    /// For a layer that uses so many blocks of each node.
+    pub fn new(used: impl Iterator<Item = BlockCount>) -> Parts {
+        let nothing = |blocks| Owed {
+            blocks,
+            written: 0,
+            flushed: 0,
+            failed: None,
+        };
         Parts {
-            owed: (0..nodes).map(|_| Owed::default()).collect(),
+            owed: used.map(nothing).collect(),
             jobs: Vec::new(),
             free_jobs: Vec::new(),
             under_way: Vec::new(),
@@ -264,7 +273,9 @@ impl Parts {
             (Operation::Flush, Ok(())) => match owed.failed {
                 Some(error) => Err(error),
                 None => {
-                    owed.flushed = owed.flushed.max(covers);
+                    if part.extent.is_empty() || part.extent.blocks == owed.blocks {
+                        owed.flushed = owed.flushed.max(covers);
+                    }
                     result
                 }
             },

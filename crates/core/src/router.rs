@@ -52,6 +52,8 @@ struct InFlight {
     target: NodeId,
     tag: Tag,
     buffer: BufferSlice,
+    /// It only takes data out of the buffer.
+    is_write: bool,
 }
 
 /// What the stack must deliver next.
@@ -260,7 +262,8 @@ impl Router {
     #[inline]
     pub fn register_host(&mut self, top: NodeId, tag: Tag, request: HostOperation) -> Request {
         self.check_fits(top, request.operation, request.extent, request.buffer);
-        let id = self.register(Issuer::Host, top, tag, request.buffer);
+        let is_write = matches!(request.operation, Operation::Write { .. });
+        let id = self.register(Issuer::Host, top, tag, request.buffer, is_write);
         let HostOperation {
             operation,
             extent,
@@ -285,7 +288,8 @@ impl Router {
         port.in_flight += 1;
         let below = port.below;
         self.check_fits(below, issue.operation, issue.extent, issue.buffer);
-        let id = self.register(issuer, below, issue.tag, issue.buffer);
+        let is_write = matches!(issue.operation, Operation::Write { .. });
+        let id = self.register(issuer, below, issue.tag, issue.buffer, is_write);
         let Issue {
             operation,
             extent,
@@ -378,15 +382,26 @@ impl Router {
     /// The data of a request from above is lent by every layer above as well, and they left it to
     /// the layer that has the request now; only a disk may still read or fill it.
     pub fn assert_not_at_disk(&self, slice: BufferSlice) {
+        let is_held = self.is_at_disk(slice, |_| true);
+        assert!(!is_held, "a layer touched data that a disk holds");
+    }
+
+    /// Panics when a disk may still change a part of the slice. One that writes it only reads the data.
+    pub fn assert_unchanged_by_disk(&self, slice: BufferSlice) {
+        let is_changed = self.is_at_disk(slice, |entry| !entry.is_write);
+        assert!(!is_changed, "a layer read data that a disk may change");
+    }
+
+    fn is_at_disk(&self, slice: BufferSlice, concerns: impl Fn(&InFlight) -> bool) -> bool {
         let overlaps = |held: BufferSlice| {
             held.buffer == slice.buffer
                 && held.first_block < slice.first_block + slice.blocks
                 && slice.first_block < held.first_block + held.blocks
         };
-        let held = self.in_flight.iter().any(|entry| {
-            entry.active && self.node(entry.target).disk.is_some() && overlaps(entry.buffer)
-        });
-        assert!(!held, "a layer touched data that a disk holds");
+        self.in_flight.iter().any(|entry| {
+            let is_disk = entry.active && self.node(entry.target).disk.is_some();
+            is_disk && concerns(entry) && overlaps(entry.buffer)
+        })
     }
 
     #[inline]
@@ -396,6 +411,7 @@ impl Router {
         target: NodeId,
         tag: Tag,
         buffer: BufferSlice,
+        is_write: bool,
     ) -> RequestId {
         self.requests_active += 1;
         match self.free.pop() {
@@ -409,6 +425,7 @@ impl Router {
                     target,
                     tag,
                     buffer,
+                    is_write,
                 };
                 RequestId { index, generation }
             }
@@ -422,6 +439,7 @@ impl Router {
                     target,
                     tag,
                     buffer,
+                    is_write,
                 };
                 self.in_flight.push(entry);
                 RequestId { index, generation }

@@ -43,7 +43,7 @@ impl Span {
             windows.push(Extent::new(end, geometry.blocks.0));
             end += geometry.blocks.0;
         }
-        let parts = Parts::new(windows.len());
+        let parts = Parts::new(below.iter().map(|it| it.blocks));
         Ok((Span { windows, parts }, geometry))
     }
 

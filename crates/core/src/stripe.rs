@@ -129,7 +129,7 @@ impl Stripe {
             layout,
             nodes: below.len(),
             unused: BlockCount(offered - geometry.blocks.0),
-            parts: Parts::new(below.len()),
+            parts: Parts::new(below.iter().map(|_| used)),
         };
         Ok((stripe, geometry))
     }

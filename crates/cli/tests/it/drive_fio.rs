@@ -122,3 +122,15 @@ fn what_is_wrong_is_named() {
     let output = fio(folder.path(), READS, &["cmr-500gb-7200", "--scale", "0"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_node_for_each_source_takes_no_job() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = fio(folder.path(), READS, &["dedicated"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        words(&output.stderr),
+        "imbrex: node `array`: kind = \"dedicated\" takes no job: its requests have one address space and no \
+         device number to choose a node by; accepted: kind = \"span\"\n"
+    );
+}

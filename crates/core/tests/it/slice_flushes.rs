@@ -199,6 +199,35 @@ fn a_lost_node_costs_its_window_and_what_no_flush_had_covered() {
     );
 }
 
+/// A span of a span of two disks and of a third one.
+fn span_over_a_span() -> Bench {
+    let mut builder = StackBuilder::new(1);
+    let geometry = Geometry::plain(BlockCount(10), Media::SolidState);
+    let [a, b, c] = [(); 3].map(|()| builder.disk(geometry.clone()));
+    let (inner, told) = Span::new(&[&geometry; 2]).expect("plain nodes");
+    let inner = builder.layer(Box::new(inner), told.clone(), &[a, b]);
+    let (outer, told) = Span::new(&[&told, &geometry]).expect("plain nodes");
+    let top = builder.layer(Box::new(outer), told, &[inner, c]);
+    Bench::new(builder.build(top))
+}
+
+#[test]
+fn a_flush_of_some_blocks_of_a_node_covers_no_others_of_it() {
+    for (flushed, answer) in [(10, LOST), (20, Ok(()))] {
+        let mut bench = span_over_a_span();
+        assert_eq!(bench.ask(Operation::WRITE, Extent::new(8, 4)), Ok(()));
+        let some = Extent::new(0, flushed);
+        assert_eq!(bench.ask(Operation::Flush, some), Ok(()));
+        bench.stack.lose_disk(DiskId(0));
+        bench.stack.lose_disk(DiskId(1));
+        assert_eq!(
+            bench.ask(Operation::Flush, Extent::EMPTY),
+            answer,
+            "{some:?}"
+        );
+    }
+}
+
 #[test]
 fn a_span_comes_up_while_one_node_is_left() {
     for lost in 0..=3 {

@@ -8,9 +8,9 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::joined::JoinError;
-use imbrex_core::layer::Port;
+use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::lifecycle::{OpenError, Start};
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{DiskId, Stack, StackBuilder};
 use imbrex_core::stripe::{Stripe, StripeLayout};
@@ -71,10 +71,7 @@ fn the_parts_of_an_extent_are_its_blocks_and_the_longer_come_first() {
         for _ in 0..2_000 {
             let start = rng.below(all);
             let extent = Extent::new(start, rng.below(all - start + 1));
-            let mut wanted: Vec<_> = (places[extent.start.0 as usize..extent.end().0 as usize])
-                .iter()
-                .copied()
-                .collect();
+            let mut wanted = places[extent.start.0 as usize..extent.end().0 as usize].to_vec();
             wanted.sort_unstable();
             let parts: Vec<_> = layout.parts_of(extent).collect();
             let chunks =
@@ -242,4 +239,46 @@ fn a_stripe_without_a_disk_does_not_come_up() {
             _ => assert_eq!(opened, Err(OpenError::Io(IoError::Lost))),
         }
     }
+}
+
+/// Writes the same data to both of its nodes at once.
+#[derive(Default)]
+struct ToBoth {
+    waiting: Option<RequestId>,
+}
+
+impl Layer for ToBoth {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        self.waiting = Some(request.id);
+        for port in [Port(0), Port(1)] {
+            ctx.issue(Issue {
+                port,
+                operation: request.operation,
+                extent: request.extent,
+                buffer: request.buffer,
+                cause: request.cause,
+                tag: Tag(0),
+            });
+        }
+    }
+
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        if ctx.in_flight(Port(0)) + ctx.in_flight(Port(1)) == 0 {
+            let request = self.waiting.take().expect("a request");
+            ctx.finish(request, completion.result);
+        }
+    }
+}
+
+#[test]
+fn data_that_another_disk_is_writing_can_be_scattered() {
+    let mut builder = StackBuilder::new(1);
+    let geometry = Geometry::plain(BlockCount(10), Media::SolidState);
+    let [beside, a, b] = [0; 3].map(|_| builder.disk(geometry.clone()));
+    let (stripe, told) = Stripe::new(&[&geometry; 2], BlockCount(1)).expect("plain nodes");
+    let stripe = builder.layer(Box::new(stripe), told, &[a, b]);
+    let top = builder.layer(Box::new(ToBoth::default()), geometry, &[beside, stripe]);
+    let mut bench = Bench::new(builder.build(top));
+    assert_eq!(bench.ask(Operation::WRITE, Extent::new(1, 4)), Ok(()));
+    assert_eq!(bench.seen.len(), 3, "{:?}", bench.seen);
 }

@@ -392,19 +392,32 @@ impl StackConfig {
             }
         }
         check_overlaps(&self.node).or_else(wrong)?;
-        let tops: Vec<&str> = self
-            .node
-            .iter()
-            .map(|node| node.name())
-            .filter(|name| !self.node.iter().any(|other| other.below().contains(name)))
-            .collect();
-        if tops.len() != 1 {
-            return wrong(format!(
-                "the stack has {} tops ({})",
-                tops.len(),
-                listed(&tops)
+        check_top(&self.node).or_else(wrong)
+    }
+}
+
+/// Finds what is wrong with the node that is the device.
+fn check_top(nodes: &[NodeConfig]) -> Result<(), String> {
+    let user_of = |name: &str| nodes.iter().find(|other| other.below().contains(&name));
+    let names = nodes.iter().map(NodeConfig::name);
+    let tops: Vec<&str> = names.filter(|name| user_of(name).is_none()).collect();
+    if tops.len() != 1 {
+        return Err(format!(
+            "the stack has {} tops ({})",
+            tops.len(),
+            listed(&tops)
+        ));
+    }
+    for node in nodes {
+        let user = user_of(node.name());
+        if let (NodeConfig::Dedicated(span), Some(user)) = (node, user) {
+            return Err(format!(
+                "node `{}`: kind = \"dedicated\" below `{}`, whose operations are of no device of a trace; \
+                 accepted: at the top of the stack, or kind = \"span\"",
+                span.name,
+                user.name()
             ));
         }
-        Ok(())
     }
+    Ok(())
 }

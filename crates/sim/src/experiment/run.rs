@@ -359,14 +359,7 @@ impl Task<'_> {
             fill.observe(now, stack);
             gauges.observe(now, stack);
         });
-        replayer.take_error().map_err(|error| match error {
-            // It names the trace, and the line.
-            ReplayError::Trace(error) => RunError::Trace(error),
-            error => RunError::Replay {
-                trace: self.workload.path.clone(),
-                error: Box::new(error),
-            },
-        })?;
+        replayer.take_error().map_err(|error| self.stopped(error))?;
         let counts = replayer.counts;
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
@@ -388,6 +381,18 @@ impl Task<'_> {
             stack: engine.stack,
             describe,
         })
+    }
+
+    /// What has ended a replay early.
+    fn stopped(&self, error: ReplayError) -> RunError {
+        match error {
+            // It names the trace, and the line.
+            ReplayError::Trace(error) => RunError::Trace(error),
+            error => RunError::Replay {
+                trace: self.workload.path.clone(),
+                error: Box::new(error),
+            },
+        }
     }
 
     /// What a report says of the workload, which was read to its end.

@@ -5,6 +5,7 @@ use super::engine::{Jobs, in_flight_max, writes};
 use super::job::{IN_FLIGHT_MAX, Job, JobError};
 use super::outcome::Outcome;
 use super::zoned::{self, Zones};
+use crate::experiment::config::NodeConfig;
 use crate::experiment::{BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -79,6 +80,14 @@ impl Session {
         options: &BuildOptions,
         jobs: &[Job],
     ) -> Result<Session, SessionError> {
+        if let NodeConfig::Dedicated(span) = config.top() {
+            return Err(ConfigError::words(format!(
+                "node `{}`: kind = \"dedicated\" takes no job: its requests have one address space and no \
+                 device number to choose a node by; accepted: kind = \"span\"",
+                span.name
+            ))
+            .into());
+        }
         let plan = Plan::new(config, options)?;
         let device_bytes = plan.blocks().bytes();
         for job in jobs {

@@ -110,7 +110,7 @@ fn a_stripe_that_cannot_be_is_refused_in_words() {
         plan(zoned, Some(64 << 20)).map(|plan| plan.build(None, None, ContentKind::Counted).err());
     let refused = refused.map_or_else(|error| error, |error| error.expect("zones").to_string());
     assert!(
-        refused.contains("zones") && refused.contains("accepted"),
+        refused.contains("node `zones`") && refused.contains("nothing can stand on"),
         "{refused}"
     );
 }
@@ -235,6 +235,18 @@ fn a_record_without_a_node_and_one_beyond_it_are_refused_in_words() {
     assert!(
         refused.contains("has a window for each source"),
         "{refused}"
+    );
+}
+
+#[test]
+fn a_node_for_each_source_is_the_top_of_its_stack() {
+    let more =
+        "kind = \"dedicated\"\n[[node]]\nname = \"over\"\nkind = \"stripe\"\nbelow = [\"array\"]";
+    let refused = plan(&disks(&["1 MiB"; 3], more), None).map(|_| ());
+    assert_eq!(
+        refused.expect_err("sources below a stripe"),
+        "s.toml: node `array`: kind = \"dedicated\" below `over`, whose operations are of no device of a trace; \
+         accepted: at the top of the stack, or kind = \"span\""
     );
 }
 
