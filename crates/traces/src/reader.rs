@@ -119,7 +119,7 @@ pub(super) trait Derived: Send {
 enum Body {
     Derived(Box<dyn Derived>),
     Lines(Box<TextTrace>),
-    Binary(Binary),
+    Binary(Box<Binary>),
     Recording(Recording),
     Synthetic(SyntheticRecords, String),
 }
@@ -308,7 +308,7 @@ impl TraceReader {
             device_bytes: None,
         };
         let binary = Binary::new(inputs, format, options, &mut detected)?;
-        let body = Body::Binary(binary);
+        let body = Body::Binary(Box::new(binary));
         Ok(Self::with_body(path, body, detected, source, true, options))
     }
 
