@@ -110,7 +110,7 @@ impl Experiment {
             };
             let key = keys.strip_prefix(PREFIX).unwrap_or(keys);
             if !KEYS.contains(&key) {
-                let hint = nearest(key, KEYS.into_iter()).map_or(String::new(), |near| {
+                let hint = nearest(key, KEYS).map_or(String::new(), |near| {
                     format!("; did you mean `{PREFIX}{near}`?")
                 });
                 return wrong(format!(
