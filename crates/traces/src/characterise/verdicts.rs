@@ -175,6 +175,8 @@ fn told(speak_for: usize, rules: usize) -> String {
     match (speak_for, rules) {
         (0, 1) => "the only rule speaks against it".to_owned(),
         (1, 1) => "the only rule speaks for it".to_owned(),
+        (0, 2) => "both rules speak against it".to_owned(),
+        (2, 2) => "both rules speak for it".to_owned(),
         (0, _) => format!("all {rules} rules speak against it"),
         _ if speak_for == rules => format!("all {rules} rules speak for it"),
         (1, _) => format!("1 of {rules} rules speaks for it"),
@@ -242,9 +244,9 @@ fn drive_managed(info: &TraceInfo) -> Vec<Rule> {
             LOG_BYTES as f64 / 1e9,
             "GB",
             Reasons {
-to_speak_for: "the persistent cache takes it",
-to_speak_against: "what exceeds the persistent cache waits for bands to be rewritten",
-},
+                to_speak_for: "the persistent cache takes it",
+                to_speak_against: "what exceeds the cache waits for bands to be rewritten",
+            },
         ));
         let idle = gaps.idle.iter().find(|idle| idle.at_least_s == 1.0);
         rules.extend(idle.map(|idle| {
@@ -280,9 +282,9 @@ to_speak_against: "what exceeds the persistent cache waits for bands to be rewri
             MOSTLY_SEQUENTIAL_PERCENT,
             "% of the bytes",
             Reasons {
-to_speak_for: "more is written than the persistent cache holds, but sequences fill whole bands",
-to_speak_against: "more is written than the persistent cache holds, and too little of it fills whole bands",
-},
+                to_speak_for: "sequences fill whole bands, which need no place in the cache",
+                to_speak_against: "the cache does not hold the rest, which fills no whole bands",
+            },
         ));
     }
     rules
@@ -315,9 +317,9 @@ fn host_managed(info: &TraceInfo) -> Vec<Rule> {
         MANY_UPDATES_PERCENT,
         "% of the blocks written",
         Reasons {
-to_speak_for: "few of the blocks in the log are dead when it is cleaned",
-to_speak_against: "most of the blocks in the log are dead soon, and cleaning must pass over them",
-},
+            to_speak_for: "little of the log dies, so there is little to clean",
+            to_speak_against: "most of the log dies soon, so there is much to clean",
+        },
     ));
     if let Some(gaps) = &info.sections.gaps {
         let idle = gaps.idle.iter().find(|idle| idle.at_least_s == 1.0);
@@ -341,9 +343,9 @@ to_speak_against: "most of the blocks in the log are dead soon, and cleaning mus
             MOSTLY_RANDOM_PERCENT,
             "% of the reads",
             Reasons {
-to_speak_for: "most reads seek in any layout",
-to_speak_against: "sequential reads of what was written in another order become random",
-},
+                to_speak_for: "most reads seek in any layout",
+                to_speak_against: "sequential reads become random if written in another order",
+            },
         ));
     }
     rules

@@ -119,7 +119,7 @@ fn a_rule_gives_a_reason_for_the_side_that_it_takes() {
     let (words, evidence) = says(4);
     assert_eq!(
         words,
-        "It suits a disk without shingles well: all 2 rules speak for it."
+        "It suits a disk without shingles well: both rules speak for it."
     );
     assert_eq!(
         evidence,

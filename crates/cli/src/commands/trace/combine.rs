@@ -54,7 +54,7 @@ fn check_outputs(args: &CombineArgs) -> Result<(), Failure> {
         return check_output(&args.output, traces());
     };
     for number in 1..=parts.min(PARTS_MAX) {
-        check_output(&numbered(&args.output, number), traces())?;
+        check_output(numbered(&args.output, number), traces())?;
     }
     Ok(())
 }
