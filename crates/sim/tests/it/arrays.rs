@@ -181,7 +181,6 @@ fn replay(config: StackConfig, trace: &str, windows: &[&str]) -> Result<Run, Str
         movement: None,
         drive_scale: 1,
         drive_scale_option: None,
-        movement: None,
     };
     let batch = Batch {
         workload: workload(path.to_str().expect("a name")),
