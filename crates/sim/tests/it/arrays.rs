@@ -5,9 +5,12 @@ use crate::report::schema_violations;
 use crate::simulate::{back_to_back, workload};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::units::BLOCK_BYTES;
-use imbrex_sim::experiment::{Batch, BuildOptions, Built, Case, Plan, Setting, StackConfig};
+use imbrex_sim::experiment::{
+    Batch, BuildOptions, Built, Case, Experiment, Found, Plan, Setting, StackConfig, execute,
+};
 use imbrex_sim::report::Run;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A stack of disks of these sizes under one node.
 fn disks(sizes: &[&str], top: &str) -> String {
@@ -276,4 +279,37 @@ fn the_ready_made_arrays_are_of_four_disks_each() {
         run.nodes["disk-0"]["writes"] + run.nodes["disk-3"]["writes"],
         4
     );
+}
+
+/// The movement of the disks of a stack of logs, taken together, when two loads are played one after the other.
+fn movement_in_turn(system: &str, place: &str) -> serde_json::Value {
+    let text = format!(
+        r#"
+name = "in-turn"
+title = "a test"
+systems = ["{system}"]
+[workload]
+combine = {{ traces = [{{ path = "synthetic:raid4smr-web3", limit = 3000 }}, {{ path = "synthetic:raid4smr-rsrch1", limit = 3000 }}], order = "concatenate", {place} }}
+[movement]
+model = 1
+"#
+    );
+    let experiment = Experiment::parse("test.toml", &text, Path::new("")).expect("an experiment");
+    let outcomes = execute(&[experiment], &[], None, 1, &|_| {}).expect("it runs");
+    let Found::Runs(report) = &outcomes[0].workloads[0].found else {
+        panic!("a stack was run");
+    };
+    serde_json::to_value(&report.runs[0]).expect("a report")["movement_total"].clone()
+}
+
+#[test]
+fn a_disk_for_each_source_is_moved_as_a_span_of_disks_with_a_source_each() {
+    let dedicated = movement_in_turn("dedicated", r#"place = "separate""#);
+    // As much as one of the four disks holds.
+    let spanned = movement_in_turn(
+        "spanned",
+        r#"place = "concatenate", align = "500107862016 B""#,
+    );
+    assert!(dedicated["visits"].as_u64().expect("a count") > 6000);
+    assert_eq!(dedicated, spanned);
 }

@@ -2,6 +2,7 @@
 
 mod archives;
 mod arrays;
+mod browser;
 mod calibration;
 mod closed_forms;
 mod combined;
