@@ -1,5 +1,6 @@
 //! The arm over turning platters: what one access takes.
 
+use super::bus_arm::Noted;
 use super::platters::{Place, Platters};
 use super::read_ahead::ReadAhead;
 use super::seek::SeekCurve;
@@ -46,7 +47,8 @@ pub struct Arm {
     /// How long the arm takes.
     pub curve: SeekCurve,
     head_switch_ns: u64,
-    write_settle_ns: u64,
+    /// May be negative: the seek curve is that of reads.
+    write_settle_ns: i64,
     pub(super) read_ahead_blocks: u64,
     /// Angle of the platters at time zero.
     phase_ns: u64,
@@ -61,6 +63,8 @@ pub struct Arm {
     pub(super) ahead: Option<ReadAhead>,
     /// What was read and written before; `None` for a drive that keeps only what it read last.
     pub(super) segments: Option<Box<Segments>>,
+    /// What the arm of a drive on a bus notes.
+    pub(super) noted: Option<Box<Noted>>,
 }
 
 impl Arm {
@@ -70,7 +74,7 @@ impl Arm {
         platters: Platters,
         curve: SeekCurve,
         head_switch_ns: u64,
-        write_settle_ns: u64,
+        write_settle_ns: i64,
         read_ahead_blocks: u64,
         phase_ns: u64,
     ) -> Arm {
@@ -88,6 +92,7 @@ impl Arm {
             last: Direction::Read,
             ahead: None,
             segments: None,
+            noted: None,
         }
     }
 
@@ -113,11 +118,26 @@ impl Arm {
         } else {
             self.head_switch_ns
         };
-        let settle = match direction {
-            Direction::Write => self.write_settle_ns,
-            Direction::Read => 0,
-        };
-        seek.max(switch) + settle
+        let reach = seek.max(switch);
+        match direction {
+            Direction::Read => reach,
+            Direction::Write => self.settled_ns(reach),
+        }
+    }
+
+    /// Time to reach a track and to settle there. The arm of a drive on a bus settles only where it
+    /// has moved.
+    #[inline]
+    fn settled_ns(&self, reach_ns: u64) -> u64 {
+        match self.noted.is_some() && reach_ns == 0 {
+            true => 0,
+            false => reach_ns.saturating_add_signed(self.write_settle_ns),
+        }
+    }
+
+    /// Whether blocks have to come round.
+    pub(super) fn rotates(&self) -> bool {
+        self.rotates
     }
 
     /// Time from `at_ns` until block `offset` of the track of `place` is under the head.
@@ -162,7 +182,7 @@ impl Arm {
     }
 
     #[inline]
-    fn position_ns(
+    pub(super) fn position_ns(
         &self,
         start: Instant,
         block: u64,
@@ -246,6 +266,7 @@ impl Arm {
             let part = blocks.min(place.end - place.offset);
             let sweep_ns = self.platters.sweep_ns(&place, place.offset + part)
                 - self.platters.sweep_ns(&place, place.offset);
+            self.note(at_ns, part, &place);
             at_ns += sweep_ns;
             time.transfer_ns += sweep_ns;
             blocks -= part;

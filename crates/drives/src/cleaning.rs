@@ -77,6 +77,16 @@ pub enum IdleVictim {
     Lba,
 }
 
+/// How far a clean in idle time goes before the drive looks for requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdlePiece {
+    /// Over the band, from track to track without losing a revolution.
+    Band,
+    /// Over a track.
+    Track,
+}
+
 /// What idle cleaning does when a request arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -107,6 +117,10 @@ impl TranslationSettings {
                 Some(IdleVictim::MostDirty) => translation::Victim::MostDirty,
                 Some(IdleVictim::Lba) => translation::Victim::Lba,
                 Some(IdleVictim::Fifo) | None => translation::Victim::Fifo,
+            },
+            piece: match self.idle_piece {
+                Some(IdlePiece::Track) => translation::IdlePiece::Track,
+                Some(IdlePiece::Band) | None => translation::IdlePiece::Band,
             },
             on_arrival: match self.idle_on_arrival {
                 Some(IdleOnArrival::Abort) => translation::OnArrival::Abort,
@@ -144,6 +158,7 @@ impl TranslationSettings {
             ("idle_finish", self.idle_finish.is_some()),
             ("idle_resume", self.idle_resume.is_some()),
             ("idle_victim", self.idle_victim.is_some()),
+            ("idle_piece", self.idle_piece.is_some()),
             ("idle_on_arrival", self.idle_on_arrival.is_some()),
         ];
         let stated = keys.into_iter().find(|(_, is_stated)| *is_stated);
@@ -175,6 +190,9 @@ mod tests {
         assert_eq!(idle.chunk_blocks, BlockCount(12));
         assert_eq!(idle.finish_within, Duration::from_ms(100));
         assert!(idle.resumes);
+        assert_eq!(idle.piece, translation::IdlePiece::Band);
+        let by_track = settings("idle_after = '1 s'\nidle_piece = 'track'").idle_cleaning(41_600);
+        assert_eq!(by_track.unwrap().piece, translation::IdlePiece::Track);
         assert_eq!(settings("idle_after = 'off'").idle_cleaning(41_600), None);
         assert_eq!(settings("").idle_cleaning(41_600), None);
     }

@@ -4,6 +4,11 @@
 //! `docs/models`.
 
 mod arm;
+mod bus;
+mod bus_arm;
+mod bus_drive;
+#[cfg(test)]
+mod bus_tests;
 mod cleaning;
 mod contents;
 mod due;
@@ -28,10 +33,12 @@ pub mod time_buckets;
 pub mod toml_error;
 mod translation;
 mod write_cache;
+mod zone_table;
 mod zones;
 
 pub use arm::Direction;
-pub use cleaning::{IdleAfter, IdleOnArrival, IdleResume, IdleVictim};
+pub use bus::{BusModel, WriteAfterWrite};
+pub use cleaning::{IdleAfter, IdleOnArrival, IdlePiece, IdleResume, IdleVictim};
 pub use heat_map::{HeatMap, HeatMapRecorder};
 pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
@@ -48,6 +55,8 @@ pub use simulated::{DiskOptions, SimulatedDisk};
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use tallies::Tallies;
 pub use translation::{
-    Bands, Bypass, EntryLimit, MergeBuffer, Rewrite, RewriteExtent, TranslationSettings, Update,
+    Bands, Bypass, EntryLimit, MergeBuffer, Rewrite, RewriteCovered, RewriteExtent,
+    TranslationSettings, Trim, Update,
 };
+pub use zone_table::{SparesAt, ZoneRow};
 pub use zones::{DriveZones, HostManagedConfig, Zoning, conventional_blocks};

@@ -1,13 +1,15 @@
 //! What a drive file says.
 
+use super::bus::BusModel;
 use super::platters::Layout;
 use super::schedulers::Scheduler;
 use super::seek::SeekFormula;
 use super::segments::{OverheadModel, SegmentModel};
 use super::shingles::ShingleModel;
 use super::translation::TranslationSettings;
+use super::zone_table::{SparesAt, ZoneRow};
 use super::zones::{DriveZones, Zoning};
-use crate::quantity::{Rate, Size, Span};
+use crate::quantity::{Rate, SignedSpan, Size, Span};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,8 @@ pub struct DriveModel {
     pub segments: Option<SegmentModel>,
     /// Rotating media: times by the kind of a request, instead of one for all.
     pub overheads: Option<OverheadModel>,
+    /// Conventional media: a SCSI bus that requests share, and firmware that works on one at a time.
+    pub bus: Option<BusModel>,
     /// Shingled media: the overlap of tracks.
     pub shingles: Option<ShingleModel>,
     /// Solid-state media.
@@ -78,11 +82,15 @@ pub struct PlatterModel {
     pub inner_track: Option<Size>,
     /// Instead of the three above, a row per zone in address order: first and last cylinder,
     /// sectors per track, skew at a head switch and at a cylinder switch in sectors, spare sectors
-    /// at the end.
-    pub zone_table: Option<Vec<[u64; 6]>>,
+    /// at the end, and, where they are not 0, the offset of the first sector and the sectors
+    /// reserved before it.
+    pub zone_table: Option<Vec<ZoneRow>>,
     /// With a zone table: cylinders from one run of spare sectors to the next, where they are not
     /// at the end of a zone only.
     pub spares_every: Option<u64>,
+    /// With a zone table: where the spare sectors lie.
+    #[serde(default)]
+    pub spares_at: SparesAt,
     /// Numbering of the tracks.
     pub layout: Layout,
     /// Length of the tracks of each head relative to the above, a number per head, where heads
@@ -90,8 +98,11 @@ pub struct PlatterModel {
     pub head_rates: Option<Vec<f64>>,
     /// Time to change to another head.
     pub head_switch: Span,
-    /// Time for the head to settle before a write, beyond the seek.
-    pub write_settle: Span,
+    /// Time for the head to settle before a write, beyond the seek; negative where a seek before a
+    /// write takes less than one before a read.
+    pub write_settle: SignedSpan,
+    /// With a table `[bus]`: least time of a seek before a write.
+    pub least_write_seek: Option<Span>,
 }
 
 /// The arm of a rotating drive: datasheet figures or a measured table.
@@ -243,7 +254,9 @@ impl DriveModel {
             positive("segments.count", u64::from(segments.count))?;
             positive("segments.size", segments.size.0)?;
             whole("segments.size", segments.size, sector)?;
+            segments.check()?;
         }
+        self.check_bus()?;
         self.check_zones()?;
         self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
         self.queue
@@ -302,6 +315,33 @@ impl DriveModel {
         Ok(())
     }
 
+    /// Checks that a bus goes with the media and the memory.
+    fn check_bus(&self) -> Result<(), String> {
+        let least = self.platters.as_ref().and_then(|p| p.least_write_seek);
+        let Some(bus) = &self.bus else {
+            return match least {
+                Some(_) => Err("platters.least_write_seek needs a table [bus]".to_string()),
+                None => Ok(()),
+            };
+        };
+        if self.media != MediaModel::Conventional {
+            return Err("a table [bus] needs media = \"conventional\"".to_string());
+        }
+        if self.segments.is_none() {
+            return Err("a table [bus] needs a table [segments]".to_string());
+        }
+        let destage_after = self
+            .cache
+            .map_or(Span::default(), |cache| cache.destage_after);
+        if destage_after.0.0 > 0 {
+            return Err(format!(
+                "cache.destage_after = \"{destage_after}\"; accepted with a table [bus]: \"0 ms\", \
+                 because what is written goes to the medium before anything else"
+            ));
+        }
+        bus.check()
+    }
+
     /// Checks that zones go with the media and the translation.
     fn check_zones(&self) -> Result<(), String> {
         let Some(zones) = &self.zones else {
@@ -347,6 +387,9 @@ impl PlatterModel {
                 if self.spares_every.is_some() {
                     return Err("platters.spares_every needs a zone_table".to_string());
                 }
+                if self.spares_at != SparesAt::End {
+                    return Err("platters.spares_at needs a zone_table".to_string());
+                }
                 if inner > outer {
                     return Err(format!(
                         "platters.inner_track = \"{inner}\" is longer than the outer one"
@@ -361,37 +404,6 @@ impl PlatterModel {
                     .to_string(),
             ),
         }
-    }
-
-    fn check_zone_table(&self, table: &[[u64; 6]]) -> Result<(), String> {
-        if self.layout == Layout::SurfaceBySurface {
-            return Err("platters.zone_table needs a layout by cylinders".to_string());
-        }
-        positive("platters.zone_table", table.len() as u64)?;
-        if let Some(every) = self.spares_every {
-            positive("platters.spares_every", every)?;
-        }
-        let mut from = 0;
-        for row in table {
-            let [first, last, sectors, _, _, spares] = *row;
-            let wrong = |what: &str| Err(format!("platters.zone_table, row {row:?}: {what}"));
-            if row.iter().any(|number| *number > ZONE_TABLE_MAX) {
-                return wrong(&format!("accepted: numbers up to {ZONE_TABLE_MAX}"));
-            }
-            if first < from || last < first {
-                return wrong("cylinders do not ascend");
-            }
-            from = last + 1;
-            let cylinders = last - first + 1;
-            let every = self.spares_every.unwrap_or(cylinders);
-            if cylinders % every != 0 {
-                return wrong("its cylinders are not a multiple of spares_every");
-            }
-            if sectors == 0 || every * self.heads * sectors <= spares {
-                return wrong("no sectors are left for data");
-            }
-        }
-        Ok(())
     }
 
     fn check_head_rates(&self, rates: &[f64]) -> Result<(), String> {
@@ -449,7 +461,6 @@ impl SolidStateModel {
 const RPM_MAX: u64 = 1_000_000;
 const HEADS_MAX: u64 = 1_024;
 const SEGMENTS_MAX: u64 = 1 << 16;
-const ZONE_TABLE_MAX: u64 = 1 << 24;
 
 pub(super) fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
     match (1..=most).contains(&value) {

@@ -1,6 +1,7 @@
 //! Where a block lies on the platters: cylinder, surface and angle.
 
 use super::shingles::Shingles;
+use super::zone_table::SparesAt;
 use imbrex_core::disk::TrackTable;
 use imbrex_core::extent::Extent;
 use imbrex_core::units::BlockCount;
@@ -16,6 +17,8 @@ pub enum Layout {
     /// The same, with the surfaces of odd cylinders in reverse, so that the next cylinder begins
     /// under the same head.
     CylinderSerpentine,
+    /// The same, counting the cylinders of each zone from its first one.
+    ZoneSerpentine,
     /// All tracks of a zone on one surface, then the next surface in the other direction. Tracks
     /// that follow one another are then neighbours, as shingling needs.
     SurfaceBySurface,
@@ -34,10 +37,16 @@ pub struct ZoneShape {
     pub head_skew_blocks: u64,
     /// By how many blocks a track on the next cylinder starts later.
     pub cylinder_skew_blocks: u64,
-    /// Blocks without data at the end of each `spares_every` cylinders; fewer than those hold.
+    /// Blocks without data in each `spares_every` cylinders, or on each track; fewer than those hold.
     pub spare_blocks: u64,
     /// Cylinders from one run of spare blocks to the next; more than 0.
     pub spares_every: u64,
+    /// Where in those cylinders.
+    pub spares_at: SparesAt,
+    /// By how many blocks the first track starts late.
+    pub first_offset_blocks: u64,
+    /// Blocks before the first one that has an address, spares not counted.
+    pub reserved_blocks: u64,
 }
 
 /// What the platters are made from.
@@ -81,6 +90,12 @@ struct Zone {
     group_tracks: u64,
     /// Blocks of them that hold data.
     group_blocks: u64,
+    /// Spare blocks before these.
+    group_front: u64,
+    /// Blocks of a track but for its own spares.
+    track_data: u64,
+    /// Blocks that hold data and have no address, at the start.
+    reserved: u64,
 }
 
 /// A track and a block on it.
@@ -160,6 +175,9 @@ impl Platters {
                 track_skew_ns,
                 group_tracks: 0,
                 group_blocks: 0,
+                group_front: 0,
+                track_data: blocks_per_track,
+                reserved: 0,
             });
             first_block += blocks_per_track * tracks;
         }
@@ -181,12 +199,18 @@ impl Platters {
         let zones = zones.iter().map(|zone| {
             let turn = |blocks: u64| blocks * shape.revolution_ns / zone.track_blocks;
             let group_tracks = zone.spares_every * shape.heads;
-            let group_blocks = group_tracks * zone.track_blocks - zone.spare_blocks;
+            let (of_track, of_group, front) = match zone.spares_at {
+                SparesAt::End => (0, zone.spare_blocks, 0),
+                SparesAt::Start => (0, zone.spare_blocks, zone.spare_blocks),
+                SparesAt::Track => (zone.spare_blocks, 0, 0),
+            };
+            let track_data = zone.track_blocks - of_track;
+            let group_blocks = group_tracks * track_data - of_group;
             let groups = zone.cylinders / zone.spares_every;
-            let rest = (zone.cylinders % zone.spares_every) * shape.heads * zone.track_blocks;
-            let blocks = groups * group_blocks + rest.saturating_sub(zone.spare_blocks);
+            let rest = (zone.cylinders % zone.spares_every) * shape.heads * track_data;
+            let blocks = groups * group_blocks + rest.saturating_sub(of_group);
             let start = first_block;
-            first_block += blocks;
+            first_block += blocks.saturating_sub(zone.reserved_blocks);
             cylinders = zone.first_cylinder + zone.cylinders;
             Zone {
                 first_block: start,
@@ -194,11 +218,14 @@ impl Platters {
                 first_surface: 0,
                 tracks: zone.cylinders * shape.heads,
                 blocks_per_track: zone.track_blocks,
-                skew_ns: 0,
+                skew_ns: turn(zone.first_offset_blocks),
                 head_skew_ns: turn(zone.head_skew_blocks),
                 track_skew_ns: turn(zone.cylinder_skew_blocks),
                 group_tracks,
                 group_blocks,
+                group_front: front,
+                track_data,
+                reserved: zone.reserved_blocks,
             }
         });
         let zones: Vec<Zone> = zones.collect();
@@ -238,18 +265,19 @@ impl Platters {
     pub fn place(&self, block: u64) -> Place {
         let index = self.zones.partition_point(|zone| zone.first_block <= block) - 1;
         let zone = &self.zones[index];
-        let mut within = block - zone.first_block;
+        let mut within = block - zone.first_block + zone.reserved;
         let mut before = 0;
         if zone.group_tracks > 0 {
             let group = within / zone.group_blocks;
             within -= group * zone.group_blocks;
+            within += zone.group_front;
             before = group * zone.group_tracks;
         }
-        let track = within / zone.blocks_per_track;
+        let track = within / zone.track_data;
         self.on_track(
             index as u32,
             before + track,
-            within - track * zone.blocks_per_track,
+            within - track * zone.track_data,
         )
     }
 
@@ -259,13 +287,19 @@ impl Platters {
     pub fn next_track(&self, place: &Place) -> Place {
         let zone = &self.zones[place.zone as usize];
         let mut next = place.track + 1;
-        if zone.group_tracks > 0
-            && (next % zone.group_tracks) * zone.blocks_per_track >= zone.group_blocks
-        {
-            next = next.next_multiple_of(zone.group_tracks);
+        let mut offset = 0;
+        if zone.group_tracks > 0 {
+            let (front, data) = (zone.group_front, zone.group_front + zone.group_blocks);
+            if (next % zone.group_tracks) * zone.track_data >= data {
+                next = next.next_multiple_of(zone.group_tracks);
+            }
+            if next.is_multiple_of(zone.group_tracks) {
+                next += front / zone.track_data;
+                offset = front % zone.track_data;
+            }
         }
         if next < zone.tracks {
-            return self.on_track(place.zone, next, 0);
+            return self.on_track(place.zone, next, offset);
         }
         let zone = place.zone + 1;
         let zone = if (zone as usize) < self.zones.len() {
@@ -273,7 +307,7 @@ impl Platters {
         } else {
             0
         };
-        self.on_track(zone, 0, 0)
+        self.place(self.zones[zone as usize].first_block)
     }
 
     #[inline]
@@ -293,16 +327,22 @@ impl Platters {
             track_skew_ns,
             group_tracks,
             group_blocks,
+            group_front,
+            track_data,
             ..
         } = self.zones[zone as usize];
         // Each step to the next track delays its start by what the step takes, so a sequential
         // transfer finds the first block just arriving.
         let (cylinder, surface, skew_ns) = match layout {
-            Layout::CylinderByCylinder | Layout::CylinderSerpentine => {
+            Layout::CylinderByCylinder | Layout::CylinderSerpentine | Layout::ZoneSerpentine => {
                 let cylinder = track / heads;
                 let along = track - cylinder * heads;
-                let odd = !(first_cylinder + cylinder).is_multiple_of(2);
-                let surface = match odd && layout == Layout::CylinderSerpentine {
+                let reversed = match layout {
+                    Layout::CylinderSerpentine => !(first_cylinder + cylinder).is_multiple_of(2),
+                    Layout::ZoneSerpentine => !cylinder.is_multiple_of(2),
+                    _ => false,
+                };
+                let surface = match reversed {
                     true => heads - 1 - along,
                     false => along,
                 };
@@ -322,9 +362,9 @@ impl Platters {
                 (cylinder, surface, skew)
             }
         };
-        let mut end = blocks_per_track;
+        let mut end = track_data;
         if group_tracks > 0 {
-            end = end.min(group_blocks - (track % group_tracks) * blocks_per_track);
+            end = end.min(group_front + group_blocks - (track % group_tracks) * track_data);
         }
         Place {
             zone,
@@ -497,6 +537,9 @@ mod tests {
                 cylinder_skew_blocks: 2,
                 spare_blocks,
                 spares_every,
+                spares_at: SparesAt::End,
+                first_offset_blocks: 0,
+                reserved_blocks: 0,
             },
         );
         let shape = shape(Layout::CylinderSerpentine);

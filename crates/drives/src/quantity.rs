@@ -86,6 +86,10 @@ impl Rate {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Span(pub Duration);
 
+/// A span of time in nanoseconds that may be negative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SignedSpan(pub i64);
+
 /// A size, or a share of something that is known only when a run begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SizeOrShare {
@@ -289,6 +293,15 @@ impl fmt::Display for Span {
     }
 }
 
+impl fmt::Display for SignedSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 0 {
+            f.write_str("-")?;
+        }
+        Span(Duration(self.0.unsigned_abs())).fmt(f)
+    }
+}
+
 impl fmt::Display for SizeOrShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -365,6 +378,16 @@ impl FromStr for Span {
     }
 }
 
+impl FromStr for SignedSpan {
+    type Err = QuantityError;
+    fn from_str(text: &str) -> Result<SignedSpan, QuantityError> {
+        let unsigned = text.trim_start().strip_prefix('-');
+        let Span(span) = unsigned.unwrap_or(text).parse()?;
+        let ns = i64::try_from(span.0).unwrap_or(i64::MAX);
+        Ok(SignedSpan(if unsigned.is_some() { -ns } else { ns }))
+    }
+}
+
 /// Takes a text and parses it; a number is refused in the parser's words, but for zero.
 struct QuantityVisitor<T>(std::marker::PhantomData<T>);
 
@@ -406,7 +429,7 @@ macro_rules! quantity_serde {
         }
     )*};
 }
-quantity_serde!(Size, Rate, Span, SizeOrShare);
+quantity_serde!(Size, Rate, Span, SignedSpan, SizeOrShare);
 
 #[cfg(test)]
 mod tests {
@@ -532,6 +555,9 @@ mod tests {
             let bytes = bytes >> zeroes << zeroes;
             prop_assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
             prop_assert_eq!(Span(Duration(bytes)).to_string().parse(), Ok(Span(Duration(bytes))));
+            for ns in [bytes as i64, -(bytes as i64)] {
+                prop_assert_eq!(SignedSpan(ns).to_string().parse(), Ok(SignedSpan(ns)));
+            }
         }
     }
 }

@@ -45,15 +45,13 @@ impl Arm {
         if active && segments.after_hit {
             self.resume(now);
             self.extend_ahead(extent);
-        } else if held {
-            segments.read_end = extent.end().0;
         }
         held
     }
 
     /// A stream that had stopped because its segment was full has to wait until its place comes
     /// round again.
-    fn resume(&mut self, now: Instant) {
+    pub(super) fn resume(&mut self, now: Instant) {
         if let Some(mut ahead) = self.ahead
             && ahead.reached == ahead.stop
             && ahead.reached_at < now.0
@@ -82,14 +80,14 @@ impl Arm {
     }
 
     /// The stream is over: what it has read becomes a segment like the others.
-    fn end_stream(&mut self) {
+    pub(super) fn end_stream(&mut self) {
         if let (Some(ahead), Some(segments)) = (self.ahead.take(), &mut self.segments) {
             segments.keep(Extent::new(ahead.from, ahead.reached - ahead.from));
         }
     }
 
     /// Brings the look-ahead to what the head has passed by `now`.
-    fn read_on_until(&mut self, now: Instant) {
+    pub(super) fn read_on_until(&mut self, now: Instant) {
         let Some(mut ahead) = self.ahead else {
             return;
         };
@@ -138,38 +136,51 @@ impl Arm {
             return self.stream(start, extent);
         }
         self.end_stream();
-        let segments = self.segments.as_mut().expect("a drive with segments");
-        let held = match direction {
-            Direction::Read => segments.take_start(extent),
-            Direction::Write => None,
-        };
-        let first = held.map_or(extent.start.0, |held| held.end().0);
-        let missing = Extent::new(first, extent.end().0 - first);
-        let place = self.platters.place(first);
-        let access = self.position_and_transfer(start, missing, &place, direction);
-        if direction == Direction::Read {
-            let segments = self.segments.as_ref().expect("a drive with segments");
-            let passed = match segments.keeps_passed {
-                true => {
-                    access.time.rotation_ns * place.blocks_per_track / self.platters.revolution_ns()
-                }
-                false => 0,
-            };
-            let from = first - passed.min(place.offset);
-            self.ahead = Some(ReadAhead {
-                from: held.map_or(from, |held| held.start.0),
-                reached: self.next_block,
-                reached_at: access.end.0,
-                stop: self.next_block,
-            });
-            self.extend_ahead(extent);
+        if direction == Direction::Write {
+            let place = self.platters.place(extent.start.0);
+            return self.position_and_transfer(start, extent, &place, direction);
         }
+        let segments = self.segments.as_mut().expect("a drive with segments");
+        match segments.take_start(extent) {
+            Some(held) => self.read_from(start, extent, held.end().0, Some(held.start.0)),
+            None => self.read_from(start, extent, extent.start.0, None),
+        }
+    }
+
+    /// Reads `extent` from block `from` on, what is before it being in a segment that begins at
+    /// `held`, and goes on as a stream.
+    pub(super) fn read_from(
+        &mut self,
+        start: Instant,
+        extent: Extent,
+        from: u64,
+        held: Option<u64>,
+    ) -> Access {
+        let missing = Extent::new(from, extent.end().0 - from);
+        let place = self.platters.place(from);
+        let access = self.position_and_transfer(start, missing, &place, Direction::Read);
+        let passed = match self.segments.as_ref().is_some_and(|s| s.keeps_passed) {
+            true => {
+                access.time.rotation_ns * place.blocks_per_track / self.platters.revolution_ns()
+            }
+            false => 0,
+        };
+        self.ahead = Some(ReadAhead {
+            from: held.unwrap_or(from - passed.min(place.offset)),
+            reached: self.next_block,
+            reached_at: access.end.0,
+            stop: self.next_block,
+        });
+        if let Some(segments) = &mut self.segments {
+            segments.make_room();
+        }
+        self.extend_ahead(extent);
         access
     }
 
     /// The stream reads on after a read of `extent`, as far as a drive with segments does, and
     /// drops what no longer fits its segment.
-    fn extend_ahead(&mut self, extent: Extent) {
+    pub(super) fn extend_ahead(&mut self, extent: Extent) {
         let end = extent.end().0;
         let (Some(ahead), Some(segments)) = (&mut self.ahead, &mut self.segments) else {
             return;
@@ -177,15 +188,26 @@ impl Arm {
         let mut stop = (end + self.read_ahead_blocks)
             .min(extent.start.0 + segments.blocks)
             .min(self.platters.blocks());
-        if segments.read_ahead_to == ReadAheadTo::Track {
-            let last = self.platters.place(end - 1);
-            let mut track_end = end + last.end - last.offset - 1;
-            if segments.read_end == extent.start.0 {
-                track_end += self.platters.next_track(&last).end;
+        if segments.read_ahead_to != ReadAheadTo::Segment {
+            let next_block = end.min(self.platters.blocks() - 1);
+            let place = self.platters.place(next_block);
+            let mut last_end = next_block + place.end - place.offset;
+            let mut next = self.platters.next_track(&place);
+            match segments.read_ahead_to {
+                // The stream has come from an earlier track.
+                ReadAheadTo::Track if ahead.from < next_block.saturating_sub(place.offset) => {
+                    last_end += next.end - next.offset;
+                }
+                ReadAheadTo::CylinderEnd => {
+                    while next.cylinder == place.cylinder && next.surface != place.surface {
+                        last_end += next.end - next.offset;
+                        next = self.platters.next_track(&next);
+                    }
+                }
+                _ => {}
             }
-            stop = stop.min(track_end);
+            stop = stop.min(last_end);
         }
-        segments.read_end = end;
         ahead.stop = stop.max(ahead.reached);
         ahead.from = ahead.from.max(ahead.stop.saturating_sub(segments.blocks));
     }
@@ -248,7 +270,7 @@ impl Arm {
         }
     }
 
-    fn advance(&mut self, ahead: &mut ReadAhead, to: u64) {
+    pub(super) fn advance(&mut self, ahead: &mut ReadAhead, to: u64) {
         if to > ahead.reached {
             let place = self.platters.place(ahead.reached);
             let mut unused = AccessTime::default();
@@ -312,6 +334,7 @@ mod tests {
             after_hit,
             keeps_passed: false,
             keeps_written: false,
+            separate_write_segment: false,
         };
         arm(150).with_segments(Some(Segments::new(&model, 4096)))
     }

@@ -36,6 +36,17 @@ pub struct Electronics {
     pub destage_after: Duration,
 }
 
+impl Electronics {
+    /// An extent as statistics count it: at least one block.
+    #[inline]
+    pub fn counted(&self, extent: Extent) -> Extent {
+        match self.blocks_per_counted {
+            1 => extent,
+            share => Extent::new(extent.start.0 / share, (extent.blocks.0 / share).max(1)),
+        }
+    }
+}
+
 /// The state of a rotating drive.
 ///
 /// The arm serves one access at a time. It is idle, or busy until `arm_free`; what it does next is
@@ -171,15 +182,6 @@ impl RotatingDrive {
         self.electronics.interface.time_of(bytes)
     }
 
-    /// An extent as statistics count it.
-    #[inline]
-    fn counted(&self, extent: Extent) -> Extent {
-        match self.electronics.blocks_per_counted {
-            1 => extent,
-            share => Extent::new(extent.start.0 / share, extent.blocks.0 / share),
-        }
-    }
-
     /// Brings the drive to `now`: what is decided at `now` itself only when `inclusive`, so that
     /// operations which arrive together are all there when the arm chooses.
     #[inline]
@@ -278,7 +280,7 @@ impl RotatingDrive {
             }
         };
         let busy_ns = access.end.since(start).0;
-        let extent = self.counted(extent);
+        let extent = self.electronics.counted(extent);
         statistics.moved(direction, cause, extent, busy_ns, access.time, access.end);
         self.busy = true;
         self.arm_free = access.end;

@@ -24,6 +24,35 @@ pub struct SegmentModel {
     pub keeps_passed: bool,
     /// Whether reads find what was written and is on the medium already.
     pub keeps_written: bool,
+    /// Whether one of the segments is for writes alone, and reads do not look there.
+    #[serde(default)]
+    pub separate_write_segment: bool,
+}
+
+impl SegmentModel {
+    /// Checks what the type of a field cannot say.
+    ///
+    /// # Errors
+    /// A sentence that names the field, its value and what is accepted.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !self.separate_write_segment {
+            return Ok(());
+        }
+        if self.count < 2 {
+            return Err(format!(
+                "segments.count = {}; accepted with separate_write_segment = true: from 2 on",
+                self.count
+            ));
+        }
+        if self.keeps_written {
+            return Err(
+                "segments.keeps_written = true; accepted with separate_write_segment = true: false, \
+                 because reads do not look into that segment"
+                    .to_string(),
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Where reading ahead ends.
@@ -32,8 +61,12 @@ pub struct SegmentModel {
 pub enum ReadAheadTo {
     /// Where the segment is full.
     Segment,
-    /// At the end of the track; of the next one when the read goes on where the last one ended.
+    /// At the end of the track; of the next one for a stream that has come from an earlier track.
     Track,
+    /// At the end of the track, always.
+    TrackEnd,
+    /// At the end of the cylinder.
+    CylinderEnd,
 }
 
 /// The table `[overheads]` of a drive file: what a request takes before it needs arm or bus, by
@@ -119,16 +152,15 @@ pub struct Segments {
     pub blocks: u64,
     /// Most recently used last.
     held: Vec<Extent>,
-    /// The one that is read into takes a segment too.
+    /// As many when none is read into.
     held_max: usize,
-    /// Where the last read ended.
-    pub read_end: u64,
 }
 
 impl Segments {
     /// Empty segments, in blocks of `block_bytes`.
     pub fn new(model: &SegmentModel, block_bytes: u64) -> Segments {
-        let held_max = (model.count - 1) as usize;
+        let for_writes = u32::from(model.separate_write_segment);
+        let held_max = (model.count - for_writes) as usize;
         Segments {
             read_ahead_to: model.read_ahead_to,
             after_hit: model.after_hit,
@@ -137,20 +169,26 @@ impl Segments {
             blocks: model.size.0 / block_bytes,
             held: Vec::with_capacity(held_max + 1),
             held_max,
-            read_end: u64::MAX,
         }
     }
 
     /// Keeps the last blocks of an extent, as many as a segment holds.
     pub fn keep(&mut self, extent: Extent) {
         let blocks = extent.blocks.0.min(self.blocks);
-        if blocks == 0 || self.held_max == 0 {
+        if blocks == 0 {
             return;
         }
-        if self.held.len() == self.held_max {
+        if self.held.len() >= self.held_max {
             self.held.remove(0);
         }
         self.held.push(Extent::new(extent.end().0 - blocks, blocks));
+    }
+
+    /// Frees a segment for what is read now.
+    pub fn make_room(&mut self) {
+        if self.held.len() >= self.held_max {
+            self.held.remove(0);
+        }
     }
 
     /// Whether a segment holds all of `extent`, which is then the most recently used.
@@ -199,13 +237,14 @@ mod tests {
             after_hit: false,
             keeps_passed: false,
             keeps_written,
+            separate_write_segment: false,
         };
         Segments::new(&model, 512)
     }
 
     #[test]
     fn the_least_recently_used_segment_makes_room() {
-        let mut segments = segments(3, 100, false);
+        let mut segments = segments(2, 100, false);
         segments.keep(Extent::new(0, 10));
         segments.keep(Extent::new(100, 10));
         assert!(segments.covers(Extent::new(2, 8)));

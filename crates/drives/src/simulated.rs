@@ -1,11 +1,12 @@
 //! A disk of which only the behaviour exists.
 
 use super::arm::Arm;
+use super::bus_drive::{BusDrive, WriteRoom};
 use super::contents::Contents;
 use super::due::Due;
 use super::library::{Drive, DriveError};
 use super::model::{CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, SeekModel};
-use super::platters::{PlatterShape, Platters, ZoneShape};
+use super::platters::{PlatterShape, Platters};
 use super::rotating::{Electronics, RotatingDrive};
 use super::seek::{DatasheetSeek, SeekCurve};
 use super::segments::{Overheads, Segments};
@@ -78,7 +79,20 @@ impl Default for DiskOptions {
 enum Mechanics {
     Conventional(Box<RotatingDrive>),
     Shingled(Box<RotatingDrive>),
+    OnBus(Box<BusDrive>),
     SolidState(SolidState),
+}
+
+impl Mechanics {
+    /// The tracks of a rotating drive.
+    fn tracks(&self) -> Option<&Arc<TrackTable>> {
+        let arm = match self {
+            Mechanics::Conventional(drive) | Mechanics::Shingled(drive) => drive.arm(),
+            Mechanics::OnBus(drive) => drive.arm(),
+            Mechanics::SolidState(_) => return None,
+        };
+        Some(arm.platters.tracks())
+    }
 }
 
 /// A simulated disk: how long operations take, what the blocks hold, and what was counted.
@@ -123,15 +137,10 @@ impl SimulatedDisk {
                 let geometry = Geometry::plain(blocks, Media::SolidState);
                 (Mechanics::SolidState(state), geometry)
             }
-            (None, media) => {
-                let rotating = rotating(model, blocks, options, write_cache).map_err(wrong)?;
-                let tracks = rotating.arm().platters.tracks().clone();
+            (None, _) => {
+                let mechanics = rotating(model, blocks, options, write_cache).map_err(wrong)?;
+                let tracks = mechanics.tracks().expect("a rotating drive").clone();
                 let geometry = rotating_geometry(model, options, blocks, tracks);
-                let rotating = Box::new(rotating);
-                let mechanics = match media {
-                    MediaModel::Shingled => Mechanics::Shingled(rotating),
-                    _ => Mechanics::Conventional(rotating),
-                };
                 (mechanics, geometry)
             }
         };
@@ -223,15 +232,22 @@ impl Disk for SimulatedDisk {
                 let op = in_sectors(op, self.sectors_per_block);
                 rotating.submit(now, op, &mut self.due, &self.statistics);
             }
+            Mechanics::OnBus(drive) => {
+                let op = in_sectors(op, self.sectors_per_block);
+                drive.submit(now, op, &mut self.due, &self.statistics);
+            }
             Mechanics::SolidState(state) => state.submit(now, op, &mut self.due, &self.statistics),
         }
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
-        if let Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) =
-            &mut self.mechanics
-        {
-            rotating.run(now, true, &mut self.due, &self.statistics);
+        let (due, statistics) = (&mut self.due, &self.statistics);
+        match &mut self.mechanics {
+            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
+                rotating.run(now, true, due, statistics);
+            }
+            Mechanics::OnBus(drive) => drive.run(now, true, due, statistics),
+            Mechanics::SolidState(_) => {}
         }
         let op = self.due.pop(now)?;
         let failed = self
@@ -255,6 +271,7 @@ impl Disk for SimulatedDisk {
             Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
                 rotating.next_event().into_iter().chain(due).min()
             }
+            Mechanics::OnBus(drive) => drive.next_event().into_iter().chain(due).min(),
             Mechanics::SolidState(_) => due,
         }
     }
@@ -326,7 +343,7 @@ fn rotating(
     blocks: BlockCount,
     options: &DiskOptions,
     write_cache: bool,
-) -> Result<RotatingDrive, String> {
+) -> Result<Mechanics, String> {
     let (Some(queue), Some(cache)) = (&model.queue, &model.cache) else {
         return Err("a rotating drive needs [platters], [seek], [queue] and [cache]".to_string());
     };
@@ -338,13 +355,28 @@ fn rotating(
     let mut arm = bare_arm(model, blocks, options)?;
     arm.read_ahead_blocks = cache.read_ahead.0 / block_bytes;
     let electronics = electronics(model, queue, cache, options.in_sectors);
+    let capacity = BlockCount(cache.write_buffer.0 / block_bytes);
+    let arm = arm.with_segments(segments);
+    if let Some(bus) = model.bus {
+        let least = model.platters.as_ref().and_then(|p| p.least_write_seek);
+        let arm = arm.with_bus(least.map_or(0, |span| span.0.0));
+        let room = WriteRoom {
+            blocks: capacity.0,
+            writes: cache.write_segments as usize,
+            answers_early: write_cache,
+        };
+        let drive = BusDrive::new(arm, bus, electronics, *queue, room);
+        return Ok(Mechanics::OnBus(Box::new(drive)));
+    }
     let write_buffer = write_cache.then(|| {
-        let capacity = BlockCount(cache.write_buffer.0 / block_bytes);
         let run_blocks_max = RUN_BYTES_MAX / block_bytes;
         WriteCache::new(capacity, cache.write_segments as usize, run_blocks_max)
     });
-    let arm = arm.with_segments(segments);
-    Ok(RotatingDrive::new(arm, electronics, *queue, write_buffer))
+    let drive = Box::new(RotatingDrive::new(arm, electronics, *queue, write_buffer));
+    Ok(match model.media {
+        MediaModel::Shingled => Mechanics::Shingled(drive),
+        _ => Mechanics::Conventional(drive),
+    })
 }
 
 /// The arm of a rotating drive, without anything that remembers what it read.
@@ -366,7 +398,7 @@ pub(super) fn bare_arm(
         listed,
         curve,
         platters.head_switch.0.0,
-        platters.write_settle.0.0,
+        platters.write_settle.0,
         0,
         phase_ns,
     );
@@ -384,9 +416,14 @@ fn shape(platters: &PlatterModel, block_bytes: u64) -> PlatterShape {
         layout: platters.layout,
         head_rates: platters.head_rates.clone().unwrap_or_default(),
         revolution_ns: NS_PER_MINUTE / platters.rpm,
-        head_skew_ns: platters.head_switch.0.0 + platters.write_settle.0.0,
+        head_skew_ns: settled(platters.head_switch.0.0, platters),
         track_skew_ns: 0,
     }
+}
+
+/// What a step takes with the settling before a write.
+fn settled(step_ns: u64, platters: &PlatterModel) -> u64 {
+    step_ns.saturating_add_signed(platters.write_settle.0)
 }
 
 /// Platters with the zones of a table, and the time of a seek over them.
@@ -398,7 +435,7 @@ fn listed_platters(
     blocks: BlockCount,
     scale: u64,
 ) -> Result<(Platters, SeekCurve), String> {
-    let listed = Platters::of_zones(shape, &zones(platters, scale));
+    let listed = Platters::of_zones(shape, &platters.listed_zones(scale));
     let needed = blocks.bytes() / model.sector_bytes();
     if listed.blocks() < needed {
         return Err(format!(
@@ -428,7 +465,7 @@ fn built_platters(
     let build = |shape: &PlatterShape| Platters::new(shape.clone(), blocks, &shingles);
     let curve = seek_curve(seek, build(&shape).cylinders())?;
     let head_switch_ns = platters.head_switch.0.0;
-    shape.track_skew_ns = curve.time_ns(1).max(head_switch_ns) + platters.write_settle.0.0;
+    shape.track_skew_ns = settled(curve.time_ns(1).max(head_switch_ns), platters);
     Ok((build(&shape), curve))
 }
 
@@ -453,26 +490,4 @@ fn electronics(
         interface: model.interface,
         destage_after: cache.destage_after.0,
     }
-}
-
-/// The zones of a table on a disk `scale` times smaller: every zone has fewer cylinders.
-fn zones(platters: &PlatterModel, scale: u64) -> Vec<ZoneShape> {
-    let table = platters.zone_table.iter().flatten();
-    let zone = |&[first, last, track_blocks, head_skew, cylinder_skew, spares]: &[u64; 6]| {
-        let cylinders = (last - first + 1).div_ceil(scale);
-        let (cylinders, spares_every, spare_blocks) = match platters.spares_every {
-            Some(every) => (cylinders.next_multiple_of(every), every, spares),
-            None => (cylinders, cylinders, spares / scale),
-        };
-        ZoneShape {
-            first_cylinder: first / scale,
-            cylinders,
-            track_blocks,
-            head_skew_blocks: head_skew,
-            cylinder_skew_blocks: cylinder_skew,
-            spare_blocks,
-            spares_every,
-        }
-    };
-    table.map(zone).collect()
 }

@@ -1,6 +1,6 @@
 //! How a drive-managed drive hides its shingles, as a drive file or a stack states it.
 
-use super::cleaning::{IdleAfter, IdleOnArrival, IdleResume, IdleVictim};
+use super::cleaning::{IdleAfter, IdleOnArrival, IdlePiece, IdleResume, IdleVictim};
 use crate::quantity::{QuantityError, Size, SizeOrShare, Span};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -25,6 +25,9 @@ pub struct TranslationSettings {
     pub rewrite: Option<Rewrite>,
     /// Which part of it.
     pub rewrite_extent: Option<RewriteExtent>,
+    /// What becomes of what the log holds of it; it is read and copied like the rest when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite_covered: Option<RewriteCovered>,
     /// Time the firmware takes for a rewrite beside its disk operations: a calibrated parameter
     /// (docs/models/drive-managed.md).
     pub rewrite_overhead: Option<Span>,
@@ -52,6 +55,9 @@ pub struct TranslationSettings {
     /// Which band is cleaned next in idle time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_victim: Option<IdleVictim>,
+    /// How far idle cleaning goes before the drive looks for requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_piece: Option<IdlePiece>,
     /// What idle cleaning does when a request arrives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_on_arrival: Option<IdleOnArrival>,
@@ -59,6 +65,12 @@ pub struct TranslationSettings {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_after: Option<Size>,
+    /// Shortest write that may go round the log; any when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_min: Option<Size>,
+    /// What a trim does; it leaves the log when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim: Option<Trim>,
     /// After how many records of its map's journal the drive writes the map out; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal_every_records: Option<u64>,
@@ -71,7 +83,11 @@ pub struct TranslationSettings {
     /// Room in the log that the record of a flush takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_per_flush: Option<Size>,
-    /// Time the firmware takes for a flush beside its disk operations: a calibrated parameter
+    /// Data that goes to the log in one go, with one record, unless a flush comes before; 0 lets the
+    /// log take data as it comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_transaction: Option<Size>,
+    /// Time the firmware takes for the record of a flush or of a transaction: a calibrated parameter
     /// (docs/models/drive-managed.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_overhead: Option<Span>,
@@ -88,6 +104,7 @@ impl TranslationSettings {
             bypass: self.bypass.or(drive.bypass),
             rewrite: self.rewrite.or(drive.rewrite),
             rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
+            rewrite_covered: self.rewrite_covered.or(drive.rewrite_covered),
             rewrite_overhead: self.rewrite_overhead.or(drive.rewrite_overhead),
             merge_buffer: self.merge_buffer.or(drive.merge_buffer),
             blocking_low: self.blocking_low.or(drive.blocking_low),
@@ -97,12 +114,16 @@ impl TranslationSettings {
             idle_finish: self.idle_finish.or(drive.idle_finish),
             idle_resume: self.idle_resume.or(drive.idle_resume),
             idle_victim: self.idle_victim.or(drive.idle_victim),
+            idle_piece: self.idle_piece.or(drive.idle_piece),
             idle_on_arrival: self.idle_on_arrival.or(drive.idle_on_arrival),
             bypass_after: self.bypass_after.or(drive.bypass_after),
+            bypass_min: self.bypass_min.or(drive.bypass_min),
+            trim: self.trim.or(drive.trim),
             journal_every_records: self.journal_every_records.or(drive.journal_every_records),
             journal_stall: self.journal_stall.or(drive.journal_stall),
             journal_stall_per_mib: self.journal_stall_per_mib.or(drive.journal_stall_per_mib),
             log_per_flush: self.log_per_flush.or(drive.log_per_flush),
+            log_transaction: self.log_transaction.or(drive.log_transaction),
             flush_overhead: self.flush_overhead.or(drive.flush_overhead),
         }
     }
@@ -267,6 +288,18 @@ pub enum Bypass {
     Off,
 }
 
+/// What a trim does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trim {
+    /// The drive has no TRIM, and is sent zeroes instead: they are written like data.
+    None,
+    /// What is trimmed leaves the log.
+    FromLog,
+    /// And what lies behind the last block in use of a band is not rewritten.
+    Frees,
+}
+
 /// How a band is rewritten.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -288,6 +321,16 @@ pub enum RewriteExtent {
     FromFirstDirty,
     /// From there to the end of what was ever written to it.
     FromFirstDirtyToWritten,
+}
+
+/// What becomes of the blocks of a band that the log holds, when the band is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewriteCovered {
+    /// They are read at home and copied to the scratch band like all others.
+    AsOthers,
+    /// They are not read at home, and not copied where the log holds all that is written home.
+    FromLog,
 }
 
 /// How much of a band a drive has memory to merge at a time.
@@ -340,24 +383,27 @@ mod tests {
             "bands = 'uniform:17MiB..36MiB'\npersistent_cache = '20 GB'\nentries = 200000\n\
              update = 'append'\nbypass = 'on'\nrewrite = 'copy-then-home'\n\
              rewrite_extent = 'from-first-dirty'\n\
+             rewrite_covered = 'from-log'\n\
              merge_buffer = '14 MiB'\n\
              rewrite_overhead = '300 ms'\njournal_every_records = 240\n\
-             log_per_flush = '1 MiB'",
+             log_per_flush = '1 MiB'\nlog_transaction = '4 MiB'",
         )
         .unwrap();
         let node: TranslationSettings = toml::from_str(
             "merge_buffer = 'none'\nentries = 'unlimited'\nbypass = 'off'\npersistent_cache = '1/256 of touched bands'\n\
-             journal_every_records = 0",
+             journal_every_records = 0\nlog_transaction = '0'",
         )
         .unwrap();
         let both = node.or(drive.clone());
         assert_eq!(both.entries, Some(EntryLimit::Unlimited));
         assert_eq!(both.bypass, Some(Bypass::Off));
         assert_eq!(both.merge_buffer, Some(MergeBuffer::None));
+        assert_eq!(both.rewrite_covered, Some(RewriteCovered::FromLog));
         assert_eq!(drive.merge_buffer, Some("14 MiB".parse().unwrap()));
         assert_eq!(both.bands, drive.bands);
         assert_eq!(both.journal_every_records, Some(0));
         assert_eq!(both.log_per_flush, Some("1 MiB".parse().unwrap()));
+        assert_eq!(both.log_transaction, Some("0".parse().unwrap()));
         assert_eq!(both.rewrite_overhead, Some("300 ms".parse().unwrap()));
         assert_eq!(
             both.persistent_cache,

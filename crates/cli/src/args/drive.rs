@@ -47,6 +47,10 @@ pub struct BenchArgs {
     /// smaller or larger
     #[arg(long, conflicts_with = "html")]
     pub sensitivity: bool,
+    /// Instead, say which rows turn or move when an estimated value is one of those that the comment
+    /// beside it names: the ends of its range, another mechanism
+    #[arg(long, conflicts_with_all = ["html", "sensitivity"])]
+    pub alternatives: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

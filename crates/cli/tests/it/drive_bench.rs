@@ -81,11 +81,7 @@ fn a_drive_that_is_not_there_is_one_clear_error() {
 fn every_gate_holds_but_those_that_are_known_not_to() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = bench(folder.path(), &["--all", "--quick", "--json"]);
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "a gate that fails is told by the exit status"
-    );
+    assert_eq!(output.status.code(), Some(0), "no gate fails");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = document["rows"].as_array().expect("rows");
     let gates: Vec<_> = rows.iter().filter(|row| row["role"] == "gate").collect();
@@ -95,7 +91,7 @@ fn every_gate_holds_but_those_that_are_known_not_to() {
         .filter(|row| row["pass"] == false)
         .map(|row| row["id"].as_str().expect("an id"))
         .collect();
-    assert_eq!(missed, ["V19h", "V24", "zone"]);
+    assert_eq!(missed, [""; 0]);
     // The validation traces of DiskSim do not come with the repository.
     let unmeasured = gates.iter().filter(|row| row["pass"].is_null());
     assert!(unmeasured.clone().all(|row| row["id"] == "V52"));

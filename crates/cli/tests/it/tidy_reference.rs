@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A page, the source it explains, and the structures of that source whose fields are keys.
-const REFERENCES: [(&str, &str, &[&str]); 11] = [
+const REFERENCES: [(&str, &str, &[&str]); 12] = [
     (
         "docs/stacks.md",
         "sim/src/experiment/config.rs",
@@ -47,6 +47,11 @@ const REFERENCES: [(&str, &str, &[&str]); 11] = [
         "docs/drives.md",
         "drives/src/segments.rs",
         &["SegmentModel", "OverheadModel"],
+    ),
+    (
+        "docs/drives.md",
+        "drives/src/bus.rs",
+        &["BusModel", "WriteAfterWrite"],
     ),
     (
         "docs/drives.md",

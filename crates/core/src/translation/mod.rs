@@ -7,9 +7,10 @@ pub mod segment;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{
-    Areas, BlockingCleaning, Disks, DurableAreas, HostAware, IdleCleaning, Layout, LayoutError,
-    MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
-    RewriteMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,
+    Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, HostAware,
+    IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival, PersistentCache,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod, TrimMethod, UpdateMethod, Victim, codec,
+    conventional_blocks_needed, layout, log, records,
 };
 pub use s_block::{
     Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockPlace,

@@ -49,6 +49,7 @@ mod persistent_cache_crash;
 mod persistent_cache_idle;
 mod persistent_cache_lost;
 mod persistent_cache_stretches;
+mod persistent_cache_trim;
 mod persistent_cache_two_disks;
 mod read_only;
 mod recovery_reads;

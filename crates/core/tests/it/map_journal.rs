@@ -18,6 +18,7 @@ fn journaled() -> PersistentCacheSettings {
             stall: STALL,
             stall_per_mib: Duration::from_ms(256),
             log_per_flush: BlockCount(PER_FLUSH),
+            transaction: BlockCount::ZERO,
             flush_overhead: Duration::from_us(3),
         },
         ..settings()
@@ -126,6 +127,44 @@ fn keeps_data_when_records_take_room_and_writes_stall() {
         };
         check_with(name, settings);
     }
+}
+
+#[test]
+fn keeps_data_when_the_log_takes_it_in_transactions() {
+    for blocks in [1, 5, 64] {
+        for (name, settings) in [("log", settings()), ("bypass", with_bypass())] {
+            let settings = PersistentCacheSettings {
+                map_journal: MapJournalSettings {
+                    transaction: BlockCount(blocks),
+                    flush_overhead: Duration::from_us(3),
+                    ..MapJournalSettings::default()
+                },
+                ..settings
+            };
+            check_with(name, settings);
+        }
+    }
+}
+
+#[test]
+fn records_of_full_transactions_take_no_room_and_count_for_no_stall() {
+    let settings = PersistentCacheSettings {
+        map_journal: MapJournalSettings {
+            transaction: BlockCount(8),
+            ..journaled().map_journal
+        },
+        ..journaled()
+    };
+    // The longest is two transactions.
+    for blocks in [1, 8, 16] {
+        let counts = counts_after(&settings, flushed(EVERY * 4 + 1, blocks));
+        assert_eq!(counts.counter(Counter::MapStalls), 4, "{blocks} blocks");
+    }
+    let counts = counts_after(&settings, flushed(10, 16));
+    assert_eq!(
+        counts.counter(Counter::PersistentCacheSkippedBlocks),
+        9 * PER_FLUSH
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
-    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+    BypassSettings, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration, Lba};
 use std::sync::Arc;
@@ -42,8 +43,7 @@ pub fn settings() -> PersistentCacheSettings {
 
 pub fn with_bypass() -> PersistentCacheSettings {
     PersistentCacheSettings {
-        bypass: true,
-        bypass_after_blocks: BlockCount(12),
+        bypass: Some(BypassSettings::after(BlockCount(12))),
         ..settings()
     }
 }
@@ -111,7 +111,7 @@ fn keeps_data_with_a_log_of_one_slot() {
 }
 
 /// Mostly writes and zeroes over a few bands, so that rewrites, zeroed entries and updates meet.
-fn zeroing_steps(seed: u64, blocks: u64) -> Vec<Step> {
+pub fn zeroing_steps(seed: u64, blocks: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed, 13);
     let mut steps = random_steps(seed, 400, blocks, 6);
     for step in &mut steps {
@@ -158,7 +158,7 @@ fn loses_nothing_but_failed_writes_when_the_disk_fails() {
             let disk = disk.failing(12, 400);
             let medium = disk.medium();
             let blocks = stack.geometry().blocks.0;
-            let steps = if settings.bypass {
+            let steps = if settings.bypass.is_some() {
                 streaming_steps(seed, blocks)
             } else {
                 random_steps(seed, 300, blocks, 12)

@@ -89,7 +89,7 @@ fn keeps_data_when_cleaning_alternates_with_requests() {
             let seed = seed + 24 * number as u64;
             let (stack, disk, node) = build(seed, &settings);
             let blocks = stack.geometry().blocks.0;
-            let steps = match settings.bypass {
+            let steps = match settings.bypass.is_some() {
                 true => streaming_steps(seed, blocks),
                 false => random_steps(seed, 160, blocks, 12),
             };

@@ -15,8 +15,9 @@ use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
-    BlockingCleaning, DurableAreas, IdleCleaning, MapJournalSettings, PersistentCache,
-    PersistentCacheSettings, RewriteExtent, conventional_blocks_needed,
+    BlockingCleaning, BypassSettings, DurableAreas, IdleCleaning, MapJournalSettings,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, TrimMethod,
+    conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::cell::Cell;
@@ -46,8 +47,7 @@ pub fn settings() -> PersistentCacheSettings {
 
 pub fn variants() -> [PersistentCacheSettings; 8] {
     let bypass = PersistentCacheSettings {
-        bypass: true,
-        bypass_after_blocks: BlockCount(4),
+        bypass: Some(BypassSettings::after(BlockCount(4))),
         ..settings()
     };
     let from_first_dirty = PersistentCacheSettings {
@@ -57,6 +57,7 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
             every_records: 5,
             stall: Duration::from_us(2),
             log_per_flush: BlockCount(3),
+            transaction: BlockCount(5),
             flush_overhead: Duration::from_us(1),
             ..MapJournalSettings::default()
         },
@@ -90,9 +91,9 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
             ..settings()
         },
         PersistentCacheSettings {
-            bypass: true,
-            bypass_after_blocks: BlockCount(3),
+            bypass: Some(BypassSettings::after(BlockCount(3))),
             log_blocks: BlockCount(16),
+            trim: TrimMethod::Frees,
             ..from_first_dirty
         },
     ]
@@ -240,11 +241,11 @@ fn loses_nothing_durable_when_the_power_is_cut() {
         let totals = check(&format!("variant {index}"), settings, SEEDS);
         assert!(totals.crashes > SEEDS * 2, "{totals:?}");
         assert!(
-            settings.bypass || totals.rewritten > SEEDS * 3,
+            settings.bypass.is_some() || totals.rewritten > SEEDS * 3,
             "{totals:?}"
         );
         assert!(
-            !settings.bypass || totals.bypassed > SEEDS * 10,
+            settings.bypass.is_none() || totals.bypassed > SEEDS * 10,
             "{totals:?}"
         );
     }
@@ -272,7 +273,7 @@ fn goes_on_after_a_clean_shutdown_as_if_there_had_been_none() {
     for seed in 0..60 {
         // Whether a stream is under way is not remembered, nor the room of the newest record.
         let mut variants = Vec::from(variants());
-        variants.retain(|variant| !variant.bypass);
+        variants.retain(|variant| variant.bypass.is_none());
         for variant in &mut variants {
             variant.map_journal = MapJournalSettings::default();
         }

@@ -8,8 +8,8 @@ use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
-    IdleCleaning, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
-    Victim,
+    IdleCleaning, IdlePiece, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    UpdateMethod, Victim,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::collections::BTreeMap;
@@ -83,6 +83,10 @@ fn variants() -> Vec<PersistentCacheSettings> {
         ..idle()
     };
     let victim = |victim| IdleCleaning { victim, ..short };
+    let by_track = |idle| IdleCleaning {
+        piece: IdlePiece::Track,
+        ..idle
+    };
     let mut variants = Vec::new();
     for base in [
         settings(),
@@ -101,6 +105,8 @@ fn variants() -> Vec<PersistentCacheSettings> {
             loses_progress,
             victim(Victim::MostDirty),
             victim(Victim::Lba),
+            by_track(short),
+            by_track(on_arrival(OnArrival::Abort)),
         ] {
             variants.push(with(idle, base.clone()));
         }
@@ -116,7 +122,7 @@ fn keeps_data_when_cleaning_is_interrupted_anywhere() {
             let seed = seed + 24 * number as u64;
             let (stack, disk, node) = build(seed, &settings);
             let blocks = stack.geometry().blocks.0;
-            let steps = match settings.bypass {
+            let steps = match settings.bypass.is_some() {
                 true => streaming_steps(seed, blocks),
                 false => random_steps(seed, 160, blocks, 12),
             };

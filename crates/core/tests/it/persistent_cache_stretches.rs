@@ -14,11 +14,12 @@ use imbrex_core::map::BandId;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
-    BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
+    BlockingCleaning, CoveredBlocks, IdleCleaning, LayoutError, OnArrival, PersistentCache,
     PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Blocks of the tracks under the bands.
 const TRACK: u64 = 4;
@@ -40,7 +41,7 @@ fn smallest(seed: u64) -> u64 {
     TRACK * (overlap(seed) + 1) + seed / 3 % 4
 }
 
-fn variants() -> [PersistentCacheSettings; 6] {
+fn variants() -> [PersistentCacheSettings; 8] {
     let from_first_dirty = PersistentCacheSettings {
         rewrite_extent: RewriteExtent::FromFirstDirty,
         rewrite_overhead: Duration::from_us(2),
@@ -65,6 +66,12 @@ fn variants() -> [PersistentCacheSettings; 6] {
         rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
         ..in_place.clone()
     };
+    let [logged, logged_to_written] =
+        [&from_first_dirty, &to_written].map(|it| PersistentCacheSettings {
+            rewrite_covered: CoveredBlocks::FromLog,
+            log_blocks: BlockCount(48),
+            ..it.clone()
+        });
     [
         settings(),
         from_first_dirty,
@@ -72,6 +79,8 @@ fn variants() -> [PersistentCacheSettings; 6] {
         updated,
         to_written,
         to_written_in_place,
+        logged,
+        logged_to_written,
     ]
 }
 
@@ -114,7 +123,7 @@ fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
             let settings = interrupted(through(smallest(seed), settings.clone()), resumes);
             let (stack, disk, node) = build(seed, &settings);
             let blocks = stack.geometry().blocks.0;
-            let steps = match settings.bypass {
+            let steps = match settings.bypass.is_some() {
                 true => streaming_steps(seed, blocks),
                 false => random_steps(seed, 160, blocks, 12),
             };
@@ -147,8 +156,24 @@ fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
 #[test]
 fn a_rewrite_that_fails_at_any_operation_is_brought_home() {
     for seed in 0..12 {
-        let [whole, from_first_dirty, _, _, to_written, _] = variants();
-        for settings in [whole, from_first_dirty, to_written] {
+        let [
+            whole,
+            from_first_dirty,
+            _,
+            _,
+            to_written,
+            _,
+            logged,
+            logged_to_written,
+        ] = variants();
+        // Every fifth block, or whole stretches.
+        for (settings, step) in [
+            (whole, 5),
+            (from_first_dirty, 5),
+            (to_written, 5),
+            (logged, 1),
+            (logged_to_written, 1),
+        ] {
             let settings = interrupted(through(smallest(seed), settings), seed % 2 == 0);
             let band = (0..12).max_by_key(|band| bands(seed).extent_of(BandId(*band)).blocks);
             let band = bands(seed).extent_of(BandId(band.expect("bands")));
@@ -156,7 +181,7 @@ fn a_rewrite_that_fails_at_any_operation_is_brought_home() {
             let all = (band.start.0..band.end().0).map(|block| Extent::new(block, 1));
             let mut steps: Vec<Step> = all.map(Step::Write).collect();
             let mut pauses = BTreeMap::from([(steps.len(), 1_000_000_000)]);
-            let again = (0..band.blocks.0).step_by(5).skip(1 + seed as usize % 3);
+            let again = (0..band.blocks.0).step_by(step).skip(1 + seed as usize % 3);
             steps.extend(again.map(|at| Step::Write(Extent::new(band.start.0 + at, 1))));
             // The rest of the rewrite is tried again after each of these.
             for _ in 0..4 {
@@ -282,6 +307,51 @@ fn carried_tracks_are_read_and_written_home_once_and_to_the_scratch_band_twice()
     );
     let [read, scratch, home, _] = counts_of_a_rewrite(12, RewriteMethod::InPlace);
     assert_eq!([read, scratch, home], [36, 0, 36], "without a scratch copy");
+}
+
+/// What the rewrite of a band of nine tracks reads at home, copies and writes home, of which the log
+/// holds `logged`, as offsets.
+fn counts_of_a_rewrite_from_the_log(logged: Range<u64>, covered: CoveredBlocks) -> [u64; 3] {
+    let (seed, band) = band_of_nine_tracks();
+    let settings = PersistentCacheSettings {
+        rewrite_covered: covered,
+        log_blocks: BlockCount(logged.end - logged.start),
+        ..through(3 * TRACK, settings())
+    };
+    let (stack, disk, node) = build(seed, &settings);
+    let start = bands(seed).extent_of(BandId(band)).start.0;
+    let mut steps: Vec<Step> = logged
+        .map(|at| Step::Write(Extent::new(start + at, 1)))
+        .collect();
+    // It has no room.
+    steps.push(Step::Write(Extent::new(start, 1)));
+    let engine = play(stack, vec![disk], steps, 1).expect("correct");
+    let counts = engine.stack.counts(node);
+    assert_eq!(counts.counter(Counter::BandsRewritten), 1);
+    [
+        Counter::BandBlocksRead,
+        Counter::ScratchBlocksWritten,
+        Counter::BandBlocksWritten,
+    ]
+    .map(|it| counts.counter(it))
+}
+
+#[test]
+fn what_the_log_holds_is_neither_read_at_home_nor_copied() {
+    use CoveredBlocks::{AsOthers, FromLog};
+    let counts = counts_of_a_rewrite_from_the_log;
+    // Stretches of three tracks, the first two with one to be carried.
+    assert_eq!(counts(0..36, AsOthers), [36, 44, 36]);
+    assert_eq!(counts(0..36, FromLog), [0, 0, 36], "all of it");
+    assert_eq!(counts(0..16, FromLog), [20, 28, 36], "the first stretch");
+    assert_eq!(counts(0..15, FromLog), [21, 44, 36], "not what it destroys");
+    assert_eq!(counts(12..28, FromLog), [20, 28, 36], "the second stretch");
+    assert_eq!(
+        counts(13..28, FromLog),
+        [21, 44, 36],
+        "not what it takes over"
+    );
+    assert_eq!(counts(5..8, FromLog), [36, 44, 36], "less than a track");
 }
 
 /// Blocks read and written home when a band of nine tracks is rewritten that was written before up to

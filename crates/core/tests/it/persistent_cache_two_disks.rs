@@ -13,8 +13,8 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::{Completion, Durability, Operation, RequestId, Tag};
 use imbrex_core::stack::{Arrival, DiskId, NodeId, StackBuilder};
 use imbrex_core::translation::{
-    HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    conventional_blocks_needed,
+    BypassSettings, HostAware, LayoutError, PersistentCache, PersistentCacheSettings,
+    RewriteExtent, RewriteMethod, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration, Instant};
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
@@ -29,8 +29,7 @@ fn bands() -> Arc<BandTable> {
 
 fn settings(is_durable: bool) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        bypass: true,
-        bypass_after_blocks: BlockCount(4),
+        bypass: Some(BypassSettings::after(BlockCount(4))),
         packet_blocks_max: BlockCount(8),
         durability: is_durable.then_some(DurabilitySettings {
             ring_blocks: 24,
@@ -146,7 +145,7 @@ fn a_host_aware_disk_is_one_disk() {
         optimal_non_sequential: None,
     };
     let host_aware = PersistentCacheSettings {
-        bypass: false,
+        bypass: None,
         rewrite: RewriteMethod::InPlace,
         rewrite_extent: RewriteExtent::FromFirstDirty,
         host_aware: Some(HostAware {

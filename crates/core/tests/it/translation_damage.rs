@@ -19,7 +19,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::translation::records::RECORDS;
-use imbrex_core::translation::{PersistentCache, PersistentCacheSettings, codec};
+use imbrex_core::translation::{BypassSettings, PersistentCache, PersistentCacheSettings, codec};
 use imbrex_core::units::BlockCount;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,8 +113,7 @@ impl World {
                 ring_blocks: 16,
                 unflushed_blocks_max: 24,
             }),
-            bypass: true,
-            bypass_after_blocks: BlockCount(2),
+            bypass: Some(BypassSettings::after(BlockCount(2))),
             merge_buffer_blocks: case.in_stretches.then_some(BlockCount(8)),
             ..PersistentCacheSettings::new(BlockCount(24))
         };

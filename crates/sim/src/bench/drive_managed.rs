@@ -254,19 +254,9 @@ pub fn full_flush_s(subject: &Subject, depth: u32) -> Result<Option<f64>, BenchE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Setting;
 
     fn subject(settings: &[&str]) -> Subject {
-        Subject {
-            drive: "st8000as0002".to_string(),
-            settings: settings
-                .iter()
-                .map(|s| Setting::parse(s).unwrap())
-                .collect(),
-            seed: 1,
-            quick: true,
-            traces: None,
-        }
+        Subject::quick("st8000as0002", settings)
     }
 
     fn near(model: Option<f64>, published: f64, share: f64) {
@@ -288,6 +278,61 @@ mod tests {
         assert_eq!((stalls.period_min, stalls.period_max), (240, 240));
         assert_eq!(stalls.first, 240, "from the first write");
         assert!((0.4..=1.2).contains(&stalls.mean_s), "{stalls:?}");
+    }
+
+    /// Rates of large synced writes before the cliff, in MiB/s, and what was published: V13.
+    fn large_writes(settings: &[&str]) -> Vec<(f64, f64)> {
+        [(4, 90.6), (8, 88.1), (16, 81.4), (32, 82.9)]
+            .into_iter()
+            .map(|(mib, published)| {
+                let writes = writes(&subject(settings), true, true, mib * MIB, 16 << 30).unwrap();
+                assert_eq!(writes.cliff, None, "{mib} MiB");
+                (mean_of_rates(writes.before()).unwrap(), published)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn large_synced_writes_are_as_measured() {
+        for (model, published) in large_writes(&[]) {
+            near(Some(model), published, 0.2);
+        }
+    }
+
+    #[test]
+    fn without_transactions_the_largest_synced_writes_are_too_fast() {
+        let rates = large_writes(&["translation.log_transaction=0"]);
+        for (model, published) in &rates[1..] {
+            assert!(model / published > 1.2, "{model} for {published}");
+        }
+    }
+
+    /// MiB/s of throughput behind the cliff, of writes so long.
+    fn throughput_behind_the_cliff(mib: u64, settings: &[&str]) -> f64 {
+        let writes = writes(&subject(settings), true, true, mib * MIB, 44 << 30).unwrap();
+        let after = writes.after();
+        let taken: u64 = after.iter().map(|write| write.latency_ns).sum();
+        (after.len() as u64 * mib) as f64 / (taken as f64 / 1e9)
+    }
+
+    #[test]
+    fn large_writes_behind_the_cliff_gain_from_what_the_log_holds() {
+        let without = "translation.rewrite_covered=as-others";
+        // A write of 32 MiB covers most of two bands, one of 2 MiB a fourteenth of one.
+        for (mib, range) in [(32, 0.0..0.85), (2, 0.9..1.0)] {
+            let with = throughput_behind_the_cliff(mib, &[]);
+            let share = throughput_behind_the_cliff(mib, &[without]) / with;
+            println!("{mib} MiB: {with:.1} MiB/s, without it {share:.2} of that");
+            assert!(range.contains(&share), "{mib} MiB: {share} of {with}");
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_transaction_is_where_the_rates_stop_growing() {
+        let half = large_writes(&["translation.log_transaction=2MiB"]);
+        assert!(half[0].0 / half[0].1 < 0.8, "at 4 MiB: {half:?}");
+        let double = large_writes(&["translation.log_transaction=8MiB"]);
+        assert!(double[2].0 / double[2].1 > 1.2, "at 16 MiB: {double:?}");
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What was published of drive-managed disks, beside the models.
 
+use super::backup::backup;
 use super::drive_managed::{
-    full_flush_s, mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio, rewritten,
-    silence_until_clean, stalls, writes,
+    Writes, full_flush_s, mean_of_rates, mixed_latencies_ms, percentile_ms, read_variance_ratio,
+    rewritten, stalls, writes,
 };
 use super::row::{
     Accepted, Gate, Measurement, Published, Role, by_construction, calibrated, gate, own_bound,
 };
+use super::streams::{before_over_after, plateaus, plot, streaming_mb_per_s};
 use super::subject::{BenchError, Subject};
 use crate::experiment::Setting;
 use crate::fio::{Direction, Job};
@@ -14,8 +16,10 @@ use crate::fio::{Direction, Job};
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const PORE: &str = "PORE, MSST 2017, figure 3";
+const PLOTTER: &str = "bhamon/gpuPlotGenerator issue 45";
 const SKYLIGHT: &str = "Skylight, FAST 2015";
 const AICODIX: &str = "plots of github.com/aicodix/smr";
+const BORG: &str = "borgbackup/borg issue 2252";
 
 /// Random writes over two ranges: 56 GB and 1 TB, as PORE measured.
 const RANGES_BYTES: [u64; 2] = [56_000_000_000, 1_000_000_000_000];
@@ -27,6 +31,20 @@ const QUICK_SCALE: u64 = 8;
 
 const STEADY: &str = "bytes over time of 8 KiB random writes at queue depth 1 after the persistent cache \
                       has filled and turned over half, over two turns of its entries";
+
+const RANGE: &str = "as V01 over this range, on an eighth of the drive; the published figure is interpolated with a \
+                     FIFO model of the cache, not measured";
+
+const fn range(metric: &'static str, low: f64, high: f64) -> Gate {
+    gate(
+        "V04",
+        metric,
+        RANGE,
+        "MB/s",
+        (Published::Between(low, high), Accepted::Share(0.3)),
+        (Role::Report, PORE),
+    )
+}
 
 /// The disk of PORE.
 pub const ST5000AS0011: Measurement = Measurement {
@@ -92,6 +110,24 @@ pub const ST5000AS0011: Measurement = Measurement {
             ),
             (Role::Gate, "follows from V02"),
         )),
+        range("8 KiB random writes over 112 GB", 0.73, 0.80),
+        range("8 KiB random writes over 250 GB", 0.32, 0.38),
+        range("8 KiB random writes over 500 GB", 0.16, 0.19),
+        own_bound(gate(
+            "V46",
+            "random writes before the cliff over those behind it",
+            "rate of the first 10,000 random 8 KiB writes over 1 TB, over the highest of ten rates behind the cliff, of \
+             5,000 writes each; on an eighth of the drive",
+            "x",
+            (
+                Published::Words("high, then low for good"),
+                Accepted::Between(3.0, f64::INFINITY),
+            ),
+            (
+                Role::Report,
+                "Aghayev et al., FAST 2017 (ext4-lazy), abstract",
+            ),
+        )),
     ],
     needs_traces: false,
     measure: st5000as0011,
@@ -145,6 +181,10 @@ fn st5000as0011(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
         Some(far.clean_s),
         Some(far.writes_before_cleaning),
         Some(ablated.mb_per_s),
+        Some(steady(subject, QUICK_SCALE, 112_000_000_000)?.mb_per_s),
+        Some(steady(subject, QUICK_SCALE, 250_000_000_000)?.mb_per_s),
+        Some(steady(subject, QUICK_SCALE, 500_000_000_000)?.mb_per_s),
+        Some(before_over_after(subject, RANGES_BYTES[1])?),
     ])
 }
 
@@ -156,6 +196,29 @@ const LATENCY: &str =
 const SEQUENTIAL: &str = "1 MiB sequential writes from address 0 at queue depth 1; mean over the writes of \
                           size / latency";
 
+const BACKUP: &str = "a synthetic backup on ext4: 5 MiB segments at random places, each made durable by a \
+                      transaction of the journal with its two flushes; bitmaps in place 300 segments \
+                      later; bytes of segments over time, over the first 14 GB";
+
+const PLATEAUS: &str =
+    "1 MiB sequential writes, not synced, from address 0; rates of half a GiB, the first left out";
+const PLOT: &str = "a plot as large as the disk, written in steps, each of which adds 512 KiB to each of its 4,096 \
+                    parts, at queue depth 1 to an empty disk; the length of the writes is ours (8,192 nonces)";
+
+/// How a plot file in strides is written: bytes that a step adds to each part.
+const PLOT_BYTES: u64 = MIB / 2;
+
+const fn plotted(metric: &'static str, unit: &'static str, low: f64, high: f64) -> Gate {
+    gate(
+        "V19i",
+        metric,
+        PLOT,
+        unit,
+        (Published::Between(low, high), Accepted::Factor(1.5)),
+        (Role::Report, PLOTTER),
+    )
+}
+
 const fn cliff(metric: &'static str, gib: f64) -> Gate {
     gate(
         "V14",
@@ -164,6 +227,17 @@ const fn cliff(metric: &'static str, gib: f64) -> Gate {
         "GiB",
         (Published::Number(gib), Accepted::Share(0.2)),
         (Role::Gate, AICODIX),
+    )
+}
+
+const fn large(metric: &'static str, mib_per_s: f64, role: Role) -> Gate {
+    gate(
+        "V13",
+        metric,
+        "as V12, before the cliff",
+        "MiB/s",
+        (Published::Number(mib_per_s), Accepted::Share(0.2)),
+        (role, AICODIX),
     )
 }
 
@@ -214,7 +288,7 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Number(240.0), Accepted::Exactly),
             (Role::Gate, AICODIX),
         )),
-        calibrated(gate(
+        by_construction(gate(
             "V17",
             "length of a stall",
             "mean, as V12, before the cliff",
@@ -246,6 +320,11 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Number(32.0), Accepted::Between(28.0, 36.0)),
             (Role::Gate, AICODIX),
         ),
+        large("2 MiB synced random writes", 69.0, Role::Report),
+        large("4 MiB synced random writes", 90.6, Role::Gate),
+        large("8 MiB synced random writes", 88.1, Role::Gate),
+        large("16 MiB synced random writes", 81.4, Role::Gate),
+        large("32 MiB synced random writes", 82.9, Role::Gate),
         cliff("cliff, 2 MiB", 23.0),
         cliff("cliff, 4 MiB", 27.5),
         cliff("cliff, 8 MiB", 28.0),
@@ -259,7 +338,7 @@ pub const ST8000AS0002: Measurement = Measurement {
             (Published::Number(4.0), Accepted::Share(0.3)),
             (Role::Report, AICODIX),
         ),
-        calibrated(gate(
+        by_construction(gate(
             "V19",
             "sequential writes, not synced",
             SEQUENTIAL,
@@ -308,13 +387,73 @@ pub const ST8000AS0002: Measurement = Measurement {
         gate(
             "V19h",
             "14 GB of 5 MB segments drain in idle time",
-            "hours of silence until nothing is cleaned any more, after 5 MiB writes at random places",
+            "hours of silence until nothing is cleaned any more, after 14 GB of the backup",
             "h",
             (Published::Words("more than 1"), Accepted::Between(0.7, 2.5)),
-            (Role::Gate, "borgbackup/borg issue 2252"),
+            (Role::Gate, BORG),
+        ),
+        gate(
+            "V10",
+            "time to clean a band in idle time",
+            "mean over the cleans of the V19h drain",
+            "s",
+            (Published::Between(0.6, 1.6), Accepted::Between(0.6, 1.6)),
+            (Role::Gate, SKYLIGHT),
+        ),
+        gate(
+            "V19h",
+            "5 MB segments before the cliff",
+            BACKUP,
+            "MB/s",
+            (Published::Number(40.0), Accepted::Share(0.3)),
+            (Role::Report, BORG),
+        ),
+        gate(
+            "V19h",
+            "5 MB segments, cliff",
+            "GB of segments written when the first band is cleaned",
+            "GB",
+            (Published::Number(14.0), Accepted::Share(0.3)),
+            (Role::Report, BORG),
         ),
         full_flush("flush with a full log, depth 1"),
         full_flush("flush with a full log, depth 32"),
+        gate(
+            "V16",
+            "4 MiB synced random writes after the cliff",
+            SYNCED,
+            "MiB/s",
+            (Published::Between(8.0, 9.3), Accepted::Share(0.3)),
+            (Role::Report, AICODIX),
+        ),
+        by_construction(gate(
+            "V19b",
+            "length of a plateau of the first zone",
+            PLATEAUS,
+            "GiB",
+            (Published::Number(6.1), Accepted::Between(5.1, 7.1)),
+            (Role::Report, AICODIX),
+        )),
+        by_construction(gate(
+            "V19b",
+            "plateaus of the first zone, half of the spread",
+            PLATEAUS,
+            "%",
+            (Published::Number(3.5), Accepted::Between(2.5, 4.5)),
+            (Role::Report, AICODIX),
+        )),
+        gate(
+            "V19g",
+            "large files",
+            "bytes over time of 1 MiB sequential writes, not synced, 4 GiB at the start of each tenth of the disk; \
+             where the files lay is not told",
+            "MB/s",
+            (Published::Number(165.0), Accepted::Share(0.1)),
+            (Role::Report, BORG),
+        ),
+        plotted("a plot in strides, before the cliff", "MB/s", 20.0, 30.0),
+        plotted("a plot in strides, cliff", "GB", 40.0, 80.0),
+        plotted("a plot in strides, slowest step", "MB/s", 1.0, 2.0),
     ],
     needs_traces: false,
     measure: st8000as0002,
@@ -339,11 +478,14 @@ fn st8000as0002(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
         Some(stalls(ablated.before()).map_or(0.0, |stall| stall.period_min as f64)),
         percentile_ms(one.before(), 0.05),
         percentile_ms(one.before(), 0.95),
-        two.cliff_gib(),
     ];
+    let mut large = vec![two];
     for chunk in [4, 8, 16, 32] {
-        values.push(synced(chunk * MIB, 44 * GIB)?.cliff_gib());
+        large.push(synced(chunk * MIB, 44 * GIB)?);
     }
+    values.extend(large.iter().map(|writes| mean_of_rates(writes.before())));
+    values.extend(large.iter().map(Writes::cliff_gib));
+    let two = &large[0];
     values.push(mean_of_rates(two.after()));
     values.push(mean_of_rates(
         writes(subject, false, false, MIB, 64 * GIB)?.before(),
@@ -358,19 +500,29 @@ fn st8000as0002(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
             .zip(mix.last())
             .map(|(first, last)| last / first),
     );
-    values.push(drain_hours(subject)?);
+    let backup = backup(subject)?;
+    values.push(backup.drain_hours);
+    values.push(backup.clean_s);
+    values.push(Some(backup.burst_mb_per_s));
+    values.push(backup.burst_gb);
     values.push(full_flush_s(subject, 1)?);
     values.push(full_flush_s(subject, 32)?);
+    values.push(mean_of_rates(large[1].after()));
+    values.extend(streams(subject)?);
     Ok(values)
 }
 
-/// Hours until nothing is cleaned any more; `None` of a drive that does not clean in idle time.
-fn drain_hours(subject: &Subject) -> Result<Option<f64>, BenchError> {
-    let mut session = subject.session()?;
-    let mut job = Job::simple("segments", Direction::Write, true, 5 * MIB);
-    job.number_ios = Some(14_000_000_000 / (5 * MIB));
-    job.random_map = false;
-    subject.run_one(&mut session, &job)?;
-    let silence = silence_until_clean(&mut session);
-    Ok(silence.map(|time| time.as_seconds() / 3600.0))
+/// V19b, V19g and V19i.
+fn streams(subject: &Subject) -> Result<[Option<f64>; 6], BenchError> {
+    const HEADS: u64 = 12;
+    let plateaus = plateaus(subject, HEADS)?;
+    let plot = plot(subject, PLOT_BYTES)?;
+    Ok([
+        plateaus.map(|it| it.gib),
+        plateaus.map(|it| it.spread_percent),
+        Some(streaming_mb_per_s(subject)?),
+        Some(plot.before_mb_per_s),
+        Some(plot.cliff_gb),
+        Some(plot.slowest_mb_per_s),
+    ])
 }

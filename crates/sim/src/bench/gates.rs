@@ -2,7 +2,9 @@
 //! `docs/models/validation.md`.
 
 use super::row::Measurement;
-use super::{conventional, drive_managed_gates, positioning, rebuild, solid_state, zoned_gates};
+use super::{
+    bus, conventional, drive_managed_gates, positioning, rebuild, solid_state, zoned_gates,
+};
 
 /// In the order in which they are printed: measurements of one drive follow one another.
 pub const MEASUREMENTS: &[Measurement] = &[
@@ -16,12 +18,16 @@ pub const MEASUREMENTS: &[Measurement] = &[
     positioning::RANDOM_READS,
     positioning::ATLAS_10K,
     positioning::ATLAS_10K_SEEKS,
+    bus::ATLAS_10K,
     positioning::BARRACUDA_4LP,
     positioning::BARRACUDA_4LP_SEEKS,
+    bus::BARRACUDA_4LP,
     positioning::CHEETAH_9LP,
     positioning::CHEETAH_9LP_SEEKS,
+    bus::CHEETAH_9LP,
     positioning::IBM_18ES,
     positioning::IBM_18ES_SEEKS,
+    bus::IBM_18ES,
     positioning::HP_97560,
     positioning::WD_4TB,
     positioning::AVERAGES,

@@ -3,7 +3,6 @@
 use super::zoned_host::{Latencies, Step, Stream, ZonedDrive};
 use crate::experiment::{BuildOptions, ConfigError, Setting};
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::Counter;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
@@ -16,9 +15,13 @@ const ZONES_OF_TRIGGER: u32 = 8;
 /// Zones with something to clean while the drive is asked in idle time.
 const ZONES_TO_CLEAN: u32 = 64;
 /// Reads in idle time.
-const READS_IN_IDLE_TIME: u32 = 100;
-/// Zones under blocking cleaning, each half full.
-const ZONES_HALF_FULL: u32 = 256;
+const READS_IN_IDLE_TIME: u32 = 2_000;
+/// Zones under blocking cleaning, each half full: those of the base workload of Idler.
+pub const ZONES_HALF_FULL: u32 = 1_024;
+/// Zones that take forced writes.
+const ZONES_FORCED: u32 = 256;
+/// Writes sent at a time until one waits for room.
+const WRITES_PER_BATCH: usize = 1_000;
 /// Requests measured under blocking cleaning: fewer than it takes to end.
 const REQUESTS_BLOCKED: u32 = 60;
 /// A write that takes longer has waited for room.
@@ -162,12 +165,10 @@ pub struct Blocked {
     pub write_ms: f64,
     /// Longest response time in milliseconds.
     pub max_ms: f64,
-    /// Zones cleaned meanwhile.
-    pub zones_cleaned: u64,
 }
 
-/// V24: zones half full; 4 KiB writes out of sequence until one has to wait for room, and from that
-/// one on as many 4 KiB reads as writes, one at a time, while the drive goes on cleaning.
+/// V24: so many zones half full; 4 KiB writes out of sequence until one has to wait for room, and
+/// from that one on as many 4 KiB reads as writes, one at a time, while the drive goes on cleaning.
 ///
 /// # Errors
 /// When there is no such drive, or it fails.
@@ -175,46 +176,82 @@ pub fn blocking_cleaning(
     drive: &str,
     settings: &[Setting],
     seed: u64,
+    zones: u32,
 ) -> Result<Blocked, ConfigError> {
-    let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
-    let zones = first(&drive, ZONES_HALF_FULL);
-    let fill = zones.iter().flat_map(|zone| {
-        let half = Extent::new(zone.start.0, zone.blocks.0 / 2);
-        through(half, MIB_BLOCKS, Operation::WRITE)
-    });
-    run(&mut drive, fill)?;
-    let mut rng = Rng::new(seed, 24);
-    let mut place = || {
-        let zone = zones[rng.below(zones.len() as u64) as usize];
-        Extent::new(zone.start.0 + rng.below(zone.blocks.0 / 2), 1)
-    };
-    // Until one has to wait for room; without a pause in which the drive would clean by itself.
-    let mut ns = Vec::new();
-    while ns.is_empty() {
-        let write = Step::new(Operation::WRITE, place());
-        let waited = run(&mut drive, std::iter::once(write))?;
-        ns.extend(waited.ns.into_iter().filter(|ns| *ns >= WAITED_NS));
+    // The drive cleans until it is content as soon as nobody asks for anything: so the write that
+    // waits is found on a drive of its own, and then everything comes without a pause.
+    let new_drive = || half_full(open(drive, settings, seed, ContentKind::Counted)?, zones);
+    let (mut drive, zones) = new_drive()?;
+    let mut places = Places::new(seed, &zones);
+    let mut writes = 0;
+    loop {
+        let batch: Vec<Step> = (0..WRITES_PER_BATCH).map(|_| places.write()).collect();
+        let ns = run(&mut drive, batch.into_iter())?.ns;
+        match ns.iter().position(|ns| *ns >= WAITED_NS) {
+            Some(waits) => {
+                writes += waits;
+                break;
+            }
+            None => writes += ns.len(),
+        }
     }
-    let before = drive.counts().counter(Counter::BandsRewritten);
-    let steps: Vec<Step> = (1..REQUESTS_BLOCKED)
-        .map(|number| match number % 2 {
-            0 => Step::new(Operation::WRITE, place()),
-            _ => Step::new(Operation::Read, place()),
-        })
-        .collect();
+    let (mut drive, zones) = new_drive()?;
+    let mut places = Places::new(seed, &zones);
+    let mut steps: Vec<Step> = (0..writes).map(|_| places.write()).collect();
+    steps.extend((0..REQUESTS_BLOCKED).map(|number| match number % 2 {
+        0 => places.write(),
+        _ => places.read(),
+    }));
     let mut run = run(&mut drive, steps.into_iter())?;
-    ns.append(&mut run.ns);
-    run.ns.clone_from(&ns);
+    run.ns.drain(..writes);
     let mean = |from: usize| {
-        let ns: Vec<u64> = ns.iter().skip(from).step_by(2).copied().collect();
+        let ns: Vec<u64> = run.ns.iter().skip(from).step_by(2).copied().collect();
         ns.iter().sum::<u64>() as f64 / ns.len() as f64 / 1e6
     };
     Ok(Blocked {
         write_ms: mean(0),
         read_ms: mean(1),
         max_ms: run.percentile_ms(1.0),
-        zones_cleaned: drive.counts().counter(Counter::BandsRewritten) - before,
     })
+}
+
+/// A drive of which so many zones were written up to the middle.
+fn half_full(mut drive: ZonedDrive, zones: u32) -> Result<(ZonedDrive, Vec<Extent>), ConfigError> {
+    let zones = first(&drive, zones);
+    let fill = zones.iter().flat_map(|zone| {
+        let half = Extent::new(zone.start.0, zone.blocks.0 / 2);
+        through(half, MIB_BLOCKS, Operation::WRITE)
+    });
+    run(&mut drive, fill)?;
+    Ok((drive, zones))
+}
+
+/// Random places in the first halves of zones.
+struct Places<'a> {
+    rng: Rng,
+    zones: &'a [Extent],
+}
+
+impl Places<'_> {
+    fn new(seed: u64, zones: &[Extent]) -> Places<'_> {
+        Places {
+            rng: Rng::new(seed, 24),
+            zones,
+        }
+    }
+
+    fn next(&mut self) -> Extent {
+        let zone = self.zones[self.rng.below(self.zones.len() as u64) as usize];
+        Extent::new(zone.start.0 + self.rng.below(zone.blocks.0 / 2), 1)
+    }
+
+    fn write(&mut self) -> Step {
+        Step::new(Operation::WRITE, self.next())
+    }
+
+    fn read(&mut self) -> Step {
+        Step::new(Operation::Read, self.next())
+    }
 }
 
 /// V26: random 4 KiB writes out of sequence with forced unit access, one at a time: the mean
@@ -224,7 +261,7 @@ pub fn blocking_cleaning(
 /// When there is no such drive, or it fails.
 pub fn forced_writes(drive: &str, settings: &[Setting], seed: u64) -> Result<f64, ConfigError> {
     let mut drive = open(drive, settings, seed, ContentKind::Counted)?;
-    let zones = spread(&drive, ZONES_HALF_FULL);
+    let zones = spread(&drive, ZONES_FORCED);
     let mut rng = Rng::new(seed, 26);
     let steps: Vec<Step> = (0..FORCED_WRITES)
         .map(|_| {
@@ -256,4 +293,35 @@ pub fn rewrite_by_host(drive: &str, settings: &[Setting], seed: u64) -> Result<f
         sum_s += run(&mut drive, steps)?.took.as_seconds();
     }
     Ok(sum_s / zones.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRIVE: &str = "st8000as0022";
+
+    #[test]
+    fn a_request_waits_the_longer_the_fewer_zones_share_the_entries() {
+        let longest_s = |zones| blocking_cleaning(DRIVE, &[], 1, zones).unwrap().max_ms / 1e3;
+        let (few, published) = (longest_s(256), longest_s(ZONES_HALF_FULL));
+        println!(
+            "the longest request takes {few:.2} s with 256 zones and {published:.2} s with 1,024"
+        );
+        assert!((1.0..=3.0).contains(&published) && few > 3.0);
+    }
+
+    #[test]
+    fn without_its_write_cache_a_disk_loses_a_turn_for_each_write_of_a_zone() {
+        let off = Setting::parse("smr.write_cache=false").unwrap();
+        let (with, without) = (
+            rewrite_by_host(DRIVE, &[], 1).unwrap(),
+            rewrite_by_host(DRIVE, &[off], 1).unwrap(),
+        );
+        println!("a zone takes {with:.2} s with the write cache and {without:.2} s without");
+        assert!(with < 3.5 && (3.5..=7.0).contains(&without));
+        // 256 writes of 1 MiB.
+        let turn_s = 60.0 / 5980.0;
+        assert!((without - with) / 256.0 > 0.8 * turn_s);
+    }
 }

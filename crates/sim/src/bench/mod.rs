@@ -5,6 +5,9 @@
 //! measurements are functions of a file for each kind of drive; `gates` holds what they are compared
 //! with.
 
+mod alternatives;
+pub mod backup;
+mod bus;
 pub mod closed_loop;
 mod conventional;
 pub mod disksim;
@@ -22,11 +25,14 @@ mod run;
 mod sensitivity;
 mod solid_state;
 mod standard;
+pub mod streams;
 mod subject;
 mod table;
+mod variants;
 mod zoned_gates;
 pub mod zoned_host;
 
+pub use alternatives::{Alternative, alternatives};
 pub use gates::MEASUREMENTS;
 pub use rebuild::{Rebuild, estimate_rebuild};
 pub use row::{Accepted, Gate, Measurement, Published, Role, Row};

@@ -1,20 +1,16 @@
 //! By how much each row moves when a number of a drive file that is nobody's measurement is a tenth
 //! smaller or larger.
 
-use super::gates::MEASUREMENTS;
-use super::row::{Measurement, Row};
-use super::run::{BenchOptions, in_parallel};
-use super::subject::{BenchError, Subject};
+use super::row::Row;
+use super::run::BenchOptions;
+use super::subject::BenchError;
+use super::variants::{Change, Estimated, compare};
 use crate::format::number;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
-use imbrex_drives::Drive;
 use imbrex_drives::quantity::{Rate, Size, Span};
-use imbrex_drives::toml_error::nearest;
 use serde::Serialize;
 use std::path::Path;
 
-/// What marks a value in a drive file that is nobody's measurement.
-const ESTIMATED: &str = "*estimated*";
 const FACTORS: [f64; 2] = [0.9, 1.1];
 
 /// One parameter, one row.
@@ -38,58 +34,8 @@ pub struct Sensitivity {
     pub model: Option<f64>,
     /// With a tenth more.
     pub more: Option<f64>,
-}
-
-/// An estimated value of a drive file: where it stands, and with what in its place.
-struct Estimated {
-    /// `table.key`.
-    parameter: String,
-    value: String,
-    line: usize,
-}
-
-impl Estimated {
-    /// The values of a file that are marked so and are one number.
-    fn all(text: &str) -> Vec<Estimated> {
-        let mut table = String::new();
-        let mut found = Vec::new();
-        for (line, content) in text.lines().enumerate() {
-            if let Some(name) = content.trim().strip_prefix('[') {
-                table = name.trim_end_matches(']').to_string();
-            }
-            let Some((code, comment)) = content.split_once('#') else {
-                continue;
-            };
-            let Some((key, value)) = code.split_once('=') else {
-                continue;
-            };
-            if comment.contains(ESTIMATED) && scaled(value.trim(), 1.1).is_some() {
-                let key = key.trim();
-                found.push(Estimated {
-                    parameter: match table.is_empty() {
-                        true => key.to_string(),
-                        false => format!("{table}.{key}"),
-                    },
-                    value: value.trim().to_string(),
-                    line,
-                });
-            }
-        }
-        found
-    }
-
-    /// The file with this value times `factor`.
-    fn changed(&self, text: &str, factor: f64) -> String {
-        let lines = text.lines().enumerate().map(|(line, content)| {
-            if line != self.line {
-                return content.to_string();
-            }
-            let (key, _) = content.split_once('=').expect("a line with a value");
-            let value = scaled(&self.value, factor).expect("it was scaled before");
-            format!("{key}= {value}")
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    }
+    /// Whether the row passes with a tenth less, as the file says, and with a tenth more.
+    pub passes: [Option<bool>; 3],
 }
 
 /// A TOML value that is one number, with or without unit, times `factor`; sizes stay whole blocks and
@@ -123,74 +69,12 @@ fn scaled(value: &str, factor: f64) -> Option<String> {
     Some((number * factor).to_string())
 }
 
-/// A drive to measure.
-struct Variant {
-    /// What is done to it.
-    measurement: &'static Measurement,
-    /// Name in the library, or path of the file with one value changed.
-    drive: String,
-    /// `None` for the drive as its file in the library says.
-    change: Option<Change>,
-}
-
-/// What one file says otherwise than that of the library.
-struct Change {
-    /// `table.key`.
-    parameter: String,
-    /// In the file of the library.
-    value: String,
-    /// What it is multiplied by, one of [`FACTORS`].
-    factor: f64,
-}
-
-impl Variant {
-    /// The drive of a measurement as its file says, then with each estimated value a tenth smaller
-    /// and a tenth larger. Writes the files that differ to `folder`.
-    fn all_of(
-        measurement: &'static Measurement,
-        folder: &Path,
-    ) -> Result<Vec<Variant>, BenchError> {
-        // A row about a formula has no drive file, and so no parameter.
-        let Ok(text) = Drive::text_of_library(measurement.drive) else {
-            return Ok(Vec::new());
-        };
-        let mut variants = vec![Variant {
-            measurement,
-            drive: measurement.drive.to_string(),
-            change: None,
-        }];
-        for (place, estimated) in Estimated::all(text).into_iter().enumerate() {
-            for factor in FACTORS {
-                let path = folder.join(format!("{}-{place}-{factor}.toml", measurement.drive));
-                std::fs::write(&path, estimated.changed(text, factor))
-                    .map_err(|error| BenchError::Words(format!("{}: {error}", path.display())))?;
-                variants.push(Variant {
-                    measurement,
-                    drive: path.to_string_lossy().into_owned(),
-                    change: Some(Change {
-                        parameter: estimated.parameter.clone(),
-                        value: estimated.value.clone(),
-                        factor,
-                    }),
-                });
-            }
-        }
-        Ok(variants)
-    }
-
-    /// Its rows; `None` when such a drive cannot exist.
-    fn rows(&self, options: &BenchOptions) -> Result<Option<Vec<Row>>, BenchError> {
-        let subject = Subject {
-            drive: self.drive.clone(),
-            ..options.subject(self.measurement.drive)
-        };
-        let rows = self.measurement.rows(&subject);
-        match self.change {
-            None => rows.map(Some),
-            // A drive that cannot be built with a tenth more or less has no number.
-            Some(_) => Ok(rows.ok()),
-        }
-    }
+/// A tenth less and a tenth more of an estimated number; nothing for a word.
+fn tenths(estimated: &Estimated) -> Vec<String> {
+    let factors = FACTORS.into_iter();
+    factors
+        .filter_map(|factor| scaled(&estimated.value, factor))
+        .collect()
 }
 
 /// Measures every row anew for each estimated number of its drive, smaller and larger. Drive files
@@ -203,100 +87,50 @@ pub fn sensitivity(
     folder: &Path,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Sensitivity>, BenchError> {
-    let drives = options.drive_names()?;
-    check_published(&drives)?;
-    let wanted = |drive: &str| drives.is_empty() || drives.iter().any(|d| d == drive);
-    let mut variants = Vec::new();
-    for measurement in MEASUREMENTS.iter().filter(|m| wanted(m.drive)) {
-        variants.extend(Variant::all_of(measurement, folder)?);
-    }
-    let measured = in_parallel(options.jobs, &variants, &|variant| {
-        let rows = variant.rows(options);
-        progress(&variant.drive);
-        rows
-    });
-    let measured = measured.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(compared(&variants, &measured))
-}
-
-/// An error for the first drive of which no figure was published.
-fn check_published(drives: &[String]) -> Result<(), BenchError> {
-    let published = || MEASUREMENTS.iter().map(|measurement| measurement.drive);
-    let Some(drive) = drives
-        .iter()
-        .find(|drive| !published().any(|known| known == *drive))
-    else {
-        return Ok(());
-    };
-    let hint = nearest(drive, published())
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    Err(BenchError::Words(format!(
-        "nothing was published of a drive `{drive}`, so no row of it can move{hint}"
-    )))
-}
-
-/// One entry for each pair of parameter and row, from the rows of each variant: those of a drive as
-/// its file says come before those of its changes, and less before more.
-fn compared(variants: &[Variant], measured: &[Option<Vec<Row>>]) -> Vec<Sensitivity> {
-    let mut found: Vec<Sensitivity> = Vec::new();
-    let mut base: &[Row] = &[];
-    for (variant, rows) in variants.iter().zip(measured) {
-        let Some(change) = &variant.change else {
-            base = rows.as_deref().unwrap_or_default();
-            continue;
-        };
-        for (place, row) in base.iter().enumerate() {
-            let moved = rows.as_ref().and_then(|rows| rows[place].model);
-            if change.factor < 1.0 {
-                found.push(change.less(row, moved));
-            } else {
-                let of_less = found.len() - base.len() + place;
-                found[of_less].more = moved;
+    let mut found = Vec::new();
+    for of_drive in compare(options, folder, progress, &tenths)? {
+        for pair in of_drive.changed.chunks_exact(FACTORS.len()) {
+            let [(change, less), (_, more)] = pair else {
+                unreachable!("less and more of each number");
+            };
+            for (place, row) in of_drive.base.iter().enumerate() {
+                let moved = [less, more].map(|rows| rows.as_ref().map(|rows| &rows[place]));
+                found.push(Sensitivity::of(change, row, moved));
             }
         }
     }
-    found
-}
-
-impl Change {
-    /// The entry for a row, of which the number with a tenth more is still to come.
-    fn less(&self, row: &Row, moved: Option<f64>) -> Sensitivity {
-        Sensitivity {
-            drive: row.drive.clone(),
-            parameter: self.parameter.clone(),
-            value: self.value.clone(),
-            id: row.id.clone(),
-            metric: row.metric.clone(),
-            unit: row.unit.clone(),
-            less: moved,
-            model: row.model,
-            more: None,
-        }
-    }
+    Ok(found)
 }
 
 impl Sensitivity {
+    /// What a row becomes with less and with more.
+    fn of(change: &Change, row: &Row, [less, more]: [Option<&Row>; 2]) -> Sensitivity {
+        let passes = |row: Option<&Row>| row.and_then(|row| row.pass);
+        Sensitivity {
+            drive: row.drive.clone(),
+            parameter: change.parameter.clone(),
+            value: change.value.clone(),
+            id: row.id.clone(),
+            metric: row.metric.clone(),
+            unit: row.unit.clone(),
+            less: less.and_then(|row| row.model),
+            model: row.model,
+            more: more.and_then(|row| row.model),
+            passes: [passes(less), row.pass, passes(more)],
+        }
+    }
+
     /// By how much the row moves, in percent of what the file gives, for less and for more.
     fn changes(&self) -> [Option<f64>; 2] {
-        [self.less, self.more].map(|moved| match (moved, self.model) {
-            (Some(moved), Some(model)) if moved == model => Some(0.0),
-            (Some(moved), Some(model)) if model != 0.0 => Some((moved / model - 1.0) * 100.0),
-            _ => None,
-        })
+        [self.less, self.more].map(|moved| percent_moved(self.model, moved))
     }
 
     /// A Markdown table for each drive: what moves by at least one percent, the most sensitive first,
-    /// and how many pairs of parameter and row do not.
+    /// with a `!` where a row that passes no longer does or the other way round, and how many pairs of
+    /// parameter and row do not move.
     pub fn markdown(rows: &[Sensitivity]) -> String {
         let mut text = String::new();
-        let mut rest = rows;
-        while let Some(first) = rest.first() {
-            let count = rest
-                .iter()
-                .take_while(|row| row.drive == first.drive)
-                .count();
-            let (mine, others) = rest.split_at(count);
-            rest = others;
+        for mine in rows.chunk_by(|a, b| a.drive == b.drive) {
             let largest = |row: &Sensitivity| {
                 let changes = row.changes().into_iter().flatten();
                 changes.map(f64::abs).fold(0.0, f64::max)
@@ -308,22 +142,10 @@ impl Sensitivity {
             moving.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
             text.push_str(&format!(
                 "\n## {}\n\n| Parameter | Value | Row | Model | -10 % | +10 % |\n|---|---|---|---|---|---|\n",
-                first.drive
+                mine[0].drive
             ));
             for row in &moving {
-                let cell = |change: Option<f64>| {
-                    change.map_or("-".to_string(), |change| format!("{change:+.1} %"))
-                };
-                let [less, more] = row.changes().map(cell);
-                text.push_str(&format!(
-                    "| `{}` | {} | {} {} | {} {} | {less} | {more} |\n",
-                    row.parameter,
-                    row.value,
-                    row.id,
-                    row.metric,
-                    row.model.map_or("-".to_string(), number),
-                    row.unit
-                ));
+                text.push_str(&row.line());
             }
             text.push_str(&format!(
                 "\n{} other pairs of parameter and row move by less than 1 %.\n",
@@ -331,6 +153,36 @@ impl Sensitivity {
             ));
         }
         text
+    }
+
+    fn line(&self) -> String {
+        let [less, model, more] = self.passes;
+        let cell = |change: Option<f64>, passes: Option<bool>| match change {
+            None => "-".to_string(),
+            Some(change) if passes != model => format!("{change:+.1} % !"),
+            Some(change) => format!("{change:+.1} %"),
+        };
+        let changes = self.changes();
+        format!(
+            "| `{}` | {} | {} {} | {} {} | {} | {} |\n",
+            self.parameter,
+            self.value,
+            self.id,
+            self.metric,
+            self.model.map_or("-".to_string(), number),
+            self.unit,
+            cell(changes[0], less),
+            cell(changes[1], more),
+        )
+    }
+}
+
+/// By how much a number moves, in percent of what it was; `None` of what cannot be compared.
+pub(super) fn percent_moved(model: Option<f64>, moved: Option<f64>) -> Option<f64> {
+    match (moved, model) {
+        (Some(moved), Some(model)) if moved == model => Some(0.0),
+        (Some(moved), Some(model)) if model != 0.0 => Some((moved / model - 1.0) * 100.0),
+        _ => None,
     }
 }
 
@@ -361,17 +213,21 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_marked_is_changed() {
-        let text = "a = 10 # datasheet\n[t]\nb = 10 # *estimated*: so\nc = \"x\" # *estimated*\n";
-        let found = Estimated::all(text);
-        assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].parameter.as_str(), found[0].value.as_str()),
-            ("t.b", "10")
-        );
-        assert_eq!(
-            found[0].changed(text, 1.1),
-            "a = 10 # datasheet\n[t]\nb = 11\nc = \"x\" # *estimated*"
-        );
+    fn a_verdict_that_turns_is_marked() {
+        let row = Sensitivity {
+            drive: "a".to_string(),
+            parameter: "t.b".to_string(),
+            value: "10".to_string(),
+            id: "V00".to_string(),
+            metric: "a rate".to_string(),
+            unit: "MB/s".to_string(),
+            less: Some(80.0),
+            model: Some(100.0),
+            more: Some(110.0),
+            passes: [Some(false), Some(true), Some(true)],
+        };
+        let text = Sensitivity::markdown(&[row]);
+        let line = "| `t.b` | 10 | V00 a rate | 100 MB/s | -20.0 % ! | +10.0 % |";
+        assert!(text.contains(line), "{text}");
     }
 }

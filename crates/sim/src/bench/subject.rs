@@ -51,6 +51,19 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// A drive of the library with other settings, measured quickly.
+    #[cfg(test)]
+    pub(super) fn quick(drive: &str, settings: &[&str]) -> Subject {
+        let settings = settings.iter().map(|text| Setting::parse(text).unwrap());
+        Subject {
+            drive: drive.to_string(),
+            settings: settings.collect(),
+            seed: 1,
+            quick: true,
+            traces: None,
+        }
+    }
+
     /// The drive, full size, as it left the factory.
     ///
     /// # Errors

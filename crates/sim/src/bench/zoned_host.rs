@@ -1,14 +1,14 @@
 //! A host of zoned disks in virtual time: streams of operations, each at its own queue depth.
 
 use crate::experiment::{BuildOptions, Built, ConfigError, Plan, Setting, StackConfig};
+use crate::fio::Session;
 use crate::simulation::VirtualClock;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
-use imbrex_core::counters::Counts;
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Operation, Tag};
-use imbrex_core::stack::{Arrival, NodeId};
+use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 use imbrex_core::zone::{ZoneGeometry, ZoneId};
 use std::sync::Arc;
@@ -19,7 +19,6 @@ const MIB: f64 = (1 << 20) as f64;
 pub struct ZonedDrive {
     engine: Engine,
     clock: VirtualClock,
-    node: NodeId,
     /// Its zones.
     pub zones: Arc<ZoneGeometry>,
     now: Instant,
@@ -132,7 +131,8 @@ impl ZonedDrive {
             describe,
         } = Plan::new(config, options)?.build(None, None, contents)?;
         let zones = stack.geometry().zones.clone();
-        let (Some(zones), Some(node)) = (zones, describe.zones().or(describe.translation())) else {
+        let is_zoned = describe.zones().or(describe.translation()).is_some();
+        let Some(zones) = zones.filter(|_| is_zoned) else {
             let reason = format!("`{}` has no zones", config.name);
             return Err(ConfigError::words(reason));
         };
@@ -144,15 +144,9 @@ impl ZonedDrive {
                 in_flight_max: u32::MAX,
             },
             clock: VirtualClock::default(),
-            node,
             zones,
             now: Instant::ZERO,
         })
-    }
-
-    /// What the zoned layer has counted.
-    pub fn counts(&self) -> &Counts {
-        self.engine.stack.counts(self.node)
     }
 
     /// The blocks of a zone.
@@ -192,6 +186,26 @@ impl ZonedDrive {
         latencies.took = last.since(begun);
         result.map(|()| latencies)
     }
+}
+
+/// Runs streams on a session until every operation has been answered.
+///
+/// # Errors
+/// The first error that the device answered with.
+pub(super) fn run_on(
+    session: &mut Session,
+    streams: Vec<Stream<'_>>,
+) -> Result<Latencies, IoError> {
+    let begun = session.now();
+    let mut unseen = |_: &[u8]| {};
+    let mut host = Host::new(begun, streams, &mut unseen);
+    session.run_frontend(&mut host);
+    let took = host.last.since(begun);
+    let latencies = Latencies {
+        took,
+        ..host.latencies
+    };
+    host.result.map(|()| latencies)
 }
 
 struct InFlight {

@@ -164,7 +164,12 @@ impl Session {
             until: self.now() + span,
             over: false,
         };
-        self.engine.run_frontend(&mut self.clock, &mut idle);
+        self.run_frontend(&mut idle);
+    }
+
+    /// Serves the requests of somebody else than a job, until there are no more.
+    pub(crate) fn run_frontend(&mut self, frontend: &mut dyn Frontend) {
+        self.engine.run_frontend(&mut self.clock, frontend);
     }
 
     /// Runs jobs: those up to the next with `stonewall` together, then the following ones. Returns

@@ -164,6 +164,10 @@ pub struct WriteAmplification {
     pub evicted: Option<f64>,
     /// Over the bytes appended to the persistent cache; blocks updated in place are not appended.
     pub cache_in: Option<f64>,
+    /// Over the bytes written to the persistent cache, appended or over an entry in place: what
+    /// PORE's prototype counts. Absent where it is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_in: Option<f64>,
     /// Over the bytes the host wrote.
     pub host: Option<f64>,
 }
@@ -447,6 +451,11 @@ impl Run {
                     self.rewrites.band_bytes_written,
                     self.log.persistent_cache_bytes_appended,
                 ),
+                log_in: ratio(
+                    self.rewrites.band_bytes_written,
+                    self.log.persistent_cache_bytes_appended
+                        + self.log.persistent_cache_bytes_updated,
+                ),
                 host: ratio(self.rewrites.band_bytes_written, host_bytes),
             },
         };
@@ -513,6 +522,17 @@ mod tests {
             "nothing was appended"
         );
         assert_eq!(run.rewrites.write_amplification.host, Some(2.0));
+        run.log.persistent_cache_bytes_appended = 6 * BLOCK_BYTES;
+        run.log.persistent_cache_bytes_updated = 2 * BLOCK_BYTES;
+        run.derive_ratios();
+        let amplification = run.rewrites.write_amplification;
+        let over_log = (amplification.cache_in, amplification.log_in);
+        assert_eq!(
+            over_log,
+            (Some(10.0 / 3.0), Some(2.5)),
+            "an update in place is no append"
+        );
+        assert_eq!(amplification.evicted, Some(4.0), "and is not evicted");
         run.log.bands = None;
         run.derive_ratios();
         assert_eq!(

@@ -196,6 +196,10 @@ pub struct LogUse {
     pub persistent_cache_bytes: Option<u64>,
     /// Bytes of host data appended to the persistent cache.
     pub persistent_cache_bytes_appended: u64,
+    /// Bytes written over entries of the persistent cache in place. A report has them among the
+    /// counters of the node.
+    #[serde(skip)]
+    pub persistent_cache_bytes_updated: u64,
     /// Bytes of live blocks merged out of the persistent cache by band rewrites.
     pub persistent_cache_bytes_merged: u64,
     /// Time the persistent cache had no room for the next write.

@@ -196,11 +196,13 @@ fn rebuild_of(identity: &Identity) -> Result<Option<Rebuild>, Failure> {
 fn describe_rebuild(identity: &Identity, rebuild: &Rebuild) -> String {
     let mut text = format!(
         "  simulated on `{}` for {:.1} TB: a rebuild in sequence takes {:.1} h, one of {} KiB \
-         records in runs (a resilver) {:.1} h, {:.1} times as long\n",
+         records (a resilver) {:.1} h in order of address and {:.1} h in runs that lie anywhere, {:.1} \
+         times as long\n",
         rebuild.drive,
         rebuild.capacity_bytes as f64 / 1e12,
         rebuild.sequential_hours,
         rebuild.record_bytes >> 10,
+        rebuild.resilver_in_order_hours,
         rebuild.resilver_hours,
         rebuild.resilver_over_sequential,
     );
@@ -210,12 +212,14 @@ fn describe_rebuild(identity: &Identity, rebuild: &Rebuild) -> String {
     if let Some(published) = &rebuild.published {
         text.push_str(&format!(
             "  published of the `{}`: {} times as long as a conventional disk, {} [{}]; the model says {:.1} \
-             times that, so its hours tell that a resilver is slow, not how slow\n",
+             times in order of address and {:.1} times in runs that lie anywhere, so its hours tell that a \
+             resilver is slow, not how slow\n",
             rebuild.drive,
             published.times,
             published.what,
             published.source,
-            published.model_over_published
+            published.model_times[0],
+            published.model_times[1]
         ));
     } else if matches!(identity.kind, Kind::DriveManaged | Kind::HostAware) {
         text.push_str(

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::BenchArgs;
 use crate::commands::page_file::write_page;
 use crate::commands::{emit, progress};
-use imbrex_sim::bench::{self, BenchOptions, Row, Sensitivity};
+use imbrex_sim::bench::{self, Alternative, BenchOptions, Row, Sensitivity};
 use imbrex_sim::report::TableStyle;
 use serde_json::json;
 use std::process::ExitCode;
@@ -19,20 +19,8 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
         jobs: args.jobs.map_or(processors, std::num::NonZero::get),
         traces: args.traces.clone(),
     };
-    if args.sensitivity {
-        let folder =
-            std::env::temp_dir().join(format!("imbrex-sensitivity-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-        let found = bench::sensitivity(&options, &folder, &progress);
-        // What is left behind there does no harm.
-        let _ = std::fs::remove_dir_all(&folder);
-        let found = found?;
-        match args.json {
-            true => emit(&format!("{}\n", json!({"sensitivity": found}))),
-            false => emit(&Sensitivity::markdown(&found)),
-        }
-        return Ok(ExitCode::SUCCESS);
+    if args.sensitivity || args.alternatives {
+        return what_if(args, &options);
     }
     let rows = bench::run(&options, &progress)?;
     if let Some(file) = &args.html {
@@ -49,4 +37,24 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })
+}
+
+/// Measures the drives with other values in place of the estimated ones.
+fn what_if(args: &BenchArgs, options: &BenchOptions) -> Result<ExitCode, Failure> {
+    let folder = std::env::temp_dir().join(format!("imbrex-what-if-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let text = match args.alternatives {
+        true => bench::alternatives(options, &folder, &progress).map(|found| match args.json {
+            true => format!("{}\n", json!({"alternatives": found})),
+            false => Alternative::markdown(&found),
+        }),
+        false => bench::sensitivity(options, &folder, &progress).map(|found| match args.json {
+            true => format!("{}\n", json!({"sensitivity": found})),
+            false => Sensitivity::markdown(&found),
+        }),
+    };
+    // What is left behind there does no harm.
+    let _ = std::fs::remove_dir_all(&folder);
+    emit(&text?);
+    Ok(ExitCode::SUCCESS)
 }

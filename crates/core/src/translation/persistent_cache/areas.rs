@@ -111,7 +111,7 @@ fn checkpoint_bytes_max(settings: &PersistentCacheSettings, bands: &BandTable) -
     // A write into a zeroed range splits it, until the band is rewritten.
     let zeroed = 2 * (ZEROED_RANGES_MAX as u64 + log).min(blocks / 2 + 1);
     let lost = 2 * LOST_BLOCKS_MAX.min(blocks);
-    let open = if settings.bypass {
+    let open = if settings.bypass.is_some() {
         OPEN_BANDS_MAX as u64
     } else {
         0

@@ -2,7 +2,7 @@
 //! choice of its own, so that a part asks for the choice and not for the reason.
 
 use super::areas::{DATA_BLOCKS_MAX, LOST_BLOCKS_MAX};
-use super::settings::{PersistentCacheSettings, RewriteExtent};
+use super::settings::{CoveredBlocks, PersistentCacheSettings, RewriteExtent, TrimMethod};
 use crate::operation::Operation;
 
 /// When a flush is served while writes wait for room in the log.
@@ -20,7 +20,8 @@ pub(super) enum FlushOrder {
 pub(super) enum ZeroOrder {
     /// At once: the map is all that changes.
     AtOnce,
-    /// In its turn between the writes, because the journal must have room for its record.
+    /// In its turn between the writes, because the journal must have room for its record, or because
+    /// it is one of them.
     BehindWrites,
 }
 
@@ -46,6 +47,10 @@ pub(super) struct Conduct {
     pub pointers_bound_reads: bool,
     /// Something asks for the write pointers.
     pub keeps_pointers: bool,
+    /// A band is rewritten to the end of what is in use, and no further.
+    pub frees_tails: bool,
+    /// A band rewrite does not read at home, nor copy to the scratch band, what the log holds.
+    pub trusts_log: bool,
     /// Longest run of blocks that is written home past the log at a time.
     pub bypass_run_max: u64,
     /// How many blocks may be lost: those of writes that have failed, and of writes that may.
@@ -57,12 +62,17 @@ impl Conduct {
     pub fn of_a_drive(settings: &PersistentCacheSettings) -> Conduct {
         Conduct {
             flush_order: FlushOrder::BehindWrites,
-            zero_order: ZeroOrder::AtOnce,
+            zero_order: match settings.trim {
+                TrimMethod::None => ZeroOrder::BehindWrites,
+                TrimMethod::FromLog | TrimMethod::Frees => ZeroOrder::AtOnce,
+            },
             progress: Progress::Notes,
             verifies: false,
             pointers_bound_reads: settings.host_aware.is_some(),
-            keeps_pointers: settings.bypass
+            keeps_pointers: settings.bypass.is_some()
                 || settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten,
+            frees_tails: settings.trim == TrimMethod::Frees,
+            trusts_log: settings.rewrite_covered == CoveredBlocks::FromLog,
             bypass_run_max: u64::MAX,
             lost_blocks_max: u64::MAX,
         }
@@ -77,6 +87,10 @@ impl Conduct {
             verifies: true,
             pointers_bound_reads: true,
             keeps_pointers: true,
+            // A recovery takes a rewritten band to be whole.
+            frees_tails: false,
+            // It takes a rewrite up from the scratch copy, and a read verifies old checksums.
+            trusts_log: false,
             bypass_run_max: DATA_BLOCKS_MAX,
             // One more write may fail then.
             lost_blocks_max: LOST_BLOCKS_MAX - DATA_BLOCKS_MAX,
@@ -86,9 +100,13 @@ impl Conduct {
     /// What is written below for a write of the host. Where there is a journal, its flush makes the
     /// data of a forced write durable together with the record.
     pub fn data_operation(&self, requested: Operation) -> Operation {
-        match self.progress {
-            Progress::Notes => requested,
-            Progress::Records => Operation::WRITE,
+        match (self.progress, requested) {
+            (Progress::Records, _) => Operation::WRITE,
+            // Zeroes that are written are data.
+            (Progress::Notes, Operation::Zero { durability, .. }) => {
+                Operation::Write { durability }
+            }
+            (Progress::Notes, write) => write,
         }
     }
 

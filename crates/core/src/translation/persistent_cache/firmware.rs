@@ -6,6 +6,7 @@
 //! room and the stalls only, which belong to the drive that it stands for.
 
 use super::settings::MapJournalSettings;
+use super::transaction::{Takes, Transaction};
 use crate::units::{BlockCount, Duration, Instant, Lba};
 use alloc::collections::VecDeque;
 
@@ -34,6 +35,15 @@ pub(super) enum FlushNeeds {
     Record,
 }
 
+/// What a record ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RecordOf {
+    /// The flush that is this job.
+    Flush(u32),
+    /// A transaction that was full.
+    Transaction,
+}
+
 /// What has happened since the last flush and since the last stall.
 #[derive(Clone, Debug)]
 pub(super) struct Firmware {
@@ -47,10 +57,12 @@ pub(super) struct Firmware {
     newest: Lba,
     /// ... and whether no record tells of it.
     is_unrecorded: bool,
-    /// Flushes that are to end with a record.
+    /// Records that are to be written.
     in_flight: u32,
-    /// Flushes whose record the firmware makes up, and until when.
-    delayed: VecDeque<(Instant, u32)>,
+    /// Records that the firmware makes up, and until when.
+    delayed: VecDeque<(Instant, RecordOf)>,
+    /// What it takes from the host before it writes to the log.
+    pub transaction: Transaction,
     /// Slots to be skipped before anything is appended.
     skip: u64,
     /// Notes written so far.
@@ -69,6 +81,7 @@ impl Firmware {
             is_unrecorded: false,
             in_flight: 0,
             delayed: VecDeque::new(),
+            transaction: Transaction::new(settings.transaction),
             skip: 0,
             notes: 0,
         }
@@ -80,6 +93,20 @@ impl Firmware {
         self.packets += 1;
         self.newest = first;
         self.is_unrecorded = true;
+    }
+
+    /// How much of a run of blocks may go to the log now.
+    #[inline]
+    pub fn takes(&self, run: BlockCount) -> Takes {
+        self.transaction.takes(run, self.in_flight)
+    }
+
+    /// A transaction is full and needs a record. The record is none of a flush: it is not counted
+    /// for the stalls and takes no room in the log.
+    pub fn begin_commit(&mut self) {
+        self.transaction.begin_commit();
+        self.is_unrecorded = false;
+        self.in_flight += 1;
     }
 
     /// True while writes wait for the map to be written out.
@@ -122,6 +149,7 @@ impl Firmware {
             self.flushes += 1;
             self.packets = 0;
         }
+        self.transaction.close();
         let log_per_flush = self.settings.log_per_flush;
         // What another flush is about to record is not safe before that record is.
         if log_per_flush == BlockCount::ZERO || (!is_news && self.in_flight == 0) {
@@ -134,15 +162,15 @@ impl Firmware {
         FlushNeeds::Record
     }
 
-    /// Begins to make up the record of a flush; returns when the firmware is done with it, or
-    /// `None` when it takes no time.
-    pub fn make_up_record(&mut self, job: u32, now: Instant) -> Option<Instant> {
+    /// Begins to make up a record; returns when the firmware is done with it, or `None` when it
+    /// takes no time.
+    pub fn make_up_record(&mut self, of: RecordOf, now: Instant) -> Option<Instant> {
         let overhead = self.settings.flush_overhead;
         if overhead == Duration::ZERO {
             return None;
         }
         let at = now + overhead;
-        self.delayed.push_back((at, job));
+        self.delayed.push_back((at, of));
         Some(at)
     }
 
@@ -152,9 +180,9 @@ impl Firmware {
     }
 
     /// The oldest record that is made up by now.
-    pub fn next_made_up(&mut self, now: Instant) -> Option<u32> {
+    pub fn next_made_up(&mut self, now: Instant) -> Option<RecordOf> {
         self.delayed.front().filter(|(at, _)| *at <= now)?;
-        self.delayed.pop_front().map(|(_, job)| job)
+        self.delayed.pop_front().map(|(_, of)| of)
     }
 
     /// When the oldest record that is being made up is done.
@@ -162,12 +190,12 @@ impl Firmware {
         self.delayed.front().map(|(at, _)| *at)
     }
 
-    /// A flush that was to end with a record has its record, or has failed.
+    /// A record is written, or will not be.
     pub fn end_of_record(&mut self) {
         self.in_flight -= 1;
     }
 
-    /// The address that the record of a flush is about.
+    /// The address that a record is about.
     pub fn newest(&self) -> Lba {
         self.newest
     }
@@ -212,6 +240,7 @@ mod tests {
             stall: Duration::from_ms(5),
             stall_per_mib: Duration::from_ms(256),
             log_per_flush: BlockCount(4),
+            transaction: BlockCount(8),
             flush_overhead: Duration::from_ms(1),
         })
     }
@@ -251,13 +280,34 @@ mod tests {
     }
 
     #[test]
+    fn the_record_of_a_full_transaction_counts_for_no_stall_and_takes_no_log() {
+        let mut firmware = firmware();
+        firmware.count_packet(Lba(7));
+        firmware.transaction.begin_run(BlockCount(8));
+        firmware.transaction.end_run(BlockCount(8));
+        assert_eq!(firmware.takes(BlockCount(2)), Takes::AfterCommit);
+        firmware.begin_commit();
+        assert_eq!(firmware.begin_flush(), FlushNeeds::Record, "not safe yet");
+        firmware.end_of_record();
+        firmware.transaction.end_commit(Ok(()));
+        assert_eq!(firmware.takes(BlockCount(2)), Takes::Later, "the flush's");
+        firmware.end_of_record();
+        assert_eq!(firmware.takes(BlockCount(2)), Takes::Now(BlockCount(2)));
+        assert_eq!(firmware.begin_flush(), FlushNeeds::Nothing, "it is told of");
+        assert_eq!(firmware.slots_to_skip(), 0);
+        assert_eq!(firmware.begin_stall(), None);
+    }
+
+    #[test]
     fn records_are_made_up_in_order() {
         let mut firmware = firmware();
         let at = |ms| Instant::ZERO + Duration::from_ms(ms);
-        assert_eq!(firmware.make_up_record(3, at(0)), Some(at(1)));
+        let flush = RecordOf::Flush(3);
+        assert_eq!(firmware.make_up_record(flush, at(0)), Some(at(1)));
         assert!(firmware.makes_up_one());
-        assert_eq!(firmware.make_up_record(4, at(5)), Some(at(6)));
-        assert_eq!(firmware.next_made_up(at(1)), Some(3));
+        let of = RecordOf::Transaction;
+        assert_eq!(firmware.make_up_record(of, at(5)), Some(at(6)));
+        assert_eq!(firmware.next_made_up(at(1)), Some(flush));
         assert_eq!(firmware.next_made_up(at(1)), None);
         assert_eq!(firmware.made_up_at(), Some(at(6)));
     }

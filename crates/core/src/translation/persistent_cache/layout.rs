@@ -233,6 +233,13 @@ impl Layout {
         track.start.0.saturating_sub(home)
     }
 
+    /// True when a track of the disk of the bands begins in an extent that is not empty.
+    pub(super) fn holds_track_start(&self, extent: Extent) -> bool {
+        let last = extent.end().0 - 1;
+        let track = self.tracks.extent_of(self.tracks.track_of(last));
+        track.start >= extent.start
+    }
+
     /// The offset in a band at which the track after that of the block at `offset` begins.
     pub fn track_end(&self, band: BandId, offset: u64) -> u64 {
         let home = self.band_starts[band.0 as usize];
@@ -370,6 +377,11 @@ mod tests {
         assert_eq!(layout.home(BandId(2), 0, 1).extent.start, Lba(80 + 5 * 6));
         assert_eq!(layout.track_start(BandId(2), 7), 6);
         assert_eq!(layout.track_end(BandId(2), 7), 12);
+        // Track 9 is the blocks from 72 to 79.
+        for (start, blocks, holds) in [(72, 1, true), (70, 3, true), (71, 1, false), (73, 7, false)]
+        {
+            assert_eq!(layout.holds_track_start(Extent::new(start, blocks)), holds);
+        }
         assert_eq!(areas.bands.extent.end(), Lba(80 + 10 * 6));
     }
 

@@ -88,8 +88,8 @@ const ZONES_NOT_DURABLE: &str = "\
 const ZONES_ON_TWO_DISKS: &str = "\
     a host-aware disk has its log beside its zones; accepted: one disk in `below`";
 const ZONES_NEED: &str = "\
-    a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\" and \
-    rewrite_extent = \"from-first-dirty\"";
+    a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\", \
+    rewrite_extent = \"from-first-dirty\", rewrite_covered = \"as-others\" and trim = \"from-log\"";
 const MERGE_BUFFER_WITH_ZONES: &str = "\
     a host-aware disk reads a zone that is rewritten from the memory that holds all of it; \
     accepted: no merge_buffer";

@@ -7,11 +7,11 @@
 //! | Part | Says |
 //! |---|---|
 //! | `shape`, `conduct`, `keeping`, `layout`, `areas`, `disks` | what never changes: settings, choices, where everything lies |
-//! | `block_map`, `log`, `salvage` | where each block is |
+//! | `block_map`, `log`, `salvage`, `trim` | where each block is, and which are in use |
 //! | `requests`, `writes`, `reads`, `streams` | what is being served |
 //! | `rewriter`, `rewrite`, `stretch`, `copy_check` | how a band is rewritten, and what its copy must be |
 //! | `cleaner`, `cleaning_policy` | when a band is cleaned, which, and who is served meanwhile |
-//! | `firmware`, `zones` | what a modelled drive does beside: records, stalls, notes, zones |
+//! | `firmware`, `transaction`, `zones` | what a modelled drive does beside: records, stalls, notes, zones |
 //! | `checksums`, `table`, `page_cache`, `open_bands` | what a block must be |
 //! | `undo`, `records`, `apply`, `checkpoint`, `codec`, `recovery`, `log_replay` | what outlives a crash |
 //!
@@ -46,6 +46,7 @@ mod cleaning_policy;
 pub mod codec;
 mod conduct;
 mod copy_check;
+mod covered;
 mod disks;
 mod firmware;
 mod keeping;
@@ -68,6 +69,8 @@ mod shape;
 mod streams;
 mod stretch;
 mod table;
+mod transaction;
+mod trim;
 mod undo;
 mod writes;
 mod zones;
@@ -78,6 +81,7 @@ pub use layer::PersistentCache;
 pub use layout::{Areas, Layout};
 pub use layout_error::LayoutError;
 pub use settings::{
-    BlockingCleaning, HostAware, IdleCleaning, MapJournalSettings, OnArrival,
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod, Victim,
+    BlockingCleaning, BypassSettings, CoveredBlocks, HostAware, IdleCleaning, IdlePiece,
+    MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    TrimMethod, UpdateMethod, Victim,
 };

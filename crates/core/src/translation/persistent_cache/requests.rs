@@ -1,6 +1,7 @@
 //! The requests that are being served, and the operations below that are in flight for them.
 
 use super::checksums::{Origin, PageRead};
+use super::firmware::RecordOf;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -86,9 +87,11 @@ pub(super) enum Part {
         job: u32,
         is_recorded: bool,
     },
-    /// The record that ends a flush.
+    /// The flush of a transaction that is full.
+    Commit,
+    /// The record that ends a flush or a transaction.
     Record {
-        job: u32,
+        of: RecordOf,
         buffer: BufferSlice,
     },
     /// Part of the band rewrite: the step after it, where it is one of the present phase.
@@ -116,8 +119,16 @@ impl Part {
             Part::Read { job, .. }
             | Part::Conventional { job, .. }
             | Part::Flush { job, .. }
-            | Part::Record { job, .. } => Some(job),
-            Part::Rewrite { .. } | Part::Page(_) | Part::Table | Part::Unused => None,
+            | Part::Record {
+                of: RecordOf::Flush(job),
+                ..
+            } => Some(job),
+            Part::Rewrite { .. }
+            | Part::Page(_)
+            | Part::Table
+            | Part::Commit
+            | Part::Record { .. }
+            | Part::Unused => None,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Which operations a band rewrite takes, one after another.
 
 use super::block_map::BlockMap;
+use super::covered::Unread;
 use super::rewrite::{Phase, Reason, Rewrite};
 use super::salvage::Salvage;
 use super::settings::{IdleCleaning, RewriteExtent};
 use super::shape::Shape;
 use super::stretch::{cut_pieces, join_adjoining};
+use super::trim::end_with_the_log;
 use super::zones::Zones;
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
@@ -37,6 +39,8 @@ pub(super) struct Rewriter {
     current: Option<Rewrite>,
     /// The log entries that the present stretch merges, in log order.
     gathered: Vec<Piece>,
+    /// What the present stretch does not read at home.
+    unread: Unread,
     /// What the log held, when the rewrite began, of what later stretches read, by address.
     to_gather: Vec<Piece>,
     /// The ranges of the band that were zeroed when the rewrite began, and those that were since.
@@ -180,6 +184,7 @@ impl Rewriter {
             }
         }
         self.gathered.clear();
+        self.unread.clear();
     }
 
     /// Lists what the log held of what the stretch reads, in log order. What was written since the
@@ -218,6 +223,20 @@ impl Rewriter {
         let rewrite = self.get_mut();
         rewrite.hold = hold;
         rewrite.merged += merged;
+    }
+
+    /// Finds which of the so many blocks that the present stretch would read at home it need not,
+    /// because it merges them from the log.
+    pub fn leave_unread(&mut self, shape: &Shape, blocks: u64) {
+        let Rewrite { band, stretch, .. } = *self.get();
+        let start = shape.bands.extent_of(band).start.0 + stretch.from + stretch.carried;
+        let part = Extent::new(start, blocks);
+        self.unread.find(&self.gathered, band, part, shape);
+    }
+
+    /// Of the steps of a reading phase, the blocks that are read.
+    pub fn blocks_read(&self) -> u64 {
+        self.get().steps.end - self.unread.blocks_from(0)
     }
 
     /// What the present stretch merges from the log.
@@ -296,9 +315,22 @@ impl Rewriter {
             // The rest goes off as a whole, behind the chunks of idle time.
             return None;
         }
-        let blocks = longest.min(steps.end - steps.next);
-        rewrite.steps.next += blocks;
-        Some(blocks_step(rewrite, steps.next, blocks, shape, salvage))
+        let run = match rewrite.phase {
+            Phase::Reading => self.unread.run_to_read(steps.next, steps.end),
+            _ => steps.next..steps.end,
+        };
+        // Chunks in flight that are taken back adjoin, and each lies between two multiples of its
+        // length.
+        if run.is_empty() || (run.start > steps.next && steps.in_flight > 0) {
+            return None;
+        }
+        let blocks = (longest - run.start % longest).min(run.end - run.start);
+        let step = blocks_step(rewrite, run.start, blocks, shape, salvage);
+        if is_idle && steps.in_flight > 0 && shape.begins_piece(step.pieces[0].0) {
+            return None;
+        }
+        rewrite.steps.next = run.start + blocks;
+        Some(step)
     }
 
     /// Reads one run of what the log holds of the band.
@@ -347,7 +379,11 @@ impl Rewriter {
         };
         let joined = self.gathered.windows(2).filter(follows).count();
         let runs = (self.gathered.len() - joined) as u64;
-        self.get().rest(shape, idle, runs)
+        let mut rewrite = *self.get();
+        if rewrite.phase == Phase::Reading {
+            rewrite.steps.end -= self.unread.blocks_from(rewrite.steps.next);
+        }
+        rewrite.rest(shape, idle, runs)
     }
 
     /// The band is whole at home: takes what was merged out of the log. Positions at or after
@@ -409,13 +445,16 @@ fn end_of_rewrite(
     let whole = shape.bands.extent_of(band);
     let BlockCount(length) = whole.blocks;
     let pointer = blocks.pointer(band).unwrap_or(length);
-    match zones {
-        Some(zones) => (zones.written_end(band), pointer),
-        None if shape.settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten => {
-            let dirty = blocks.log.map().pieces(whole).last();
-            let end = dirty.map_or(0, |piece| piece.extent.end().offset_from(whole.start));
-            (end.max(pointer), pointer)
-        }
-        None => (length, length),
+    if let Some(zones) = zones {
+        return (zones.written_end(band), pointer);
     }
+    let mut written_end = match shape.settings.rewrite_extent {
+        RewriteExtent::FromFirstDirtyToWritten => pointer,
+        RewriteExtent::Band | RewriteExtent::FromFirstDirty => length,
+    };
+    if shape.conduct.frees_tails {
+        written_end = blocks.end_of_use(whole, written_end);
+    }
+    let end = end_with_the_log(blocks, whole, written_end);
+    (end, written_end)
 }

@@ -39,6 +39,33 @@ pub enum RewriteExtent {
     FromFirstDirtyToWritten,
 }
 
+/// What becomes of the blocks of a band that the log holds, when the band is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CoveredBlocks {
+    /// They are read at home and copied to the scratch band like all others.
+    #[default]
+    AsOthers,
+    /// They are not read at home, and a stretch that the log holds in full is not copied to the
+    /// scratch band. Where the map outlives a power cut it is as with `AsOthers`: a rewrite there
+    /// verifies all that it overwrites, and a recovery takes it up from the scratch copy.
+    FromLog,
+}
+
+/// What a trim does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TrimMethod {
+    /// There is none: zeroes are written to the log like data.
+    None,
+    /// It takes the blocks out of the log. A trim that reaches the end of a band lowers its write
+    /// pointer. A rewrite takes as long as before.
+    #[default]
+    FromLog,
+    /// It does that, and what lies behind the last block in use is neither read nor rewritten; the
+    /// write pointer of the band is there, however many trims it took. Where the map outlives a
+    /// power cut a band is read to its write pointer and rewritten to its end, as with `FromLog`.
+    Frees,
+}
+
 /// Which band is cleaned next in idle time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victim {
@@ -64,6 +91,17 @@ pub enum OnArrival {
     FinishBand,
 }
 
+/// How far a clean in idle time goes before the drive looks for requests and loses its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdlePiece {
+    /// Over the band: the disk goes on with the next chunk where the last one ends, from track to
+    /// track.
+    Band,
+    /// Over a track. The next track is begun when the one before it has ended. Its start has passed
+    /// the head by then, which costs a turn.
+    Track,
+}
+
 /// How bands are cleaned while no request is being served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdleCleaning {
@@ -72,6 +110,8 @@ pub struct IdleCleaning {
     pub after: Duration,
     /// Which band comes next.
     pub victim: Victim,
+    /// How far a clean goes before the drive looks for requests.
+    pub piece: IdlePiece,
     /// What happens when a request arrives.
     pub on_arrival: OnArrival,
     /// Longest estimated rest of a band that is finished though a request has arrived.
@@ -93,12 +133,39 @@ impl IdleCleaning {
         IdleCleaning {
             after,
             victim: Victim::Fifo,
+            piece: IdlePiece::Band,
             on_arrival: OnArrival::FinishIfShort,
             finish_within: Duration::from_ms(100),
             resumes: true,
             chunk_blocks,
             chunk_time,
         }
+    }
+}
+
+/// Which sequential streams go around the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BypassSettings {
+    /// How long a stream must have been sequential before.
+    pub after_blocks: BlockCount,
+    /// Shortest write of it that may.
+    pub min_blocks: BlockCount,
+}
+
+impl BypassSettings {
+    /// Writes of any length of a stream that was so long.
+    pub fn after(after_blocks: BlockCount) -> BypassSettings {
+        BypassSettings {
+            after_blocks,
+            min_blocks: BlockCount::ZERO,
+        }
+    }
+}
+
+impl Default for BypassSettings {
+    /// After 1 MiB.
+    fn default() -> BypassSettings {
+        BypassSettings::after(BlockCount(256))
     }
 }
 
@@ -127,6 +194,9 @@ pub struct MapJournalSettings {
     pub stall_per_mib: Duration,
     /// Slots that a record of a flush takes; 0 is a flush that writes no record.
     pub log_per_flush: BlockCount,
+    /// Blocks that go to the log in one go, with one record, unless a flush comes before: the data
+    /// crosses the interface first. 0 lets the log take data as it comes.
+    pub transaction: BlockCount,
     /// Time the firmware takes for a flush with a record beside its disk operations: a calibrated
     /// parameter of a drive.
     pub flush_overhead: Duration,
@@ -152,14 +222,16 @@ pub struct PersistentCacheSettings {
     pub entries_max: Option<u64>,
     /// What happens to a block that is written while it is in the log.
     pub update: UpdateMethod,
-    /// Whether sequential streams go around the log.
-    pub bypass: bool,
-    /// How long a stream must have been sequential before it may go around the log.
-    pub bypass_after_blocks: BlockCount,
+    /// Which sequential streams go around the log; `None` sends all writes to the log.
+    pub bypass: Option<BypassSettings>,
+    /// What a trim does.
+    pub trim: TrimMethod,
     /// How a band is rewritten.
     pub rewrite: RewriteMethod,
     /// Which part of a band is rewritten.
     pub rewrite_extent: RewriteExtent,
+    /// What becomes of the blocks of a band that the log holds, when it is rewritten.
+    pub rewrite_covered: CoveredBlocks,
     /// How much of a band the drive has memory to merge at a time; `None` for the longest band.
     pub merge_buffer_blocks: Option<BlockCount>,
     /// Longest run of blocks that is one log entry and one write; published drives take 512 KiB.
@@ -187,10 +259,11 @@ impl PersistentCacheSettings {
             log_blocks,
             entries_max: None,
             update: UpdateMethod::Append,
-            bypass: false,
-            bypass_after_blocks: BlockCount(256),
+            bypass: None,
+            trim: TrimMethod::default(),
             rewrite: RewriteMethod::CopyThenHome,
             rewrite_extent: RewriteExtent::Band,
+            rewrite_covered: CoveredBlocks::AsOthers,
             merge_buffer_blocks: None,
             packet_blocks_max: BlockCount(128),
             rewrite_overhead: Duration::ZERO,
@@ -231,10 +304,12 @@ impl PersistentCacheSettings {
             self.check_durability(durability)?;
         }
         if self.host_aware.is_some() {
-            let takes_zones = !self.bypass
+            let takes_zones = self.bypass.is_none()
                 && self.update == UpdateMethod::Append
                 && self.rewrite == RewriteMethod::InPlace
-                && self.rewrite_extent == RewriteExtent::FromFirstDirty;
+                && self.rewrite_extent == RewriteExtent::FromFirstDirty
+                && self.rewrite_covered == CoveredBlocks::AsOthers
+                && self.trim == TrimMethod::FromLog;
             if !takes_zones {
                 return Err(LayoutError::ZonesNeed);
             }

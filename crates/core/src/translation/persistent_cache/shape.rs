@@ -2,7 +2,7 @@
 
 use super::conduct::Conduct;
 use super::layout::Layout;
-use super::settings::PersistentCacheSettings;
+use super::settings::{IdlePiece, PersistentCacheSettings};
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, BandTable};
@@ -39,6 +39,12 @@ impl Shape {
             layout,
             chunk_blocks: chunk_blocks.min(chunk_max).max(1),
         }
+    }
+
+    /// True when the drive looks for requests before it moves these blocks in idle time.
+    pub fn begins_piece(&self, area: Area) -> bool {
+        let piece = self.settings.idle.map(|idle| idle.piece);
+        piece == Some(IdlePiece::Track) && self.layout.holds_track_start(area.extent)
     }
 
     /// All blocks of the device.
@@ -82,5 +88,44 @@ impl Shape {
     pub fn log_area_to(&self, position: u64, end: u64) -> Area {
         let to_wrap = self.settings.log_blocks.0 - self.slot(position);
         self.log_area(position, to_wrap.min(end - position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disks::Disks;
+    use super::super::settings::IdleCleaning;
+    use super::*;
+    use crate::disk::{Geometry, Media, TrackTable};
+    use crate::units::{BlockCount, Duration};
+
+    #[test]
+    fn a_piece_begins_with_a_track_where_the_drive_goes_track_by_track() {
+        // Tracks of 8 blocks.
+        let tracks = TrackTable::new([(64, 8)], BlockCount(64), 1);
+        let disk = Geometry {
+            tracks: Some(Arc::new(tracks)),
+            ..Geometry::plain(BlockCount(512), Media::Shingled)
+        };
+        let bands = Arc::new(BandTable::new([32; 4].map(BlockCount)));
+        let ms = Duration::from_ms(1);
+        for (piece, begins) in [(IdlePiece::Band, false), (IdlePiece::Track, true)] {
+            let mut settings = PersistentCacheSettings::new(BlockCount(16));
+            settings.idle = Some(IdleCleaning {
+                piece,
+                ..IdleCleaning::new(ms, BlockCount(2), ms)
+            });
+            let layout = Layout::new(&settings, &bands, Disks::One(&disk)).expect("a layout");
+            let conduct = Conduct::of_a_drive(&settings);
+            let shape = Shape::new(settings, conduct, Arc::clone(&bands), layout);
+            let band = |offset, blocks| shape.layout.home(BandId(0), offset, blocks);
+            assert_eq!(
+                shape.begins_piece(band(8, 2)),
+                begins,
+                "the first of a track"
+            );
+            assert_eq!(shape.begins_piece(band(7, 2)), begins, "over its end");
+            assert!(!shape.begins_piece(band(9, 2)) && !shape.begins_piece(band(6, 2)));
+        }
     }
 }

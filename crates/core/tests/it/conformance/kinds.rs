@@ -8,6 +8,7 @@ mod buffers;
 mod caches;
 mod s_blocks;
 mod segments;
+pub mod variants;
 
 use super::workload;
 use buffers::{buffer, buffer_with_copies, buffering, kept};
@@ -28,9 +29,9 @@ use imbrex_core::span::Span;
 use imbrex_core::stripe::Stripe;
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
-    BlockingCleaning, HostAware, IdleCleaning, MILLION, MapJournalSettings, OnArrival,
-    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, RingSize, UpdateMethod,
-    Victim, conventional_blocks_needed,
+    BlockingCleaning, BypassSettings, HostAware, IdleCleaning, IdlePiece, MILLION,
+    MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
+    RewriteMethod, RingSize, TrimMethod, UpdateMethod, Victim, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
@@ -309,8 +310,7 @@ fn in_place(settings: PersistentCacheSettings) -> PersistentCacheSettings {
 
 fn bypassing(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        bypass: true,
-        bypass_after_blocks: BlockCount(4),
+        bypass: Some(BypassSettings::after(BlockCount(4))),
         ..settings
     }
 }
@@ -330,6 +330,10 @@ fn idle(on_arrival: OnArrival, settings: PersistentCacheSettings) -> PersistentC
             on_arrival,
             victim: Victim::MostDirty,
             resumes: on_arrival == OnArrival::FinishChunk,
+            piece: match on_arrival {
+                OnArrival::Abort => IdlePiece::Track,
+                _ => IdlePiece::Band,
+            },
             ..idle
         }),
         ..settings
@@ -352,6 +356,7 @@ fn with_map_journal(settings: PersistentCacheSettings) -> PersistentCacheSetting
             every_records: 5,
             stall: Duration::from_us(2),
             log_per_flush: BlockCount(3),
+            transaction: BlockCount(5),
             flush_overhead: Duration::from_us(1),
             ..MapJournalSettings::default()
         },
@@ -384,11 +389,19 @@ fn translation_buffers(settings: &PersistentCacheSettings, stretch: u64) -> Buff
     let carried = OVERLAP_TRACKS * TRACK_BLOCKS;
     let merged = bands().largest().0.min(stretch + carried);
     let tables = 2 * (1 + u64::from(bands().bands()));
+    let zeroes = match settings.trim {
+        TrimMethod::None => REQUESTS * settings.packet_blocks_max.0,
+        TrimMethod::FromLog | TrimMethod::Frees => 0,
+    };
     let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
     BufferBound {
-        blocks: merged + 1 + REQUESTS + settings.durability.map_or(0, |_| tables + journal),
+        blocks: merged
+            + 1
+            + REQUESTS
+            + zeroes
+            + settings.durability.map_or(0, |_| tables + journal),
         because: "one stretch of a band is merged at a time, behind the tracks that the last one has \
-                  destroyed, with its note; a request may write a record of the map; a durable one writes its journal, the pages of a checkpoint and of the checksums \
+                  destroyed, with its note; a request may write a record of the map, or zeroes; a durable one writes its journal, the pages of a checkpoint and of the checksums \
                   beside",
     }
 }
@@ -421,7 +434,9 @@ fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> 
     let is_durable = settings.durability.is_some();
     let loses_on_failure = settings.rewrite == RewriteMethod::InPlace;
     let aborts = |idle: IdleCleaning| idle.on_arrival == OnArrival::Abort;
-    let overlaps = settings.map_journal.every_records > 0 || settings.idle.is_some_and(aborts);
+    let journal = settings.map_journal;
+    let records = journal.every_records > 0 || journal.log_per_flush > BlockCount(0);
+    let overlaps = records || settings.idle.is_some_and(aborts);
     let known = (overlaps && !is_durable).then_some(KnownFault::OwnBlocksOverlap);
     let kind = Kind::new(disks, is_durable, buffers, move |below| {
         let built = match below {

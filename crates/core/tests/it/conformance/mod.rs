@@ -110,6 +110,45 @@ macro_rules! conformance {
 }
 kinds::every_kind!(conformance);
 
+/// Draws a translation for each seed, and lets some operations of the durable ones fail.
+fn play_any_translation(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let kind = kinds::variants::any_translation(seed);
+        let mut rng = imbrex_core::rng::Rng::new(seed, 72);
+        for turn in 0..6 {
+            let hows = [disk::How::Once, disk::How::FromThenOn, disk::How::PowerCut];
+            let fault = disk::Fault {
+                port: rng.below(kind.disks.len() as u64) as usize,
+                after: rng.below(120),
+                how: hows[rng.below(2 + u64::from(kind.is_durable)) as usize],
+            };
+            let case = suite::Case {
+                seed: 10 * seed + turn,
+                depth: [1, 2, 4][rng.below(3) as usize],
+                asks: if turn < 3 { 120 } else { 40 },
+                fault: (turn >= 3 && kind.is_durable).then_some((suite::When::Serving, fault)),
+                closes: rng.below(2) == 0,
+                bug: None,
+            };
+            if let Err(mistake) = suite::run(&kind, case) {
+                let settings = kinds::variants::describe(seed);
+                panic!("translation {seed}: {mistake}; {settings}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_translation_keeps_every_rule() {
+    play_any_translation(0..150);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn any_translation_keeps_every_rule_in_many_runs() {
+    play_any_translation(150..6_000);
+}
+
 /// Plays a kind of layer without stepping around a fault.
 fn plays_through(known: kinds::KnownFault, kind: kinds::Kind) {
     assert_eq!(kind.known, Some(known));

@@ -8,8 +8,8 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::NodeId;
 use imbrex_core::translation::records::{BYPASS, RECORDS};
 use imbrex_core::translation::{
-    BlockingCleaning, IdleCleaning, LayoutError, OnArrival, PersistentCache,
-    PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    BlockingCleaning, BypassSettings, IdleCleaning, IdlePiece, LayoutError, OnArrival,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::sync::Arc;
@@ -52,6 +52,10 @@ fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
         on_arrival,
         finish_within: Duration::from_ms(rng.below(100)),
         resumes: rng.below(4) > 0,
+        piece: match rng.below(2) {
+            0 => IdlePiece::Track,
+            _ => IdlePiece::Band,
+        },
         ..IdleCleaning::new(after, BlockCount(1), Duration::from_us(20))
     })
 }
@@ -130,8 +134,7 @@ pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
         _ => RewriteExtent::FromFirstDirty,
     };
     let mut settings = PersistentCacheSettings {
-        bypass: true,
-        bypass_after_blocks: BlockCount(4),
+        bypass: Some(BypassSettings::after(BlockCount(4))),
         rewrite: RewriteMethod::CopyThenHome,
         rewrite_extent,
         packet_blocks_max: BlockCount(8),

@@ -85,6 +85,7 @@ impl Memory {
             cache: None,
             segments: None,
             overheads: None,
+            bus: None,
             shingles: None,
             solid_state: Some(SolidStateModel {
                 channels: CHANNELS,

@@ -399,7 +399,7 @@ fn unbounded_by(settings: &PersistentCacheSettings) -> Option<(&'static str, &'s
     if settings.host_aware.is_some() {
         // Writes at the write pointer of a zone go home.
         Some(("the zones of a host-aware drive", "a drive without zones"))
-    } else if settings.bypass {
+    } else if settings.bypass.is_some() {
         Some(("bypass = \"on\"", "\"off\""))
     } else if settings.merge_buffer_blocks.is_some() {
         // A rewrite that is given up may have brought some stretches home.
@@ -504,6 +504,7 @@ impl Reported for Facts {
         run.rewrites.band_bytes_written = bytes(Counter::BandBlocksWritten);
         run.rewrites.bands_rewritten = counts.counter(Counter::BandsRewritten);
         run.log.persistent_cache_bytes_appended = bytes(Counter::PersistentCacheAppendedBlocks);
+        run.log.persistent_cache_bytes_updated = bytes(Counter::PersistentCacheUpdatedBlocks);
         run.log.persistent_cache_bytes_merged = bytes(Counter::PersistentCacheMergedBlocks);
         run.log.scratch_bytes_written = bytes(Counter::ScratchBlocksWritten);
         run.log.persistent_cache_full_s =

@@ -3,8 +3,8 @@
 use super::translation_below::TranslationBelow;
 use imbrex_drives::quantity::{Size, SizeOrShare, Span};
 use imbrex_drives::{
-    Bands, Bypass, EntryLimit, IdleAfter, IdleOnArrival, IdleResume, IdleVictim, MergeBuffer,
-    Rewrite, RewriteExtent, TranslationSettings, Update,
+    Bands, Bypass, EntryLimit, IdleAfter, IdleOnArrival, IdlePiece, IdleResume, IdleVictim,
+    MergeBuffer, Rewrite, RewriteCovered, RewriteExtent, TranslationSettings, Trim, Update,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,9 @@ pub struct PersistentCacheConfig {
     pub rewrite: Option<Rewrite>,
     /// Which part of it.
     pub rewrite_extent: Option<RewriteExtent>,
+    /// What becomes of what the log holds of it; it is read and copied like the rest when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite_covered: Option<RewriteCovered>,
     /// Time the firmware takes for a rewrite beside its disk operations.
     pub rewrite_overhead: Option<Span>,
     /// Whether it keeps a journal, as it does when it is served from files; not when absent.
@@ -68,6 +71,9 @@ pub struct PersistentCacheConfig {
     /// Which band is cleaned next in idle time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_victim: Option<IdleVictim>,
+    /// How far idle cleaning goes before the drive looks for requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_piece: Option<IdlePiece>,
     /// What idle cleaning does when a request arrives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_on_arrival: Option<IdleOnArrival>,
@@ -75,6 +81,12 @@ pub struct PersistentCacheConfig {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_after: Option<Size>,
+    /// Shortest write that may go round the log; any when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_min: Option<Size>,
+    /// What a trim does; it leaves the log when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim: Option<Trim>,
     /// After how many records of its map's journal the drive writes the map out; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal_every_records: Option<u64>,
@@ -87,7 +99,11 @@ pub struct PersistentCacheConfig {
     /// Room in the log that the record of a flush takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_per_flush: Option<Size>,
-    /// Time the firmware takes for a flush beside its disk operations: a calibrated parameter
+    /// Data that goes to the log in one go, with one record, unless a flush comes before; 0 lets the
+    /// log take data as it comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_transaction: Option<Size>,
+    /// Time the firmware takes for the record of a flush or of a transaction: a calibrated parameter
     /// (docs/models/drive-managed.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_overhead: Option<Span>,
@@ -104,6 +120,7 @@ impl PersistentCacheConfig {
             bypass: self.bypass,
             rewrite: self.rewrite,
             rewrite_extent: self.rewrite_extent,
+            rewrite_covered: self.rewrite_covered,
             rewrite_overhead: self.rewrite_overhead,
             merge_buffer: self.merge_buffer,
             blocking_low: self.blocking_low,
@@ -113,12 +130,16 @@ impl PersistentCacheConfig {
             idle_finish: self.idle_finish,
             idle_resume: self.idle_resume,
             idle_victim: self.idle_victim,
+            idle_piece: self.idle_piece,
             idle_on_arrival: self.idle_on_arrival,
             bypass_after: self.bypass_after,
+            bypass_min: self.bypass_min,
+            trim: self.trim,
             journal_every_records: self.journal_every_records,
             journal_stall: self.journal_stall,
             journal_stall_per_mib: self.journal_stall_per_mib,
             log_per_flush: self.log_per_flush,
+            log_transaction: self.log_transaction,
             flush_overhead: self.flush_overhead,
         }
         .or(drive)

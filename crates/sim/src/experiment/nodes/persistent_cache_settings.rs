@@ -1,11 +1,12 @@
 //! From the settings of a translation as a stack states them to those of the layer.
 
 use imbrex_core::translation::{
-    MapJournalSettings, PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+    BypassSettings, CoveredBlocks, MapJournalSettings, PersistentCacheSettings, RewriteExtent,
+    RewriteMethod, TrimMethod, UpdateMethod,
 };
-use imbrex_core::units::{BlockCount, Duration};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, Span};
-use imbrex_drives::{Bypass, EntryLimit, MergeBuffer, TranslationSettings};
+use imbrex_drives::{Bypass, EntryLimit, MergeBuffer, RewriteCovered, TranslationSettings, Trim};
 
 /// Settings of a layer with so many slots, on a drive that is shrunk `scale` times.
 pub(super) fn layer_settings(
@@ -22,7 +23,6 @@ pub(super) fn layer_settings(
         Some(imbrex_drives::Update::InPlace) => UpdateMethod::InPlace,
         Some(imbrex_drives::Update::Append) | None => UpdateMethod::Append,
     };
-    settings.bypass = from.bypass == Some(Bypass::On);
     settings.rewrite = match from.rewrite {
         Some(imbrex_drives::Rewrite::InPlace) => RewriteMethod::InPlace,
         Some(imbrex_drives::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
@@ -34,21 +34,37 @@ pub(super) fn layer_settings(
         }
         Some(imbrex_drives::RewriteExtent::Band) | None => RewriteExtent::Band,
     };
+    settings.rewrite_covered = match from.rewrite_covered {
+        Some(RewriteCovered::FromLog) => CoveredBlocks::FromLog,
+        Some(RewriteCovered::AsOthers) | None => CoveredBlocks::AsOthers,
+    };
     settings.merge_buffer_blocks = match from.merge_buffer {
         Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),
         Some(MergeBuffer::None) | None => None,
     };
     let time = |span: Option<Span>| span.map_or(Duration::ZERO, |span| span.0);
     let blocks = |size: Size| BlockCount::from_bytes_floor(size.0);
+    // 0 is another thing than little, and turns these off.
+    let at_least = |size: Size| BlockCount(size.0.div_ceil(BLOCK_BYTES));
     settings.rewrite_overhead = time(from.rewrite_overhead);
-    if let Some(after) = from.bypass_after {
-        settings.bypass_after_blocks = blocks(after);
+    if from.bypass == Some(Bypass::On) {
+        let usual = BypassSettings::default();
+        settings.bypass = Some(BypassSettings {
+            after_blocks: from.bypass_after.map_or(usual.after_blocks, blocks),
+            min_blocks: from.bypass_min.map_or(usual.min_blocks, at_least),
+        });
     }
+    settings.trim = match from.trim {
+        Some(Trim::None) => TrimMethod::None,
+        Some(Trim::FromLog) | None => TrimMethod::FromLog,
+        Some(Trim::Frees) => TrimMethod::Frees,
+    };
     settings.map_journal = MapJournalSettings {
         every_records: from.journal_every_records.unwrap_or(0),
         stall: time(from.journal_stall),
         stall_per_mib: time(from.journal_stall_per_mib),
         log_per_flush: from.log_per_flush.map_or(BlockCount::ZERO, blocks),
+        transaction: from.log_transaction.map_or(BlockCount::ZERO, at_least),
         flush_overhead: time(from.flush_overhead),
     };
     settings

@@ -155,7 +155,7 @@ fn the_compared_stacks_keep_their_contents() {
 
 #[test]
 fn variants_of_the_translation_and_the_drive_keep_their_contents() {
-    let variants: [&[&str]; 8] = [
+    let variants: [&[&str]; 12] = [
         &["translation.rewrite_extent=from-first-dirty"],
         &["translation.merge_buffer=60KiB"],
         &[
@@ -167,6 +167,18 @@ fn variants_of_the_translation_and_the_drive_keep_their_contents() {
             "translation.rewrite=in-place",
         ],
         &["translation.entries=7"],
+        &["translation.rewrite_covered=from-log"],
+        &[
+            "translation.rewrite_covered=from-log",
+            "translation.merge_buffer=60KiB",
+            "translation.rewrite_extent=from-first-dirty",
+            "translation.trim=frees",
+        ],
+        &[
+            "translation.trim=frees",
+            "translation.rewrite_extent=from-first-dirty",
+        ],
+        &["translation.trim=none"],
         &["smr.write_cache=false", "ssd.write_cache=false"],
         &["cache.mode=write-only"],
         &[
@@ -187,9 +199,16 @@ fn variants_of_the_translation_and_the_drive_keep_their_contents() {
 
 #[test]
 fn streams_around_the_log_keep_their_contents() {
-    for rewrite_extent in ["band", "from-first-dirty"] {
+    for (rewrite_extent, trim, covered) in [
+        ("band", "from-log", "as-others"),
+        ("from-first-dirty", "from-log", "as-others"),
+        ("from-first-dirty", "frees", "as-others"),
+        ("from-first-dirty", "frees", "from-log"),
+    ] {
         let rewrite_extent = format!("translation.rewrite_extent={rewrite_extent}");
-        let settings = ["translation.bypass=on", &rewrite_extent];
+        let trim = format!("translation.trim={trim}");
+        let covered = format!("translation.rewrite_covered={covered}");
+        let settings = ["translation.bypass=on", &rewrite_extent, &trim, &covered];
         for name in ["smr-only", "lru", "pore"] {
             let stack = TinyStack::new(name, &settings).with_a_larger_device();
             let seen = check(&stack, CASES_OF_VARIANTS, workload::streaming);

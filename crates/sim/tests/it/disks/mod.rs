@@ -5,4 +5,6 @@ mod disksim;
 mod mechanics;
 mod published;
 pub mod rig;
+mod short_writes;
 mod solid_state;
+mod trim;

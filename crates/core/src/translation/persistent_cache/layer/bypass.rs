@@ -29,11 +29,12 @@ impl PersistentCache {
         rest: Extent,
         ctx: &mut Context<'_>,
     ) -> Option<FirstBlocks> {
-        if !self.shape.settings.bypass {
+        let bypass = self.shape.settings.bypass?;
+        let entry = self.requests.get(job);
+        if entry.stream_blocks + entry.progress < bypass.after_blocks.0 {
             return None;
         }
-        let entry = self.requests.get(job);
-        if entry.stream_blocks + entry.progress < self.shape.settings.bypass_after_blocks.0 {
+        if entry.request.extent.blocks < bypass.min_blocks {
             return None;
         }
         let (band, offset) = self.shape.band_and_offset(rest.start);

@@ -8,7 +8,7 @@ use crate::ledger::When;
 use crate::operation::{Cause, Operation};
 use crate::translation::persistent_cache::conduct::{FlushOrder, Progress};
 use crate::translation::persistent_cache::disks::LOG;
-use crate::translation::persistent_cache::firmware::FlushNeeds;
+use crate::translation::persistent_cache::firmware::{FlushNeeds, RecordOf};
 use crate::translation::persistent_cache::requests::Part;
 use crate::units::BlockCount;
 
@@ -28,11 +28,16 @@ impl PersistentCache {
         if self.firmware.flush_ends_streams() {
             self.writes.streams.forget();
         }
+        if let Some(error) = self.firmware.transaction.take_failure() {
+            return self.fail(job, error, ctx);
+        }
         match (self.firmware.begin_flush(), self.shape.conduct.progress) {
             (FlushNeeds::Nothing, _) => self.flush_now(job, false, ctx),
             (FlushNeeds::Record, Progress::Notes) => self.flush_now(job, true, ctx),
             // Its journal writes the record.
-            (FlushNeeds::Record, Progress::Records) => self.make_up_record(job, ctx),
+            (FlushNeeds::Record, Progress::Records) => {
+                self.make_up_record(RecordOf::Flush(job), ctx);
+            }
         }
     }
 
@@ -73,7 +78,7 @@ impl PersistentCache {
         }
         let result = self.requests.get(job).result.and(result);
         match (is_recorded, result) {
-            (true, Ok(())) => return self.make_up_record(job, ctx),
+            (true, Ok(())) => return self.make_up_record(RecordOf::Flush(job), ctx),
             (true, Err(_)) => self.firmware.end_of_record(),
             (false, _) => {}
         }
@@ -81,9 +86,9 @@ impl PersistentCache {
     }
 
     /// Gives the firmware its time for a record.
-    fn make_up_record(&mut self, job: u32, ctx: &mut Context<'_>) {
-        match self.firmware.make_up_record(job, ctx.now()) {
-            None => self.record_is_made_up(job, ctx),
+    pub(super) fn make_up_record(&mut self, of: RecordOf, ctx: &mut Context<'_>) {
+        match self.firmware.make_up_record(of, ctx.now()) {
+            None => self.record_is_made_up(of, ctx),
             Some(at) if self.firmware.makes_up_one() => self.set_timer(Timer::Record, at, ctx),
             Some(_) => {}
         }
@@ -91,37 +96,39 @@ impl PersistentCache {
 
     /// The firmware has taken its time for the oldest record, and for others of the same age.
     pub(super) fn end_of_flush_overhead(&mut self, ctx: &mut Context<'_>) {
-        while let Some(job) = self.firmware.next_made_up(ctx.now()) {
-            self.record_is_made_up(job, ctx);
+        while let Some(of) = self.firmware.next_made_up(ctx.now()) {
+            self.record_is_made_up(of, ctx);
         }
         if let Some(at) = self.firmware.made_up_at() {
             self.set_timer(Timer::Record, at, ctx);
         }
     }
 
-    fn record_is_made_up(&mut self, job: u32, ctx: &mut Context<'_>) {
-        match self.shape.conduct.progress {
-            Progress::Records => {
+    fn record_is_made_up(&mut self, of: RecordOf, ctx: &mut Context<'_>) {
+        match (self.shape.conduct.progress, of) {
+            (Progress::Records, RecordOf::Flush(job)) => {
                 self.firmware.end_of_record();
                 self.flush_now(job, false, ctx);
             }
-            Progress::Notes => {
-                self.write_record(job, ctx);
+            (Progress::Records, RecordOf::Transaction) => self.flush_for_commit(ctx),
+            (Progress::Notes, RecordOf::Flush(job)) => {
+                self.write_record(of, ctx);
                 self.part_done(job, Ok(()), ctx);
             }
+            (Progress::Notes, RecordOf::Transaction) => self.write_record(of, ctx),
         }
     }
 
     /// Writes the page of the map that the newest address belongs to. Pages of addresses far apart
     /// lie at any angle of their track.
-    fn write_record(&mut self, job: u32, ctx: &mut Context<'_>) {
+    fn write_record(&mut self, of: RecordOf, ctx: &mut Context<'_>) {
         let track = self.shape.layout.areas().metadata;
         let newest = self.firmware.newest().0;
         let pages = u128::from(track.extent.blocks.0);
         let page = u128::from(newest) * pages / u128::from(self.shape.bands.blocks().0);
         let buffer = ctx.allocate(BlockCount(1));
         ctx.fill_metadata(buffer, &newest.to_le_bytes());
-        let part = Part::Record { job, buffer };
+        let part = Part::Record { of, buffer };
         let place = (track.part(page as u64, 1), buffer);
         self.issue(part, Operation::WRITE_DURABLE, place, Cause::Metadata, ctx);
     }
@@ -129,13 +136,18 @@ impl PersistentCache {
     /// A record is written.
     pub(super) fn record_written(
         &mut self,
-        job: u32,
+        of: RecordOf,
         buffer: BufferSlice,
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
         ctx.release(buffer);
-        self.firmware.end_of_record();
-        self.part_done(job, result, ctx);
+        match of {
+            RecordOf::Flush(job) => {
+                self.firmware.end_of_record();
+                self.part_done(job, result, ctx);
+            }
+            RecordOf::Transaction => self.end_commit(result),
+        }
     }
 }

@@ -109,6 +109,11 @@ impl PersistentCache {
         }
         self.table_flushed(ctx);
         let ledger = &self.ledger;
+        let transaction = &mut self.firmware.transaction;
+        if transaction.is_flushed(|ticket| ledger.is_flushed(ticket)) {
+            self.end_commit(Ok(()));
+        }
+        let ledger = &self.ledger;
         if self
             .undo
             .rewrite_goes_on(|ticket| ledger.is_flushed(ticket))
@@ -124,6 +129,9 @@ impl PersistentCache {
             self.fail(job, error, ctx);
         }
         self.table_loses_its_flush(ctx);
+        if self.firmware.transaction.is_flushed(|_| true) {
+            self.end_commit(Ok(()));
+        }
         if self.undo.end_of_waiting() {
             self.fail_rewrite(error, ctx);
         }

@@ -12,6 +12,7 @@ mod read;
 mod rewrite;
 mod serve;
 mod tables;
+mod transaction;
 mod write;
 mod zero;
 mod zone_commands;
@@ -269,7 +270,8 @@ impl PersistentCache {
             Part::Page(page) => self.page_read(page, result, ctx),
             Part::Table => self.table_written(result, ctx),
             Part::Flush { job, is_recorded } => self.flushed_below(job, is_recorded, result, ctx),
-            Part::Record { job, buffer } => self.record_written(job, buffer, result, ctx),
+            Part::Commit => self.flushed_for_commit(result, ctx),
+            Part::Record { of, buffer } => self.record_written(of, buffer, result, ctx),
             Part::Rewrite { end } => self.rewrite_part_done(end, result, ctx),
             Part::Unused => unreachable!("a completion of nothing"),
         }

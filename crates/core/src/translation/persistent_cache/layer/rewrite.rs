@@ -83,6 +83,9 @@ impl PersistentCache {
         }
         let held = self.rewriter.get().stretch;
         let to_read = held.blocks_at_home().saturating_sub(held.carried);
+        if self.shape.conduct.trusts_log {
+            self.rewriter.leave_unread(&self.shape, to_read);
+        }
         self.rewriter.enter(Phase::Reading, to_read);
         self.continue_rewrite(ctx);
     }
@@ -194,7 +197,7 @@ impl PersistentCache {
     fn end_of_reading(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
         let is_in_scratch = rewrite.stretch.is_in_scratch;
         if !is_in_scratch {
-            ctx.count(Counter::BandBlocksRead, rewrite.steps.end);
+            ctx.count(Counter::BandBlocksRead, self.rewriter.blocks_read());
         }
         if self.shape.conduct.verifies
             && let Err(error) = self.take_old_checksums(rewrite, ctx)
@@ -234,10 +237,16 @@ impl PersistentCache {
         let covered = self.rewriter.scratch_band;
         let covered = covered.filter(|_| copies && rewrite.stretch.carried == 0);
         let is_read = |band| self.reads.is_read_at_home(band);
-        if (self.zones.is_some() && is_read(rewrite.band)) || covered.is_some_and(is_read) {
+        let needs_no_copy = copies && self.log_covers_stretch(rewrite);
+        let is_next_home = self.zones.is_some() || needs_no_copy;
+        if (is_next_home && is_read(rewrite.band)) || covered.is_some_and(is_read) {
             return self.pause(ctx);
         }
-        if !copies {
+        if needs_no_copy {
+            // The log holds what was carried on too.
+            self.blocks.salvage = None;
+        }
+        if !copies || needs_no_copy {
             return self.write_home(ctx);
         }
         match self.shape.conduct.verifies {
@@ -248,6 +257,14 @@ impl PersistentCache {
                 self.continue_rewrite(ctx);
             }
         }
+    }
+
+    /// True when the log is the second copy of the stretch and all that is carried with it.
+    fn log_covers_stretch(&self, rewrite: &Rewrite) -> bool {
+        let held = &rewrite.stretch;
+        let start = self.shape.bands.extent_of(rewrite.band).start.0 + held.from;
+        let extent = Extent::new(start, held.blocks);
+        self.shape.conduct.trusts_log && self.blocks.log_covers(extent, rewrite.gathered_before)
     }
 
     fn write_home_behind_scratch(&mut self, ctx: &mut Context<'_>) {

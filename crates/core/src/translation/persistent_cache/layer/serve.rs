@@ -17,7 +17,9 @@ impl PersistentCache {
             self.stop_idle_rewrite();
         }
         let job = self.requests.add(request);
-        if self.shape.settings.bypass && matches!(request.operation, Operation::Write { .. }) {
+        if self.shape.settings.bypass.is_some()
+            && matches!(request.operation, Operation::Write { .. })
+        {
             self.requests.get_mut(job).stream_blocks = self.writes.streams.follow(request.extent);
         }
         job
@@ -88,6 +90,11 @@ impl PersistentCache {
             false => {
                 let busy = self.rewriter.band();
                 self.blocks.lower_pointers(&self.shape, extent, busy);
+                if self.shape.conduct.frees_tails {
+                    self.blocks.free_tails(&self.shape, extent, busy);
+                    let holds = self.log_holds(ctx);
+                    self.blocks.log.free_superseded(holds);
+                }
             }
         }
         self.finish(job, ctx);

@@ -40,7 +40,8 @@ impl PersistentCache {
                 break;
             }
         }
-        let waits_for_room = !self.writes.queue.is_empty() && !self.firmware.is_stalled();
+        let is_held = self.firmware.is_stalled() || self.firmware.transaction.is_busy();
+        let waits_for_room = !self.writes.queue.is_empty() && !is_held;
         if let Some(waited) = self.writes.waits_for_room(waits_for_room, ctx.now()) {
             ctx.count(Counter::PersistentCacheFullNs, waited.0);
         }
@@ -104,7 +105,14 @@ impl PersistentCache {
             (false, true) => self.write_to_zone(job, rest, ctx),
             (false, false) => self.try_bypass(job, rest, ctx),
         };
-        home.unwrap_or_else(|| self.append_to_log(job, self.up_to_next_band(rest), ctx))
+        home.unwrap_or_else(|| {
+            let mut first = self.up_to_next_band(rest);
+            if is_zero {
+                let zeroes = self.requests.get(job).zeroes.blocks;
+                first.blocks = first.blocks.min(BlockCount(u64::from(zeroes)));
+            }
+            self.append_to_log(job, first, ctx)
+        })
     }
 
     /// True while writes wait for the map to be written out, which begins when it is due.
@@ -119,7 +127,7 @@ impl PersistentCache {
 
     /// With the bypass on or with zones, the part of a run whose fate is decided together.
     pub(super) fn up_to_next_band(&self, rest: Extent) -> Extent {
-        if !self.shape.settings.bypass && self.zones.is_none() {
+        if self.shape.settings.bypass.is_none() && self.zones.is_none() {
             return rest;
         }
         let bands = &self.shape.bands;
@@ -128,7 +136,9 @@ impl PersistentCache {
     }
 
     fn append_to_log(&mut self, job: u32, rest: Extent, ctx: &mut Context<'_>) -> FirstBlocks {
-        let mut rest = rest;
+        let Some(mut rest) = self.take_into_transaction(job, rest, ctx) else {
+            return FirstBlocks::Waits;
+        };
         if self.shape.settings.update == UpdateMethod::InPlace {
             let first = self.blocks.log.map().pieces(rest).next();
             if let Some(first) = first {
@@ -228,6 +238,9 @@ impl PersistentCache {
             _ => entry.zeroes.part(0, extent.blocks.0),
         };
         self.writes.begin(extent.blocks, supersedes);
+        if !requested.is_durable() {
+            self.firmware.transaction.begin_run(extent.blocks);
+        }
         let write = DataWrite {
             job,
             extent,
@@ -249,6 +262,10 @@ impl PersistentCache {
         ctx: &mut Context<'_>,
     ) {
         self.writes.end(write.extent.blocks);
+        let requested = self.requests.get(write.job).request.operation;
+        if !requested.is_durable() {
+            self.firmware.transaction.end_run(write.extent.blocks);
+        }
         match result {
             Ok(()) => {
                 let slots = self.shape.log_area(position, write.extent.blocks.0);
@@ -309,6 +326,6 @@ impl PersistentCache {
 pub(super) enum Zeroed {
     Done,
     Waits,
-    /// The set of zeroed ranges is full: zeroes are to be written.
+    /// The set of zeroed ranges is full, or the drive has no TRIM: zeroes are to be written.
     AsWrite,
 }
