@@ -57,7 +57,7 @@ write_sector = "0.05 ms"
 "#;
 
 /// The drive file with other lines in the place of some, and lines more at its end.
-fn text(changes: &[(&str, &str)], bus: &str) -> String {
+pub(super) fn text(changes: &[(&str, &str)], bus: &str) -> String {
     let mut text = BASE.to_string();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -66,16 +66,16 @@ fn text(changes: &[(&str, &str)], bus: &str) -> String {
     text + bus
 }
 
-struct Rig {
+pub(super) struct Rig {
     disk: SimulatedDisk,
     stack: Stack,
     buffers: Buffers,
-    now: u64,
+    pub now: u64,
     tag: u64,
 }
 
 impl Rig {
-    fn of(text: &str, rotation: bool) -> Rig {
+    pub fn of(text: &str, rotation: bool) -> Rig {
         let drive = Drive::parse("made-up.toml", text).unwrap();
         let options = DiskOptions {
             in_sectors: true,
@@ -98,7 +98,7 @@ impl Rig {
         Rig::of(&text(changes, bus), false)
     }
 
-    fn submit(&mut self, operation: Operation, start: u64, sectors: u64) {
+    pub fn submit(&mut self, operation: Operation, start: u64, sectors: u64) {
         self.tag += 1;
         let blocks = if operation.has_data() { sectors } else { 0 };
         let arrival = Arrival {
@@ -109,25 +109,51 @@ impl Rig {
         };
         let now = Instant(self.now);
         self.stack.handle_request(now, arrival, &mut self.buffers);
+        self.submit_disk_operations();
+    }
+
+    fn submit_disk_operations(&mut self) {
         while let Some((_, op)) = self.stack.poll_disk_op() {
-            self.disk.submit(now, op, &mut self.buffers);
+            self.disk.submit(Instant(self.now), op, &mut self.buffers);
         }
+    }
+
+    /// The tag of what the disk has answered by now.
+    fn poll(&mut self) -> Option<u64> {
+        let now = Instant(self.now);
+        let completion = self.disk.poll(now, &mut self.buffers)?;
+        let disk = DiskId(0);
+        self.stack
+            .handle_disk_completion(now, disk, completion, &mut self.buffers);
+        // The stack may have held an operation back that overlaps this one.
+        self.submit_disk_operations();
+        Some(self.stack.poll_reply().expect("an answer").tag.0)
     }
 
     /// How long the next operation takes from now, in microseconds.
     fn answer(&mut self) -> u64 {
         let from = self.now;
-        loop {
-            let now = Instant(self.now);
-            if let Some(completion) = self.disk.poll(now, &mut self.buffers) {
-                let disk = DiskId(0);
-                self.stack
-                    .handle_disk_completion(now, disk, completion, &mut self.buffers);
-                self.stack.poll_reply().expect("an answer");
-                return (self.now - from) / 1000;
-            }
+        while self.poll().is_none() {
             self.now = self.disk.next_event().expect("something is due").0;
         }
+        (self.now - from) / 1000
+    }
+
+    /// Goes on to `until`, noting the tag and the moment of each answer on the way.
+    pub fn answers_until(&mut self, until: u64, answers: &mut Vec<(u64, u64)>) {
+        loop {
+            while let Some(tag) = self.poll() {
+                answers.push((tag, self.now));
+            }
+            match self.disk.next_event() {
+                Some(next) if next.0 <= until => {
+                    assert!(next.0 > self.now, "{next:?} is due after {}", self.now);
+                    self.now = next.0;
+                }
+                _ => break,
+            }
+        }
+        self.now = until;
     }
 
     fn read(&mut self, start: u64, sectors: u64) -> u64 {

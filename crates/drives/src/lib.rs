@@ -5,6 +5,8 @@
 
 mod arm;
 mod bus;
+#[cfg(test)]
+mod bus_any_tests;
 mod bus_arm;
 mod bus_drive;
 #[cfg(test)]
