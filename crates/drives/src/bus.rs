@@ -1,5 +1,6 @@
 //! The SCSI bus of a drive: when the data of a request cross it.
 
+use crate::model::at_most_a_step;
 use crate::quantity::Span;
 use imbrex_core::units::Instant;
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,7 @@ impl BusModel {
             if span.0.0 == 0 {
                 return Err(format!("bus.{key} = \"0 ms\"; accepted: more than 0"));
             }
+            at_most_a_step(&format!("bus.{key}"), span.0)?;
         }
         if !(0.0..=1.0).contains(&self.read_watermark) {
             return Err(format!(

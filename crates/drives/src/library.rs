@@ -171,6 +171,7 @@ impl Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulated::{DiskOptions, SimulatedDisk};
 
     #[test]
     fn every_drive_of_the_library_is_in_order() {
@@ -272,6 +273,99 @@ mod tests {
         }
     }
 
+    /// What would overflow the clock or take all memory.
+    #[test]
+    fn what_is_far_beyond_any_drive_is_refused() {
+        let step = "accepted: at most 1 s";
+        let rows = [
+            (
+                "cheetah-9lp",
+                "head_switch = \"0.03 ms\"",
+                "head_switch = \"2 s\"",
+                step,
+            ),
+            (
+                "cheetah-9lp",
+                "write_settle = \"0.461 ms\"",
+                "write_settle = \"-2 s\"",
+                step,
+            ),
+            (
+                "cheetah-9lp",
+                "read_sector = ",
+                "read_sector = \"2 s\" #",
+                step,
+            ),
+            ("cheetah-9lp", "[1, 0.831]", "[1, 1001]", "at most 1000 ms"),
+            (
+                "cheetah-9lp",
+                "count = ",
+                "count = 65537 #",
+                "accepted: 1 to 65536",
+            ),
+            (
+                "cheetah-9lp",
+                "latency = ",
+                "latency = \"61 min\" #",
+                "`61 min` is too long: a drive takes or waits 1 h",
+            ),
+            (
+                "cmr-500gb-7200",
+                "full_stroke = ",
+                "full_stroke = \"2001 ms\" #",
+                "[seek] takes 2001 ms over",
+            ),
+            (
+                "cmr-500gb-7200",
+                "zones = ",
+                "zones = 100001 #",
+                "platters.zones = 100001; accepted: 1 to 100000",
+            ),
+            (
+                "cmr-500gb-7200",
+                "read_ahead = ",
+                "read_ahead = \"2 GiB\" #",
+                "cache.read_ahead = \"2 GiB\"; accepted: at most 1 GiB",
+            ),
+            (
+                "st8000as0002",
+                "overlap_tracks = ",
+                "overlap_tracks = 1048577 #",
+                "accepted: at most 1048576",
+            ),
+            (
+                "st8000as0022",
+                "zone_size = ",
+                "zone_size = \"4 KiB\" #",
+                "accepted: at most 4194304",
+            ),
+            (
+                "850evo",
+                "channels = ",
+                "channels = 65537 #",
+                "accepted: 1 to 65536",
+            ),
+            (
+                "st8000as0002",
+                "entries = ",
+                "entries = 1099511627777 #",
+                "expected 1 to 1099511627776 entries, or \"unlimited\"",
+            ),
+        ];
+        for (drive, from, to, expected) in rows {
+            let text = Drive::text_of_library(drive).unwrap();
+            assert!(text.contains(from), "{from}");
+            // A long stroke goes with a long average.
+            let text = text
+                .replace(from, to)
+                .replace("average = \"8.9 ms\"", "average = \"890 ms\"");
+            let disk = Drive::parse("my.toml", &text)
+                .and_then(|drive| SimulatedDisk::new(&drive, &DiskOptions::default()));
+            let error = disk.err().expect("no such drive").to_string();
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+    }
+
     #[test]
     fn shingles_are_checked() {
         let error = |keys: &str| {
@@ -340,7 +434,7 @@ mod tests {
             (
                 "count = 3",
                 "count = 0",
-                "segments.count must be more than 0",
+                "segments.count = 0; accepted: 1 to 65536",
             ),
             (
                 "size = \"",

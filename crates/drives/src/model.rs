@@ -10,7 +10,7 @@ use super::translation::TranslationSettings;
 use super::zone_table::{SparesAt, ZoneRow};
 use super::zones::{DriveZones, Zoning};
 use crate::quantity::{Rate, SignedSpan, Size, Span};
-use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use serde::{Deserialize, Serialize};
 
 /// A drive as its file describes it. `docs/models` explains the parameters.
@@ -251,7 +251,7 @@ impl DriveModel {
             }
         }
         if let Some(segments) = &self.segments {
-            positive("segments.count", u64::from(segments.count))?;
+            within("segments.count", u64::from(segments.count), SEGMENTS_MAX)?;
             positive("segments.size", segments.size.0)?;
             whole("segments.size", segments.size, sector)?;
             segments.check()?;
@@ -269,6 +269,13 @@ impl DriveModel {
                 SEGMENTS_MAX,
             )?;
             positive("cache.write_buffer", cache.write_buffer.0)?;
+            if cache.read_ahead.0 > READ_AHEAD_MAX {
+                return Err(format!(
+                    "cache.read_ahead = \"{}\"; accepted: at most {}",
+                    cache.read_ahead,
+                    Size(READ_AHEAD_MAX)
+                ));
+            }
         }
         if let Some(shingles) = &self.shingles {
             shingles.check(self.capacity)?;
@@ -374,13 +381,18 @@ impl PlatterModel {
     fn check(&self, sector: u64) -> Result<(), String> {
         within("platters.rpm", self.rpm, RPM_MAX)?;
         within("platters.heads", self.heads, HEADS_MAX)?;
+        let settle = Duration(self.write_settle.0.unsigned_abs());
+        let least_seek = self.least_write_seek.unwrap_or_default();
+        at_most_a_step("platters.head_switch", self.head_switch.0)?;
+        at_most_a_step("platters.write_settle", settle)?;
+        at_most_a_step("platters.least_write_seek", least_seek.0)?;
         if let Some(rates) = &self.head_rates {
             self.check_head_rates(rates)?;
         }
         let linear = (self.zones, self.outer_track, self.inner_track);
         match (linear, &self.zone_table) {
             ((Some(zones), Some(outer), Some(inner)), None) => {
-                positive("platters.zones", zones)?;
+                within("platters.zones", zones, ZONES_MAX)?;
                 whole("platters.outer_track", outer, sector)?;
                 whole("platters.inner_track", inner, sector)?;
                 positive("platters.inner_track", inner.0)?;
@@ -451,7 +463,8 @@ impl SeekModel {
 
 impl SolidStateModel {
     fn check(&self) -> Result<(), String> {
-        positive("solid_state.channels", u64::from(self.channels))?;
+        let channels = u64::from(self.channels);
+        within("solid_state.channels", channels, CHANNELS_MAX)?;
         positive("solid_state.read_iops", self.read_iops)?;
         positive("solid_state.write_iops", self.write_iops)
     }
@@ -461,6 +474,22 @@ impl SolidStateModel {
 const RPM_MAX: u64 = 1_000_000;
 const HEADS_MAX: u64 = 1_024;
 const SEGMENTS_MAX: u64 = 1 << 16;
+const ZONES_MAX: u64 = 100_000;
+const CHANNELS_MAX: u64 = 1 << 16;
+const READ_AHEAD_MAX: u64 = 1 << 30;
+/// Longest step of the mechanics or the bus, of which an operation may take thousands.
+pub(super) const STEP_MAX: Duration = Duration::from_ms(1000);
+
+/// Checks the time of a step that an operation may take thousands of.
+pub(super) fn at_most_a_step(field: &str, step: Duration) -> Result<(), String> {
+    match step > STEP_MAX {
+        true => Err(format!(
+            "{field} = \"{}\"; accepted: at most 1 s",
+            Span(step)
+        )),
+        false => Ok(()),
+    }
+}
 
 pub(super) fn within(field: &str, value: u64, most: u64) -> Result<(), String> {
     match (1..=most).contains(&value) {

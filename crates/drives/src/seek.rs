@@ -146,18 +146,19 @@ impl SeekCurve {
     /// point are one cylinder and all `cylinders`. Times may fall in places, as measured ones do.
     ///
     /// # Errors
-    /// When there are fewer than two points, distances do not ascend or a time is not positive.
+    /// When there are fewer than two points, distances do not ascend or a time is not above 0 and
+    /// up to a second.
     pub fn table(points: &[(u64, f64)], cylinders: u64) -> Result<SeekCurve, String> {
         let [first, .., last] = points else {
             return Err("a seek table needs at least two points".to_string());
         };
         for (i, point) in points.iter().enumerate() {
             let ascends = point.0 > if i == 0 { 0 } else { points[i - 1].0 };
-            let positive = point.1 > 0.0 && point.1.is_finite();
-            if !ascends || !positive {
+            let is_time = point.1 > 0.0 && point.1 <= 1e3;
+            if !ascends || !is_time {
                 return Err(format!(
                     "seek table point [{}, {}]: distances must ascend from 1 and times must be \
-                     positive",
+                     positive and at most 1000 ms",
                     point.0, point.1
                 ));
             }

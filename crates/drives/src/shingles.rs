@@ -10,6 +10,8 @@ use std::ops::Range;
 
 /// More tracks than any disk has.
 const RUN_TRACKS_MAX: u64 = 1 << 32;
+/// Real drives have a handful.
+const OVERLAP_TRACKS_MAX: u64 = 1 << 20;
 
 /// The overlap of tracks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -67,6 +69,12 @@ impl ShingleModel {
             return Err(format!(
                 "shingles.spare = {} is not a share of 0 to 10",
                 self.spare
+            ));
+        }
+        if self.overlap_tracks > OVERLAP_TRACKS_MAX {
+            return Err(format!(
+                "shingles.overlap_tracks = {}; accepted: at most {OVERLAP_TRACKS_MAX}",
+                self.overlap_tracks
             ));
         }
         for run in &self.runs {

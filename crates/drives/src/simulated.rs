@@ -5,7 +5,9 @@ use super::bus_drive::{BusDrive, WriteRoom};
 use super::contents::Contents;
 use super::due::Due;
 use super::library::{Drive, DriveError};
-use super::model::{CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, SeekModel};
+use super::model::{
+    CacheModel, DriveModel, MediaModel, PlatterModel, QueueModel, STEP_MAX, SeekModel,
+};
 use super::platters::{PlatterShape, Platters};
 use super::rotating::{Electronics, RotatingDrive};
 use super::seek::{DatasheetSeek, SeekCurve};
@@ -299,6 +301,18 @@ fn in_blocks(mut op: DiskOp, sectors_per_block: u64) -> DiskOp {
 
 /// The seek curve of a model over `cylinders`.
 pub(super) fn seek_curve(seek: &SeekModel, cylinders: u64) -> Result<SeekCurve, String> {
+    let curve = any_seek_curve(seek, cylinders)?;
+    let longest_ns = curve.time_ns(cylinders);
+    match longest_ns > STEP_MAX.0 {
+        true => Err(format!(
+            "[seek] takes {} ms over {cylinders} cylinders; accepted: at most 1000",
+            longest_ns / 1_000_000
+        )),
+        false => Ok(curve),
+    }
+}
+
+fn any_seek_curve(seek: &SeekModel, cylinders: u64) -> Result<SeekCurve, String> {
     if let Some(points) = &seek.table {
         return SeekCurve::table(points, cylinders);
     }

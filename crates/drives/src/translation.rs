@@ -237,19 +237,22 @@ impl<'de> Deserialize<'de> for EntryLimit {
     }
 }
 
+/// More than any disk has blocks, and small enough to be multiplied.
+const ENTRIES_MAX: u64 = 1 << 40;
+
 struct EntryLimitVisitor;
 
 impl Visitor<'_> for EntryLimitVisitor {
     type Value = EntryLimit;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of entries above 0, or \"unlimited\"")
+        write!(f, "1 to {ENTRIES_MAX} entries, or \"unlimited\"")
     }
 
     fn visit_u64<E: serde::de::Error>(self, entries: u64) -> Result<EntryLimit, E> {
-        match entries {
-            0 => Err(E::invalid_value(Unexpected::Unsigned(0), &self)),
-            _ => Ok(EntryLimit::Entries(entries)),
+        match (1..=ENTRIES_MAX).contains(&entries) {
+            false => Err(E::invalid_value(Unexpected::Unsigned(entries), &self)),
+            true => Ok(EntryLimit::Entries(entries)),
         }
     }
 
@@ -440,7 +443,7 @@ mod tests {
         for entries in ["0", "-1", "'many'"] {
             let error = toml::from_str::<TranslationSettings>(&format!("entries = {entries}"));
             let error = error.unwrap_err().to_string();
-            assert!(error.contains("above 0, or \"unlimited\""), "{error}");
+            assert!(error.contains("1 to 1099511627776 entries"), "{error}");
         }
     }
 }

@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Time of a report of zones where nothing says more: *estimated* (docs/models/host-managed.md).
 const REPORT_ZONES: Duration = Duration::from_ms(50);
 
+/// Most zones: each takes memory. Real drives have up to some 100,000.
+const ZONES_MAX: u64 = 1 << 22;
+
 /// Who must respect the write pointers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -94,7 +97,7 @@ impl DriveZones {
     /// # Errors
     /// A sentence that names the field, its value and what is accepted.
     pub(super) fn check(&self, capacity: Size) -> Result<(), String> {
-        check_zone_size("zones.zone_size", self.zone_size)?;
+        check_zone_size("zones.zone_size", self.zone_size, capacity.0)?;
         let is_aware = self.model == Zoning::HostAware;
         let foreign = match is_aware {
             true => [
@@ -133,13 +136,20 @@ impl DriveZones {
     }
 }
 
-fn check_zone_size(field: &str, size: Size) -> Result<(), String> {
+/// Checks the length of the zones of a drive of so many bytes.
+fn check_zone_size(field: &str, size: Size, capacity_bytes: u64) -> Result<(), String> {
     let accepted = BLOCK_BYTES..=1 << 40;
-    match accepted.contains(&size.0) && size.0.is_multiple_of(BLOCK_BYTES) {
-        true => Ok(()),
-        false => Err(format!(
+    if !accepted.contains(&size.0) || !size.0.is_multiple_of(BLOCK_BYTES) {
+        return Err(format!(
             "{field} = \"{size}\"; accepted: a multiple of 4 KiB up to 1 TiB"
+        ));
+    }
+    let zones = capacity_bytes.div_ceil(size.0);
+    match zones > ZONES_MAX {
+        true => Err(format!(
+            "{field} = \"{size}\" makes {zones} zones; accepted: at most {ZONES_MAX}"
         )),
+        false => Ok(()),
     }
 }
 
@@ -193,7 +203,7 @@ impl HostManagedConfig {
                 drive.name
             )
         })?;
-        check_zone_size("zone_size", zone_size)?;
+        check_zone_size("zone_size", zone_size, blocks.bytes())?;
         let zone_blocks = BlockCount::from_bytes_floor(zone_size.0);
         let conventional = match (self.conventional_zones, own) {
             (Some(zones), _) => zones,

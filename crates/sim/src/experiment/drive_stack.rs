@@ -64,10 +64,14 @@ impl StackConfig {
         name_or_path: &str,
         settings: &[Setting],
     ) -> Result<StackConfig, ConfigError> {
-        // What cannot be read is no stack; opening it as a drive says why.
+        // What cannot be read is no stack; opening it as a drive says why. What is no TOML is a stack
+        // all the same when a line begins a node; loading it says where it is wrong.
         let text = read_text(name_or_path).unwrap_or_default();
-        let table = text.parse::<toml::Table>().unwrap_or_default();
-        let is_stack = table.contains_key("node") || ready_made().any(|name| name == name_or_path);
+        let has_nodes = match text.parse::<toml::Table>() {
+            Ok(table) => table.contains_key("node"),
+            Err(_) => text.lines().any(|line| line.trim() == "[[node]]"),
+        };
+        let is_stack = has_nodes || ready_made().any(|name| name == name_or_path);
         match is_stack {
             true => StackConfig::load(name_or_path, settings),
             false => StackConfig::of_drive(name_or_path, settings),
@@ -78,6 +82,19 @@ impl StackConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stack_file_that_is_wrong_is_not_taken_for_a_drive_file() {
+        for wrong in ["entries = 18446744073709551616", "entries ="] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let text = format!("name = \"x\"\n[[node]]\nname = \"disk\"\n{wrong}\n");
+            std::fs::write(&file, text).unwrap();
+            let path = file.path().to_str().unwrap();
+            let error = StackConfig::of_drive_or_stack(path, &[]).unwrap_err();
+            let error = error.to_string();
+            assert!(error.starts_with(&format!("{path}:4: ")), "{error}");
+        }
+    }
 
     #[test]
     fn a_drive_is_the_same_stack_in_whatever_letter_case_it_is_written() {

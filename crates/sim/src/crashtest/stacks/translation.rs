@@ -8,8 +8,8 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::NodeId;
 use imbrex_core::translation::records::{BYPASS, RECORDS};
 use imbrex_core::translation::{
-    BlockingCleaning, BypassSettings, IdleCleaning, IdlePiece, LayoutError, OnArrival,
-    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    BlockingCleaning, BypassSettings, IdleCleaning, IdlePiece, LayoutError, MapJournalSettings,
+    OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, TrimMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::sync::Arc;
@@ -58,6 +58,34 @@ fn idle_cleaning(seed: u64) -> Option<IdleCleaning> {
         },
         ..IdleCleaning::new(after, BlockCount(1), Duration::from_us(20))
     })
+}
+
+/// What the firmware does beside: what a trim does, which streams go round the log, and how data
+/// and records reach it. In three of four cases that is as little as it can be.
+fn firmware(seed: u64) -> (TrimMethod, BypassSettings, MapJournalSettings) {
+    let mut rng = Rng::new(seed, 89);
+    let bypass = BypassSettings::after(BlockCount(4));
+    if rng.below(4) > 0 {
+        return (TrimMethod::FromLog, bypass, MapJournalSettings::default());
+    }
+    let trim = match rng.below(3) {
+        0 => TrimMethod::None,
+        1 => TrimMethod::FromLog,
+        _ => TrimMethod::Frees,
+    };
+    let bypass = BypassSettings {
+        after_blocks: BlockCount(rng.below(6)),
+        min_blocks: BlockCount(rng.below(6)),
+    };
+    let map_journal = MapJournalSettings {
+        every_records: rng.below(4),
+        stall: Duration(rng.below(50_000)),
+        stall_per_mib: Duration(rng.below(50_000)),
+        log_per_flush: BlockCount(rng.below(3)),
+        transaction: BlockCount(rng.below(16)),
+        flush_overhead: Duration(rng.below(50_000)),
+    };
+    (trim, bypass, map_journal)
 }
 
 /// How much of a band is merged at a time, on a disk that destroys so many tracks: in three of four
@@ -133,8 +161,11 @@ pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
         0 => RewriteExtent::Band,
         _ => RewriteExtent::FromFirstDirty,
     };
+    let (trim, bypass, map_journal) = firmware(seed);
     let mut settings = PersistentCacheSettings {
-        bypass: Some(BypassSettings::after(BlockCount(4))),
+        trim,
+        bypass: Some(bypass),
+        map_journal,
         rewrite: RewriteMethod::CopyThenHome,
         rewrite_extent,
         packet_blocks_max: BlockCount(8),
