@@ -13,7 +13,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     HostAware, IdleCleaning, LayoutError, OnArrival, PersistentCache, PersistentCacheSettings,
-    RewriteExtent, RewriteMethod,
+    RewriteExtent, RewriteMethod, RewriteSettings,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
@@ -26,8 +26,11 @@ fn settings(log_blocks: u64) -> PersistentCacheSettings {
     };
     PersistentCacheSettings {
         packet_blocks_max: BlockCount(8),
-        rewrite: RewriteMethod::InPlace,
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            extent: RewriteExtent::FromFirstDirty,
+            ..RewriteSettings::default()
+        },
         host_aware: Some(HostAware {
             zones: Arc::new(zones),
             command: Duration(10),
@@ -243,7 +246,10 @@ fn settings_that_do_not_go_with_zones_are_refused() {
             .unwrap_err()
     };
     let copying = PersistentCacheSettings {
-        rewrite: RewriteMethod::CopyThenHome,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::CopyThenHome,
+            ..settings(40).rewrite
+        },
         ..settings(40)
     };
     assert_eq!(refused(copying, bands()), LayoutError::ZonesNeed);

@@ -11,7 +11,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     BypassSettings, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    UpdateMethod,
+    RewriteSettings, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration, Lba};
 use std::sync::Arc;
@@ -74,7 +74,10 @@ fn keeps_data_on_a_destructive_medium() {
 #[test]
 fn keeps_data_when_rewriting_from_the_first_dirty_track() {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            ..settings().rewrite
+        },
         ..settings()
     };
     check_with("from the first dirty track", from_first_dirty);
@@ -83,7 +86,10 @@ fn keeps_data_when_rewriting_from_the_first_dirty_track() {
 #[test]
 fn keeps_data_when_rewriting_in_place() {
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings().rewrite
+        },
         update: UpdateMethod::InPlace,
         ..settings()
     };
@@ -94,8 +100,11 @@ fn keeps_data_when_rewriting_in_place() {
 fn keeps_data_under_an_entry_limit_and_slow_firmware() {
     let limited = PersistentCacheSettings {
         entries_max: Some(6),
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(2),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(2),
+            ..settings().rewrite
+        },
         ..settings()
     };
     check_with("six entries", limited);
@@ -148,7 +157,10 @@ fn keeps_data_when_zeroes_meet_rewrites() {
 #[test]
 fn loses_nothing_but_failed_writes_when_the_disk_fails() {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            ..settings().rewrite
+        },
         ..settings()
     };
     let mut faults = 0;
@@ -367,7 +379,10 @@ fn variants() -> [PersistentCacheSettings; 5] {
     };
     let in_place = PersistentCacheSettings {
         update: UpdateMethod::InPlace,
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings().rewrite
+        },
         ..settings()
     };
     let limited_in_place = PersistentCacheSettings {
@@ -399,7 +414,7 @@ fn counts_what_the_untimed_algorithm_counts() {
         assert_eq!(totals, expected, "seed {seed}, {settings:?}");
         let read = counts.counter(Counter::BandBlocksRead);
         assert_eq!(read, totals.band_blocks);
-        let copies = settings.rewrite == RewriteMethod::CopyThenHome;
+        let copies = settings.rewrite.method == RewriteMethod::CopyThenHome;
         let scratch = counts.counter(Counter::ScratchBlocksWritten);
         assert_eq!(scratch, if copies { read } else { 0 });
         rewritten += totals.bands_rewritten;
@@ -410,7 +425,10 @@ fn counts_what_the_untimed_algorithm_counts() {
 #[test]
 fn a_write_waits_as_long_as_the_firmware_takes() {
     let slow = PersistentCacheSettings {
-        rewrite_overhead: Duration::from_ms(700),
+        rewrite: RewriteSettings {
+            overhead: Duration::from_ms(700),
+            ..settings().rewrite
+        },
         ..settings()
     };
     let (stack, disk, node) = build(3, &slow);

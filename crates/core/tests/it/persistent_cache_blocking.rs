@@ -7,7 +7,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::translation::{
     BlockingCleaning, IdleCleaning, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    UpdateMethod,
+    RewriteSettings, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 
@@ -23,22 +23,34 @@ fn blocking(low_permille: u32, slice: Option<Duration>) -> BlockingCleaning {
 
 fn variants() -> Vec<PersistentCacheSettings> {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(20),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(20),
+            ..settings().rewrite
+        },
         ..settings()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings().rewrite
+        },
         update: UpdateMethod::InPlace,
         ..settings()
     };
     // A rewrite takes one to three stretches.
     let in_stretches = PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(16)),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(16)),
+            ..from_first_dirty.rewrite
+        },
         ..from_first_dirty.clone()
     };
     let in_place_in_stretches = PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(16)),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(16)),
+            ..in_place.rewrite
+        },
         ..in_place.clone()
     };
     let limited = PersistentCacheSettings {
@@ -110,7 +122,7 @@ fn keeps_data_when_cleaning_alternates_with_requests() {
 fn loses_nothing_but_failed_writes_when_the_disk_fails() {
     let mut faults = 0;
     for (number, settings) in variants().into_iter().enumerate() {
-        if settings.rewrite == RewriteMethod::InPlace {
+        if settings.rewrite.method == RewriteMethod::InPlace {
             continue;
         }
         for seed in 0..20 {

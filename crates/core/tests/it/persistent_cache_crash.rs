@@ -16,7 +16,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, DurableAreas, IdleCleaning, MapJournalSettings,
-    PersistentCache, PersistentCacheSettings, RewriteExtent, TrimMethod,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteSettings, TrimMethod,
     conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
@@ -51,8 +51,11 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
         ..settings()
     };
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(2),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(2),
+            ..settings().rewrite
+        },
         map_journal: MapJournalSettings {
             every_records: 5,
             stall: Duration::from_us(2),
@@ -64,8 +67,11 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
         ..settings()
     };
     // Bands are rewritten in up to three stretches.
-    let in_stretches = |settings| PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(16)),
+    let in_stretches = |settings: PersistentCacheSettings| PersistentCacheSettings {
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(16)),
+            ..settings.rewrite
+        },
         ..settings
     };
     [

@@ -9,7 +9,7 @@ use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
     IdleCleaning, IdlePiece, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    UpdateMethod, Victim,
+    RewriteSettings, UpdateMethod, Victim,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::collections::BTreeMap;
@@ -47,22 +47,34 @@ fn pauses(seed: u64, steps: usize) -> BTreeMap<usize, u64> {
 /// Every setting that changes what is done in idle time, over each way to rewrite.
 fn variants() -> Vec<PersistentCacheSettings> {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(2),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(2),
+            ..settings().rewrite
+        },
         ..settings()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings().rewrite
+        },
         update: UpdateMethod::InPlace,
         ..settings()
     };
     // A rewrite takes one to three stretches.
     let in_stretches = PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(16)),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(16)),
+            ..from_first_dirty.rewrite
+        },
         ..from_first_dirty.clone()
     };
     let in_place_in_stretches = PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(16)),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(16)),
+            ..in_place.rewrite
+        },
         ..in_place.clone()
     };
     let limited = PersistentCacheSettings {
@@ -147,7 +159,7 @@ fn keeps_data_when_cleaning_is_interrupted_anywhere() {
 fn loses_nothing_but_failed_writes_when_the_disk_fails() {
     let mut faults = 0;
     for (number, settings) in variants().into_iter().enumerate() {
-        if settings.rewrite == RewriteMethod::InPlace {
+        if settings.rewrite.method == RewriteMethod::InPlace {
             continue;
         }
         for seed in 0..20 {

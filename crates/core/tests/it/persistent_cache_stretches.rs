@@ -15,7 +15,7 @@ use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
     BlockingCleaning, CoveredBlocks, IdleCleaning, LayoutError, OnArrival, PersistentCache,
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, UpdateMethod,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::collections::BTreeMap;
@@ -31,7 +31,10 @@ fn overlap(seed: u64) -> u64 {
 
 fn through(blocks: u64, settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(blocks)),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(blocks)),
+            ..settings.rewrite
+        },
         ..settings
     }
 }
@@ -43,12 +46,18 @@ fn smallest(seed: u64) -> u64 {
 
 fn variants() -> [PersistentCacheSettings; 8] {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(2),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(2),
+            ..settings().rewrite
+        },
         ..settings()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings().rewrite
+        },
         update: UpdateMethod::InPlace,
         ..settings()
     };
@@ -58,17 +67,26 @@ fn variants() -> [PersistentCacheSettings; 8] {
         ..settings()
     };
     let to_written = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirtyToWritten,
+            ..with_bypass().rewrite
+        },
         log_blocks: BlockCount(24),
         ..with_bypass()
     };
     let to_written_in_place = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirtyToWritten,
+            ..in_place.rewrite
+        },
         ..in_place.clone()
     };
     let [logged, logged_to_written] =
         [&from_first_dirty, &to_written].map(|it| PersistentCacheSettings {
-            rewrite_covered: CoveredBlocks::FromLog,
+            rewrite: RewriteSettings {
+                covered: CoveredBlocks::FromLog,
+                ..it.rewrite
+            },
             log_blocks: BlockCount(48),
             ..it.clone()
         });
@@ -218,7 +236,7 @@ fn loses_nothing_but_failed_writes_when_the_disk_fails() {
     let mut faults = 0;
     for settings in variants()
         .into_iter()
-        .filter(|it| it.rewrite == RewriteMethod::CopyThenHome)
+        .filter(|it| it.rewrite.method == RewriteMethod::CopyThenHome)
     {
         for seed in 0..200 {
             let settings = through(smallest(seed), settings.clone());
@@ -271,7 +289,10 @@ fn band_of_nine_tracks() -> (u64, u32) {
 fn counts_of_a_rewrite(buffer: u64, rewrite: RewriteMethod) -> [u64; 4] {
     let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
-        rewrite,
+        rewrite: RewriteSettings {
+            method: rewrite,
+            ..through(buffer, settings()).rewrite
+        },
         entries_max: Some(1),
         ..through(buffer, settings())
     };
@@ -314,7 +335,10 @@ fn carried_tracks_are_read_and_written_home_once_and_to_the_scratch_band_twice()
 fn counts_of_a_rewrite_from_the_log(logged: Range<u64>, covered: CoveredBlocks) -> [u64; 3] {
     let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
-        rewrite_covered: covered,
+        rewrite: RewriteSettings {
+            covered,
+            ..through(3 * TRACK, settings()).rewrite
+        },
         log_blocks: BlockCount(logged.end - logged.start),
         ..through(3 * TRACK, settings())
     };
@@ -359,8 +383,11 @@ fn what_the_log_holds_is_neither_read_at_home_nor_copied() {
 fn cost_up_to(written: u64, buffer: Option<u64>) -> [u64; 2] {
     let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
-        merge_buffer_blocks: buffer.map(BlockCount),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirtyToWritten,
+            merge_buffer_blocks: buffer.map(BlockCount),
+            ..settings().rewrite
+        },
         entries_max: Some(1),
         ..settings()
     };
@@ -414,7 +441,10 @@ fn a_buffer_that_cannot_be_used_is_refused() {
             unflushed_blocks_max: 64,
             ring_blocks: 64,
         }),
-        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirtyToWritten,
+            ..settings().rewrite
+        },
         ..settings()
     };
     assert_eq!(refusal(0, durable), Some(LayoutError::ExtentNotDurable));

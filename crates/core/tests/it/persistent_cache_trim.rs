@@ -10,7 +10,8 @@ use imbrex_core::extent::Extent;
 use imbrex_core::map::BandId;
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, TrimMethod, UpdateMethod,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, TrimMethod,
+    UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 
@@ -22,27 +23,42 @@ fn with_trim(trim: TrimMethod, settings: PersistentCacheSettings) -> PersistentC
 
 fn variants(trim: TrimMethod) -> [PersistentCacheSettings; 6] {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(2),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(2),
+            ..settings().rewrite
+        },
         ..settings()
     };
     let stretches = PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(19)),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(19)),
+            ..from_first_dirty.rewrite
+        },
         ..from_first_dirty.clone()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings().rewrite
+        },
         update: UpdateMethod::InPlace,
         log_blocks: BlockCount(16),
         ..settings()
     };
     let to_written = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirtyToWritten,
+            ..with_bypass().rewrite
+        },
         log_blocks: BlockCount(24),
         ..with_bypass()
     };
     let streams = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            ..with_bypass().rewrite
+        },
         log_blocks: BlockCount(24),
         ..with_bypass()
     };
@@ -115,7 +131,7 @@ fn loses_nothing_but_failed_writes_when_the_disk_fails_between_trims() {
     let mut faults = 0;
     for trim in TRIMS {
         // What is rewritten in place is lost when that fails.
-        let keeps = |it: &PersistentCacheSettings| it.rewrite == RewriteMethod::CopyThenHome;
+        let keeps = |it: &PersistentCacheSettings| it.rewrite.method == RewriteMethod::CopyThenHome;
         for settings in variants(trim).into_iter().filter(keeps) {
             for seed in 0..100 {
                 let (stack, disk, _) = build(seed, &settings);
@@ -150,7 +166,10 @@ fn band_of_nine_tracks() -> (u64, BandId) {
 fn cost_after(trim: TrimMethod, dirty: u64, trims: &[(u64, u64)]) -> [u64; 2] {
     let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            ..with_trim(trim, settings()).rewrite
+        },
         entries_max: Some(1),
         ..with_trim(trim, settings())
     };

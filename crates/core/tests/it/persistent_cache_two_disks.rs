@@ -14,7 +14,7 @@ use imbrex_core::operation::{Completion, Durability, Operation, RequestId, Tag};
 use imbrex_core::stack::{Arrival, DiskId, NodeId, StackBuilder};
 use imbrex_core::translation::{
     BypassSettings, HostAware, LayoutError, PersistentCache, PersistentCacheSettings,
-    RewriteExtent, RewriteMethod, conventional_blocks_needed,
+    RewriteExtent, RewriteMethod, RewriteSettings, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration, Instant};
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
@@ -146,8 +146,11 @@ fn a_host_aware_disk_is_one_disk() {
     };
     let host_aware = PersistentCacheSettings {
         bypass: None,
-        rewrite: RewriteMethod::InPlace,
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            extent: RewriteExtent::FromFirstDirty,
+            ..settings(false).rewrite
+        },
         host_aware: Some(HostAware {
             zones: Arc::new(zones),
             command: Duration(1),

@@ -19,7 +19,9 @@ use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::translation::records::RECORDS;
-use imbrex_core::translation::{BypassSettings, PersistentCache, PersistentCacheSettings, codec};
+use imbrex_core::translation::{
+    BypassSettings, PersistentCache, PersistentCacheSettings, RewriteSettings, codec,
+};
 use imbrex_core::units::BlockCount;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +116,10 @@ impl World {
                 unflushed_blocks_max: 24,
             }),
             bypass: Some(BypassSettings::after(BlockCount(2))),
-            merge_buffer_blocks: case.in_stretches.then_some(BlockCount(8)),
+            rewrite: RewriteSettings {
+                merge_buffer_blocks: case.in_stretches.then_some(BlockCount(8)),
+                ..RewriteSettings::default()
+            },
             ..PersistentCacheSettings::new(BlockCount(24))
         };
         let bands = Arc::new(BandTable::new([20, 24, 16].map(BlockCount)));

@@ -59,7 +59,7 @@ impl DurableAreas {
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let blocks = JournalSettings::area_blocks_for(checkpoint_blocks, durability.ring_blocks);
         let journal = Extent::new(0, blocks);
-        let buffer = settings.merge_buffer_blocks;
+        let buffer = settings.rewrite.merge_buffer_blocks;
         let in_stretches = buffer.is_some_and(|buffer| buffer < bands.largest());
         let table_blocks = pages_of(bands.largest().0);
         let tables = 2 * u64::from(bands.bands()) * table_blocks;

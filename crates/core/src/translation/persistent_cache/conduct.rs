@@ -70,9 +70,9 @@ impl Conduct {
             verifies: false,
             pointers_bound_reads: settings.host_aware.is_some(),
             keeps_pointers: settings.bypass.is_some()
-                || settings.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten,
+                || settings.rewrite.extent == RewriteExtent::FromFirstDirtyToWritten,
             frees_tails: settings.trim == TrimMethod::Frees,
-            trusts_log: settings.rewrite_covered == CoveredBlocks::FromLog,
+            trusts_log: settings.rewrite.covered == CoveredBlocks::FromLog,
             bypass_run_max: u64::MAX,
             lost_blocks_max: u64::MAX,
         }

@@ -311,7 +311,10 @@ fn stretch_lengths(
     tracks: &TrackTable,
 ) -> Result<(u64, u64), LayoutError> {
     let largest = bands.largest().0;
-    let stretch_max = settings.merge_buffer_blocks.map_or(largest, |it| it.0);
+    let stretch_max = settings
+        .rewrite
+        .merge_buffer_blocks
+        .map_or(largest, |it| it.0);
     let carried_max = tracks.overlap_tracks * longest_track(tracks);
     let needed = carried_max + longest_track(tracks);
     if stretch_max < needed.min(largest) {

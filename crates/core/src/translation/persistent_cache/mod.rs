@@ -83,5 +83,5 @@ pub use layout_error::LayoutError;
 pub use settings::{
     BlockingCleaning, BypassSettings, CoveredBlocks, HostAware, IdleCleaning, IdlePiece,
     MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    TrimMethod, UpdateMethod, Victim,
+    RewriteSettings, TrimMethod, UpdateMethod, Victim,
 };

@@ -208,12 +208,12 @@ impl Rewrite {
                 is_idle,
                 is_finishing: false,
                 is_paused: false,
-                is_overhead_over: settings.rewrite_overhead == Duration::ZERO,
+                is_overhead_over: settings.rewrite.overhead == Duration::ZERO,
                 since: now,
                 ran: Duration::ZERO,
             },
             serves_reads: (is_idle || settings.blocking.slice.is_some())
-                && settings.rewrite == RewriteMethod::CopyThenHome,
+                && settings.rewrite.method == RewriteMethod::CopyThenHome,
             is_restore,
             stretch: Held::default(),
             steps: Steps {
@@ -259,7 +259,7 @@ impl Rewrite {
         let held = &self.stretch;
         let left = self.steps.end - self.steps.next;
         let band = chunks(held.blocks);
-        let copies = shape.settings.rewrite == RewriteMethod::CopyThenHome;
+        let copies = shape.settings.rewrite.method == RewriteMethod::CopyThenHome;
         // What follows the gather: with a scratch copy two writes and two notes.
         let (writes, accesses) = match copies && !held.is_in_scratch {
             true => (2, 4),

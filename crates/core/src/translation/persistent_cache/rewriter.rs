@@ -142,7 +142,7 @@ impl Rewriter {
                     return false;
                 };
                 let lowest = lowest.extent.start.offset_from(whole.start);
-                held.from = match shape.settings.rewrite_extent {
+                held.from = match shape.settings.rewrite.extent {
                     RewriteExtent::Band => 0,
                     RewriteExtent::FromFirstDirty | RewriteExtent::FromFirstDirtyToWritten => {
                         let from = shape.layout.track_start(rewrite.band, lowest);
@@ -448,7 +448,7 @@ fn end_of_rewrite(
     if let Some(zones) = zones {
         return (zones.written_end(band), pointer);
     }
-    let mut written_end = match shape.settings.rewrite_extent {
+    let mut written_end = match shape.settings.rewrite.extent {
         RewriteExtent::FromFirstDirtyToWritten => pointer,
         RewriteExtent::Band | RewriteExtent::FromFirstDirty => length,
     };

@@ -17,10 +17,11 @@ pub enum UpdateMethod {
 }
 
 /// How a band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RewriteMethod {
     /// The merged copy goes to the scratch band first, so that the old content lives until the
     /// new is complete.
+    #[default]
     CopyThenHome,
     /// The merged copy goes straight over the old content (the emulator of PORE): a rewrite that
     /// fails in the middle loses what it had not written again.
@@ -28,9 +29,10 @@ pub enum RewriteMethod {
 }
 
 /// Which part of a band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RewriteExtent {
     /// All of it.
+    #[default]
     Band,
     /// From the start of the track of the lowest block to be merged to the end of the band, as if
     /// every band were full.
@@ -64,6 +66,22 @@ pub enum TrimMethod {
     /// write pointer of the band is there, however many trims it took. Where the map outlives a
     /// power cut a band is read to its write pointer and rewritten to its end, as with `FromLog`.
     Frees,
+}
+
+/// How bands are rewritten; the default is whole bands, copy then home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RewriteSettings {
+    /// Where the merged copy goes.
+    pub method: RewriteMethod,
+    /// Which part of a band is rewritten.
+    pub extent: RewriteExtent,
+    /// What becomes of the blocks that the log holds.
+    pub covered: CoveredBlocks,
+    /// How much of a band the drive has memory to merge at a time; `None` for the longest band.
+    pub merge_buffer_blocks: Option<BlockCount>,
+    /// Time the firmware takes for each rewrite beside its disk operations: a calibrated parameter
+    /// of a drive.
+    pub overhead: Duration,
 }
 
 /// Which band is cleaned next in idle time.
@@ -227,18 +245,9 @@ pub struct PersistentCacheSettings {
     /// What a trim does.
     pub trim: TrimMethod,
     /// How a band is rewritten.
-    pub rewrite: RewriteMethod,
-    /// Which part of a band is rewritten.
-    pub rewrite_extent: RewriteExtent,
-    /// What becomes of the blocks of a band that the log holds, when it is rewritten.
-    pub rewrite_covered: CoveredBlocks,
-    /// How much of a band the drive has memory to merge at a time; `None` for the longest band.
-    pub merge_buffer_blocks: Option<BlockCount>,
+    pub rewrite: RewriteSettings,
     /// Longest run of blocks that is one log entry and one write; published drives take 512 KiB.
     pub packet_blocks_max: BlockCount,
-    /// Time the firmware takes for each band rewrite beside its disk operations: a calibrated
-    /// parameter of a drive.
-    pub rewrite_overhead: Duration,
     /// How bands are cleaned for want of room.
     pub blocking: BlockingCleaning,
     /// How bands are cleaned in idle time; `None` cleans only for want of room.
@@ -261,12 +270,8 @@ impl PersistentCacheSettings {
             update: UpdateMethod::Append,
             bypass: None,
             trim: TrimMethod::default(),
-            rewrite: RewriteMethod::CopyThenHome,
-            rewrite_extent: RewriteExtent::Band,
-            rewrite_covered: CoveredBlocks::AsOthers,
-            merge_buffer_blocks: None,
+            rewrite: RewriteSettings::default(),
             packet_blocks_max: BlockCount(128),
-            rewrite_overhead: Duration::ZERO,
             blocking: BlockingCleaning {
                 low_permille: 1000,
                 slice: None,
@@ -306,14 +311,14 @@ impl PersistentCacheSettings {
         if self.host_aware.is_some() {
             let takes_zones = self.bypass.is_none()
                 && self.update == UpdateMethod::Append
-                && self.rewrite == RewriteMethod::InPlace
-                && self.rewrite_extent == RewriteExtent::FromFirstDirty
-                && self.rewrite_covered == CoveredBlocks::AsOthers
+                && self.rewrite.method == RewriteMethod::InPlace
+                && self.rewrite.extent == RewriteExtent::FromFirstDirty
+                && self.rewrite.covered == CoveredBlocks::AsOthers
                 && self.trim == TrimMethod::FromLog;
             if !takes_zones {
                 return Err(LayoutError::ZonesNeed);
             }
-            if self.merge_buffer_blocks.is_some() {
+            if self.rewrite.merge_buffer_blocks.is_some() {
                 return Err(LayoutError::MergeBufferWithZones);
             }
         }
@@ -327,10 +332,10 @@ impl PersistentCacheSettings {
         if self.update == UpdateMethod::InPlace {
             return Err(LayoutError::UpdateNotDurable);
         }
-        if self.rewrite == RewriteMethod::InPlace {
+        if self.rewrite.method == RewriteMethod::InPlace {
             return Err(LayoutError::RewriteNotDurable);
         }
-        if self.rewrite_extent == RewriteExtent::FromFirstDirtyToWritten {
+        if self.rewrite.extent == RewriteExtent::FromFirstDirtyToWritten {
             return Err(LayoutError::ExtentNotDurable);
         }
         if durability.ring_blocks < RING_BLOCKS_MIN {

@@ -31,7 +31,8 @@ use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, HostAware, IdleCleaning, IdlePiece, MILLION,
     MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
-    RewriteMethod, RingSize, TrimMethod, UpdateMethod, Victim, conventional_blocks_needed,
+    RewriteMethod, RewriteSettings, RingSize, TrimMethod, UpdateMethod, Victim,
+    conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
@@ -287,15 +288,21 @@ fn log(blocks: u64) -> PersistentCacheSettings {
 
 fn from_first_dirty(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirty,
-        rewrite_overhead: Duration::from_us(2),
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirty,
+            overhead: Duration::from_us(2),
+            ..settings.rewrite
+        },
         ..settings
     }
 }
 
 fn to_written(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        rewrite_extent: RewriteExtent::FromFirstDirtyToWritten,
+        rewrite: RewriteSettings {
+            extent: RewriteExtent::FromFirstDirtyToWritten,
+            ..settings.rewrite
+        },
         ..settings
     }
 }
@@ -303,7 +310,10 @@ fn to_written(settings: PersistentCacheSettings) -> PersistentCacheSettings {
 fn in_place(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
         update: UpdateMethod::InPlace,
-        rewrite: RewriteMethod::InPlace,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            ..settings.rewrite
+        },
         ..settings
     }
 }
@@ -318,7 +328,10 @@ fn bypassing(settings: PersistentCacheSettings) -> PersistentCacheSettings {
 /// The smallest memory to merge bands in.
 fn in_stretches(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        merge_buffer_blocks: Some(BlockCount(TRACK_BLOCKS * (OVERLAP_TRACKS + 1))),
+        rewrite: RewriteSettings {
+            merge_buffer_blocks: Some(BlockCount(TRACK_BLOCKS * (OVERLAP_TRACKS + 1))),
+            ..settings.rewrite
+        },
         ..settings
     }
 }
@@ -429,10 +442,10 @@ fn on_two_disks(settings: PersistentCacheSettings) -> Kind {
 
 fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> Kind {
     let longest = bands().largest();
-    let stretch = settings.merge_buffer_blocks.unwrap_or(longest).0;
+    let stretch = settings.rewrite.merge_buffer_blocks.unwrap_or(longest).0;
     let buffers = translation_buffers(&settings, stretch);
     let is_durable = settings.durability.is_some();
-    let loses_on_failure = settings.rewrite == RewriteMethod::InPlace;
+    let loses_on_failure = settings.rewrite.method == RewriteMethod::InPlace;
     let aborts = |idle: IdleCleaning| idle.on_arrival == OnArrival::Abort;
     let journal = settings.map_journal;
     let records = journal.every_records > 0 || journal.log_per_flush > BlockCount(0);
@@ -475,8 +488,11 @@ fn host_aware(settings: PersistentCacheSettings) -> Kind {
     let bands = Arc::new(BandTable::new(lengths));
     let buffers = translation_buffers(&settings, zones.zone_blocks.0);
     let settings = PersistentCacheSettings {
-        rewrite: RewriteMethod::InPlace,
-        rewrite_extent: RewriteExtent::FromFirstDirty,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::InPlace,
+            extent: RewriteExtent::FromFirstDirty,
+            ..settings.rewrite
+        },
         host_aware: Some(HostAware {
             zones: Arc::new(zones),
             command: Duration(10),

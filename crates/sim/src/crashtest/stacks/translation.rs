@@ -9,7 +9,8 @@ use imbrex_core::stack::NodeId;
 use imbrex_core::translation::records::{BYPASS, RECORDS};
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, IdleCleaning, IdlePiece, LayoutError, MapJournalSettings,
-    OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, TrimMethod,
+    OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    RewriteSettings, TrimMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::sync::Arc;
@@ -166,8 +167,11 @@ pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
         trim,
         bypass: Some(bypass),
         map_journal,
-        rewrite: RewriteMethod::CopyThenHome,
-        rewrite_extent,
+        rewrite: RewriteSettings {
+            method: RewriteMethod::CopyThenHome,
+            extent: rewrite_extent,
+            ..RewriteSettings::default()
+        },
         packet_blocks_max: BlockCount(8),
         blocking: blocking_cleaning(seed),
         idle: idle_cleaning(seed),
@@ -178,7 +182,7 @@ pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
         ..PersistentCacheSettings::new(BlockCount(24 + rng.below(16)))
     };
     let overlap_tracks = 1 + rng.below(2);
-    settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+    settings.rewrite.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
     Drawn {
         bands,
         settings,
@@ -189,7 +193,7 @@ pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
 impl Drawn {
     /// The same for a disk on which a write destroys so many tracks.
     pub fn on_overlap(mut self, seed: u64, overlap_tracks: u64) -> Drawn {
-        self.settings.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
+        self.settings.rewrite.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
         self.overlap_tracks = overlap_tracks;
         self
     }

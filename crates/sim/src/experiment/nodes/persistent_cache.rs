@@ -372,7 +372,7 @@ impl Planned for PlannedTranslation {
             band_seed: self.band_seed,
             has_zones: self.host_aware.is_some(),
             unbounded_by: unbounded_by(&settings),
-            rewrites_whole_bands: settings.rewrite_extent == RewriteExtent::Band,
+            rewrites_whole_bands: settings.rewrite.extent == RewriteExtent::Band,
             is_durable: self.durability.is_some(),
         };
         let table = Arc::clone(&self.bands.table);
@@ -401,7 +401,7 @@ fn unbounded_by(settings: &PersistentCacheSettings) -> Option<(&'static str, &'s
         Some(("the zones of a host-aware drive", "a drive without zones"))
     } else if settings.bypass.is_some() {
         Some(("bypass = \"on\"", "\"off\""))
-    } else if settings.merge_buffer_blocks.is_some() {
+    } else if settings.rewrite.merge_buffer_blocks.is_some() {
         // A rewrite that is given up may have brought some stretches home.
         Some(("merge_buffer", "\"none\""))
     } else {

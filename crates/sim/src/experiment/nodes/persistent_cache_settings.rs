@@ -23,22 +23,22 @@ pub(super) fn layer_settings(
         Some(imbrex_drives::Update::InPlace) => UpdateMethod::InPlace,
         Some(imbrex_drives::Update::Append) | None => UpdateMethod::Append,
     };
-    settings.rewrite = match from.rewrite {
+    settings.rewrite.method = match from.rewrite {
         Some(imbrex_drives::Rewrite::InPlace) => RewriteMethod::InPlace,
         Some(imbrex_drives::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
     };
-    settings.rewrite_extent = match from.rewrite_extent {
+    settings.rewrite.extent = match from.rewrite_extent {
         Some(imbrex_drives::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
         Some(imbrex_drives::RewriteExtent::FromFirstDirtyToWritten) => {
             RewriteExtent::FromFirstDirtyToWritten
         }
         Some(imbrex_drives::RewriteExtent::Band) | None => RewriteExtent::Band,
     };
-    settings.rewrite_covered = match from.rewrite_covered {
+    settings.rewrite.covered = match from.rewrite_covered {
         Some(RewriteCovered::FromLog) => CoveredBlocks::FromLog,
         Some(RewriteCovered::AsOthers) | None => CoveredBlocks::AsOthers,
     };
-    settings.merge_buffer_blocks = match from.merge_buffer {
+    settings.rewrite.merge_buffer_blocks = match from.merge_buffer {
         Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),
         Some(MergeBuffer::None) | None => None,
     };
@@ -46,7 +46,7 @@ pub(super) fn layer_settings(
     let blocks = |size: Size| BlockCount::from_bytes_floor(size.0);
     // 0 is another thing than little, and turns these off.
     let at_least = |size: Size| BlockCount(size.0.div_ceil(BLOCK_BYTES));
-    settings.rewrite_overhead = time(from.rewrite_overhead);
+    settings.rewrite.overhead = time(from.rewrite_overhead);
     if from.bypass == Some(Bypass::On) {
         let usual = BypassSettings::default();
         settings.bypass = Some(BypassSettings {

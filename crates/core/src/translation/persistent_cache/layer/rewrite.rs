@@ -51,7 +51,7 @@ impl PersistentCache {
         let rewrite = self.rewriter.get_mut();
         if !rewrite.pace.is_overhead_over {
             rewrite.phase = Phase::Overhead;
-            let end = ctx.now() + self.shape.settings.rewrite_overhead;
+            let end = ctx.now() + self.shape.settings.rewrite.overhead;
             self.set_timer(Timer::Overhead, end, ctx);
             return false;
         }
@@ -231,7 +231,7 @@ impl PersistentCache {
 
     fn end_of_gather(&mut self, rewrite: &Rewrite, ctx: &mut Context<'_>) {
         self.rewriter.end_of_gather();
-        let copies = self.shape.settings.rewrite == RewriteMethod::CopyThenHome;
+        let copies = self.shape.settings.rewrite.method == RewriteMethod::CopyThenHome;
         // What the scratch band held last may still be being read, but not where a later
         // stretch goes: its reads ended before the one between was written home.
         let covered = self.rewriter.scratch_band;
@@ -303,7 +303,7 @@ impl PersistentCache {
             return self.flush_for_rewrite(Phase::FlushingHome, ctx);
         }
         self.blocks.salvage = self.blocks.salvage.and_then(|it| it.without(written));
-        match self.shape.settings.rewrite {
+        match self.shape.settings.rewrite.method {
             RewriteMethod::CopyThenHome => {
                 self.write_note(Note::HomeComplete, Phase::NotingHome, ctx);
             }
@@ -424,7 +424,7 @@ impl PersistentCache {
     fn interrupt_rewrite(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewriter.get();
         // Half of the band is in the memory of the drive alone.
-        let must_resume = self.shape.settings.rewrite == RewriteMethod::InPlace
+        let must_resume = self.shape.settings.rewrite.method == RewriteMethod::InPlace
             && (rewrite.phase == Phase::WritingHome || rewrite.stretch.carried > 0);
         if self.cleaner.policy.resumes() || must_resume || !rewrite.pace.is_idle {
             return self.pause(ctx);

@@ -7,8 +7,8 @@ use super::{
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, CoveredBlocks, IdleCleaning, IdlePiece, MapJournalSettings,
-    OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod, TrimMethod, UpdateMethod,
-    Victim,
+    OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, TrimMethod,
+    UpdateMethod, Victim,
 };
 use imbrex_core::units::{BlockCount, Duration};
 
@@ -21,8 +21,11 @@ pub fn any_translation(seed: u64) -> Kind {
             trim: TrimMethod::FromLog,
             update: UpdateMethod::Append,
             bypass: None,
-            rewrite_covered: CoveredBlocks::AsOthers,
-            merge_buffer_blocks: None,
+            rewrite: RewriteSettings {
+                covered: CoveredBlocks::AsOthers,
+                merge_buffer_blocks: None,
+                ..settings.rewrite
+            },
             ..settings
         }),
         1 => translation(for_any_medium(&mut rng, settings)),
@@ -52,11 +55,14 @@ fn any_settings(rng: &mut Rng) -> PersistentCacheSettings {
             rng,
             [TrimMethod::None, TrimMethod::FromLog, TrimMethod::Frees],
         ),
-        rewrite_covered: one_of(rng, [CoveredBlocks::AsOthers, CoveredBlocks::FromLog]),
-        rewrite_extent: one_of(rng, [RewriteExtent::Band, RewriteExtent::FromFirstDirty]),
-        merge_buffer_blocks: one_of(rng, [None, Some(TRACK_BLOCKS * (OVERLAP_TRACKS + 1))])
-            .map(BlockCount),
-        rewrite_overhead: Duration::from_us(rng.below(3)),
+        rewrite: RewriteSettings {
+            covered: one_of(rng, [CoveredBlocks::AsOthers, CoveredBlocks::FromLog]),
+            extent: one_of(rng, [RewriteExtent::Band, RewriteExtent::FromFirstDirty]),
+            merge_buffer_blocks: one_of(rng, [None, Some(TRACK_BLOCKS * (OVERLAP_TRACKS + 1))])
+                .map(BlockCount),
+            overhead: Duration::from_us(rng.below(3)),
+            ..log(log_blocks).rewrite
+        },
         blocking: BlockingCleaning {
             low_permille: one_of(rng, [1000, 700, 300]),
             slice: one_of(rng, [None, Some(8)]).map(Duration::from_us),
@@ -101,10 +107,13 @@ fn for_any_medium(rng: &mut Rng, settings: PersistentCacheSettings) -> Persisten
     let to_written = rng.below(3) == 0;
     PersistentCacheSettings {
         update: one_of(rng, [UpdateMethod::Append, UpdateMethod::InPlace]),
-        rewrite: one_of(rng, [RewriteMethod::CopyThenHome, RewriteMethod::InPlace]),
-        rewrite_extent: match to_written {
-            true => RewriteExtent::FromFirstDirtyToWritten,
-            false => settings.rewrite_extent,
+        rewrite: RewriteSettings {
+            method: one_of(rng, [RewriteMethod::CopyThenHome, RewriteMethod::InPlace]),
+            extent: match to_written {
+                true => RewriteExtent::FromFirstDirtyToWritten,
+                false => settings.rewrite.extent,
+            },
+            ..settings.rewrite
         },
         ..settings
     }
