@@ -1,6 +1,7 @@
 //! `imbrex create`.
 
 use super::members::{FileUse, StackOnFiles, image_options, member_blocks};
+use super::serve::is_name;
 use super::{emit, refuse_unservable, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
@@ -64,14 +65,24 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     format(&config, &plan, &image, uuid)?;
     image.finish()?;
     emit(&format!(
-        "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH\n",
+        "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH{}\n",
         args.data.display(),
         config.name,
         human_bytes(plan.blocks().bytes()),
         args.stack,
-        args.data.display()
+        args.data.display(),
+        settings_to_repeat(args, &config)
     ));
     Ok(())
+}
+
+/// The settings that `serve` must be given again, for a shell: those over a stack file.
+fn settings_to_repeat(args: &CreateArgs, config: &StackConfig) -> String {
+    if is_name(&args.stack, config) {
+        return String::new();
+    }
+    let quoted = |setting: &String| format!(" --set '{}'", setting.replace('\'', r"'\''"));
+    args.set.iter().map(quoted).collect()
 }
 
 /// Measures every file and block device that is named in the stack, once: the image is planned for

@@ -40,6 +40,7 @@ use live_report::LiveReport;
 use private_socket::PrivateSocket;
 use recording::{Recording, create_file};
 use report_file::ReportFile;
+pub(super) use same_stack::is_name;
 use same_stack::stack_of_image;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

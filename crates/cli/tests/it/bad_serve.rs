@@ -210,6 +210,24 @@ fn every_setting_of_a_stack_file_must_be_that_of_the_image() {
     place.serve("lru").stop();
 }
 
+#[test]
+fn the_command_that_create_names_serves_what_it_has_created() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    let shown = run(&["systems", "--show", "lru"]);
+    let file = place.path("mine.toml");
+    std::fs::write(&file, shown.stdout).expect("a file");
+    let words = ["create", &file, "--data", &data, "--size", "64MiB"];
+    let created = run(&[&words[..], &["--set", "cache.capacity=4 MiB"]].concat());
+    let said = String::from_utf8(created.stdout).expect("text");
+    let (_, next) = said.split_once("next: imbrex ").expect("a command");
+    let program = env!("CARGO_BIN_EXE_imbrex");
+    let line = format!("exec {program} {}", next.replace("PATH", &socket));
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &line]);
+    Served::start(&mut command, Path::new(&socket)).stop();
+}
+
 /// A stack file whose disks are files of its own.
 fn with_backings(place: &Place, smr: &str, ssd: &str) -> String {
     let shown = run(&["systems", "--show", "lru"]);

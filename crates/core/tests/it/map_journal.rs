@@ -175,3 +175,28 @@ fn a_record_that_fills_the_log_is_refused() {
     assert_eq!(error, LayoutError::LogPerFlush(BlockCount(LOG_BLOCKS)));
     assert!(error.to_string().contains("less than the persistent cache"));
 }
+
+#[test]
+fn a_stall_longer_than_an_hour_is_refused() {
+    let check = |every_records, stall_per_mib| {
+        let mut settings = journaled();
+        settings.map_journal = MapJournalSettings {
+            every_records,
+            stall: Duration::from_ms(1),
+            stall_per_mib,
+            log_per_flush: BlockCount(256),
+            ..settings.map_journal
+        };
+        settings.log_blocks = BlockCount(512);
+        settings.check()
+    };
+    // A record takes 1 MiB.
+    let second = Duration::from_ms(1000);
+    assert_eq!(check(3599, second), Ok(()));
+    let too_long = LayoutError::MapStall(Duration::from_ms(3_600_001));
+    assert_eq!(check(3600, second), Err(too_long));
+    assert_eq!(check(0, Duration(u64::MAX)), Ok(()), "none ever");
+    let error = check(u64::MAX, Duration(u64::MAX)).unwrap_err();
+    let expected = "accepted: at most 1 h of `journal_stall`";
+    assert!(error.to_string().contains(expected), "{error}");
+}

@@ -29,9 +29,7 @@ pub fn stack_of_image(
         )
         .into());
     }
-    let is_a_name = ready_made().any(|name| name == args.stack)
-        || (args.stack.eq_ignore_ascii_case(&asked.name) && !Path::new(&args.stack).is_file());
-    if is_a_name && args.set.is_empty() {
+    if is_name(&args.stack, &asked) && args.set.is_empty() {
         return Ok(kept);
     }
     // What is not said is the size of the drive, which the image states.
@@ -41,6 +39,12 @@ pub fn stack_of_image(
         None => Ok(kept),
         Some(difference) => Err(format!("{data}: {difference}").into()),
     }
+}
+
+/// True when a stack was named, and not a file of it: then an image keeps its settings by itself.
+pub fn is_name(name_or_path: &str, stack: &StackConfig) -> bool {
+    ready_made().any(|name| name == name_or_path)
+        || (name_or_path.eq_ignore_ascii_case(&stack.name) && !Path::new(name_or_path).is_file())
 }
 
 /// The first key in which two stacks differ, in words.

@@ -1,7 +1,7 @@
 //! Why a persistent cache cannot be built as its settings say.
 
 use super::log::PACKET_BLOCKS_MAX;
-use crate::units::{BlockCount, Lba};
+use crate::units::{BlockCount, Duration, Lba};
 use core::fmt;
 
 /// Smallest ring of a journal: a band rewrite and a few writes fit in the half that is filled
@@ -21,6 +21,8 @@ pub enum LayoutError {
     NoChunk,
     /// The record of one flush fills the log.
     LogPerFlush(BlockCount),
+    /// A stall of the map's journal may take so long.
+    MapStall(Duration),
     /// Zones are kept in memory, so they cannot outlive a crash.
     ZonesNotDurable,
     /// The log of a host-aware disk lies on another disk.
@@ -113,6 +115,13 @@ impl fmt::Display for LayoutError {
                 f,
                 "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \
                  less than the persistent cache"
+            ),
+            LayoutError::MapStall(stall) => write!(
+                f,
+                "writes may wait {} s for the map; accepted: at most 1 h of `journal_stall` and, for \
+                 the log that `journal_every_records` records of flushes take, \
+                 `journal_stall_per_mib`",
+                stall.0 / 1_000_000_000
             ),
             LayoutError::UpdateNotDurable => f.write_str(UPDATE_NOT_DURABLE),
             LayoutError::RewriteNotDurable => f.write_str(REWRITE_NOT_DURABLE),

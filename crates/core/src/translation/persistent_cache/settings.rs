@@ -220,6 +220,22 @@ pub struct MapJournalSettings {
     pub flush_overhead: Duration,
 }
 
+/// Longest stall of a map's journal. Far beyond any; it leaves the clock room for millions.
+const MAP_STALL_MAX: Duration = Duration::from_ms(3_600_000);
+
+impl MapJournalSettings {
+    /// How long a stall takes when every record was one of a flush.
+    fn longest_stall(&self) -> Duration {
+        if self.every_records == 0 {
+            return Duration::ZERO;
+        }
+        let per_record = u128::from(self.stall_per_mib.0) * u128::from(self.log_per_flush.bytes());
+        let growth_ns = per_record.saturating_mul(u128::from(self.every_records)) >> 20;
+        let stall_ns = growth_ns.saturating_add(u128::from(self.stall.0));
+        Duration(u64::try_from(stall_ns).unwrap_or(u64::MAX))
+    }
+}
+
 /// What makes a persistent cache host-aware. Its bands are the zones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostAware {
@@ -304,6 +320,10 @@ impl PersistentCacheSettings {
         let log_per_flush = self.map_journal.log_per_flush;
         if log_per_flush >= self.log_blocks {
             return Err(LayoutError::LogPerFlush(log_per_flush));
+        }
+        let stall = self.map_journal.longest_stall();
+        if stall > MAP_STALL_MAX {
+            return Err(LayoutError::MapStall(stall));
         }
         if let Some(durability) = &self.durability {
             self.check_durability(durability)?;
