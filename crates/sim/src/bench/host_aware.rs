@@ -311,6 +311,20 @@ mod tests {
         assert!((1.0..=3.0).contains(&published) && few > 3.0);
     }
 
+    /// The ablation of `blocking_slice`: in a slice without an end, a request waits for all of the
+    /// cleaning.
+    #[test]
+    fn a_request_waits_for_a_slice_of_blocking_cleaning_and_not_for_its_end() {
+        let longest_s = |settings: &[Setting]| {
+            let blocked = blocking_cleaning(DRIVE, settings, 1, ZONES_HALF_FULL).unwrap();
+            blocked.max_ms / 1e3
+        };
+        let endless = Setting::parse("translation.blocking_slice=1000 s").unwrap();
+        let (in_slices, at_once) = (longest_s(&[]), longest_s(&[endless]));
+        println!("the longest request takes {in_slices:.2} s, {at_once:.0} s without slices");
+        assert!((1.0..=3.0).contains(&in_slices) && at_once > 3.0);
+    }
+
     #[test]
     fn without_its_write_cache_a_disk_loses_a_turn_for_each_write_of_a_zone() {
         let off = Setting::parse("smr.write_cache=false").unwrap();

@@ -164,22 +164,22 @@ pub const ST8000AS0022: Measurement = Measurement {
             (Published::Number(0.0), Accepted::Exactly),
             (Role::Gate, IDLER),
         )),
-        gate(
+        by_construction(gate(
             "V22",
             "zones left, longer writes, 240 ms",
             SHORTER,
             LEFT,
             (Published::Number(8.0), Accepted::Exactly),
             (Role::Gate, IDLER),
-        ),
-        gate(
+        )),
+        by_construction(gate(
             "V22",
             "zones left, longer writes, 260 ms",
             LENGTHS,
             LEFT,
             (Published::Number(0.0), Accepted::Exactly),
             (Role::Gate, IDLER),
-        ),
+        )),
         gate(
             "V23",
             "reads in idle cleaning over reads without",
