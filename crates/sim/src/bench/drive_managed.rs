@@ -166,8 +166,8 @@ pub fn stalls(samples: &[Sample]) -> Option<Stalls> {
     })
 }
 
-/// Variance of the rate of 8 MiB reads in sequence over what was written in sequence, and over
-/// the same after random 64 KiB writes to a hundredth of it: the second over the first.
+/// How unsteady 8 MiB reads in sequence are over what was written in sequence, and over the same
+/// after random 64 KiB writes to a hundredth of it: the second over the first.
 ///
 /// # Errors
 /// When the drive is none, or fails.
@@ -189,10 +189,12 @@ pub fn read_variance_ratio(subject: &Subject) -> Result<f64, BenchError> {
     scatter.number_ios = Some(bytes / 100 / (64 << 10));
     subject.run_one(&mut session, &scatter)?;
     let scattered = subject.run_one(&mut session, &read)?;
-    Ok(rate_variance(&scattered) / rate_variance(&fresh))
+    Ok(relative_variance(&scattered) / relative_variance(&fresh))
 }
 
-fn rate_variance(outcome: &JobOutcome) -> f64 {
+/// Variance of the rates over their mean. That of the rates themselves falls when all reads get
+/// slower, though they go up and down as much.
+fn relative_variance(outcome: &JobOutcome) -> f64 {
     let rates: Vec<f64> = outcome
         .samples
         .iter()
@@ -200,7 +202,8 @@ fn rate_variance(outcome: &JobOutcome) -> f64 {
         .collect();
     let count = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / count;
-    rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / count
+    let squares = rates.iter().map(|rate| (rate / mean - 1.0).powi(2));
+    squares.sum::<f64>() / count
 }
 
 /// Mean latency in ms of random 8 KiB reads and writes together, in ten parts of a run, with a

@@ -365,7 +365,7 @@ pub const ST8000AS0002: Measurement = Measurement {
         own_bound(gate(
             "V19e",
             "sequential reads after random writes",
-            "variance of the rates of 8 MiB sequential reads after 64 KiB random writes to a hundredth of what is read, over that before them",
+            "variance of the rates over their mean of 8 MiB sequential reads after 64 KiB random writes to a hundredth of what is read, over that before them",
             "x",
             (
                 Published::Words("oscillates"),
