@@ -17,12 +17,16 @@ use core::ops::Range;
 
 /// The runs of a stretch that are not read at home, as offsets from the first block to be read.
 #[derive(Debug, Default)]
-pub(super) struct Unread(Vec<Range<u64>>);
+pub(super) struct Unread {
+    runs: Vec<Range<u64>>,
+    /// What the log gives, while the runs are being found; kept for its memory.
+    covered: Vec<Extent>,
+}
 
 impl Unread {
     /// All of it is read.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.runs.clear();
     }
 
     /// Finds what is not read of `part`, of which the log gives `gathered`: what it gives at either
@@ -30,10 +34,10 @@ impl Unread {
     /// in less than the turn that it may cost to begin again behind it.
     pub fn find(&mut self, gathered: &[Piece], band: BandId, part: Extent, shape: &Shape) {
         self.clear();
-        let mut covered: Vec<Extent> = gathered
-            .iter()
-            .filter_map(|piece| piece.extent.intersection(part))
-            .collect();
+        let covered = &mut self.covered;
+        covered.clear();
+        let extents = gathered.iter().map(|piece| piece.extent);
+        covered.extend(extents.filter_map(|extent| extent.intersection(part)));
         covered.sort_unstable_by_key(|extent| extent.start);
         covered.dedup_by(|second, first| {
             let adjoin = first.end() == second.start;
@@ -52,14 +56,14 @@ impl Unread {
         };
         let offset = |lba: Lba| lba.offset_from(part.start);
         let left_out = covered.iter().filter(|run| is_left_out(run));
-        self.0
+        self.runs
             .extend(left_out.map(|run| offset(run.start)..offset(run.end())));
     }
 
     /// The next run to be read, from `next` on and before `end`; empty when there is none.
     pub fn run_to_read(&self, next: u64, end: u64) -> Range<u64> {
         let mut start = next;
-        for unread in &self.0 {
+        for unread in &self.runs {
             if start < unread.start {
                 return start..unread.start.min(end);
             }
@@ -71,7 +75,7 @@ impl Unread {
     /// How many blocks from `next` on are not read.
     pub fn blocks_from(&self, next: u64) -> u64 {
         let behind = |unread: &Range<u64>| unread.end.max(next) - unread.start.max(next);
-        self.0.iter().map(behind).sum()
+        self.runs.iter().map(behind).sum()
     }
 }
 

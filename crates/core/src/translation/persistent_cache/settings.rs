@@ -215,8 +215,8 @@ pub struct MapJournalSettings {
     /// Blocks that go to the log in one go, with one record, unless a flush comes before: the data
     /// crosses the interface first. 0 lets the log take data as it comes.
     pub transaction: BlockCount,
-    /// Time the firmware takes for a flush with a record beside its disk operations: a calibrated
-    /// parameter of a drive.
+    /// Time the firmware takes for the record of a flush or of a transaction beside its disk
+    /// operations: a calibrated parameter of a drive.
     pub flush_overhead: Duration,
 }
 

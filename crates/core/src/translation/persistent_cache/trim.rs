@@ -10,7 +10,6 @@ use super::shape::Shape;
 use crate::extent::Extent;
 use crate::map::BandId;
 use crate::units::Lba;
-use alloc::vec::Vec;
 
 impl BlockMap {
     /// The offset behind the last block of a band, among those before `end`, that home has the only
@@ -19,10 +18,22 @@ impl BlockMap {
     pub(super) fn end_of_use(&self, whole: Extent, end: u64) -> u64 {
         let part = Extent::new(whole.start.0, end);
         let mapped = self.log.map().pieces(part).map(|piece| piece.extent);
-        let mut unused: Vec<Extent> = self.zeroed.pieces(part).chain(mapped).collect();
-        unused.sort_unstable_by_key(|extent| extent.start);
+        let mut mapped = mapped.peekable();
+        let mut zeroed = self.zeroed.pieces(part).peekable();
         let (mut next, mut end_of_use) = (part.start, part.start);
-        for extent in unused {
+        loop {
+            let is_mapped = match (mapped.peek(), zeroed.peek()) {
+                (Some(mapped), Some(zeroed)) => mapped.start <= zeroed.start,
+                (mapped, _) => mapped.is_some(),
+            };
+            let unused = if is_mapped {
+                mapped.next()
+            } else {
+                zeroed.next()
+            };
+            let Some(extent) = unused else {
+                break;
+            };
             if extent.start > next {
                 end_of_use = extent.start;
             }
