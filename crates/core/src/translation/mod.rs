@@ -1,6 +1,7 @@
 //! Layers that hide a shingled disk's rules: they take random writes and keep the tracks whole.
 
 mod band_layout;
+mod checksums;
 mod persistent_cache;
 mod s_block;
 pub mod segment;

@@ -3,16 +3,14 @@
 use super::disks::{Disks, LOG};
 use super::open_bands::OPEN_BANDS_MAX;
 use super::settings::PersistentCacheSettings;
-use crate::durability::block::PAYLOAD_BYTES;
 use crate::durability::superblock::{FEATURE_HOME_APART, FEATURE_STRETCHES};
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, BandTable};
+use crate::translation::checksums::pages_of;
 use crate::units::BlockCount;
 
-/// Checksums in a page of a table.
-pub(super) const SUMS_PER_PAGE: usize = PAYLOAD_BYTES / 4;
 /// Ranges in the set of zeroed blocks beyond which a zero is served by appending zeroes to the log.
 pub(super) const ZEROED_RANGES_MAX: usize = 4096;
 /// Blocks that may be lost at once, those of writes that may yet fail among them; also the ranges
@@ -23,11 +21,6 @@ pub(super) const DATA_BLOCKS_MAX: u64 = 960;
 /// Words of a checkpoint that every translation has: version, identity, log, counts of the lists
 /// and the salvage. More than enough.
 const FIXED_WORDS: u64 = 64;
-
-/// Pages of a table of `sums` checksums.
-pub(super) fn pages_of(sums: u64) -> u64 {
-    sums.div_ceil(SUMS_PER_PAGE as u64)
-}
 
 /// The metadata of a durable translation, at the start of the disk of its log:
 ///

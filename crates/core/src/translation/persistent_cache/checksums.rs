@@ -4,9 +4,8 @@
 //! bands that the bypass is filling have theirs in memory until they are full. A translation that
 //! keeps nothing over a power cut has none, and then whatever is read is right.
 
-use super::areas::{DurableAreas, SUMS_PER_PAGE, pages_of};
+use super::areas::DurableAreas;
 use super::open_bands::OpenBands;
-use super::page_cache::{Known, PageCache};
 use super::shape::Shape;
 use super::table::{Table, TablePlace};
 use crate::buffer::BufferSlice;
@@ -16,9 +15,13 @@ use crate::layer::{Area, Context};
 use crate::lifecycle::Uuid;
 use crate::map::BandId;
 use crate::planted::PlantedBug;
+use crate::translation::checksums::{Page, PageCache, PageState, SUMS_PER_PAGE, Waiting, pages_of};
 use crate::units::BLOCK_BYTES;
 use alloc::vec;
 use alloc::vec::Vec;
+
+/// Pages that are kept in memory.
+const PAGES_MAX: usize = 64;
 
 /// Where blocks that were read come from, and so what they must be.
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +44,7 @@ pub(super) struct HomeRead {
 /// A page of a table that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageRead {
-    band: BandId,
-    table: Table,
-    index: u64,
+    page: Page,
     pub buffer: BufferSlice,
 }
 
@@ -53,8 +54,8 @@ pub(super) enum Verdict {
     /// They are what they must be, or nobody can tell.
     Right,
     Wrong,
-    /// A page of checksums must be read first: this one of the band, where nobody waits for it yet.
-    Waits(Option<(BandId, u64)>),
+    /// A page of checksums must be read first: this one, where nobody waits for it yet.
+    Waits(Option<Page>),
 }
 
 /// The checksums of all blocks.
@@ -73,7 +74,7 @@ pub(super) struct Checksums {
     pub open: OpenBands,
     pages: PageCache,
     /// Reads of home blocks that wait for pages.
-    waiting: Vec<HomeRead>,
+    waiting: Waiting<HomeRead>,
     /// Scratch space.
     sums: Vec<u32>,
 }
@@ -85,6 +86,7 @@ impl Checksums {
             areas: Some(areas),
             slots: vec![0; slots as usize],
             tables: vec![Table::NONE; bands as usize],
+            pages: PageCache::new(PAGES_MAX),
             ..Checksums::none()
         }
     }
@@ -98,8 +100,8 @@ impl Checksums {
             tables: Vec::new(),
             generation: 0,
             open: OpenBands::default(),
-            pages: PageCache::default(),
-            waiting: Vec::new(),
+            pages: PageCache::new(0),
+            waiting: Waiting::new(),
             sums: Vec::new(),
         }
     }
@@ -145,7 +147,7 @@ impl Checksums {
     }
 
     /// Compares as many blocks as there are pages in memory; the rest waits for the next page.
-    pub fn verify_home(&mut self, mut read: HomeRead, ctx: &Context<'_>) -> Verdict {
+    pub fn verify_home(&mut self, mut read: HomeRead, shape: &Shape, ctx: &Context<'_>) -> Verdict {
         if self.trusts_all(ctx) {
             return Verdict::Right;
         }
@@ -153,18 +155,18 @@ impl Checksums {
         sums.clear();
         ctx.checksum(read.buffer, &mut sums);
         let mut verdict = Verdict::Right;
-        for (at, sum) in (0..).zip(&sums) {
-            match self.home_sum(read.band, read.offset + at) {
-                Some(known) if known == Known::Sum(*sum) || known == Known::Nothing => {}
-                Some(_) => {
-                    verdict = Verdict::Wrong;
-                    break;
-                }
-                None => {
-                    read.buffer = read.buffer.part(at, u64::from(read.buffer.blocks) - at);
-                    read.offset += at;
-                    verdict = self.wait_for_page(read);
-                    break;
+        let mut at = 0;
+        while at < sums.len() && matches!(verdict, Verdict::Right) {
+            let offset = read.offset + at as u64;
+            match self.compare_home(read.band, offset, &sums[at..], shape) {
+                Ok((blocks, true)) => at += blocks,
+                Ok((_, false)) => verdict = Verdict::Wrong,
+                Err(page) => {
+                    let left = (sums.len() - at) as u64;
+                    read.buffer = read.buffer.part(at as u64, left);
+                    read.offset = offset;
+                    let is_first = self.waiting.wait(page.id.address, read);
+                    verdict = Verdict::Waits(is_first.then_some(page));
                 }
             }
         }
@@ -172,66 +174,60 @@ impl Checksums {
         verdict
     }
 
-    fn wait_for_page(&mut self, read: HomeRead) -> Verdict {
-        let page_of = |read: &HomeRead| (read.band, read.offset / SUMS_PER_PAGE as u64);
-        let page = page_of(&read);
-        let is_first = self.waiting.iter().all(|other| page_of(other) != page);
-        self.waiting.push(read);
-        Verdict::Waits(is_first.then_some(page))
-    }
-
-    /// The checksum of a block at home; `None` when its page must be read first.
-    fn home_sum(&mut self, band: BandId, offset: u64) -> Option<Known> {
+    /// Compares the checksums of blocks at home up to the end of a page: how many there are, and
+    /// whether they are right. An error names the page that must be read first.
+    fn compare_home(
+        &mut self,
+        band: BandId,
+        offset: u64,
+        sums: &[u32],
+        shape: &Shape,
+    ) -> Result<(usize, bool), Page> {
         if let Some(open) = self.open.get(band) {
-            let sum = open.sums.get(offset as usize);
-            return Some(sum.map_or(Known::Wrong, |sum| Known::Sum(*sum)));
+            let known = open.sums.get(offset as usize..).unwrap_or(&[]);
+            return Ok((sums.len(), known.starts_with(sums)));
         }
-        let table = self.tables[band.0 as usize];
-        let index = offset / SUMS_PER_PAGE as u64;
-        let there = self.pages.touch(band, table, index);
-        there.then(|| self.pages.sum(band, table, offset))
+        let page = self
+            .place(band, self.table(band), shape)
+            .page(offset / SUMS_PER_PAGE as u64);
+        let inside = offset as usize % SUMS_PER_PAGE;
+        let blocks = sums.len().min(SUMS_PER_PAGE - inside);
+        let known = self.pages.get(page.id).ok_or(page)?;
+        // Without bytes in the buffers, what a page says is not known.
+        let known = known.iter().skip(inside);
+        Ok((blocks, known.zip(sums).all(|(known, sum)| known == sum)))
     }
 
-    /// Where a page of the table of a band is read from, and what to tell when it was.
-    pub fn read_page(&self, band: BandId, index: u64, buffer: BufferSlice) -> (Area, PageRead) {
-        let table = self.tables[band.0 as usize];
-        let start = self.areas().table_start(band, table.place()) + index;
-        let read = PageRead {
+    /// The table of a band, with what its pages must say.
+    fn place(&self, band: BandId, table: Table, shape: &Shape) -> TablePlace<'_> {
+        TablePlace {
+            areas: self.areas(),
+            member: self.member,
             band,
             table,
-            index,
-            buffer,
-        };
-        (self.areas().area(Extent::new(start, 1)), read)
+            blocks: shape.bands.extent_of(band).blocks.0,
+        }
+    }
+
+    /// Where a page is read from, and what to tell when it was.
+    pub fn read_page(&self, page: Page, buffer: BufferSlice) -> (Area, PageRead) {
+        let area = self.areas().area(Extent::new(page.id.address, 1));
+        (area, PageRead { page, buffer })
     }
 
     /// Takes in a page that was read; false when it is not what it must be.
-    pub fn take_page(&mut self, page: &PageRead, shape: &Shape, ctx: &Context<'_>) -> bool {
+    pub fn take_page(&mut self, read: &PageRead, ctx: &Context<'_>) -> bool {
         let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
-        let place = TablePlace {
-            areas: self.areas.as_ref().expect("checksums that are kept"),
-            member: self.member,
-            band: page.band,
-            table: page.table,
-            blocks: shape.bands.extent_of(page.band).blocks.0,
-            ignore_address,
-        };
-        self.pages
-            .insert(page.band, page.table, page.index, |sums| {
-                match ctx.metadata(page.buffer) {
-                    Some(bytes) => place.unseal_page(page.index, bytes, sums),
-                    None => true,
-                }
-            })
+        let PageRead { page, buffer } = *read;
+        self.pages.insert(page.id, |sums| {
+            let bytes = ctx.metadata(buffer);
+            bytes.is_none_or(|it| page.unseal(it, ignore_address, sums) == PageState::Right)
+        })
     }
 
     /// The next read that waited for a page.
-    pub fn next_waiting(&mut self, page: &PageRead) -> Option<HomeRead> {
-        let waits = |read: &HomeRead| {
-            read.band == page.band && read.offset / SUMS_PER_PAGE as u64 == page.index
-        };
-        let at = self.waiting.iter().position(waits)?;
-        Some(self.waiting.swap_remove(at))
+    pub fn next_waiting(&mut self, read: &PageRead) -> Option<HomeRead> {
+        self.waiting.next(read.page.id.address)
     }
 
     /// The table of a band.
@@ -282,20 +278,15 @@ impl Checksums {
         sums: &mut Vec<u32>,
         ctx: &Context<'_>,
     ) -> Result<(), IoError> {
-        let place = TablePlace {
-            areas: self.areas(),
-            member: self.member,
-            band,
-            table: self.table(band),
-            blocks: shape.bands.extent_of(band).blocks.0,
-            ignore_address: ctx.is_planted(PlantedBug::CrcWithoutAddress),
-        };
+        let place = self.place(band, self.table(band), shape);
+        let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
         let Some(bytes) = ctx.metadata(pages) else {
             return Ok(());
         };
         for (index, page) in (0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
-            if !place.unseal_page(index, page, sums) {
-                return Err(IoError::Medium);
+            match place.page(index).unseal(page, ignore_address, sums) {
+                PageState::Right => {}
+                PageState::Blank | PageState::Wrong => return Err(IoError::Medium),
             }
         }
         Ok(())
@@ -316,12 +307,11 @@ impl Checksums {
             band,
             table,
             blocks: sums.len() as u64,
-            ignore_address: false,
         };
         let mut block = vec![0; BLOCK_BYTES as usize];
         let area = self.table_area(band, table, sums.len() as u64);
         for page in 0..area.extent.blocks.0 {
-            place.seal_page(page, sums, &mut block);
+            place.page(page).seal(sums, &mut block);
             ctx.fill_metadata(pages.part(page, 1), &block);
         }
         (area, pages.part(0, area.extent.blocks.0))

@@ -12,7 +12,7 @@
 //! | `rewriter`, `rewrite`, `stretch`, `copy_check` | how a band is rewritten, and what its copy must be |
 //! | `cleaner`, `cleaning_policy` | when a band is cleaned, which, and who is served meanwhile |
 //! | `firmware`, `transaction`, `zones` | what a modelled drive does beside: records, stalls, notes, zones |
-//! | `checksums`, `table`, `page_cache`, `open_bands` | what a block must be |
+//! | `checksums`, `table`, `open_bands` | what a block must be |
 //! | `undo`, `records`, `apply`, `checkpoint`, `codec`, `recovery`, `log_replay` | what outlives a crash |
 //!
 //! What makes it outlive a crash: the map is a function of the newest checkpoint of the
@@ -56,7 +56,6 @@ mod layout_error;
 pub mod log;
 mod log_replay;
 mod open_bands;
-mod page_cache;
 mod reads;
 pub mod records;
 mod recovery;

@@ -9,6 +9,7 @@ use crate::layer::Context;
 use crate::map::BandId;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
+use crate::translation::checksums::Page;
 use crate::translation::persistent_cache::block_map::{ReadPiece, Source};
 use crate::translation::persistent_cache::checksums::{HomeRead, Origin, PageRead, Verdict};
 use crate::translation::persistent_cache::requests::Part;
@@ -168,13 +169,13 @@ impl PersistentCache {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        let verdict = result.map(|()| self.checksums.verify_home(*read, ctx));
+        let verdict = result.map(|()| self.checksums.verify_home(*read, &self.shape, ctx));
         let result = match verdict {
             Ok(Verdict::Right) => Ok(()),
             Ok(Verdict::Wrong) => Err(IoError::Medium),
             Ok(Verdict::Waits(page)) => {
-                if let Some((band, index)) = page {
-                    self.read_page(band, index, ctx);
+                if let Some(page) = page {
+                    self.read_page(page, ctx);
                 }
                 return;
             }
@@ -184,9 +185,9 @@ impl PersistentCache {
         self.part_done(read.job, result, ctx);
     }
 
-    fn read_page(&mut self, band: BandId, index: u64, ctx: &mut Context<'_>) {
+    fn read_page(&mut self, page: Page, ctx: &mut Context<'_>) {
         let buffer = ctx.allocate(BlockCount(1));
-        let (place, page) = self.checksums.read_page(band, index, buffer);
+        let (place, page) = self.checksums.read_page(page, buffer);
         let part = Part::Page(page);
         let read = Operation::Read;
         self.issue(part, read, (place, buffer), Cause::Metadata, ctx);
@@ -199,7 +200,7 @@ impl PersistentCache {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        let taken = result.is_ok() && self.checksums.take_page(&page, &self.shape, ctx);
+        let taken = result.is_ok() && self.checksums.take_page(&page, ctx);
         ctx.release(page.buffer);
         let result = if taken { Ok(()) } else { Err(IoError::Medium) };
         while let Some(read) = self.checksums.next_waiting(&page) {
