@@ -32,10 +32,11 @@ def need_mount():
 
 
 def create(stack, size, *settings):
-    """`imbrex create`; answers the data directory."""
+    """`imbrex create`, of the size of the disks where none is given; answers the data directory."""
     data = SCRATCH / f"data-{len(list(SCRATCH.glob('data-*')))}"
     options = [word for setting in settings for word in ("--set", setting)]
-    subprocess.run([IMBREX, "create", stack, "--data", data, "--size", size, *options], check=True)
+    options += ["--size", size] if size else []
+    subprocess.run([IMBREX, "create", stack, "--data", data, *options], check=True)
     return data
 
 

@@ -136,10 +136,11 @@ impl Engine {
 
     /// Lets every layer come up, from the bottom up, before the first [`run`](Self::run).
     ///
-    /// A layer that cannot because a disk below it is lost is lost to the layer above, which decides.
+    /// A layer that cannot because a disk below it is lost is lost to the layer above, which decides,
+    /// and is not asked for anything any more.
     ///
     /// # Errors
-    /// When a layer cannot; says which node it is. The engine is of no use then.
+    /// When a layer cannot, or the top is lost; says which node it is. The engine is of no use then.
     pub fn open(&mut self, clock: &mut dyn Clock, start: Start) -> Result<(), (NodeId, OpenError)> {
         let mut now = clock.wait(Some(Instant::ZERO));
         for node in self.stack.bottom_up() {
@@ -153,12 +154,17 @@ impl Engine {
             };
             match result {
                 Err(OpenError::Io(IoError::Lost)) if node != self.stack.top() => {
-                    self.stack.lose(node);
+                    self.stack.leave_out(node);
                 }
                 result => result.map_err(|error| (node, error))?,
             }
         }
-        Ok(())
+        // A disk says nothing when it comes up, and a layer may lose one while it does.
+        let top = self.stack.top();
+        match self.stack.is_lost(top) {
+            true => Err((top, OpenError::Io(IoError::Lost))),
+            false => Ok(()),
+        }
     }
 
     /// Lets every layer go down in good order, from the top down, when [`run`](Self::run) has

@@ -32,8 +32,11 @@ pub trait Layer {
 
     /// Comes up, before the first request, when every layer below has. The layer says that it is
     /// done, or why it cannot, with [`Context::opened`], now or after operations of its own.
+    ///
+    /// A layer that needs a node which is lost cannot, and says so before anything else. It is asked for
+    /// nothing from then on.
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
-        ctx.opened(Ok(()));
+        ctx.opened(ctx.nothing_lost());
     }
 
     /// Goes down in good order, after every layer above and when nothing is in flight. The layer
@@ -186,6 +189,17 @@ impl Context<'_> {
     pub fn has_lost_port(&self) -> bool {
         let mut ports = self.router.node(self.node).ports.iter();
         ports.any(|port| self.router.node(port.below).is_lost)
+    }
+
+    /// What a layer that needs every node below it says of coming up: an error when one is lost.
+    ///
+    /// # Errors
+    /// [`IoError::Lost`] when a node behind any port is lost.
+    pub fn nothing_lost(&self) -> Result<(), OpenError> {
+        match self.has_lost_port() {
+            true => Err(OpenError::Io(IoError::Lost)),
+            false => Ok(()),
+        }
     }
 
     /// The number of the member behind a port in its set; `None` where the stack was built without

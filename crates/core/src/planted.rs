@@ -35,7 +35,12 @@ impl PlantedBug {
             self,
             PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush
         );
-        !self.is_of_copies() && !is_hidden
+        !self.is_of_copies() && !self.is_of_members() && !is_hidden
+    }
+
+    /// True when it shows only where a member was away, or is another one than before.
+    pub fn is_of_members(self) -> bool {
+        matches!(self, PlantedBug::UpOverLostNode)
     }
 
     /// True when only a journal with copies can show it.
@@ -147,4 +152,6 @@ planted_bugs! {
     CleanBeforeFlush = "clean-before-flush",
     /// A flush of a stripe reaches its first node alone.
     StripeFlushesFirstAlone = "stripe-flushes-first-alone",
+    /// A node that could not come up without a lost disk is asked all the same.
+    UpOverLostNode = "up-over-lost-node",
 }

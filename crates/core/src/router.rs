@@ -23,6 +23,18 @@ pub(crate) enum Issuer {
     Node(NodeId, Port),
 }
 
+/// How far a layer has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// It was not told to come up.
+    Down,
+    /// It was told to, and has not said that it cannot.
+    Up,
+    /// It could not come up without a node below that is lost. What it has in memory says nothing of
+    /// what lies on its disks, so nobody asks it: the router answers for it.
+    Absent,
+}
+
 pub(crate) struct PortState {
     pub below: NodeId,
     pub in_flight: u32,
@@ -35,8 +47,7 @@ pub(crate) struct NodeState {
     pub blocks: BlockCount,
     /// Set for a leaf.
     pub disk: Option<DiskId>,
-    /// The layer was told to come up.
-    pub is_up: bool,
+    pub stage: Stage,
     /// The nodes above have lost it.
     pub is_lost: bool,
     pub wake: Option<Instant>,
@@ -203,10 +214,25 @@ impl Router {
         }
         for (to, port) in self.parents(node) {
             // A layer that comes up later asks for itself.
-            if self.node(to).is_up {
+            if self.node(to).stage == Stage::Up {
                 self.messages.push_back(Message::Lost { to, port });
             }
         }
+    }
+
+    /// A layer could not come up without a node below that is lost.
+    pub fn leave_out(&mut self, node: NodeId) {
+        self.lose(node);
+        let state = self.node_mut(node);
+        state.stage = Stage::Absent;
+        state.wake = None;
+    }
+
+    /// True of a layer that could not come up.
+    #[inline]
+    pub fn is_absent(&self, node: NodeId) -> bool {
+        let is_absent = self.node(node).stage == Stage::Absent;
+        is_absent && !self.is_planted(PlantedBug::UpOverLostNode)
     }
 
     /// The layers above a node, with the port that leads to it.
@@ -310,7 +336,7 @@ impl Router {
         );
     }
 
-    /// Hands a registered request to its node.
+    /// Hands a registered request to its node. One that could not come up is lost.
     #[inline]
     pub fn send(&mut self, to: NodeId, request: Request) {
         match self.nodes[to.0 as usize].disk {
@@ -334,6 +360,7 @@ impl Router {
                     },
                 ));
             }
+            None if self.is_absent(to) => self.finish(request.id, to, Err(IoError::Lost)),
             None => self.messages.push_back(Message::Submit { to, request }),
         }
     }

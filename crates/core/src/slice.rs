@@ -10,7 +10,6 @@ use crate::disk::{Geometry, Shingling, TrackTable};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
-use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Lba};
@@ -315,13 +314,6 @@ impl Layer for Slice {
             _ => {}
         }
         ctx.finish(passed.request, result);
-    }
-
-    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
-        ctx.opened(match ctx.is_lost(Slice::BELOW) {
-            true => Err(OpenError::Io(IoError::Lost)),
-            false => Ok(()),
-        });
     }
 
     fn on_replacement(&self) -> OnReplacement {

@@ -15,7 +15,7 @@ use crate::lifecycle::{OpenError, Start};
 use crate::map::ExtentLocks;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
-use crate::router::{HostOperation, Message, Router};
+use crate::router::{HostOperation, Message, Router, Stage};
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -172,7 +172,8 @@ impl Stack {
             if self.router.node(node).wake.is_some_and(|wake| wake <= now) {
                 self.router.node_mut(node).wake = None;
                 woken = true;
-                if let Some(layer) = &mut self.layers[index] {
+                let layer = self.layers[index].as_mut();
+                if let Some(layer) = layer.filter(|_| !self.router.is_absent(node)) {
                     layer.wake(&mut Context {
                         now,
                         node,
@@ -244,7 +245,7 @@ impl Stack {
         buffers: &mut Buffers,
     ) {
         self.router.opened = None;
-        self.router.node_mut(node).is_up = true;
+        self.router.node_mut(node).stage = Stage::Up;
         match &mut self.layers[usize::from(node.0)] {
             None => self.router.opened = Some(Ok(())),
             Some(layer) => layer.open(

@@ -9,7 +9,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::joined::{JoinError, Part, Parts, joined};
 use crate::layer::{Context, Layer, Port};
-use crate::lifecycle::{OpenError, Start};
+use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Lba};
@@ -244,10 +244,7 @@ impl Layer for Stripe {
 
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
         ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
-        ctx.opened(match ctx.has_lost_port() {
-            true => Err(OpenError::Io(IoError::Lost)),
-            false => Ok(()),
-        });
+        ctx.opened(ctx.nothing_lost());
     }
 
     fn on_replacement(&self) -> OnReplacement {

@@ -262,19 +262,14 @@ impl StackOnFiles {
     }
 
     /// Lets the layers come up as members of a set, by `open`. Lost disks are told of, unless they
-    /// are the error.
+    /// are the error: a device is not served when its top is lost.
     pub fn come_up(
         &mut self,
         set: Uuid,
         open: impl FnOnce(&mut Engine) -> Result<(), (NodeId, OpenError)>,
     ) -> Result<(), Failure> {
         let result = open(&mut self.engine);
-        let top = self.engine.stack.top();
-        let is_lost = match &result {
-            Ok(()) => self.engine.stack.is_lost(top),
-            Err((_, error)) => *error == OpenError::Io(IoError::Lost),
-        };
-        if is_lost {
+        if let Err((_, OpenError::Io(IoError::Lost))) = &result {
             self.refuse_lost()?;
         }
         for lost in self.lost() {
@@ -292,13 +287,19 @@ impl StackOnFiles {
         }
     }
 
-    /// The disks that could not be opened, with the reason.
+    /// The disks that could not be opened, with the reason, and those that have gone since.
     fn lost(&self) -> impl Iterator<Item = String> {
-        let lost = |member: &Member| {
-            let reason = member.lost.as_ref()?;
-            Some(format!("node `{}`: {reason}", member.node))
+        let lost = |(disk, member): (u16, &Member)| {
+            let Member {
+                node, path, lost, ..
+            } = member;
+            let has_gone = self.engine.stack.is_disk_lost(DiskId(disk));
+            let gone =
+                || has_gone.then(|| format!("{} was lost while it was opened", path.display()));
+            let reason = lost.clone().or_else(gone)?;
+            Some(format!("node `{node}`: {reason}"))
         };
-        self.members.iter().filter_map(lost)
+        (0..).zip(&self.members).filter_map(lost)
     }
 
     /// The stack as the image describes it.

@@ -49,9 +49,10 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::ledger::Ledger;
-use crate::lifecycle::Start;
+use crate::lifecycle::{OpenError, Start};
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, CopyOperation, Operation, Request};
+use crate::planted::PlantedBug;
 use crate::units::Lba;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -294,6 +295,12 @@ impl Layer for MemoryBuffer {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        // The log alone does not have what lies below, and reads fill blocks from there.
+        let needed = [Some(self.ports.below), self.ports.log];
+        let is_lost = needed.into_iter().flatten().any(|port| ctx.is_lost(port));
+        if is_lost && !ctx.is_planted(PlantedBug::UpOverLostNode) {
+            return ctx.opened(Err(OpenError::Io(IoError::Lost)));
+        }
         let member = self.ports.log.and_then(|port| ctx.member_number(port));
         self.ledger.open(start, member.unwrap_or(0), ctx);
         self.advance(ctx);

@@ -6,7 +6,7 @@ use crate::disk::Geometry;
 use crate::layer::{Layer, Port};
 use crate::map::ExtentLocks;
 use crate::rng::Rng;
-use crate::router::{NodeState, PortState, Router};
+use crate::router::{NodeState, PortState, Router, Stage};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -110,7 +110,7 @@ impl StackBuilder {
             ports,
             blocks: geometry.blocks,
             disk,
-            is_up: false,
+            stage: Stage::Down,
             is_lost: false,
             wake: None,
             rng: Rng::new(self.seed, u64::from(node.0)),

@@ -8,7 +8,7 @@ use crate::command::{
 };
 use crate::disk::Geometry;
 use crate::layer::Port;
-use crate::router::{Message, Replacing};
+use crate::router::{Message, Replacing, Stage};
 use crate::units::Instant;
 use alloc::format;
 use alloc::vec;
@@ -51,8 +51,9 @@ impl Stack {
         self.router.lose(self.router.node_of(disk));
     }
 
-    pub(crate) fn lose(&mut self, node: NodeId) {
-        self.router.lose(node);
+    /// A layer has said that it cannot come up without a node that is lost.
+    pub(crate) fn leave_out(&mut self, node: NodeId) {
+        self.router.leave_out(node);
     }
 
     /// Layers that would take a new disk in the place of this one, with the port that leads to it.
@@ -87,6 +88,12 @@ impl Stack {
                 self.router
                     .end_command(command.id, Err(CommandError::NotTaken));
             }
+            _ if self.router.is_absent(node) => {
+                let words = "the node did not come up, because what it needs below is lost; accepted: \
+                             a node that did";
+                let result = Err(CommandError::NotNow(words.into()));
+                self.router.end_command(command.id, result);
+            }
             _ => {
                 let message = Message::Command { to: node, command };
                 self.router.messages.push_back(message);
@@ -104,7 +111,8 @@ impl Stack {
     /// How a node is.
     pub fn status_of(&self, node: NodeId) -> NodeStatus {
         let mut facts = vec![];
-        if let Some(layer) = &self.layers[usize::from(node.0)] {
+        let layer = self.layers[usize::from(node.0)].as_ref();
+        if let Some(layer) = layer.filter(|_| !self.router.is_absent(node)) {
             layer.status(&mut facts);
         }
         NodeStatus {
@@ -168,7 +176,9 @@ impl Stack {
         }
         self.router.node_mut(node).is_lost = false;
         for (passing, _) in &concerned.passing {
-            self.router.node_mut(*passing).is_lost = false;
+            let passing = self.router.node_mut(*passing);
+            // One that could not come up before keeps nothing that it would have to read now.
+            (passing.is_lost, passing.stage) = (false, Stage::Up);
         }
         let missing = concerned.taking.len() as u32;
         let error = None;
@@ -209,6 +219,9 @@ impl Stack {
                 let layer = self.layers[usize::from(parent.0)].as_ref();
                 match layer.expect("a layer").on_replacement() {
                     OnReplacement::Refuses => concerned.refusing = Some(parent),
+                    OnReplacement::Takes if self.router.is_absent(parent) => {
+                        concerned.refusing = Some(parent);
+                    }
                     OnReplacement::Takes => concerned.taking.push((parent, port)),
                     OnReplacement::PassesOn => {
                         concerned.passing.push((parent, port));

@@ -136,13 +136,6 @@ impl Layer for PassOn {
         ctx.finish(self.waiting[completion.tag.0 as usize], completion.result);
     }
 
-    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
-        ctx.opened(match ctx.is_lost(Port(0)) {
-            true => Err(OpenError::Io(IoError::Lost)),
-            false => Ok(()),
-        });
-    }
-
     fn on_replacement(&self) -> OnReplacement {
         self.on_replacement
     }
@@ -254,11 +247,15 @@ struct World {
 }
 
 fn world(on_replacement: OnReplacement) -> World {
+    world_with(PassOn::new(on_replacement))
+}
+
+fn world_with(layer: Box<dyn Layer>) -> World {
     let geometry = Geometry::plain(BlockCount(BLOCKS), Media::Conventional);
     let mut builder = StackBuilder::new(0);
     let first = builder.disk(geometry.clone());
     let second = builder.disk(geometry.clone());
-    let between = builder.layer(PassOn::new(on_replacement), geometry.clone(), &[second]);
+    let between = builder.layer(layer, geometry.clone(), &[second]);
     let diary = Diary::default();
     let any = Any {
         ports: 2,
@@ -348,6 +345,92 @@ fn each_layer_decides_what_becomes_of_a_disk_that_is_lost_from_the_start() {
     gone.engine.stack.lose_disk(DiskId(1));
     let refusal = (gone.nodes[3], OpenError::Io(IoError::Lost));
     assert_eq!(gone.open(), Err(refusal), "a lost top does not come up");
+}
+
+/// Cannot come up over a lost node, and must not be asked for anything then. Before that it has wished to be
+/// woken.
+struct Absent;
+
+impl Layer for Absent {
+    fn submit(&mut self, _request: Request, _ctx: &mut Context<'_>) {
+        panic!("a request to a layer that did not come up");
+    }
+
+    fn complete(&mut self, _completion: Completion, _ctx: &mut Context<'_>) {}
+
+    fn wake(&mut self, _ctx: &mut Context<'_>) {
+        panic!("a layer that did not come up was woken");
+    }
+
+    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
+        ctx.wake_at(Instant(50));
+        ctx.opened(ctx.nothing_lost());
+    }
+
+    fn close(&mut self, _ctx: &mut Context<'_>) {
+        panic!("a layer that did not come up goes down");
+    }
+
+    fn lost(&mut self, _port: Port, _ctx: &mut Context<'_>) {
+        panic!("a layer that did not come up hears of what it lost");
+    }
+
+    fn on_replacement(&self) -> OnReplacement {
+        OnReplacement::Takes
+    }
+
+    fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
+        panic!("a layer that did not come up takes a new disk");
+    }
+
+    fn command(&mut self, _command: Command, _ctx: &mut Context<'_>) {
+        panic!("a command to a layer that did not come up");
+    }
+
+    fn status(&self, _facts: &mut Vec<(&'static str, u64)>) {
+        panic!("a layer that did not come up says how it is");
+    }
+}
+
+#[test]
+fn a_layer_that_did_not_come_up_is_never_asked() {
+    let mut world = world_with(Box::new(Absent));
+    world.engine.stack.lose_disk(DiskId(1));
+    world.open().expect("one disk is enough");
+    let between = world.nodes[2];
+    let command = |id, kind| (100, Deed::Command(between, id, kind));
+    let deeds = vec![
+        (0, Deed::Read(1)),
+        command(1, CommandKind::Scrub(None)),
+        command(2, CommandKind::Status),
+        (100, Deed::Replace(3, Box::new(disk(3, BLOCKS)))),
+    ];
+    let (script, diary) = world.play(deeds);
+    assert_eq!(script.replies, [Ok(())], "the other disk has it");
+    assert_eq!(diary, ["request 0", "request 0 lost at 1"]);
+    let ended = ended(&script.said);
+    let refused = |id| matches!(ended.iter().find(|end| end.0 == id), Some((_, Err(_))));
+    assert!(refused(1) && !refused(2) && refused(3), "{ended:?}");
+    world
+        .engine
+        .close(&mut JumpingClock::default())
+        .expect("what did not come up has nothing to write down");
+}
+
+#[test]
+fn a_lost_disk_alone_does_not_come_up() {
+    let geometry = Geometry::plain(BlockCount(BLOCKS), Media::Conventional);
+    let mut builder = StackBuilder::new(0);
+    let only = builder.disk(geometry);
+    let mut engine = Engine {
+        stack: builder.build(only),
+        disks: vec![Box::new(disk(1, BLOCKS))],
+        buffers: Buffers::new(ContentKind::Stamped),
+        in_flight_max: 8,
+    };
+    engine.stack.lose_disk(DiskId(0));
+    let opened = engine.open(&mut JumpingClock::default(), Start::Recover(None));
+    assert_eq!(opened, Err((only, OpenError::Io(IoError::Lost))));
 }
 
 #[test]

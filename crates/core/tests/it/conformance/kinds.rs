@@ -4,7 +4,7 @@
 //! lies (one for each port, in the order of the ports), whether it is durable, how many blocks its
 //! own buffers may hold and why, and how it is built over the disks.
 
-mod buffers;
+pub mod buffers;
 mod caches;
 mod s_blocks;
 mod segments;
@@ -223,6 +223,8 @@ pub struct Kind {
     pub passes_on: bool,
     /// A read cache stands on the disk behind this port.
     pub store: Option<(usize, ReadCacheSettings)>,
+    /// Another layer stands on the disk behind this port.
+    pub beneath: Option<(usize, Box<Build>)>,
     /// A fault of the layer that is known.
     pub known: Option<KnownFault>,
     /// Builds it.
@@ -241,6 +243,7 @@ impl Kind {
             kept_buffers: 0,
             never_spoils: false,
             store: None,
+            beneath: None,
             passes_on: false,
             known: None,
             disks,
@@ -551,6 +554,7 @@ fn passing(
         kept_buffers: 0,
         never_spoils: false,
         store: None,
+        beneath: None,
         passes_on: true,
         known: None,
         disks,

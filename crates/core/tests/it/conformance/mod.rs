@@ -5,6 +5,7 @@
 
 mod disk;
 pub mod kinds;
+mod lost;
 mod suite;
 mod workload;
 mod wrong;
@@ -77,6 +78,7 @@ macro_rules! conformance {
     ($($name:ident: $kind:expr,)+) => {
         $(mod $name {
             use crate::conformance::kinds::made::$name;
+            use crate::conformance::lost::with_lost_disks;
             use crate::conformance::suite::{EVERYDAY, SOAK, When};
             use crate::conformance::suite::{with_failures, without_failures};
 
@@ -99,11 +101,18 @@ macro_rules! conformance {
             }
 
             #[test]
+            fn keeps_every_rule_with_a_disk_lost_before_it_opens() {
+                let starts = with_lost_disks(&$name(), EVERYDAY, None).unwrap();
+                println!("{starts:?}");
+            }
+
+            #[test]
             #[ignore = "long: for the soak"]
             fn keeps_every_rule_in_many_runs() {
                 without_failures(&$name(), SOAK, None).unwrap();
                 with_failures(&$name(), SOAK, When::Serving, None).unwrap();
                 with_failures(&$name(), SOAK, When::Reopening, None).unwrap();
+                with_lost_disks(&$name(), SOAK, None).unwrap();
             }
         })+
     };

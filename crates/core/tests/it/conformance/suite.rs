@@ -14,7 +14,7 @@ use imbrex_core::operation::Completion;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::read_cache::ReadCache;
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::{Arrival, StackBuilder};
+use imbrex_core::stack::{Arrival, DiskId, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -164,6 +164,11 @@ impl World<'_> {
             let (cache, above) = built.expect("a flash that is large enough");
             below[port] = builder.layer(Box::new(cache), above.clone(), &[below[port]]);
             told[port] = above;
+        }
+        if let Some((port, build)) = &self.kind.beneath {
+            let (layer, above) = build(&told[*port..=*port]);
+            below[*port] = builder.layer(layer, above.clone(), &[below[*port]]);
+            told[*port] = above;
         }
         let (layer, above) = (self.kind.build)(&told);
         let node = builder.layer(layer, above.clone(), &below);
@@ -343,11 +348,61 @@ impl World<'_> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Stop> {
+    /// Comes up over blank disks.
+    fn format(&mut self) -> Result<Up, Stop> {
         let mut up = self.build();
         self.expect(None);
         let opened = guarded(|| up.engine.open(&mut up.clock, Start::Format(SET)))?;
         opened.map_err(|(_, error)| format!("it does not open: {error}"))?;
+        Ok(up)
+    }
+
+    /// Comes up without a disk, and is asked where it does. True then.
+    fn serve_without(&mut self, port: usize, start: Start) -> Result<bool, Stop> {
+        self.expect(None);
+        let mut up = self.build();
+        up.engine.stack.lose_disk(DiskId(port as u16));
+        // From here on errors are answers like others.
+        self.witness.borrow_mut().failures += 1;
+        let opened = guarded(|| up.engine.open(&mut up.clock, start))?;
+        let is_up = opened.is_ok();
+        if is_up {
+            let asks = workload::asks(self.case.seed + 2, self.case.asks, &up.above);
+            let look = workload::look(&up.above);
+            for (asks, depth) in [(look.clone(), 4), (asks, self.case.depth), (look, 4)] {
+                self.play(&mut up, asks, depth, MayFail::Anything, false)?;
+            }
+            self.check_quiet(&up)?;
+            let closes = self.case.closes && !self.kind.passes_on;
+            if closes && guarded(|| up.engine.close(&mut up.clock))?.is_ok() {
+                self.oracle.close();
+            }
+        }
+        self.cut(up);
+        Ok(is_up)
+    }
+
+    /// Loses a disk for one start.
+    fn run_without(&mut self, port: usize) -> Result<bool, Stop> {
+        if !self.kind.is_durable {
+            return self.serve_without(port, Start::Format(SET));
+        }
+        let mut up = self.format()?;
+        self.serve(&mut up)?;
+        if self.case.closes && self.close(&mut up)? {
+            self.oracle.close();
+        }
+        self.cut(up);
+        let was_served = self.serve_without(port, Start::Recover(Some(SET)))?;
+        let mut up = self.reopen()?;
+        let look = workload::look(&up.above);
+        self.play(&mut up, look, 4, MayFail::Changes, true)?;
+        self.check_quiet(&up)?;
+        Ok(was_served)
+    }
+
+    fn run(&mut self) -> Result<(), Stop> {
+        let mut up = self.format()?;
         match self.serve(&mut up) {
             Err(Stop::PowerCut) => {}
             Err(mistake) => return Err(mistake),
@@ -381,6 +436,31 @@ impl World<'_> {
 /// # Errors
 /// The first rule that was broken.
 pub fn run(kind: &Kind, case: Case) -> Result<Seen, String> {
+    let mut world = world(kind, case);
+    world.run().map_err(|stop| in_words(case, stop))?;
+    Ok(Seen {
+        operations: world.operations,
+        own_blocks_max: world.witness.borrow().own_blocks_max,
+    })
+}
+
+/// Plays one run in which a disk is lost for one start; true when requests were served then.
+///
+/// # Errors
+/// The first rule that was broken.
+pub fn lose(kind: &Kind, case: Case, port: usize) -> Result<bool, String> {
+    let lost = world(kind, case).run_without(port);
+    lost.map_err(|stop| format!("port {port} lost: {}", in_words(case, stop)))
+}
+
+fn in_words(case: Case, stop: Stop) -> String {
+    match stop {
+        Stop::PowerCut => format!("{case:?}: the power was cut too early"),
+        Stop::Mistake(mistake) => format!("{case:?}: {mistake}"),
+    }
+}
+
+fn world(kind: &Kind, case: Case) -> World<'_> {
     let tells_destroyed = kind.loses_on_failure && case.fault.is_some();
     let disks = kind.disks.iter().zip(&kind.whole_blocks);
     let media = disks.map(|(geometry, whole_before)| {
@@ -388,7 +468,7 @@ pub fn run(kind: &Kind, case: Case) -> Result<Seen, String> {
         (medium.tells_destroyed, medium.whole_before) = (tells_destroyed, *whole_before);
         medium
     });
-    let mut world = World {
+    World {
         kind,
         case,
         starts: 0,
@@ -396,15 +476,7 @@ pub fn run(kind: &Kind, case: Case) -> Result<Seen, String> {
         witness: Rc::default(),
         oracle: Oracle::default(),
         operations: vec![0; kind.disks.len()],
-    };
-    world.run().map_err(|stop| match stop {
-        Stop::PowerCut => format!("{case:?}: the power was cut too early"),
-        Stop::Mistake(mistake) => format!("{case:?}: {mistake}"),
-    })?;
-    Ok(Seen {
-        operations: world.operations,
-        own_blocks_max: world.witness.borrow().own_blocks_max,
-    })
+    }
 }
 
 /// How much is played.
@@ -414,6 +486,8 @@ pub struct Amount {
     workloads: u64,
     /// Workloads in which every operation fails in its turn.
     failing: u64,
+    /// How often each disk is lost before a start, in each of four ways.
+    pub losing: u64,
     /// Every operation fails in every way at each depth; otherwise in one way at one depth, by turns.
     in_every_way: bool,
 }
@@ -422,12 +496,14 @@ pub struct Amount {
 pub const EVERYDAY: Amount = Amount {
     workloads: 10,
     failing: 1,
+    losing: 1,
     in_every_way: false,
 };
 /// What `make soak` plays.
 pub const SOAK: Amount = Amount {
     workloads: 100,
     failing: 3,
+    losing: 10,
     in_every_way: true,
 };
 

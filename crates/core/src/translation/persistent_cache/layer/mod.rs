@@ -41,7 +41,7 @@ use crate::durability::LayerKind;
 use crate::error::IoError;
 use crate::layer::{Area, Context, Issue, Layer, Port};
 use crate::ledger::Ledger;
-use crate::lifecycle::{OpenError, Start};
+use crate::lifecycle::Start;
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use crate::timers::Timers;
@@ -342,8 +342,8 @@ impl Layer for PersistentCache {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
-        if ctx.has_lost_port() {
-            return ctx.opened(Err(OpenError::Io(IoError::Lost)));
+        if let Err(lost) = ctx.nothing_lost() {
+            return ctx.opened(Err(lost));
         }
         let number = ctx.member_number(LOG);
         let number = number.unwrap_or(LayerKind::PersistentCache as u16);
