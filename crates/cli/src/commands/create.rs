@@ -12,14 +12,15 @@ use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
+use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{
     Image, ImageDescription, ImageError, ImageMember, ImageMembers, ImageNode, NewImage, new_uuid,
 };
 use imbrex_sim::experiment::config::{Destage, DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
-use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 /// Root seed of the band layout of every image.
 pub const IMAGE_SEED: u64 = 1;
@@ -193,7 +194,7 @@ pub fn refuse_used_backing(disk: &DiskConfig) -> Result<(), Failure> {
     };
     let named = |error| format!("node `{}`: {path}: {error}", disk.name);
     let mut start = Vec::new();
-    let file = File::open(path).map_err(named)?;
+    let file = open_to_read(Path::new(path), Accepted::Storage).map_err(named)?;
     file.take(BLANK_BYTES)
         .read_to_end(&mut start)
         .map_err(named)?;

@@ -17,6 +17,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_drives::{MeasuredDisk, SimulatedDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, Overlay};
+use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::ImageMembers;
 use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{
@@ -159,7 +160,8 @@ impl Opening<'_> {
         };
         let dump = match &memory {
             Some(Memory::Dumped(path)) if lost.is_none() && self.overlay.is_none() => {
-                Some(File::open(path).map_err(|error| wrong(&error))?)
+                let file = open_to_read(path, Accepted::Storage);
+                Some(file.map_err(|error| wrong(&error))?)
             }
             _ => None,
         };
@@ -366,7 +368,7 @@ fn memory_of(disk: &DiskConfig, image: Uuid, file: Option<PathBuf>) -> Option<Me
 /// The blocks of a file or block device.
 pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
     // The length in the metadata of a block device is zero; its end is not.
-    let bytes = File::open(path)?.seek(SeekFrom::End(0))?;
+    let bytes = open_to_read(path, Accepted::Storage)?.seek(SeekFrom::End(0))?;
     Ok(BlockCount::from_bytes_floor(bytes))
 }
 

@@ -2,8 +2,11 @@
 
 use crate::client::{ACK, Client, EXPORT_NAME, FLUSH, LIST, READ, SERVER, WRITE};
 use crate::served::{Place, Served, failure, imbrex, run};
+use rustix::process::{Pid, Resource, getrlimit, prlimit};
 use serde_json::Value;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -285,6 +288,43 @@ fn a_server_whose_disk_hangs_ends_soon_and_says_why() {
         Ok(vec![6; 4096]),
         "it was carried out"
     );
+    server.stop();
+}
+
+/// Lets a process have as many descriptors as `most`; answers how many it might have before.
+fn limit_descriptors(server: &Served, most: Option<u64>) -> Option<u64> {
+    let id = Pid::from_raw(server.id() as i32);
+    let limits = prlimit(id, Resource::Nofile, getrlimit(Resource::Nofile));
+    let mut limits = limits.expect("its own child");
+    let before = std::mem::replace(&mut limits.current, most);
+    prlimit(id, Resource::Nofile, limits).expect("its own child");
+    before
+}
+
+/// The kernel tells of a client once. Before, nobody looked again until another one came.
+#[test]
+fn a_client_waits_no_longer_than_descriptors_are_short() {
+    let place = Place::new();
+    let server = emulated(&place);
+    done(&place, &["cmr", "status"]);
+    // All that are below the limit are in use.
+    let before = limit_descriptors(&server, Some(3));
+    let mut waiting = UnixStream::connect(control_of(&place)).expect("a socket");
+    let request = "{\"id\": 1, \"node\": \"cmr\", \"command\": \"status\"}\n";
+    waiting.write_all(request.as_bytes()).expect("it waits");
+    let patience = |ms| Some(Duration::from_millis(ms));
+    waiting.set_read_timeout(patience(500)).expect("a timeout");
+    let mut answer = [0; 10];
+    let error = waiting.read_exact(&mut answer).expect_err("no descriptor");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let words = "cannot accept a client for commands: Too many open files";
+    assert_eq!(server.said().matches(words).count(), 1, "{}", server.said());
+    limit_descriptors(&server, before);
+    waiting
+        .set_read_timeout(patience(20_000))
+        .expect("a timeout");
+    waiting.read_exact(&mut answer).expect("an answer");
+    assert_eq!(answer, *b"{\"id\":1,\"o");
     server.stop();
 }
 

@@ -22,6 +22,7 @@ mod longer_members;
 mod mirror;
 mod parity;
 mod serve_drive_managed;
+mod serve_files;
 mod serve_lost;
 mod serve_members;
 mod serve_memory;

@@ -124,6 +124,11 @@ impl Served {
         Client::ready(&self.socket)
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();

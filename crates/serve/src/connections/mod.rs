@@ -27,7 +27,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::operation::{Completion, Operation};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{Duration, Instant};
-use log::Log;
+use log::{Log, Notice};
 use memory::Memory;
 use requests::Requests;
 use rustix::event::epoll::EventFlags;
@@ -252,6 +252,11 @@ impl Connections {
         if accept || self.accept_again.is_some_and(|at| at <= now) {
             self.accept(now, buffers);
         }
+        if let Err(error) = self.control.end_turn(now) {
+            self.log.say(now, Notice::NotAccepted, || {
+                format!("cannot accept a client for commands: {error}; it waits")
+            });
+        }
         if self.stop.load(Ordering::Relaxed) && self.drain_until.is_none() {
             self.begin_drain(now, buffers);
             self.control.begin_stop();
@@ -365,7 +370,7 @@ impl Frontend for Connections {
     }
 
     fn next_command(&self) -> Option<Instant> {
-        self.control.is_ready().then_some(Instant::ZERO)
+        self.control.next_event()
     }
 
     fn poll_command(&mut self, _now: Instant) -> Option<CommandArrival> {

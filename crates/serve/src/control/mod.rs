@@ -29,6 +29,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use targets::Targets;
@@ -42,6 +43,9 @@ pub const COMMANDS_MAX: usize = 64;
 pub const REQUEST_LINE_BYTES_MAX: usize = 64 << 10;
 /// Bytes of answers that a client has not taken; it is disconnected beyond them.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// Until clients that wait because descriptors have run out are tried again. Those of this server
+/// that become free are not waited for.
+pub const CONTROL_ACCEPT_AGAIN_MS: u64 = 100;
 /// Between two lines that tell how far a command has come.
 pub const PROGRESS_MS_MIN: u64 = 200;
 
@@ -85,6 +89,8 @@ pub(crate) struct Control {
     targets: Targets,
     commands: Commands,
     clients: BTreeMap<u64, Client>,
+    /// Descriptors ran out, and clients may wait; to be tried again then, or at the next turn before.
+    accept_again: Option<Instant>,
     /// Clients so far.
     accepted: u64,
     /// Clients that may have sent more than was read at once.
@@ -129,6 +135,7 @@ impl Control {
             targets: Targets::new(nodes),
             commands,
             clients: BTreeMap::new(),
+            accept_again: None,
             accepted: 0,
             unread: Vec::new(),
             ready: VecDeque::new(),
@@ -144,9 +151,12 @@ impl Control {
             || (FIRST_CLIENT - CLIENT_TOKENS + 1..=FIRST_CLIENT).contains(&token)
     }
 
-    /// There is something to do before the next wait.
-    pub fn is_ready(&self) -> bool {
-        !self.ready.is_empty() || !self.unread.is_empty()
+    /// When there is something to do, as far as is known.
+    pub fn next_event(&self) -> Option<Instant> {
+        match self.ready.is_empty() && self.unread.is_empty() {
+            false => Some(Instant::ZERO),
+            true => self.accept_again,
+        }
     }
 
     /// True while a new disk takes its place, which is soon over and must not be left half done.
@@ -167,9 +177,23 @@ impl Control {
         }
     }
 
+    /// Takes in those who wait for a descriptor, where there may be one by now. An edge is told once, so
+    /// nothing else would.
+    ///
+    /// # Errors
+    /// When clients begin to wait: as the system says.
+    pub fn end_turn(&mut self, now: Instant) -> io::Result<()> {
+        match self.accept_again {
+            Some(_) => self.accept(now),
+            None => Ok(()),
+        }
+    }
+
     pub fn handle_event(&mut self, token: u64, flags: EventFlags) {
         if token == CONTROL_LISTENER {
-            return self.accept();
+            // With the end of the turn.
+            self.accept_again = Some(Instant::ZERO);
+            return;
         }
         let Some(client) = self.clients.get_mut(&token) else {
             return;
@@ -180,17 +204,25 @@ impl Control {
     }
 
     /// Takes in everybody who has connected.
-    fn accept(&mut self) {
+    fn accept(&mut self, now: Instant) -> io::Result<()> {
+        let has_waited = self.accept_again.take() > Some(Instant::ZERO);
         loop {
             let Some(listener) = &self.listener else {
-                return;
+                return Ok(());
             };
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::accept_with(listener, flags) {
                 Ok(socket) => self.greet(socket),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                // Out of descriptors: whoever has connected waits until the next one comes.
-                Err(_) => return,
+                Err(Errno::AGAIN) => return Ok(()),
+                // Out of descriptors.
+                Err(errno) => {
+                    self.accept_again = Some(now + Duration::from_ms(CONTROL_ACCEPT_AGAIN_MS));
+                    return match has_waited {
+                        true => Ok(()),
+                        false => Err(errno.into()),
+                    };
+                }
             }
         }
     }
@@ -411,6 +443,7 @@ impl Control {
     pub fn begin_stop(&mut self) {
         self.is_stopping = true;
         self.listener = None;
+        self.accept_again = None;
         for (disk, operations) in self.commands.faults.iter().flat_map(Faults::end_waits) {
             say(&format!(
                 "node `{disk}` was told to hang; operations held back and carried out now, because \

@@ -4,6 +4,7 @@ use super::bounce::{Bounce, Spare};
 use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
 use crate::clock::Waker;
+use crate::file_kind::{self, Accepted};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -15,7 +16,6 @@ use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -438,19 +438,16 @@ impl FileDisk {
 fn open_file(path: &Path, direct: DirectIo, access: Access) -> Result<(File, bool), DiskError> {
     let mut options = OpenOptions::new();
     options.read(true).write(access == Access::ReadWrite);
-    let open = |options: &OpenOptions| {
-        options.open(path).map_err(|source| DiskError::Open {
-            path: path.to_owned(),
-            source,
-        })
-    };
+    let mut open = |flags| file_kind::open(&mut options, flags, path, Accepted::Storage);
     // Without it first, so that an error is about the file and not about direct I/O.
-    let file = open(&options)?;
+    let file = open(OFlags::empty()).map_err(|source| DiskError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
     if direct == DirectIo::Off {
         return Ok((file, false));
     }
-    options.custom_flags(OFlags::DIRECT.bits() as i32);
-    match options.open(path) {
+    match open(OFlags::DIRECT) {
         // Some file systems take the flag and refuse the reads.
         Ok(direct_file) if reads_directly(&direct_file) => Ok((direct_file, true)),
         _ if direct == DirectIo::Auto => Ok((file, false)),

@@ -1,8 +1,9 @@
 //! The blocks of a member, read from its file or from memory.
 
 use super::kinds::ReadDevice;
+use crate::file_kind::{self, Accepted};
 use imbrex_core::units::BLOCK_BYTES;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -44,7 +45,9 @@ impl Member {
     /// # Errors
     /// When the system refuses, and when another process uses the member.
     pub fn open(name: &str, path: &Path, for_repair: bool) -> io::Result<Member> {
-        let mut file = OpenOptions::new().read(true).write(for_repair).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(for_repair);
+        let mut file = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage)?;
         let lock = match for_repair {
             true => FlockOperation::NonBlockingLockExclusive,
             false => FlockOperation::NonBlockingLockShared,

@@ -1,6 +1,7 @@
 //! The files of an image and who may touch them.
 
 use super::{ImageDescription, ImageError, ImageNode, format};
+use crate::file_kind::{Accepted, open_to_read};
 use rustix::fs::FlockOperation;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -54,7 +55,11 @@ impl Directory {
     /// may read it at the same time.
     pub fn open(path: &Path, is_read_only: bool) -> Result<(Directory, PathBuf), ImageError> {
         match description_in(path) {
-            Some(file) => Ok((Directory::lock(path, is_read_only)?, file)),
+            Some(file) => {
+                let directory = Directory::lock(path, is_read_only)?;
+                directory.check_files()?;
+                Ok((directory, file))
+            }
             None => Err(ImageError::Missing {
                 dir: path.to_owned(),
             }),
@@ -78,6 +83,17 @@ impl Directory {
             }),
             Err(errno) => Err(system("lock", path)(errno.into())),
         }
+    }
+
+    /// Refuses what stands where files are written later, before anything is done.
+    fn check_files(&self) -> Result<(), ImageError> {
+        let written = [IN_USE_FILE, NEW_DESCRIPTION_FILE].iter();
+        for path in written.map(|name| self.path.join(name)) {
+            if !self.is_read_only {
+                check_replaceable(&path).map_err(system("write", &path))?;
+            }
+        }
+        Ok(())
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -218,7 +234,7 @@ impl Directory {
     }
 
     pub fn is_marked_in_use(&self) -> bool {
-        self.path.join(IN_USE_FILE).exists()
+        is_there(&self.path.join(IN_USE_FILE))
     }
 
     /// Errors are nobody's business here: a full file system can still be read.
@@ -261,17 +277,36 @@ pub fn create_private_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file that is its owner's alone, or opens one that is there.
+/// Makes a file that is its owner's alone, empty, in the place of one that is there. Of a symbolic
+/// link only the link goes: what it leads to is somebody else's.
+///
+/// # Errors
+/// As the system says, and when something else than a file or a link is there.
 pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
+    check_replaceable(path)?;
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    // Never opens what is there, so never follows a link that somebody makes now.
+    options.write(true).create_new(true);
     options.mode(FILE_MODE).open(path)
+}
+
+/// Refuses what a file of the image cannot take the place of.
+fn check_replaceable(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Ok(()),
+        Ok(found) => Accepted::File.check(found.file_type()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The bytes of a description file; what no description can be is cut off.
 pub(super) fn read_description(path: &Path) -> Result<Vec<u8>, ImageError> {
     let mut bytes = Vec::new();
-    File::open(path)
+    open_to_read(path, Accepted::File)
         .and_then(|file| file.take(DESCRIPTION_BYTES_MAX).read_to_end(&mut bytes))
         .map_err(system("read", path))?;
     Ok(bytes)

@@ -270,6 +270,21 @@ fn an_image_that_is_not_finished_leaves_no_file_behind() {
     assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 0);
 }
 
+/// Whoever can write to the folder must not have the server write elsewhere.
+#[test]
+fn a_new_description_is_never_written_through_a_link() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (victim, data) = (dir.path().join("victim"), dir.path().join("data"));
+    fs::write(&victim, "mine").expect("a file");
+    let new = NewImage::begin(&data, description()).expect("an image");
+    std::os::unix::fs::symlink(&victim, data.join("image.new")).expect("a link");
+    new.finish().expect("an image");
+    assert_eq!(fs::read_to_string(&victim).expect("a file"), "mine");
+    let description = fs::symlink_metadata(data.join("image"));
+    assert!(description.expect("a description").is_file());
+    Image::open(&data).expect("an image");
+}
+
 fn names_in(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .expect("the directory")
