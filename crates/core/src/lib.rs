@@ -19,6 +19,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod joined;
+pub mod label;
 pub mod layer;
 pub mod ledger;
 pub mod lifecycle;

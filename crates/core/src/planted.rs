@@ -40,7 +40,12 @@ impl PlantedBug {
 
     /// True when it shows only where a member was away, or is another one than before.
     pub fn is_of_members(self) -> bool {
-        matches!(self, PlantedBug::UpOverLostNode)
+        matches!(
+            self,
+            PlantedBug::UpOverLostNode
+                | PlantedBug::LabelNotCompared
+                | PlantedBug::CountMovedAfterFirstWrite
+        )
     }
 
     /// True when only a journal with copies can show it.
@@ -154,4 +159,8 @@ planted_bugs! {
     StripeFlushesFirstAlone = "stripe-flushes-first-alone",
     /// A node that could not come up without a lost disk is asked all the same.
     UpOverLostNode = "up-over-lost-node",
+    /// What the label of a disk says is not compared with what the others list.
+    LabelNotCompared = "label-not-compared",
+    /// The count of the labels moves when the layers have come up, and have written.
+    CountMovedAfterFirstWrite = "count-moved-after-first-write",
 }

@@ -82,6 +82,11 @@ impl Stack {
         self.router.planted = Some(bug);
     }
 
+    /// True when a test has planted this bug; never outside tests.
+    pub(crate) fn is_planted(&self, bug: PlantedBug) -> bool {
+        self.router.is_planted(bug)
+    }
+
     /// Makes the stack one that is only read, before it comes up. Requests that would change
     /// something are answered with [`IoError::NotPermitted`] and flushes with success, and no layer
     /// sees either; layers do no work of their own once they are up. What they write while they

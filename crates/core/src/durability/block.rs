@@ -32,6 +32,8 @@ pub enum BlockKind {
     ChecksumTable = 5,
     /// Which copies of a mirrored journal count.
     Membership = 6,
+    /// A copy of the label of a disk.
+    Label = 7,
 }
 
 impl BlockKind {
@@ -44,6 +46,7 @@ impl BlockKind {
             BlockKind::WriteIntent => "write-intent page",
             BlockKind::ChecksumTable => "checksum page",
             BlockKind::Membership => "membership page",
+            BlockKind::Label => "label",
         }
     }
 }

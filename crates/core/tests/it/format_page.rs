@@ -4,12 +4,14 @@ use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
 use imbrex_core::durability::{membership, superblock};
+use imbrex_core::label;
 use imbrex_core::memory_buffer::codec as buffer;
 use imbrex_core::translation::codec as translation;
 use imbrex_core::translation::records::RECORDS;
 use imbrex_core::translation::s_block_records as s_block;
 use imbrex_core::translation::segment::codec as segment;
 
+const LABEL: &str = include_str!("../../../../docs/formats/label.md");
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
 const TRANSLATION: &str = include_str!("../../../../docs/formats/translation.md");
 const CACHE: &str = include_str!("../../../../docs/formats/cache.md");
@@ -51,6 +53,13 @@ fn the_page_of_the_journal_draws_what_the_code_writes() {
     check(JOURNAL, "Superblock", &superblock::FIELDS);
     check(JOURNAL, "Journal block", &RECORD_FIELDS);
     check(JOURNAL, "Membership page", &membership::FIELDS);
+}
+
+#[test]
+fn the_page_of_labels_draws_what_the_code_writes() {
+    check(LABEL, "Head", &label::HEAD_FIELDS);
+    check(LABEL, "Entry", &label::ENTRY_FIELDS);
+    check(LABEL, "Mark", &label::MARK_FIELDS);
 }
 
 #[test]

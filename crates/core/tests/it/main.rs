@@ -35,6 +35,7 @@ mod journal_idle_mark;
 mod journal_superblocks;
 mod journal_toy;
 mod journal_world;
+mod label_lives;
 mod ledger;
 mod ledger_toy;
 mod lost_disks;
