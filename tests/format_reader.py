@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """A second reader of the formats, written from docs/formats alone.
 
-    format_reader.py flash FILE        the member of a cache
-    format_reader.py disk FILE         the member of a translation
-    format_reader.py image FILE        the description of an image
-    format_reader.py journal FILE      any member with a journal, whatever the layer makes of it
+    format_reader.py flash FILE            the member of a cache
+    format_reader.py disk FILE             the member of a translation
+    format_reader.py segments FILE         the member with the journal of a segment layout
+    format_reader.py s-blocks FILE         the member of a translation by S-blocks, with `track` a size
+    format_reader.py memory-buffer FILE    the log of a write buffer
+    format_reader.py image FILE            the description of an image
+    format_reader.py journal FILE          any member with a journal, whatever the layer makes of it
+
+A member may be a slice of FILE: FIRST BLOCKS behind FILE say which blocks.
 
 It prints one JSON document: superblocks, checkpoint, journal records and map, or what an image is made
 of, under the names that `imbrex inspect --json --all` uses. It knows nothing of the code of Imbrex.
@@ -13,6 +18,8 @@ of, under the names that `imbrex inspect --json --all` uses. It knows nothing of
 import json
 import struct
 import sys
+
+from format_layers import SBlocks, buffer_map, segments_map
 
 BLOCK = 4096
 HEADER = 64
@@ -54,15 +61,16 @@ class Bad(Exception):
 
 
 class Member:
-    """A file of blocks."""
+    """A file of blocks, or some blocks of one."""
 
-    def __init__(self, path):
+    def __init__(self, path, first=0, blocks=None):
         self.file = open(path, "rb")
         self.file.seek(0, 2)
-        self.blocks = self.file.tell() // BLOCK
+        self.first = first
+        self.blocks = self.file.tell() // BLOCK if blocks is None else blocks
 
     def block(self, address):
-        self.file.seek(address * BLOCK)
+        self.file.seek((self.first + address) * BLOCK)
         data = self.file.read(BLOCK)
         if len(data) < BLOCK:
             raise Bad("past the end")
@@ -550,17 +558,23 @@ def image(path):
 
 
 def main():
-    kind, path = sys.argv[1:]
+    kind, path, *part = sys.argv[1:]
     if kind == "image":
         print(json.dumps(image(path), indent=1, sort_keys=True))
         return
-    journal = Journal(Member(path))
+    journal = Journal(Member(path, *map(int, part)))
     document = {"blocks": journal.member.blocks, "superblocks": journal.copies,
                 "journal": journal.document()}
     if kind == "flash":
         document["cache"] = cache_map(journal)
     elif kind == "disk":
         document["translation"] = Translation(journal).document()
+    elif kind == "segments":
+        document["segments"] = segments_map(journal)
+    elif kind == "s-blocks":
+        document["s_blocks"] = SBlocks(journal).document()
+    elif kind == "memory-buffer":
+        document["memory_buffer"] = buffer_map(journal)
     json.dump(document, sys.stdout, indent=1, sort_keys=True)
     print()
 

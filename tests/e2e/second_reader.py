@@ -24,11 +24,25 @@ READER = pathlib.Path(__file__).parent.parent / "format_reader.py"
 TRANSLATION = ("translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=2MiB")
 # The smallest buffer is 3.6 MiB: most bands take two stretches.
 STRETCHES = ("translation.bands=uniform:4MiB..8MiB", "translation.persistent_cache=2MiB", "translation.merge_buffer=4MiB")
+# A buffer that hands much down.
+BUFFER = ("buffer.capacity=2MiB",)
+# The member of the top is the first.
 STACKS = (
     ("pore", ("cache.capacity=2MiB", "cache.zone=2MiB", *TRANSLATION), {"ssd": "flash", "smr": "disk"}),
     ("smr-only", TRANSLATION, {"smr": "disk"}),
     ("smr-only", STRETCHES, {"smr": "disk"}),
+    ("hwsr", BUFFER, {"log": "memory-buffer", "disk": "segments"}),
+    ("s-block", BUFFER, {"log": "memory-buffer", "disk": "s-blocks"}),
 )
+# Slices, which begin where their disks do.
+SLICES = {"log": "ssd"}
+# What stands in the description of an image of each member.
+PORTS = {"flash": ("cache", "flash"), "disk": ("translation", "below"), "memory-buffer": ("buffer", "log"),
+         "segments": ("translation", "disk"), "s-blocks": ("translation", "below")}
+# What the readers say of each kind of member. What follows from the settings of a node stands in no format.
+PARTS = {"flash": "cache", "disk": "translation", "memory-buffer": "memory_buffer", "segments": "segments",
+         "s-blocks": "s_blocks"}
+FROM_SETTINGS = {"regions", "slots"}
 
 
 def inspected(data):
@@ -36,8 +50,12 @@ def inspected(data):
     return json.loads(done.stdout)
 
 
-def read_again(kind, path):
-    done = subprocess.run([sys.executable, READER, kind, path], capture_output=True, text=True)
+def file_of(data, name):
+    return data / f"{SLICES.get(name, name)}.img"
+
+
+def read_again(kind, path, *part):
+    done = subprocess.run([sys.executable, READER, kind, path, *map(str, part)], capture_output=True, text=True)
     assert done.returncode == 0, f"format_reader.py {kind} {path}: {done.stderr}"
     return json.loads(done.stdout)
 
@@ -55,14 +73,16 @@ def compare(data, members, state):
                for uuid in (copy["set"], copy["member"])]
         numbers[name] = (low[0] ^ low[1]) - 1
     listed = {(member["node"], member["port"]): member["number"] for member in document["image"]["members"]}
-    ports = {"ssd": ("cache", "flash"), "smr": ("translation", "below")}
-    assert numbers == {name: listed[ports[name]] for name in ours}, f"{state}: {numbers}, listed {listed}"
     assert set(ours) == set(members), f"{state}: inspect has the members {sorted(ours)}"
+    assert numbers == {name: listed[PORTS[members[name]]] for name in ours}, f"{state}: {numbers}, listed {listed}"
     for name, kind in members.items():
-        theirs[name] = read_again(kind, data / f"{name}.img")
+        part = (0, ours[name]["blocks"]) if name in SLICES else ()
+        theirs[name] = read_again(kind, file_of(data, name), *part)
         # The map at the end is what all the rest leads to, so what differs first is the cause.
-        for part in ("blocks", "superblocks", "journal", "cache", "translation"):
-            found, expected = theirs[name].get(part), ours[name].get(part)
+        for part in ("blocks", "superblocks", "journal", PARTS[kind]):
+            found, expected = theirs[name][part], ours[name][part]
+            if kind == "segments" and part == kind:
+                expected = {key: value for key, value in expected.items() if key not in FROM_SETTINGS}
             assert found == expected, f"{state}, {name}, {part}: {difference(found, expected)}"
         assert set(ours[name]) - set(theirs[name]) <= {"name", "write_intent"}
     return theirs
@@ -116,20 +136,18 @@ def check(stack, settings, members):
         assert not any(copy["clean"] for copy in reading["superblocks"]), f"{name} was closed in order"
         assert journal["every_record"], f"the journal of {name} is empty"
         assert epoch(reading) > epoch(new[name]), f"{name} has the epoch it was made with"
-        if "cache" in reading:
-            assert reading["cache"]["dirty_blocks"] > 0
-        else:
-            assert reading["translation"]["logged_blocks"] > 0
+        held = reading[PARTS[members[name]]]
+        assert any(held.get(key, 0) > 0 for key in ("dirty_blocks", "logged_blocks", "used_ring_places", "segments")), held
 
     # The newest data of each journal and its newest block, as a power cut tears them.
     for name, reading in killed.items():
         journal = reading["journal"]
         with_data = [record for record in journal["every_record"] if record["data"] and record["lsn"] >= journal["mark"]]
         if with_data:
-            damage(data / f"{name}.img", with_data[-1]["data"][0])
+            damage(file_of(data, name), with_data[-1]["data"][0])
         else:
             newest = journal["ring_start"] + (journal["next"] - 1) % journal["ring_blocks"]
-            damage(data / f"{name}.img", newest)
+            damage(file_of(data, name), newest)
     torn = compare(data, members, "torn")
     for name, reading in torn.items():
         assert reading["journal"] != killed[name]["journal"], f"the damage to {name} was not noticed"
@@ -148,7 +166,7 @@ def check(stack, settings, members):
         time.sleep(IDLE_S)
         server.kill()
     idle = compare(data, members, "idle")
-    top = idle["ssd" if "ssd" in idle else "smr"]["journal"]
+    top = idle[next(iter(members))]["journal"]
     # Records without data may follow, of blocks that were written back meanwhile.
     newest = [record["lsn"] for record in top["every_record"] if record["data"]][-1]
     assert top["mark"] > newest, f"block {newest} was flushed, and all that is vouched for is before {top['mark']}"

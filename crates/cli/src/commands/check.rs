@@ -1,7 +1,7 @@
 //! `imbrex check`.
 
 use super::emit;
-use super::image_shape::shape_of;
+use super::image_shape::{refusal, shape_of};
 use crate::Failure;
 use crate::args::CheckArgs;
 use imbrex_serve::fsck::{self, Checks, Findings};
@@ -72,7 +72,7 @@ fn check(args: &CheckArgs) -> Result<Findings, Failure> {
             findings.damage(&path, "description of the image", what);
             return Ok(findings);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(refusal(error)),
     };
     let shape = shape_of(&image, args.repair)?;
     let checks = Checks {

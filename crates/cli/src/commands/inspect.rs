@@ -1,21 +1,20 @@
 //! `imbrex inspect`.
 
+mod layers;
+
 use super::emit;
-use super::image_shape::shape_of;
+use super::image_shape::{refusal, shape_of};
 use crate::Failure;
 use crate::args::InspectArgs;
 use imbrex_core::durability::superblock::Superblock;
-use imbrex_serve::fsck::{
-    self, CacheState, Checks, IntentState, JournalState, LayerState, MemberState, Reading,
-    TranslationState,
-};
+use imbrex_serve::fsck::{self, Checks, JournalState, MemberState, Reading};
 use imbrex_serve::image::{Image, ImageMember};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Prints what the members of an image hold.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
-    let image = Image::open_read_only(&args.dir)?;
+    let image = Image::open_read_only(&args.dir).map_err(refusal)?;
     let shape = shape_of(&image, false)?;
     let reading = fsck::read(&shape, Some(image.description().uuid), Checks::default());
     if args.json {
@@ -97,93 +96,7 @@ fn member_document(member: &MemberState, all: bool) -> Value {
         document["superblocks"] = json!(copies);
         document["journal"] = journal_document(journal, all);
     }
-    match &member.layer {
-        LayerState::Unknown => {}
-        LayerState::Cache(cache, intent) => {
-            document["cache"] = cache_document(cache, all);
-            document["write_intent"] = intent_document(intent, all);
-        }
-        LayerState::Translation(translation) => {
-            document["translation"] = translation_document(translation, all);
-        }
-    }
-    document
-}
-
-fn cache_document(cache: &CacheState, all: bool) -> Value {
-    let mut document = json!({
-        "slots": cache.slots,
-        "dirty_blocks": cache.dirty.len(),
-        "clean_slots": cache.clean.len(),
-    });
-    if all {
-        let dirty = cache.dirty.iter();
-        let dirty: Vec<Value> = dirty
-            .map(|(lba, place)| json!([lba, place.slot, place.checksum]))
-            .collect();
-        document["dirty"] = json!(dirty);
-    }
-    document
-}
-
-fn intent_document(intent: &IntentState, all: bool) -> Value {
-    let pages: Vec<Value> = intent
-        .pages
-        .iter()
-        .map(|page| match page {
-            Err(problem) => json!({ "problem": problem }),
-            Ok(page) => {
-                let mut document = json!({
-                    "number": page.version,
-                    "region_blocks": page.region_blocks,
-                    "regions": page.regions,
-                    "marked_regions": page.marked.len(),
-                    "generation": page.generation,
-                    "pending_generation": page.pending,
-                });
-                if all {
-                    document["marked"] = json!(page.marked);
-                }
-                document
-            }
-        })
-        .collect();
-    json!(pages)
-}
-
-fn translation_document(state: &TranslationState, all: bool) -> Value {
-    let mut document = json!({
-        "device_blocks": state.blocks,
-        "log_blocks": state.log_blocks,
-        "head": state.head,
-        "tail": state.tail,
-        "logged_blocks": state.logged.len(),
-        "zeroed_blocks": state.zeroed.blocks(),
-        "lost_blocks": state.lost.blocks(),
-        "generation": state.generation,
-        "band_count": state.bands.len(),
-        "open_bands": state.open.len(),
-        "scratch": state.scratch.map(|scratch| {
-            [scratch.band, scratch.from, scratch.blocks, scratch.place]
-        }),
-    });
-    if all {
-        let logged: Vec<Value> = state
-            .logged
-            .iter()
-            .map(|(lba, logged)| json!([lba, logged.position, logged.checksum]))
-            .collect();
-        let bands: Vec<[u64; 4]> = state
-            .bands
-            .iter()
-            .map(|band| [band.home, band.blocks, band.table, band.pointer])
-            .collect();
-        document["logged"] = json!(logged);
-        document["zeroed"] = json!(state.zeroed.runs().collect::<Vec<_>>());
-        document["lost"] = json!(state.lost.runs().collect::<Vec<_>>());
-        document["bands"] = json!(bands);
-        document["open"] = json!(state.open.iter().collect::<Vec<_>>());
-    }
+    layers::add_document(&member.layer, all, &mut document);
     document
 }
 
@@ -299,21 +212,7 @@ fn words(image: &Image, reading: &Reading) -> String {
             journal.next - journal.superblock.replay_from,
             journal.records.len()
         );
-        text += &match &member.layer {
-            LayerState::Unknown => String::new(),
-            LayerState::Cache(cache, _) => format!(
-                "  cache: {} slots, {} dirty blocks, {} clean ones known\n",
-                cache.slots,
-                cache.dirty.len(),
-                cache.clean.len()
-            ),
-            LayerState::Translation(state) => format!(
-                "  translation: {} live blocks in a log of {}; {} bands\n",
-                state.logged.len(),
-                state.log_blocks,
-                state.bands.len()
-            ),
-        };
+        text += &layers::words(&member.layer);
     }
     for note in &reading.findings.notes {
         text += &format!("\n{note}");

@@ -313,7 +313,10 @@ fn what_is_in_use_cannot_be_read() {
     let place = used();
     let server = place.serve("pore");
     let data = place.data();
-    let in_use = format!("the image in {data} is in use by another process");
+    let in_use = format!(
+        "the image in {data} is in use by another process; while it is served, `imbrex control SOCKET \
+         status` says what its nodes hold"
+    );
     neither_can_run(&place, &in_use);
     disconnect(server.client());
     server.stop();

@@ -5,6 +5,7 @@ mod bad_input;
 mod bad_serve;
 mod bad_values;
 mod check_inspect;
+mod check_layers;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;

@@ -37,8 +37,7 @@ impl Through {
         let place = self.state.find(lba).ok_or("it lies past the device")?;
         let (is_home, address, expected) = match place {
             Where::Zeroes => {
-                into.clear();
-                into.resize(super::member::BLOCK, 0);
+                super::kinds::zeroes(into);
                 return Ok(());
             }
             Where::Lost => return Err("its write has failed".to_owned()),

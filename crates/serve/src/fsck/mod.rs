@@ -6,6 +6,7 @@
 //! second time, so that a mistake in one of the two is noticed. It always comes to an end, whatever
 //! the members hold, in memory that is bounded by a constant and by what good blocks say.
 
+mod buffer;
 mod cache;
 mod data;
 mod disks;
@@ -16,26 +17,36 @@ mod kinds;
 mod member;
 mod mirror;
 mod ranges;
+mod ring;
+mod s_blocks;
 mod scratch;
+mod segments;
 mod superblocks;
 mod translation;
 mod words;
 
+pub use buffer::{BufferState, LogPlace};
 pub use cache::{CacheState, Place};
 pub use findings::{Finding, Findings};
 pub use intent::{IntentPage, IntentState};
 pub use journal::{JournalRecord, JournalState, checkpoint_start, ring};
 pub use member::Member;
 pub use ranges::Ranges;
+pub use ring::{Ring, RingPlace};
+pub use s_blocks::{SBlockPart, SBlockRegion, SBlocksState};
 pub use scratch::Scratch;
+pub use segments::{Noted, Place as SegmentPlace, SegmentGeometry, SegmentsState};
 pub use superblocks::{Copy, NoSuperblock, Superblocks};
 pub use translation::{Band, Logged, TranslationState, Where};
 
 use disks::{Disks, Elsewhere};
 use imbrex_core::durability::LayerKind;
+use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::Uuid;
+use imbrex_core::translation::SBlockLayout;
 use kinds::Device;
 pub use kinds::joined::Joint;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// What is to be done beside looking.
@@ -68,6 +79,43 @@ pub enum Shape {
         /// What it caches.
         backing: Box<Shape>,
     },
+    /// Segments that are rewritten in place.
+    Segments {
+        /// The disk.
+        disk: Box<Shape>,
+        /// What takes the journal and the slots instead of the disk.
+        journal: Option<Box<Shape>>,
+        /// Blocks that it offers.
+        blocks: u64,
+        /// Where everything lies.
+        geometry: Box<SegmentGeometry>,
+    },
+    /// A translation by S-blocks.
+    SBlocks {
+        /// The disk.
+        disk: Box<Shape>,
+        /// Blocks that it offers.
+        blocks: u64,
+        /// Where everything lies.
+        layout: Box<SBlockLayout>,
+    },
+    /// A write buffer in memory.
+    MemoryBuffer {
+        /// What its log lies on, and the places of it; none where it keeps no log.
+        log: Option<(Box<Shape>, u64)>,
+        /// Where it hands blocks down.
+        below: Box<Shape>,
+        /// Blocks that it offers.
+        blocks: u64,
+    },
+    /// A store of copies, under the name of its node.
+    ReadCache(String, Box<Shape>),
+    /// A node beside which a store of copies stands, which comes first.
+    WithCopies(Box<Shape>, Box<Shape>),
+    /// A part of a node that is no disk.
+    Slice(Extent, Box<Shape>),
+    /// A node of this name that several nodes stand on: it is read once.
+    Shared(String, Rc<Shape>),
     /// A layer whose members have numbers in their set, in the order of its ports.
     Numbered(Vec<u16>, Box<Shape>),
     /// Nodes that are joined to one.
@@ -103,6 +151,12 @@ pub enum LayerState {
     Cache(Rc<CacheState>, IntentState),
     /// The map of a translation.
     Translation(Rc<TranslationState>),
+    /// The noted slots of a segment layout.
+    Segments(Rc<SegmentsState>),
+    /// The map of a translation by S-blocks.
+    SBlocks(Rc<SBlocksState>),
+    /// The map of the log of a write buffer.
+    Buffer(Rc<BufferState>),
 }
 
 /// What was read of a stack, from the bottom up.
@@ -117,10 +171,16 @@ pub struct Reading {
 /// Reads a stack and checks it. `set` is the set that the members must belong to.
 pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
     let mut reading = Reading::default();
-    note_bare(shape, &mut reading.findings);
+    let mut bare = BTreeSet::new();
+    find_bare(shape, &mut bare);
+    for name in bare {
+        let words = "no layer keeps anything on it that could be checked";
+        reading.findings.note(name, words);
+    }
     let mut reader = Reader {
         set,
         numbers: Vec::new(),
+        shared: BTreeMap::new(),
         checks,
         reading: &mut reading,
     };
@@ -128,14 +188,17 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
     reading
 }
 
-/// Notes the disks that no layer keeps anything on.
-fn note_bare(shape: &Shape, into: &mut Findings) {
+/// Finds the disks that no layer keeps anything on.
+fn find_bare<'a>(shape: &'a Shape, into: &mut BTreeSet<&'a str>) {
     match shape {
         Shape::Disk(member) => {
-            let words = "no layer keeps anything on it that could be checked".to_owned();
-            into.note(member.name(), words);
+            into.insert(member.name());
         }
-        Shape::Joined { below, .. } => below.iter().for_each(|shape| note_bare(shape, into)),
+        Shape::Joined { below, .. } => below.iter().for_each(|shape| find_bare(shape, into)),
+        Shape::MemoryBuffer { below, .. } => find_bare(below, into),
+        Shape::WithCopies(_, layer) | Shape::Numbered(_, layer) => find_bare(layer, into),
+        Shape::Slice(_, below) => find_bare(below, into),
+        Shape::Shared(_, shape) => find_bare(shape, into),
         _ => {}
     }
 }
@@ -156,6 +219,31 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             kinds::persistent_cache::read(disks, names.first(), reader)
         }
         Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
+        Shape::Segments {
+            disk,
+            journal,
+            blocks,
+            geometry,
+        } => {
+            let on = (&**disk, journal.as_deref());
+            kinds::segments::read(on, *blocks, geometry, reader)
+        }
+        Shape::SBlocks {
+            disk,
+            blocks,
+            layout,
+        } => kinds::s_blocks::read(disk, *blocks, layout, reader),
+        Shape::MemoryBuffer { log, below, blocks } => {
+            let log = log.as_ref().map(|(log, places)| (&**log, *places));
+            kinds::memory_buffer::read(log, below, *blocks, reader)
+        }
+        Shape::ReadCache(node, flash) => kinds::read_cache::read(node, flash, reader),
+        Shape::WithCopies(copies, layer) => {
+            walk(copies, reader);
+            walk(layer, reader)
+        }
+        Shape::Slice(part, below) => kinds::slice::read(below, *part, reader),
+        Shape::Shared(node, shape) => reader.once(node, shape),
         Shape::Numbered(numbers, layer) => {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
@@ -173,6 +261,8 @@ struct Reader<'a> {
     set: Option<Uuid>,
     /// The numbers of the members of the layer that is read next; empty where they are not known.
     numbers: Vec<u16>,
+    /// What the nodes offer that several stand on, by name.
+    shared: BTreeMap<String, Option<Device>>,
     checks: Checks,
     reading: &'a mut Reading,
 }
@@ -180,6 +270,16 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn findings(&mut self) -> &mut Findings {
         &mut self.reading.findings
+    }
+
+    /// Reads a node that several stand on when the first of them asks.
+    fn once(&mut self, node: &str, shape: &Shape) -> Option<Device> {
+        if let Some(known) = self.shared.get(node) {
+            return known.clone();
+        }
+        let device = walk(shape, self);
+        self.shared.insert(node.to_owned(), device.clone());
+        device
     }
 
     /// The name that the member behind each port of the layer must have; nothing where it is not

@@ -26,6 +26,20 @@ impl<'a> Words<'a> {
         Some(u32::from_le_bytes(*word))
     }
 
+    /// The next number of 2 bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        let (word, rest) = self.bytes.split_first_chunk::<2>()?;
+        self.bytes = rest;
+        Some(u16::from_le_bytes(*word))
+    }
+
+    /// The next so many bytes.
+    pub fn take(&mut self, count: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(usize::try_from(count).ok()?)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
     /// Bytes that are left.
     pub fn left(&self) -> u64 {
         self.bytes.len() as u64

@@ -10,11 +10,11 @@ use imbrex_serve::fsck::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-const EVERYTHING: Checks = Checks {
+pub const EVERYTHING: Checks = Checks {
     data: true,
     repair: false,
 };
-const REPAIR: Checks = Checks {
+pub const REPAIR: Checks = Checks {
     data: true,
     repair: true,
 };
@@ -30,7 +30,7 @@ fn findings(flash: &Blocks, disk: &Blocks) -> Findings {
 }
 
 /// The problems, each with its member and structure.
-fn problems(findings: &Findings) -> Vec<String> {
+pub fn problems(findings: &Findings) -> Vec<String> {
     findings
         .kept
         .iter()
@@ -359,7 +359,8 @@ fn a_reader_written_from_the_pages_agrees() {
     }
 }
 
-fn agree(state: &MemberState, kind: &str, path: &Path) {
+/// Both readers find one journal; answers what the second one has found.
+pub fn agree_on(state: &MemberState, kind: &str, path: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/format_reader.py");
     let output = std::process::Command::new("python3")
         .arg("-B")
@@ -424,6 +425,11 @@ fn agree(state: &MemberState, kind: &str, path: &Path) {
         theirs["journal"]["checkpoint_bytes"],
         json!(journal.checkpoint.len())
     );
+    theirs
+}
+
+fn agree(state: &MemberState, kind: &str, path: &Path) {
+    let theirs = agree_on(state, kind, path);
     match &state.layer {
         LayerState::Cache(cache, _) => {
             let dirty = cache.dirty.iter();
@@ -457,6 +463,6 @@ fn agree(state: &MemberState, kind: &str, path: &Path) {
                 [&json!(state.head), &json!(state.tail)]
             );
         }
-        LayerState::Unknown => panic!("nothing was read"),
+        _ => panic!("neither a cache nor a translation was read"),
     }
 }

@@ -12,24 +12,53 @@ pub const SET: Uuid = Uuid([0x31; 16]);
 const DISK: Uuid = Uuid([0x32; 16]);
 const FLASH: Uuid = Uuid([0x33; 16]);
 
-const CHECKPOINT_BLOCKS: u64 = 2;
-const RING_BLOCKS: u64 = 8;
-const AREA_BLOCKS: u64 = 4 + 2 * CHECKPOINT_BLOCKS + RING_BLOCKS;
-const RING_START: u64 = 2 + 2 * CHECKPOINT_BLOCKS;
+/// The area of a journal: blocks of each place for a checkpoint, and of the ring.
+#[derive(Clone, Copy)]
+pub struct Area {
+    pub checkpoint: u64,
+    pub ring: u64,
+}
+
+impl Area {
+    pub const fn blocks(self) -> u64 {
+        4 + 2 * self.checkpoint + self.ring
+    }
+
+    pub fn superblocks(self) -> [u64; 4] {
+        [0, 1, self.blocks() - 2, self.blocks() - 1]
+    }
+
+    /// The first page of the checkpoint.
+    pub const fn page(self) -> u64 {
+        2 + self.checkpoint
+    }
+
+    /// Where a journal block lies.
+    pub const fn journal_block(self, sequence: u64) -> u64 {
+        2 + 2 * self.checkpoint + sequence % self.ring
+    }
+}
+
+/// The area of caches and translations here.
+const AREA: Area = Area {
+    checkpoint: 2,
+    ring: 8,
+};
+const AREA_BLOCKS: u64 = AREA.blocks();
 /// The first journal block that is not in the checkpoint: the ring wraps behind it.
-const REPLAY_FROM: u64 = 21;
+pub const REPLAY_FROM: u64 = 21;
 const GENERATION: u64 = 9;
 const EPOCH: u64 = 4;
 
 /// A record: kind, payload, first block of its data, checksums.
-type Record = (u8, Vec<u8>, Option<u64>, Vec<u32>);
+pub type Record = (u8, Vec<u8>, Option<u64>, Vec<u32>);
 
 /// The blocks of a member.
 #[derive(Clone)]
 pub struct Blocks(pub Vec<u8>);
 
 impl Blocks {
-    fn new(blocks: u64) -> Blocks {
+    pub fn new(blocks: u64) -> Blocks {
         Blocks(vec![0; blocks as usize * BLOCK])
     }
 
@@ -39,7 +68,7 @@ impl Blocks {
     }
 
     /// Fills a block with something that is nowhere else, and returns its checksum.
-    fn fill(&mut self, address: u64, what: u64) -> u32 {
+    pub fn fill(&mut self, address: u64, what: u64) -> u32 {
         let words = (0..BLOCK as u64 / 8).flat_map(|at| (what << 20 ^ at).to_le_bytes());
         let bytes: Vec<u8> = words.collect();
         self.block(address).copy_from_slice(&bytes);
@@ -58,10 +87,10 @@ impl Blocks {
         block[4..8].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    fn journal(
+    pub fn journal(
         &mut self,
-        layer: LayerKind,
-        member: Uuid,
+        area: Area,
+        (layer, member): (LayerKind, Uuid),
         checkpoint: &[u8],
         journal: &[Vec<Record>],
     ) {
@@ -75,15 +104,15 @@ impl Blocks {
             generation: GENERATION,
             epoch: EPOCH,
             member_blocks: (self.0.len() / BLOCK) as u64,
-            area_blocks: AREA_BLOCKS,
-            checkpoint_blocks: CHECKPOINT_BLOCKS,
+            area_blocks: area.blocks(),
+            checkpoint_blocks: area.checkpoint,
             checkpoint_place: 1,
             clean: false,
             checkpoint_checksum: crc32c::crc32c(checkpoint),
             checkpoint_bytes: checkpoint.len() as u64,
             replay_from: REPLAY_FROM,
         };
-        for address in [0, 1, AREA_BLOCKS - 2, AREA_BLOCKS - 1] {
+        for address in area.superblocks() {
             let block = superblock.encode(address);
             self.block(address).copy_from_slice(&block);
         }
@@ -93,7 +122,7 @@ impl Blocks {
             let header = Header {
                 kind: BlockKind::CheckpointPage,
                 member,
-                address: 2 + CHECKPOINT_BLOCKS + sequence,
+                address: area.page() + sequence,
                 generation: GENERATION,
                 sequence,
                 mark,
@@ -104,7 +133,7 @@ impl Blocks {
             let header = Header {
                 kind: BlockKind::Journal,
                 member,
-                address: RING_START + sequence % RING_BLOCKS,
+                address: area.journal_block(sequence),
                 generation: EPOCH,
                 sequence,
                 // All but the last block are known to be durable.
@@ -132,7 +161,7 @@ fn payload(records: &[Record]) -> Vec<u8> {
     bytes
 }
 
-fn words(words: &[u64]) -> Vec<u8> {
+pub fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
@@ -228,8 +257,8 @@ pub fn disk_that_holds(held: &[u64]) -> Blocks {
         vec![(1, words(&[31, 14]), Some(LOG + 14), last)],
     ];
     disk.journal(
-        LayerKind::PersistentCache,
-        DISK,
+        AREA,
+        (LayerKind::PersistentCache, DISK),
         &words(&checkpoint),
         &journal,
     );
@@ -262,7 +291,7 @@ pub fn flash() -> Blocks {
         // This never became durable.
         vec![(1, words(&[3]), Some(SLOTS + 8), vec![78])],
     ];
-    flash.journal(LayerKind::Cache, FLASH, &checkpoint, &journal);
+    flash.journal(AREA, (LayerKind::Cache, FLASH), &checkpoint, &journal);
     flash
 }
 

@@ -9,6 +9,8 @@ mod faults;
 mod file_disk;
 mod fsck;
 mod fsck_images;
+mod fsck_layer_images;
+mod fsck_layers;
 mod fsck_mirror;
 mod handshake;
 mod held;

@@ -4,7 +4,6 @@ use super::config::StackConfig;
 use super::nodes::{DescribeDisk, Facts, LogUse, TranslationFacts};
 use crate::replay::ReplayCounts;
 use crate::report::{OfOne, ReplayMode, Run};
-use imbrex_core::extent::Extent;
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BlockCount, Instant};
 use std::collections::BTreeMap;
@@ -141,14 +140,10 @@ impl Describe {
         Some(node.blocks)
     }
 
-    /// The blocks of its disk that a slice offers; none of another node, or of a slice of anything
-    /// else.
-    pub fn slice_on_disk(&self, name: &str) -> Option<Extent> {
+    /// What a node has to say by its kind.
+    pub fn facts_of(&self, name: &str) -> Option<&Facts> {
         let node = self.nodes.iter().find(|node| node.name == name)?;
-        let Facts::Slice(facts) = &node.facts else {
-            return None;
-        };
-        facts.on_disk
+        Some(&node.facts)
     }
 
     /// The name of a node.

@@ -4,15 +4,27 @@
 pub(super) mod cache;
 pub(super) mod disk;
 pub(super) mod joined;
+pub(super) mod memory_buffer;
 pub(super) mod persistent_cache;
+pub(super) mod read_cache;
+pub(super) mod s_blocks;
+pub(super) mod segments;
+pub(super) mod slice;
 
-use super::member::Member;
+use super::member::{BLOCK, Member};
 use std::rc::Rc;
 
 /// Reads one block.
 pub(super) type ReadDevice = Rc<dyn Fn(u64, &mut Vec<u8>) -> Result<(), String>>;
 
+/// A block of zeroes.
+pub(super) fn zeroes(into: &mut Vec<u8>) {
+    into.clear();
+    into.resize(BLOCK, 0);
+}
+
 /// The blocks that a node offers to the node above, as a reader sees them.
+#[derive(Clone)]
 pub(super) struct Device {
     /// The disk that they lie on in the end, for findings.
     pub disk: String,

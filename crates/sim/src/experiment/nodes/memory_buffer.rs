@@ -361,6 +361,7 @@ impl Planned for PlannedBuffer {
             offer: Offer::over(geometry),
             facts: super::Facts::MemoryBuffer(Facts {
                 has_log: self.settings.has_log(),
+                log_places: self.settings.log_places(),
             }),
         })
     }
@@ -370,6 +371,8 @@ impl Planned for PlannedBuffer {
 pub struct Facts {
     /// Whether it keeps a log.
     pub has_log: bool,
+    /// Places of the log, where it keeps one.
+    pub log_places: u64,
 }
 
 impl Reported for Facts {

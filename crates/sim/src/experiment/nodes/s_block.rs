@@ -439,10 +439,11 @@ impl Planned for PlannedSBlocks {
         let is_durable = settings.durability.is_some();
         let (layer, geometry) =
             SBlocks::new(settings, disk, copies).map_err(|error| wrong(&self.node, &error))?;
+        let layout = layer.layout().clone();
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
             offer: Offer::over(geometry),
-            facts: super::Facts::SBlock(Facts { is_durable }),
+            facts: super::Facts::SBlock(Facts { is_durable, layout }),
         })
     }
 }
@@ -450,6 +451,8 @@ impl Planned for PlannedSBlocks {
 /// What reports need to know of a translation by S-blocks.
 pub struct Facts {
     is_durable: bool,
+    /// Where everything lies.
+    pub layout: SBlockLayout,
 }
 
 impl Reported for Facts {

@@ -15,6 +15,7 @@ use imbrex_core::disk::{Disk, Geometry, Media};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::bands_fixed;
+use imbrex_core::translation::segment::codec::Identity;
 use imbrex_core::translation::segment::{
     Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentLayout, SegmentPorts,
     SegmentSettings, Segments, TrackLength,
@@ -367,10 +368,16 @@ impl Planned for PlannedSegments {
         let is_durable = self.settings.journal.has_notes();
         let (layer, geometry) = Segments::new(self.settings.clone(), &geometries)
             .map_err(|error| wrong(&self.node, &error))?;
+        let facts = Facts {
+            is_durable,
+            identity: layer.identity(),
+            layout: layer.layout().clone(),
+            areas: *layer.areas(),
+        };
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
             offer: Offer::over(geometry),
-            facts: super::Facts::Segments(Facts { is_durable }),
+            facts: super::Facts::Segments(facts),
         })
     }
 }
@@ -378,6 +385,12 @@ impl Planned for PlannedSegments {
 /// What reports need to know of a segment layout.
 pub struct Facts {
     is_durable: bool,
+    /// What its checkpoints say of the layout.
+    pub identity: Identity,
+    /// Where its blocks lie.
+    pub layout: SegmentLayout,
+    /// Where its journal and its slots lie.
+    pub areas: SegmentAreas,
 }
 
 impl Reported for Facts {

@@ -166,6 +166,7 @@ impl Planned for PlannedSlice {
         };
         let (slice, geometry) = Slice::new(wanted, &node.geometry, &node.flush_failure)
             .map_err(|error| wrong(&self.name, &error))?;
+        let part = slice.extent();
         let part_of_disk = node.on_disk.as_ref().map(|disk| {
             let Extent { start, blocks } = slice.extent();
             Extent::new(disk.start + start.0, blocks.0)
@@ -189,6 +190,7 @@ impl Planned for PlannedSlice {
             },
             facts: super::Facts::Slice(Facts {
                 tallies,
+                part,
                 on_disk: part_of_disk,
             }),
         })
@@ -199,6 +201,8 @@ impl Planned for PlannedSlice {
 pub struct Facts {
     /// What its disk has counted of it; none where it is not cut from a disk.
     tallies: Option<Rc<Tallies>>,
+    /// The blocks of the node below that it offers.
+    pub part: Extent,
     /// The blocks of its disk that it offers; none where it is not cut from a disk.
     pub on_disk: Option<Extent>,
 }

@@ -178,7 +178,8 @@ impl Segments {
         &self.shape.areas
     }
 
-    fn identity(&self) -> Identity {
+    /// What a checkpoint of it says of its layout.
+    pub fn identity(&self) -> Identity {
         let (settings, layout) = (&self.shape.settings, &self.shape.layout);
         Identity {
             block: settings.block.0,

@@ -1,0 +1,161 @@
+"""What segment layouts, translations by S-blocks and write buffers keep, from docs/formats alone: for tests/format_reader.py,
+whose journals it takes apart. It knows nothing of the code of Imbrex."""
+
+import struct
+
+
+def segments_map(journal):
+    """The noted slots of a segment layout, in the order in which they were noted."""
+    words = (word for (word,) in struct.iter_unpack("<Q", journal.checkpoint))
+    if next(words) != 1:
+        raise SystemExit("checkpoint of another version")
+    names = ("block", "region_tracks", "segments", "first_block", "kappa", "noted_slots")
+    head = {name: next(words) for name in names}
+    noted, torn = [], set()
+
+    def note(kind, payload):
+        slot, segment = payload[:2]
+        if kind == 2:
+            written = [block for block in range(head["region_tracks"]) if payload[2 + block // 64] >> block % 64 & 1]
+            noted.append({"slot": slot, "segment": segment, "written": written})
+        else:
+            noted.append({"slot": slot, "segment": segment, "zeroed_segments": payload[2]})
+
+    for _ in range(head["noted_slots"]):
+        kind, length = next(words), next(words)
+        note(kind, [next(words) for _ in range(length)])
+    for record in journal.records:
+        payload = [word for (word,) in struct.iter_unpack("<Q", record["payload"])]
+        if record["kind"] == 1:
+            torn |= {payload[0]} if record["missing"] else set()
+        elif record["kind"] == 4:
+            noted = [known for known in noted if known["slot"] != payload[0]]
+        elif payload[0] in torn:
+            torn.discard(payload[0])
+        else:
+            note(record["kind"], payload)
+    return {**head, "noted_slots": len(noted), "noted": noted}
+
+
+class SBlocks:
+    """The regions of a translation by S-blocks."""
+
+    def __init__(self, journal):
+        data, at = journal.checkpoint, 24
+        version, regions, self.block, self.segment, self.places, self.segments = struct.unpack_from("<6I", data)
+        if version != 1:
+            raise SystemExit("checkpoint of another version")
+        self.regions, self.rings, start = [], [], journal.root["area_blocks"]
+        for _ in range(regions):
+            _, slots, positions, tail, used, count = struct.unpack_from("<6H", data, at)
+            owners = [None if owner == 65535 else owner
+                      for owner in struct.unpack_from(f"<{positions}H", data, at + 12)]
+            at += 12 + 2 * positions
+            ring = {}
+            for _ in range(count):
+                place, block, parts = struct.unpack_from("<IIQ", data, at)
+                ring[place] = [block, parts]
+                at += 16
+            self.regions.append({"slots": slots, "tail": tail, "used": used, "owners": owners, "ring": ring})
+            # A region and its ring behind it.
+            self.rings.append(start + positions * self.segment)
+            start = self.rings[-1] + self.places * self.block
+        for record in journal.records:
+            self.apply(record)
+        for region in self.regions:
+            while region["used"] > region["slots"] and region["owners"][region["tail"]] is None:
+                region["tail"] = (region["tail"] + 1) % len(region["owners"])
+                region["used"] -= 1
+
+    def leave_ring(self, region, first, end):
+        per_segment = self.segment // self.block
+        region["ring"] = {place: held for place, held in region["ring"].items()
+                          if not first * per_segment <= held[0] < end * per_segment}
+
+    def apply(self, record):
+        kind, payload = record["kind"], record["payload"]
+        (number,) = struct.unpack_from("<I", payload)
+        region = self.regions[number]
+        owners = region["owners"]
+        if kind in (1, 2):
+            segment, position, used = struct.unpack_from("<3H", payload, 4)
+            owners[:] = [None if owner == segment else owner for owner in owners]
+            owners[position] = segment
+            region["tail"] = (position - used) % len(owners)
+            region["used"] = used + 1
+            if kind == 1:
+                self.leave_ring(region, segment, segment + 1)
+        elif kind == 3:
+            self.ring(region, number, struct.unpack_from("<I", payload, 4)[0], record)
+        else:
+            first, count = struct.unpack_from("<2H", payload, 4)
+            owners[:] = [None if owner is not None and first <= owner < first + count else owner for owner in owners]
+            self.leave_ring(region, first, first + count)
+
+    def ring(self, region, number, block, record):
+        start = record["data"][0] - self.rings[number]
+        place, first = divmod(start, self.block)
+        parts = sum(1 << first + index for index in range(len(record["checksums"])) if index not in record["missing"])
+        if not parts:
+            return
+        held = region["ring"].get(place, [block, 0])
+        # Where another block was, that one has left.
+        held = held if held[0] == block else [block, 0]
+        others = {other: [there, mask & ~parts if there == block else mask]
+                  for other, (there, mask) in region["ring"].items() if other != place}
+        region["ring"] = {other: found for other, found in others.items() if found[1]}
+        region["ring"][place] = [block, held[1] | parts]
+
+    def document(self):
+        found = [{"tail": region["tail"], "used": region["used"], "owners": region["owners"],
+                  "ring": [[place, *held] for place, held in sorted(region["ring"].items())]}
+                 for region in self.regions]
+        return {
+            "block_blocks": self.block,
+            "segment_blocks": self.segment,
+            "segments": self.segments,
+            "regions": len(found),
+            "ring_places": self.places,
+            "valid_segments": sum(owner is not None for region in found for owner in region["owners"]),
+            "log_positions": sum(region["used"] for region in found),
+            "used_ring_places": sum(len(region["ring"]) for region in found),
+            "every_region": found,
+        }
+
+
+def buffer_map(journal):
+    """The dirty blocks of a write buffer: block, place, checksum."""
+    places, count = struct.unpack_from("<2Q", journal.checkpoint)
+    first = journal.root["area_blocks"]
+    live, owners = {}, {}
+
+    def leave(lba):
+        owners.pop(live.pop(lba, (None,))[0], None)
+
+    def take(lba, place, checksum):
+        # What the place had before has left it, and the place that the block had is free.
+        leave(owners.get(place))
+        leave(lba)
+        live[lba], owners[place] = (place, checksum), lba
+
+    for found in struct.iter_unpack("<QII", journal.checkpoint[16:]):
+        take(*found)
+    if len(live) != count:
+        raise SystemExit("blocks of the checkpoint")
+    for record in journal.records:
+        if record["kind"] == 1:
+            (lba,) = struct.unpack("<Q", record["payload"])
+            for index, checksum in enumerate(record["checksums"]):
+                if index not in record["missing"]:
+                    take(lba + index, record["data"][0] + index - first, checksum)
+        elif record["kind"] == 2:
+            for lba, place, blocks in struct.iter_unpack("<QII", record["payload"]):
+                for index in range(blocks):
+                    if live.get(lba + index, (None,))[0] == place + index:
+                        leave(lba + index)
+        else:
+            start, blocks = struct.unpack("<2Q", record["payload"])
+            for lba in [lba for lba in live if start <= lba < start + blocks]:
+                leave(lba)
+    return {"places": places, "dirty_blocks": len(live),
+            "dirty": [[lba, *found] for lba, found in sorted(live.items())]}
