@@ -6,7 +6,7 @@ use crate::args::CrashtestArgs;
 use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::toml_error::nearest;
-use imbrex_serve::fsck::{self, Checks, Joint, Member, Shape};
+use imbrex_serve::fsck::{self, Checks, Joint, Member, SegmentGeometry, Shape};
 use imbrex_sim::crashtest::campaign::{
     Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
 };
@@ -14,8 +14,8 @@ use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SO
 use imbrex_sim::crashtest::medium::Medium;
 use imbrex_sim::crashtest::short::{run_short, workloads};
 use imbrex_sim::crashtest::shrink::shrink;
-use imbrex_sim::crashtest::stacks::{self, Tree};
-use imbrex_sim::crashtest::subject::Subject;
+use imbrex_sim::crashtest::stacks::{self, BUFFER_LOG, Tree};
+use imbrex_sim::crashtest::subject::{Kept, Subject};
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
 use imbrex_sim::crashtest::trial::can_plant;
 use std::fmt::Write;
@@ -90,10 +90,13 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
 
 /// A small stack as a reader of its members must know it.
 fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, String> {
-    let member = |name: &'static str| {
+    let medium = |name: &'static str| {
         let found = members.iter().find(|(known, _)| *known == name);
         let (_, medium) = found.ok_or_else(|| format!("a stack without the member {name}"))?;
-        let medium = medium.clone();
+        Ok::<_, String>(medium)
+    };
+    let member = |name: &'static str| {
+        let medium = medium(name)?.clone();
         let blocks = medium.len();
         let read = move |at, into: &mut [u8]| into.copy_from_slice(&medium.block(at)[..]);
         Ok::<_, String>(Member::in_memory(name, blocks, Box::new(read)))
@@ -105,8 +108,24 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
             log: Box::new(Shape::Disk(member(log)?)),
             home: member(home)?,
         },
-        Tree::SBlocks(_) | Tree::Segments(_) | Tree::Buffered(_) => {
-            return Err("what it keeps cannot be read yet".to_owned());
+        Tree::SBlocks(name) | Tree::Segments(name) => {
+            let disk = Box::new(Shape::Disk(member(name)?));
+            translation(name, disk, medium(name)?.kept())?
+        }
+        Tree::Buffered(below) => {
+            let Some(Kept::Log(places)) = medium(BUFFER_LOG)?.kept() else {
+                return Err(format!("nothing is known of {BUFFER_LOG}"));
+            };
+            let below = Box::new(shape(below, members)?);
+            let blocks = match &*below {
+                Shape::Segments { blocks, .. } | Shape::SBlocks { blocks, .. } => *blocks,
+                other => return Err(format!("a buffer over {other:?}")),
+            };
+            Shape::MemoryBuffer {
+                log: Some((Box::new(Shape::Disk(member(BUFFER_LOG)?)), *places)),
+                below,
+                blocks,
+            }
         }
         Tree::Cache(_, flash, backing) => Shape::Cache {
             flash: Box::new(shape(flash, members)?),
@@ -143,12 +162,30 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
     })
 }
 
+/// A translation on a disk, with what it keeps where.
+fn translation(name: &str, disk: Box<Shape>, kept: Option<&Kept>) -> Result<Shape, String> {
+    match kept {
+        Some(Kept::Segments(identity, layout, areas)) => Ok(Shape::Segments {
+            disk,
+            journal: None,
+            blocks: layout.blocks().0,
+            geometry: Box::new(SegmentGeometry {
+                identity: *identity,
+                layout: layout.clone(),
+                areas: *areas,
+            }),
+        }),
+        Some(Kept::SBlocks(layout)) => Ok(Shape::SBlocks {
+            disk,
+            blocks: layout.blocks().0,
+            layout: Box::new(layout.clone()),
+        }),
+        Some(Kept::Log(_)) | None => Err(format!("nothing is known of {name}")),
+    }
+}
+
 /// What `imbrex check --data` would say of the members of a small stack.
 fn check_members(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<(), String> {
-    // No reader of such members stands apart from their layers yet.
-    if let Tree::SBlocks(_) | Tree::Segments(_) | Tree::Buffered(_) = tree {
-        return Ok(());
-    }
     let shape = shape(tree, members)?;
     let checks = Checks {
         data: true,

@@ -22,6 +22,17 @@ fn a_campaign_says_how_many_points_failed() {
     );
 }
 
+/// The same for what stands apart from caches and persistent caches.
+#[test]
+fn members_of_segments_s_blocks_and_buffers_are_checked_after_each_recovery() {
+    for stack in ["hwsr", "s-block"] {
+        let output = crashtest(&["--stack", stack, "--seeds", "0..1", "--points", "250"]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let expected = format!("{stack}: 0 of 250 points failed, 1 seeds");
+        assert!(text.contains(&expected), "{text}");
+    }
+}
+
 #[test]
 fn the_same_seed_says_the_same_however_many_threads_run() {
     let run = |jobs| {

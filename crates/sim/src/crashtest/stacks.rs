@@ -12,6 +12,7 @@ mod two_on_one;
 
 use super::subject::{Member, Parts, Subject};
 use super::workload::Shape;
+pub use buffer::LOG as BUFFER_LOG;
 pub use cache::Policy;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;

@@ -5,6 +5,9 @@ use super::workload::Shape;
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::{NodeId, Stack};
+use imbrex_core::translation::SBlockLayout;
+use imbrex_core::translation::segment::codec::Identity;
+use imbrex_core::translation::segment::{SegmentAreas, SegmentLayout};
 use imbrex_core::units::Lba;
 
 /// A member of a stack under test.
@@ -22,6 +25,19 @@ pub struct Member {
     /// The slices that layers keep their state on, in ascending order: addresses there begin at 0.
     /// None where the member is not cut.
     pub parts: Vec<Extent>,
+    /// Where the layer above keeps what, if that does not stand on the member itself.
+    pub kept: Option<Kept>,
+}
+
+/// Where a layer keeps what on its member, for whoever reads that without the layer.
+#[derive(Clone)]
+pub enum Kept {
+    /// A segment layout.
+    Segments(Identity, SegmentLayout, SegmentAreas),
+    /// A translation by S-blocks.
+    SBlocks(SBlockLayout),
+    /// The log of a write buffer, of so many places.
+    Log(u64),
 }
 
 impl Member {
@@ -72,7 +88,7 @@ impl Subject {
             .iter()
             .map(|member| {
                 let medium = Medium::new(&member.geometry).trusted_if(member.is_trusted);
-                medium.in_parts(&member.parts)
+                medium.in_parts(&member.parts).keeping(member.kept.clone())
             })
             .collect()
     }

@@ -2,6 +2,7 @@
 //! read cache beside both.
 
 use super::{Assembly, Tree, disk, s_block, segments};
+use crate::crashtest::subject::Kept;
 use imbrex_core::disk::Geometry;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::memory_buffer::codec::RECORD_KINDS;
@@ -37,6 +38,8 @@ pub fn build(assembly: &mut Assembly, below: &Tree) -> NodeId {
     };
     let settings = settings(block, &mut assembly.rng);
     let log = disk::flash(assembly, LOG, settings.log_blocks());
+    let member = assembly.members.last_mut().expect("a disk was added");
+    member.kept = Some(Kept::Log(settings.log_places()));
     let told = |node| -> Geometry { assembly.builder.geometry(node).clone() };
     let (log_told, copies_told, below) = (told(log), told(copies), told(translation));
     let below = BufferBelow {

@@ -26,6 +26,7 @@ pub fn add(assembly: &mut Assembly, name: &'static str, geometry: Geometry) -> N
         is_trusted: geometry.media == Media::Conventional,
         data_of: None,
         parts: Vec::new(),
+        kept: None,
     });
     assembly.builder.disk(geometry)
 }

@@ -1,6 +1,7 @@
 //! Segments that are rewritten in place, under test.
 
 use super::{Assembly, BAND_BLOCKS, BANDS, disk};
+use crate::crashtest::subject::Kept;
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::rng::Rng;
@@ -39,6 +40,8 @@ pub fn build(assembly: &mut Assembly, name: &'static str, copies: Option<NodeId>
     // Data on it has no checksums.
     let member = assembly.members.last_mut().expect("a disk was added");
     member.is_trusted = true;
+    let (layout, areas) = (layer.layout().clone(), *layer.areas());
+    member.kept = Some(Kept::Segments(layer.identity(), layout, areas));
     let ports: Vec<NodeId> = copies.into_iter().chain([below]).collect();
     let node = assembly.builder.layer(Box::new(layer), told, &ports);
     assembly.translations.push(node);

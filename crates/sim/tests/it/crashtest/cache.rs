@@ -43,6 +43,7 @@ pub fn subject() -> Subject {
                     is_trusted: false,
                     data_of: None,
                     parts: vec![],
+                    kept: None,
                 },
                 Member {
                     name: "backing",
@@ -50,6 +51,7 @@ pub fn subject() -> Subject {
                     is_trusted: false,
                     data_of: None,
                     parts: vec![],
+                    kept: None,
                 },
             ],
             translations: vec![],

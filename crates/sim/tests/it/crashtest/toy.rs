@@ -452,6 +452,7 @@ pub fn subject() -> Subject {
                 is_trusted: false,
                 data_of: None,
                 parts: vec![],
+                kept: None,
             }],
             translations: vec![],
             shape: Shape {
