@@ -344,8 +344,8 @@ impl Buffers {
         }
     }
 
-    /// Copies `from` into `to`, which is as long and in another buffer.
-    pub(crate) fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
+    /// Copies `from` into `to`, which is as long. Panics when it is not.
+    pub fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
         if from.buffer == to.buffer && from.blocks > 0 {
             return self.copy_within(from, to);
         }

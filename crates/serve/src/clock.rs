@@ -69,6 +69,7 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
     events: RefCell<Vec<Event>>,
     turn: Cell<u64>,
+    wait_began: Cell<Instant>,
 }
 
 impl Poller {
@@ -77,6 +78,7 @@ impl Poller {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             events: RefCell::new(Vec::with_capacity(EVENTS_MAX)),
             turn: Cell::new(0),
+            wait_began: Cell::new(Instant::ZERO),
         })
     }
 
@@ -108,6 +110,11 @@ impl Poller {
     /// knows whether there was a wait since.
     pub fn turn(&self) -> u64 {
         self.turn.get()
+    }
+
+    /// When the last wait began.
+    pub fn wait_began(&self) -> Instant {
+        self.wait_began.get()
     }
 
     /// Calls `event` for each event of the waits since the last call, once.
@@ -201,6 +208,7 @@ impl WallClock {
 
 impl Clock for WallClock {
     fn wait(&mut self, until: Option<Instant>) -> Instant {
+        self.poller.wait_began.set(self.time.now());
         loop {
             let timeout = until.map(|until| {
                 let left = until.since(self.time.now());

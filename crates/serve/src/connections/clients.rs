@@ -4,7 +4,7 @@ use super::connection::{Connection, Payload, Phase, buffer_bytes};
 use super::log::{Notice, client_of};
 use super::requests::RequestIndex;
 use super::{ACCEPT_AGAIN_MS, CONNECTIONS_MAX, ConnectionId, Connections, DRAIN_MS_MAX};
-use super::{Place, STALLED_MS_MAX, TRANSFER_MS_MAX, UNUSED_MS_MAX};
+use super::{PACE_BYTES_MIN, PACE_MS, Place, UNUSED_MS_MAX};
 use crate::nbd::handshake::{Handshake, greeting};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::units::{Duration, Instant};
@@ -16,40 +16,47 @@ use std::rc::Rc;
 /// Clients taken in, or refused, before the next look at those there are.
 const ACCEPTS_MAX: usize = CONNECTIONS_MAX;
 
-/// What a client takes too long for, the handshake aside while another waits for memory.
+/// What a client takes too long for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Late {
     Handshake,
-    /// A payload; `moves` when some of it came lately.
-    Payload {
-        moves: bool,
-    },
-    /// Its answers; `moves` when it took some of one lately.
-    Answers {
-        moves: bool,
-    },
+    /// To send a payload, while others wait.
+    Payload(KeepsWaiting),
+    /// To take its answers, while others wait.
+    Answers(KeepsWaiting),
+}
+
+/// What others wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum KeepsWaiting {
+    Memory { held_mib: u64 },
+    Blocks,
 }
 
 impl Late {
     /// What to tell the person who runs the server. Nothing of a handshake, because whoever does not
     /// finish one has no device to lose.
     fn told(self) -> Option<String> {
-        let (stalled_s, slow_s) = (STALLED_MS_MAX / 1_000, TRANSFER_MS_MAX / 1_000);
-        match self {
-            Late::Handshake => None,
-            Late::Payload { moves: false } => {
-                Some(format!("sent nothing of a payload for {stalled_s} s"))
+        let (what, waiting) = match self {
+            Late::Handshake => return None,
+            Late::Payload(waiting) => ("sent", waiting),
+            Late::Answers(waiting) => ("took", waiting),
+        };
+        let of = match self {
+            Late::Answers(_) => "its answers",
+            _ => "a payload",
+        };
+        let waiting = match waiting {
+            KeepsWaiting::Memory { held_mib } => {
+                format!("memory, of which it held {held_mib} MiB")
             }
-            Late::Payload { moves: true } => {
-                Some(format!("did not send the whole of a payload in {slow_s} s"))
-            }
-            Late::Answers { moves: false } => {
-                Some(format!("took nothing of its answers for {stalled_s} s"))
-            }
-            Late::Answers { moves: true } => {
-                Some(format!("did not take the whole of an answer in {slow_s} s"))
-            }
-        }
+            KeepsWaiting::Blocks => "the blocks that it was writing".to_string(),
+        };
+        Some(format!(
+            "it {what} less than {} KiB of {of} in {} s while another request waited for {waiting}",
+            PACE_BYTES_MIN >> 10,
+            PACE_MS / 1_000
+        ))
     }
 }
 
@@ -189,20 +196,14 @@ impl Connections {
                 }
             }
         }
-        // Closing one may have been enough for those who wait.
-        while let Some((id, _, late)) = self
-            .deadlines()
-            .filter(|(_, due, _)| *due <= now)
-            .min_by_key(|(_, due, _)| *due)
-        {
-            if let Some(what) = late.told() {
-                let held_mib = self.memory.held(id) >> 20;
-                self.say_closed(now, id, Notice::Stalled, || {
-                    format!(
-                        "it {what} while another request waited for memory, of which it held \
-                         {held_mib} MiB"
-                    )
-                });
+        if self.deadlines().all(|(_, due, _)| due > now) {
+            return;
+        }
+        let is_late = |(_, due, _): &(_, Instant, _)| *due <= now;
+        let late: Vec<_> = self.deadlines().filter(is_late).collect();
+        for (id, _, late) in late {
+            if let Some(why) = late.told() {
+                self.say_closed(now, id, Notice::Stalled, || why);
             }
             self.close(id, buffers);
         }
@@ -210,27 +211,32 @@ impl Connections {
 
     /// When connections will have taken too long, and for what.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = (ConnectionId, Instant, Late)> {
-        let short_for = self.memory.short_for();
-        self.live().filter_map(move |(id, connection)| {
+        self.live().filter_map(|(id, connection)| {
             if let Phase::Handshake { until, .. } = connection.phase {
                 return Some((id, until, Late::Handshake));
             }
-            let may_stall = short_for.is_none_or(|waiting| waiting == id);
-            if may_stall || !self.memory.holds_shared(id) {
-                return None;
-            }
-            let payload = connection.payload_transfer().map(|transfer| {
-                let (due, moves) = transfer.overdue();
-                (id, due, Late::Payload { moves })
-            });
-            let answers = connection.reply_transfer.filter(|_| connection.full);
-            let answers = answers.map(|transfer| {
-                let (due, moves) = transfer.overdue();
-                (id, due, Late::Answers { moves })
-            });
+            let waiting = self.keeps_waiting(id, connection)?;
+            let payload = connection.payload_due();
+            let payload = payload.map(|due| (id, due, Late::Payload(waiting)));
+            let answers = connection.answers_due();
+            let answers = answers.map(|due| (id, due, Late::Answers(waiting)));
             let both = payload.into_iter().chain(answers);
             both.min_by_key(|(_, due, _)| *due)
         })
+    }
+
+    /// What others wait for that a connection has.
+    fn keeps_waiting(&self, id: ConnectionId, connection: &Connection) -> Option<KeepsWaiting> {
+        if self.memory.keeps_waiting(id) {
+            let held_mib = self.memory.held(id) >> 20;
+            return Some(KeepsWaiting::Memory { held_mib });
+        }
+        match connection.payload {
+            Payload::Write { request, .. } if self.requests.keeps_waiting(request) => {
+                Some(KeepsWaiting::Blocks)
+            }
+            _ => None,
+        }
     }
 
     /// The connections there are.
@@ -270,11 +276,15 @@ impl Connections {
         }
     }
 
-    /// Drops a request whose payload will not arrive.
+    /// Drops a request whose payload will not arrive. Parts of it that have arrived are carried out.
     pub(super) fn forget(&mut self, request: RequestIndex, buffers: &mut Buffers) {
         let (request, _) = self.requests.remove(request, buffers);
         let bytes = buffer_bytes(request.data);
         self.memory.give_back(request.connection, bytes);
         buffers.release(request.data);
+        if let Some(whole) = request.part_of {
+            self.requests.abandon(whole);
+            self.end_part(whole, Ok(()), buffers);
+        }
     }
 }

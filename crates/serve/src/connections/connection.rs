@@ -1,7 +1,8 @@
 //! One client: its socket, what it has sent, and what it is yet to be sent.
 
+use super::payload::bytes_of;
 use super::requests::RequestIndex;
-use super::{HANDSHAKE_MS_MAX, STALLED_MS_MAX, TRANSFER_MS_MAX};
+use super::{HANDSHAKE_MS_MAX, PACE_BYTES_MIN, PACE_MS};
 use crate::nbd::handshake::{Export, Handshake, OPTION_BYTES_MAX};
 use crate::nbd::transmission::REPLY_BYTES;
 use imbrex_core::buffer::{BufferSlice, Buffers};
@@ -37,11 +38,11 @@ pub(super) enum Phase {
 pub(super) enum Payload {
     /// No payload: a request comes next.
     None,
-    /// The data of a write, of which `filled` bytes have arrived since `began`.
+    /// The data of a write, or of a part of one, of which `filled` bytes have arrived.
     Write {
         request: RequestIndex,
         filled: usize,
-        began: Instant,
+        pace: Pace,
     },
     /// The data of a refused write, to be passed over.
     Refused { left: usize },
@@ -61,7 +62,9 @@ pub(super) struct Reply {
 pub(super) struct Sent {
     /// Replies that left entirely.
     pub replies: u32,
-    /// Bytes of buffers that those have given up.
+    /// Bytes that left.
+    pub bytes: usize,
+    /// Bytes of buffers that were given up.
     pub released: u64,
     /// The client cannot be reached any more.
     pub broken: bool,
@@ -69,27 +72,39 @@ pub(super) struct Sent {
     pub full: bool,
 }
 
-/// How a payload or a reply gets on.
+/// How fast a client sends a payload, or takes its answers.
 #[derive(Clone, Copy)]
-pub(super) struct Transfer {
-    /// When it began.
-    pub began: Instant,
-    /// When its last byte so far was moved; `None` when the next one may be here already, unread.
-    pub moved: Option<Instant>,
+pub(super) struct Pace {
+    /// Fewer than [`PACE_BYTES_MIN`] bytes have moved since.
+    since: Instant,
+    moved: u64,
 }
 
-impl Transfer {
-    /// When it will have kept those who wait for memory waiting for too long, and whether it will
-    /// have moved by then.
-    pub fn overdue(self) -> (Instant, bool) {
-        let slow = self.began + Duration::from_ms(TRANSFER_MS_MAX);
-        let stalled = self
-            .moved
-            .map(|moved| moved + Duration::from_ms(STALLED_MS_MAX));
-        match stalled {
-            Some(stalled) if stalled <= slow => (stalled, false),
-            _ => (slow, true),
+impl Pace {
+    /// That of a transfer in which nothing has moved yet.
+    pub fn from(now: Instant) -> Pace {
+        Pace {
+            since: now,
+            moved: 0,
         }
+    }
+
+    /// Bytes have moved.
+    pub fn note(&mut self, bytes: usize, now: Instant) {
+        self.moved += bytes as u64;
+        if self.moved >= PACE_BYTES_MIN {
+            *self = Pace::from(now);
+        }
+    }
+
+    /// For a time nothing could move, whatever the client did.
+    pub fn pass_over(&mut self, span: Duration) {
+        self.since = self.since + span;
+    }
+
+    /// When it will have been too slow, if others wait for it.
+    pub fn due(self) -> Instant {
+        self.since + Duration::from_ms(PACE_MS)
     }
 }
 
@@ -135,15 +150,15 @@ pub(super) struct Connection {
     pub hangup: bool,
     /// The socket takes no more output until it says so.
     pub full: bool,
-    /// How the first reply in line gets on, once the socket has been full.
-    pub reply_transfer: Option<Transfer>,
+    /// How fast it takes its answers, once the socket has been full.
+    pub reply_pace: Option<Pace>,
     /// The kernel was asked to tell when there is room.
     pub watches_output: bool,
     /// In the list of connections to be advanced.
     pub active: bool,
     /// In the list of connections with something to send.
     pub unsent: bool,
-    /// Stopped reading until an answer has left.
+    /// It is not read, because it waits for memory or for an answer to leave.
     pub blocked: bool,
     /// The wait after which the socket was last read.
     pub read_turn: u64,
@@ -176,7 +191,7 @@ impl Connection {
             readable: true,
             hangup: false,
             full: false,
-            reply_transfer: None,
+            reply_pace: None,
             watches_output: false,
             active: false,
             unsent: false,
@@ -192,13 +207,28 @@ impl Connection {
         }
     }
 
-    /// How the payload that it is sending gets on.
-    pub fn payload_transfer(&self) -> Option<Transfer> {
-        let Payload::Write { began, .. } = self.payload else {
-            return None;
-        };
-        let moved = (!self.readable).then(|| self.received.max(began));
-        Some(Transfer { began, moved })
+    /// When it will have been too slow with the payload that it is sending. `None` while it waits
+    /// for us.
+    pub fn payload_due(&self) -> Option<Instant> {
+        match self.payload {
+            Payload::Write { pace, .. } if !self.readable && !self.blocked => Some(pace.due()),
+            _ => None,
+        }
+    }
+
+    /// When it will have been too slow with taking its answers. `None` while it waits for us.
+    pub fn answers_due(&self) -> Option<Instant> {
+        self.reply_pace.filter(|_| self.full).map(Pace::due)
+    }
+
+    /// The server did nothing for a time, so nothing could move.
+    pub fn pass_over(&mut self, span: Duration) {
+        if let Payload::Write { pace, .. } = &mut self.payload {
+            pace.pass_over(span);
+        }
+        if let Some(pace) = &mut self.reply_pace {
+            pace.pass_over(span);
+        }
     }
 
     pub fn in_handshake(&self) -> bool {
@@ -270,6 +300,7 @@ impl Connection {
     pub fn send(&mut self, buffers: &mut Buffers) -> Sent {
         let mut sent = Sent {
             replies: 0,
+            bytes: 0,
             released: 0,
             broken: false,
             full: false,
@@ -329,6 +360,7 @@ impl Connection {
 
     /// Forgets the first `bytes` unsent bytes.
     fn discard_sent(&mut self, bytes: usize, sent: &mut Sent, buffers: &mut Buffers) {
+        sent.bytes += bytes;
         let mut left = self.sent + bytes;
         if left >= self.output.len() {
             left -= self.output.len();
@@ -365,10 +397,7 @@ impl Connection {
     }
 }
 
-/// The memory a buffer takes: capacities are powers of two.
+/// The memory a buffer takes.
 pub(super) fn buffer_bytes(data: BufferSlice) -> u64 {
-    match data.blocks {
-        0 => 0,
-        blocks => u64::from(blocks.next_power_of_two()) * imbrex_core::units::BLOCK_BYTES,
-    }
+    bytes_of(u64::from(data.blocks))
 }

@@ -2,6 +2,7 @@
 
 use super::REQUESTS_MAX;
 use super::connection::{Payload, Phase, Window};
+use super::payload::{bytes_of, first_blocks};
 use super::requests::{ClientRequest, RequestIndex, extent_of, operation_of};
 use super::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, ConnectionId, Connections};
 use super::{RequestEvent, RequestRecord, Step};
@@ -10,7 +11,7 @@ use crate::nbd::handshake::Next;
 use crate::nbd::transmission::{Command, Errno, REQUEST_BYTES, RequestHeader};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::extent::Extent;
-use imbrex_core::units::{BLOCK_BYTES, Instant};
+use imbrex_core::units::Instant;
 use std::rc::Rc;
 
 /// Where on the device a request is.
@@ -62,17 +63,18 @@ impl Connections {
                 request, filled, ..
             } => {
                 let request = *self.requests.get(request);
-                let (from, to) = (request.data_offset() + filled, request.data_end());
+                let free = request.free_data(filled);
                 let data = buffers.bytes_mut(request.data).expect("buffers of bytes");
                 // Borrowed anew: the look at the requests ended the borrow before.
                 let Some(connection) = self.get(id) else {
                     return false;
                 };
-                let result = connection.receive(&mut data[from..to]);
-                if let (Ok((direct, _)), Payload::Write { filled, .. }) =
+                let result = connection.receive(&mut data[free]);
+                if let (Ok((direct, all)), Payload::Write { filled, pace, .. }) =
                     (&result, &mut connection.payload)
                 {
                     *filled += direct;
+                    pace.note(*all, received);
                 }
                 result
             }
@@ -170,11 +172,7 @@ impl Connections {
         let window = connection.window;
         match connection.payload {
             Payload::None => {}
-            Payload::Write {
-                request,
-                filled,
-                began,
-            } => return self.step_payload(id, request, filled, began, buffers),
+            Payload::Write { .. } => return self.step_payload(id, buffers),
             Payload::Refused { left } => {
                 let passed = left.min(connection.input().len());
                 connection.consume(passed);
@@ -245,24 +243,18 @@ impl Connections {
         } = place;
         let flush = command == Command::Flush;
         let has_data = matches!(command, Command::Read | Command::Write { .. });
-        let blocks = if has_data { extent.blocks.0 } else { 0 };
-        let bytes = if blocks == 0 {
-            0
-        } else {
-            blocks.next_power_of_two() * BLOCK_BYTES
+        let all = if has_data { extent.blocks.0 } else { 0 };
+        let blocks = match command {
+            Command::Write { .. } => first_blocks(all),
+            _ => all,
         };
         if self.requests.in_flight() >= REQUESTS_MAX {
             self.waiting_for_requests.push(id);
             return Step::Blocked;
         }
         let held = self.memory.held(id);
-        let allowed = held == 0 || held + bytes <= CONNECTION_BYTES_MAX;
-        let others_wait = self.memory.someone_waits();
-        let granted = bytes == 0 || (allowed && self.memory.ask(id, bytes));
-        if others_wait {
-            // One more, or one less, who waits may make it another's turn.
-            self.admit_next();
-        }
+        let allowed = held == 0 || held + bytes_of(all) <= CONNECTION_BYTES_MAX;
+        let granted = blocks == 0 || (allowed && self.ask_memory(id, bytes_of(blocks)));
         let Some(connection) = self.get(id) else {
             return Step::Blocked;
         };
@@ -291,43 +283,12 @@ impl Connections {
             },
             extent,
             data: buffers.allocate(blocks),
+            part_of: None,
         });
         if let Command::Write { .. } = command {
-            let began = self.time.now();
-            return self.step_payload(id, request, 0, began, buffers);
+            self.begin_payload(id, request);
+            return self.step_payload(id, buffers);
         }
-        self.hand_over(request, received, buffers)
-    }
-
-    /// Moves what has been received of a payload to its place.
-    pub(super) fn step_payload(
-        &mut self,
-        id: ConnectionId,
-        request: RequestIndex,
-        filled: usize,
-        began: Instant,
-        buffers: &mut Buffers,
-    ) -> Step {
-        let ClientRequest { data, record, .. } = *self.requests.get(request);
-        let (from, to) = {
-            let request = self.requests.get(request);
-            (request.data_offset() + filled, request.data_end())
-        };
-        let Some(connection) = self.get(id) else {
-            return Step::Blocked;
-        };
-        let bytes = buffers.bytes_mut(data).expect("buffers of bytes");
-        let filled = filled + connection.take(&mut bytes[from..to]);
-        if filled < record.length_bytes as usize {
-            connection.payload = Payload::Write {
-                request,
-                filled,
-                began,
-            };
-            return Step::Input;
-        }
-        connection.payload = Payload::None;
-        let received = connection.received;
         self.hand_over(request, received, buffers)
     }
 

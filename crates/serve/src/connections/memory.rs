@@ -5,7 +5,22 @@
 //! little left waits, and waiters are served in the order of asking, with one exception: a waiter
 //! whose request would bring it above an equal share of the memory lets the others go first. A
 //! connection that holds nothing of the shared memory is never above its share, so a large request
-//! gets its turn however small the share is.
+//! gets its turn however small the share is. A payload that arrives gets more only while nobody
+//! waits.
+//!
+//! Nobody waits in a circle, because whoever holds shared memory can give it back without getting
+//! more:
+//!
+//! - A request in the stack ends by itself. One that waits for the lock of others on its blocks
+//!   waits for requests that came before it, and so on to one that waits for none.
+//! - Answers end when their client takes them.
+//! - A payload ends when its client sends it. When there is no more memory for it, the part that is
+//!   here goes to the stack and gives its memory back. The next part fits the reserve of its own
+//!   connection. What else holds that reserve came earlier on the same connection, and is one of
+//!   these three.
+//!
+//! So the oldest request of all can always end. A client that does not do its part, while others
+//! wait, is disconnected after [`PACE_MS`](super::PACE_MS).
 
 use super::{BYTES_IN_FLIGHT_MAX, CONNECTION_BYTES_RESERVED, CONNECTIONS_MAX, ConnectionId};
 
@@ -47,8 +62,15 @@ impl Memory {
     }
 
     /// True when a connection holds memory that others could have.
-    pub fn holds_shared(&self, id: ConnectionId) -> bool {
+    fn holds_shared(&self, id: ConnectionId) -> bool {
         shared_part(self.held(id)) > 0
+    }
+
+    /// True when a connection holds memory for lack of which another one waits.
+    pub fn keeps_waiting(&self, id: ConnectionId) -> bool {
+        self.holds_shared(id)
+            && self.waiting.iter().any(|waiter| waiter.id != id)
+            && self.first().is_some_and(|first| !self.fits(first))
     }
 
     pub fn someone_waits(&self) -> bool {
@@ -76,6 +98,15 @@ impl Memory {
         self.waiting.remove(place);
         self.take(id, bytes);
         true
+    }
+
+    /// Takes more memory for the payload that is arriving on a connection, if nobody waits for it.
+    pub fn grow(&mut self, id: ConnectionId, bytes: u64) -> bool {
+        let grants = self.waiting.is_empty() && self.fits(Waiter { id, bytes });
+        if grants {
+            self.take(id, bytes);
+        }
+        grants
     }
 
     /// Gives back what a request of an open connection held.
@@ -111,12 +142,6 @@ impl Memory {
     pub fn next(&self) -> Option<ConnectionId> {
         let first = self.first()?;
         self.fits(first).then_some(first.id)
-    }
-
-    /// The waiter whose turn it is, when there is not enough for it.
-    pub fn short_for(&self) -> Option<ConnectionId> {
-        let first = self.first()?;
-        (!self.fits(first)).then_some(first.id)
     }
 
     fn take(&mut self, id: ConnectionId, bytes: u64) {
@@ -197,7 +222,7 @@ mod tests {
             granted
         });
         assert_eq!(granted.count() as u64 * MIB, BYTES_MAX);
-        assert_eq!(memory.short_for(), Some(client(0)));
+        assert!(memory.someone_waits() && memory.next().is_none());
         memory.give_back_orphaned(MIB);
         assert_eq!(memory.next(), Some(client(0)));
         assert!(memory.ask(client(0), MIB));

@@ -11,6 +11,7 @@ mod incoming;
 mod log;
 mod memory;
 mod outgoing;
+mod payload;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -53,15 +54,16 @@ pub const CONNECTION_BYTES_MAX: u64 = 64 << 20;
 pub const BYTES_IN_FLIGHT_MAX: u64 = 96 << 20;
 /// How long a client may take for its handshake.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
-/// How long a client that holds more memory than is reserved for it may neither send a byte of a
-/// payload nor take one of an answer while another waits for memory.
-pub const STALLED_MS_MAX: u64 = 10_000;
-/// How long such a client may take for the whole of a payload or an answer meanwhile. Otherwise one
-/// byte now and then would be enough to keep the memory.
-pub const TRANSFER_MS_MAX: u64 = 60_000;
+/// Bytes that a client which keeps others waiting must move in [`PACE_MS`]: send of a payload, or
+/// take of its answers. The time in which it waits for the server does not count.
+pub const PACE_BYTES_MIN: u64 = 256 << 10;
+/// See [`PACE_BYTES_MIN`].
+pub const PACE_MS: u64 = 1_000;
 /// How long a connection that has never sent a request keeps its place when a newcomer finds none.
 /// A connection that has sent one keeps it for ever: a mounted file system may be idle for days.
 pub const UNUSED_MS_MAX: u64 = 60_000;
+/// A server that did not look at its clients for so long has kept them waiting itself.
+const BUSY_MS_MIN: u64 = 100;
 /// When to try again after the system could not accept a client.
 pub const ACCEPT_AGAIN_MS: u64 = 1_000;
 /// How long a server that is stopping waits for clients to take their answers.
@@ -157,6 +159,7 @@ pub(crate) struct Connections {
     places: Vec<Place>,
     live: usize,
     turn: u64,
+    turn_began: Instant,
     active: VecDeque<ConnectionId>,
     /// Have input that must wait for the next turn.
     postponed: Vec<ConnectionId>,
@@ -192,6 +195,7 @@ impl Connections {
             places: Vec::new(),
             live: 0,
             turn: 0,
+            turn_began: Instant::ZERO,
             active: VecDeque::new(),
             postponed: Vec::new(),
             unsent: Vec::new(),
@@ -237,6 +241,12 @@ impl Connections {
     /// Looks at what has happened during the last wait.
     fn begin_turn(&mut self, now: Instant, buffers: &mut Buffers) {
         self.turn = self.poller.turn();
+        let busy = self.poller.wait_began().since(self.turn_began);
+        self.turn_began = now;
+        if busy >= Duration::from_ms(BUSY_MS_MIN) {
+            let connections = self.places.iter_mut().flat_map(|p| &mut p.connection);
+            connections.for_each(|connection| connection.pass_over(busy));
+        }
         for id in std::mem::take(&mut self.postponed) {
             self.activate(id);
         }

@@ -1,10 +1,11 @@
 //! From the answers of the stack to what a client is sent.
 
-use super::connection::{Phase, Reply, Transfer, buffer_bytes};
-use super::requests::RequestIndex;
+use super::connection::{Pace, Phase, Reply, buffer_bytes};
+use super::requests::{Parts, RequestIndex};
 use super::{ConnectionId, Connections, REQUESTS_MAX, RequestEvent};
 use crate::nbd::transmission::{Command, Errno, encode_reply};
 use imbrex_core::buffer::{BufferSlice, Buffers};
+use imbrex_core::error::IoError;
 use std::rc::Rc;
 
 impl Connections {
@@ -21,8 +22,12 @@ impl Connections {
         }
     }
 
-    /// The answer to a request is known.
+    /// A request has been carried out: it is answered, or the write that it is a part of, once all
+    /// parts are over.
     pub(super) fn finish(&mut self, index: RequestIndex, buffers: &mut Buffers) {
+        if let Some(whole) = self.requests.get(index).part_of {
+            return self.finish_part(index, whole, buffers);
+        }
         let (request, result) = self.requests.remove(index, buffers);
         if let Some(observer) = &mut self.observer {
             observer(RequestEvent::Answered {
@@ -52,11 +57,49 @@ impl Connections {
             to,
         });
         if !sends_data {
+            let resumes = std::mem::take(&mut connection.blocked);
             buffers.release(request.data);
             self.memory.give_back(id, bytes);
+            if resumes {
+                self.activate(id);
+            }
         }
         self.note_unsent(id);
         self.admit_next();
+    }
+
+    fn finish_part(&mut self, index: RequestIndex, whole: RequestIndex, buffers: &mut Buffers) {
+        let (part, result) = self.requests.remove(index, buffers);
+        let (id, bytes) = (part.connection, buffer_bytes(part.data));
+        buffers.release(part.data);
+        match self.get(id) {
+            Some(connection) => {
+                let resumes = std::mem::take(&mut connection.blocked);
+                self.memory.give_back(id, bytes);
+                if resumes {
+                    self.activate(id);
+                }
+            }
+            None => self.memory.give_back_orphaned(bytes),
+        }
+        self.end_part(whole, result, buffers);
+        self.admit_next();
+    }
+
+    /// Notes the end of a part of a write, and answers the write when it was the last.
+    pub(super) fn end_part(
+        &mut self,
+        whole: RequestIndex,
+        result: Result<(), IoError>,
+        buffers: &mut Buffers,
+    ) {
+        match self.requests.end_part(whole, result, buffers) {
+            Parts::Left => {}
+            Parts::Over => self.finish(whole, buffers),
+            Parts::Abandoned => {
+                let _ = self.requests.remove(whole, buffers);
+            }
+        }
     }
 
     /// Sends the answers of the last round.
@@ -88,14 +131,11 @@ impl Connections {
             }
         }
         connection.full = sent.full;
-        connection.reply_transfer = sent.full.then(|| {
-            let moved = time.now();
-            let same = connection.reply_transfer.filter(|_| sent.replies == 0);
-            let began = same.map_or(moved, |transfer| transfer.began);
-            Transfer {
-                began,
-                moved: Some(moved),
-            }
+        connection.reply_pace = sent.full.then(|| {
+            let now = time.now();
+            let mut pace = connection.reply_pace.unwrap_or_else(|| Pace::from(now));
+            pace.note(sent.bytes, now);
+            pace
         });
         let ending = matches!(connection.phase, Phase::Ending | Phase::Handshake { .. });
         let resumes = std::mem::take(&mut connection.blocked) || ending;

@@ -5,6 +5,10 @@
 //! at its edges. From its arrival until its last operation has been handed to the stack it holds
 //! a lock on its blocks, and whatever arrives for them meanwhile waits. Afterwards the locks of
 //! the stack keep the order.
+//!
+//! A large write for which there is too little memory is carried out in parts. Each part is a
+//! request of its own, as soon as its bytes are here. The whole write holds the lock on all its
+//! blocks until the last part is done, so that nobody reads one half of it without the other.
 
 use super::{ConnectionId, RequestRecord};
 use crate::nbd::transmission::Command;
@@ -14,8 +18,9 @@ use imbrex_core::extent::Extent;
 use imbrex_core::map::ExtentLocks;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::stack::Arrival;
-use imbrex_core::units::{BLOCK_BYTES, Instant};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A request of a client, from the moment its header was read.
 #[derive(Clone, Copy)]
@@ -26,8 +31,10 @@ pub(super) struct ClientRequest {
     pub record: RequestRecord,
     /// The blocks it touches.
     pub extent: Extent,
-    /// Its data, as long as the extent; empty when it has none.
+    /// Its data, as long as the extent; empty when it has none. Shorter while a payload arrives.
     pub data: BufferSlice,
+    /// The write of which this is a part.
+    pub part_of: Option<RequestIndex>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +45,17 @@ enum Stage {
     Edges,
     /// The stack has the last of it.
     Last,
+    /// It is carried out in parts.
+    Parts,
+}
+
+/// The lock of a request on its blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    None,
+    /// It waits for requests that came before.
+    Asked,
+    Held,
 }
 
 struct InFlight {
@@ -45,10 +63,23 @@ struct InFlight {
     /// The blocks it covers in part, the first and then the last.
     edges: BufferSlice,
     stage: Stage,
-    locked: bool,
-    /// Operations in the stack.
+    lock: Lock,
+    /// Operations in the stack, or parts that are not over.
     operations: u32,
     error: Option<IoError>,
+    /// The rest of its payload will not come, so there is nobody to answer.
+    is_abandoned: bool,
+}
+
+/// What the end of a part means for the whole write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Parts {
+    /// Others are under way, or still to arrive.
+    Left,
+    /// It was the last one: the write is to be answered.
+    Over,
+    /// It was the last one of a write that nobody waits for.
+    Abandoned,
 }
 
 /// Every request that has arrived and is not yet answered.
@@ -59,6 +90,10 @@ pub(super) struct Requests {
     in_flight: u32,
     gate: ExtentLocks<u32>,
     granted: Vec<u32>,
+    /// Parts that wait for the lock of their write.
+    held_back: Vec<u32>,
+    /// Writes that are carried out in parts.
+    in_parts: u32,
     ready: VecDeque<Arrival>,
 }
 
@@ -75,6 +110,14 @@ impl ClientRequest {
     /// Where in the data the bytes of the client end.
     pub fn data_end(&self) -> usize {
         self.data_offset() + self.record.length_bytes as usize
+    }
+
+    /// Where in the data the next bytes of the client go when `filled` are there, as far as there
+    /// is a buffer for them.
+    pub fn free_data(&self, filled: usize) -> Range<usize> {
+        let end = self.data.blocks as usize * BLOCK_BYTES as usize;
+        // The part that has no buffer yet begins with a block.
+        self.data_offset() + filled..self.data_end().min(end)
     }
 
     fn head_bytes(&self) -> usize {
@@ -135,9 +178,10 @@ impl Requests {
             request,
             edges: BufferSlice::EMPTY,
             stage: Stage::Waiting,
-            locked: false,
+            lock: Lock::None,
             operations: 0,
             error: None,
+            is_abandoned: false,
         });
         self.in_flight += 1;
         match self.free.pop() {
@@ -160,9 +204,20 @@ impl Requests {
             .request
     }
 
-    /// Notes when the last byte of a request was received.
+    /// Gives a request another buffer; the old one is the caller's to release.
+    pub fn set_data(&mut self, index: RequestIndex, data: BufferSlice) {
+        self.entry(index.0).request.data = data;
+    }
+
+    #[inline]
+    fn entry(&mut self, index: u32) -> &mut InFlight {
+        self.slots[index as usize].as_mut().expect(IN_FLIGHT)
+    }
+
+    /// Notes when the last byte of a request was received, be it that of its last part.
     pub fn received(&mut self, index: RequestIndex, at: Instant) -> RequestRecord {
-        let entry = self.slots[index.0 as usize].as_mut().expect(IN_FLIGHT);
+        let index = self.get(index).part_of.unwrap_or(index);
+        let entry = self.entry(index.0);
         entry.request.record.arrived = at;
         entry.request.record
     }
@@ -171,18 +226,106 @@ impl Requests {
     #[inline]
     pub fn arrive(&mut self, index: RequestIndex, buffers: &mut Buffers) {
         let entry = self.slots[index.0 as usize].as_mut().expect(IN_FLIGHT);
+        if let Some(whole) = entry.request.part_of {
+            match self.entry(whole.0).lock {
+                Lock::Held => self.start(index.0, buffers),
+                _ => self.held_back.push(index.0),
+            }
+            return;
+        }
         let extent = match entry.request.command {
             // It covers only what has completed, so it waits for nothing.
             Command::Flush => Extent::EMPTY,
             _ => entry.request.extent,
         };
         if entry.request.edges().next().is_some() || self.gate.overlaps(extent) {
-            entry.locked = true;
+            entry.lock = Lock::Asked;
             if !self.gate.lock(index.0, extent) {
                 return;
             }
+            entry.lock = Lock::Held;
         }
         self.start(index.0, buffers);
+    }
+
+    /// Makes a part of what has arrived of a write whose buffer is full, and another one, returned,
+    /// of the rest, which has no buffer yet. Whoever arrives for blocks of the write from now on
+    /// waits until all parts are over.
+    pub fn split(&mut self, index: RequestIndex) -> RequestIndex {
+        let mut first = *self.get(index);
+        let whole = first.part_of.unwrap_or_else(|| {
+            let whole = self.insert(ClientRequest {
+                data: BufferSlice::EMPTY,
+                ..first
+            });
+            let is_free = self.gate.lock(whole.0, first.extent);
+            let entry = self.entry(whole.0);
+            entry.stage = Stage::Parts;
+            entry.lock = if is_free { Lock::Held } else { Lock::Asked };
+            entry.operations = 1;
+            self.in_parts += 1;
+            whole
+        });
+        self.entry(whole.0).operations += 1;
+        first.part_of = Some(whole);
+        let mut rest = first;
+        let cut = first.extent.start + BlockCount(u64::from(first.data.blocks));
+        rest.extent = Extent::between(cut, first.extent.end());
+        first.extent = Extent::between(first.extent.start, cut);
+        let cut_bytes = cut.0 * BLOCK_BYTES;
+        let first_bytes = (cut_bytes - first.record.offset_bytes) as u32;
+        rest.record.offset_bytes = cut_bytes;
+        rest.record.length_bytes -= first_bytes;
+        first.record.length_bytes = first_bytes;
+        rest.data = BufferSlice::EMPTY;
+        self.entry(index.0).request = first;
+        self.insert(rest)
+    }
+
+    /// The rest of a write in parts will not arrive.
+    pub fn abandon(&mut self, whole: RequestIndex) {
+        self.entry(whole.0).is_abandoned = true;
+    }
+
+    /// A part of `whole` is over.
+    pub fn end_part(
+        &mut self,
+        whole: RequestIndex,
+        result: Result<(), IoError>,
+        buffers: &mut Buffers,
+    ) -> Parts {
+        let entry = self.entry(whole.0);
+        entry.operations -= 1;
+        if let Err(error) = result {
+            entry.error.get_or_insert(error);
+        }
+        if entry.operations > 0 {
+            return Parts::Left;
+        }
+        let is_abandoned = entry.is_abandoned;
+        self.in_parts -= 1;
+        self.unlock(whole.0, buffers);
+        if is_abandoned {
+            Parts::Abandoned
+        } else {
+            Parts::Over
+        }
+    }
+
+    /// True when a request is a part of a write for whose blocks another one waits.
+    pub fn keeps_waiting(&self, index: RequestIndex) -> bool {
+        if self.in_parts == 0 {
+            return false;
+        }
+        let Some(whole) = self.get(index).part_of else {
+            return false;
+        };
+        let whole = self.slots[whole.0 as usize].as_ref().expect(IN_FLIGHT);
+        let extent = whole.request.extent;
+        let mut others = self.slots.iter().flatten();
+        whole.lock == Lock::Held
+            && others
+                .any(|other| other.lock == Lock::Asked && other.request.extent.overlaps(extent))
     }
 
     /// Notes the end of an operation. Returns its request when that was the last one of it.
@@ -234,6 +377,9 @@ impl Requests {
             data,
             ..
         } = entry.request;
+        if entry.stage == Stage::Parts {
+            return self.start_held_back(index, buffers);
+        }
         let mut edges = entry.request.edges();
         if let Some(first) = edges.next() {
             let second = edges.next();
@@ -250,6 +396,20 @@ impl Requests {
         entry.stage = Stage::Last;
         self.submit(index, operation_of(command), extent, data);
         self.unlock(index, buffers);
+    }
+
+    /// Starts the parts of a write that has got its lock.
+    fn start_held_back(&mut self, whole: u32, buffers: &mut Buffers) {
+        let whole = Some(RequestIndex(whole));
+        let mut held_back = std::mem::take(&mut self.held_back);
+        held_back.retain(|part| {
+            let is_part = self.get(RequestIndex(*part)).part_of == whole;
+            if is_part {
+                self.start(*part, buffers);
+            }
+            !is_part
+        });
+        self.held_back = held_back;
     }
 
     /// Puts what was read at the edges and what the client sent together, and submits the result.
@@ -315,12 +475,13 @@ impl Requests {
     #[inline]
     fn unlock(&mut self, index: u32, buffers: &mut Buffers) {
         let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
-        if !std::mem::take(&mut entry.locked) {
+        if std::mem::replace(&mut entry.lock, Lock::None) == Lock::None {
             return;
         }
         let mut granted = std::mem::take(&mut self.granted);
         self.gate.unlock(index, |index| granted.push(index));
         for index in granted.drain(..) {
+            self.entry(index).lock = Lock::Held;
             self.start(index, buffers);
         }
         // A request that was started may have unlocked in turn and left a list behind.

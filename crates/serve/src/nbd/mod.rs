@@ -6,9 +6,10 @@
 pub mod handshake;
 pub mod transmission;
 
-/// Smallest block size told to clients that ask; requests of others are served to the byte.
-pub const BLOCK_BYTES_MIN: u32 = 4096;
-/// The block size clients should prefer.
+/// Smallest block size told to clients that ask: requests are served to the byte.
+pub const BLOCK_BYTES_MIN: u32 = 1;
+/// The block size clients should prefer. A write that covers a part of a block reads the block
+/// first.
 pub const BLOCK_BYTES_PREFERRED: u32 = 4096;
 /// The largest payload of a read or a write.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;

@@ -20,6 +20,7 @@ mod listener;
 mod memory;
 mod overlay;
 mod server;
+mod stalled;
 mod support;
 mod tools;
 mod transmission;

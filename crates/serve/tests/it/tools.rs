@@ -120,7 +120,8 @@ fn nbdinfo_sees_what_we_offer() {
         "\"can_zero\": true",
         "\"can_cache\": false",
         "\"can_df\": false",
-        "\"block_size_minimum\": 4096",
+        "\"block_size_minimum\": 1",
+        "\"block_size_preferred\": 4096",
         "\"block_size_maximum\": 33554432",
     ] {
         assert!(text.contains(line), "{line} is missing in {text}");
