@@ -5,7 +5,8 @@ set -eu
 
 # program:package, one pair for each program that a test starts.
 pairs="fio:fio nbdkit:nbdkit nbdinfo:libnbd-bin nbdcopy:libnbd-bin nbdfuse:libnbd-bin
-mkfs.ext4:e2fsprogs e2fsck:e2fsprogs fusermount3:fuse3 fuse2fs:fuse2fs sqlite3:sqlite3 strace:strace valgrind:valgrind
+mkfs.ext4:e2fsprogs e2fsck:e2fsprogs fusermount3:fuse3 fuse2fs:fuse2fs qemu-io:qemu-utils
+mkfs.xfs:xfsprogs sqlite3:sqlite3 strace:strace valgrind:valgrind
 chromium:chromium"
 
 PATH="$PATH:/usr/sbin:/sbin"

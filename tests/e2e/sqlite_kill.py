@@ -10,7 +10,7 @@ import time
 from _kill import Killable, bounded
 from _serving import SCRATCH, create, need
 
-need("nbdkit", "nbdfuse", "fuse2fs", "fusermount3", "mkfs.ext4", "e2fsck", "sqlite3", "timeout")
+need("nbdfuse", "fuse2fs", "fusermount3", "mkfs.ext4", "e2fsck", "sqlite3", "timeout")
 if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
     print("skipped: mounting needs root and /dev/fuse")
     raise SystemExit(77)
@@ -26,13 +26,7 @@ class Exported:
 
     def __init__(self, server):
         EXPORTED.parent.mkdir(exist_ok=True)
-        # The tools of ext4 write parts of blocks, and nbdfuse hands them on only where the export takes them.
-        proxy = SCRATCH / "proxy.sock"
-        proxy.unlink(missing_ok=True)
-        self.proxy = subprocess.Popen(["nbdkit", "-f", "-U", proxy, "--filter=blocksize", "nbd",
-                                       f"socket={server.socket}", "minblock=4096"])
-        wait_until(proxy.exists, "nbdkit listens")
-        self.process = subprocess.Popen(["nbdfuse", EXPORTED, "--unix", proxy])
+        self.process = subprocess.Popen(["nbdfuse", EXPORTED, "--unix", server.socket])
         wait_until(EXPORTED.exists, "nbdfuse shows the export")
 
     def end(self):
@@ -41,14 +35,11 @@ class Exported:
             self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self.kill()
-        self.proxy.kill()
-        self.proxy.wait()
 
     def kill(self):
         """Without waiting for what is still to be written: the server is gone."""
-        for process in (self.process, self.proxy):
-            process.kill()
-            process.wait()
+        self.process.kill()
+        self.process.wait()
         subprocess.run(["fusermount3", "-uz", EXPORTED.parent], check=False)
 
 

@@ -75,7 +75,7 @@ class Device:
             if self.fuse.poll() is not None or time.monotonic() > deadline:
                 raise RecordingError("nbdfuse did not show the export as a file")
             time.sleep(0.05)
-        # Imbrex serves whole blocks only; without a sector size the kernel would ask for parts of them.
+        # Without a sector size the kernel would ask for parts of blocks, which the server has to read first.
         self.loop = run([self.losetup, "--find", "--show", "--direct-io=on",
                          "--sector-size", BLOCK_BYTES, exported]).strip()
         direct = run([self.losetup, "--noheadings", "--output", "DIO", self.loop]).strip()

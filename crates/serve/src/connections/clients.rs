@@ -16,47 +16,28 @@ use std::rc::Rc;
 /// Clients taken in, or refused, before the next look at those there are.
 const ACCEPTS_MAX: usize = CONNECTIONS_MAX;
 
-/// What a client takes too long for.
+/// What a client takes too long for, the handshake aside while another waits for memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Late {
     Handshake,
-    /// To send a payload, while others wait.
-    Payload(KeepsWaiting),
-    /// To take its answers, while others wait.
-    Answers(KeepsWaiting),
-}
-
-/// What others wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum KeepsWaiting {
-    Memory { held_mib: u64 },
-    Blocks,
+    Payload,
+    Answers,
 }
 
 impl Late {
     /// What to tell the person who runs the server. Nothing of a handshake, because whoever does not
     /// finish one has no device to lose.
     fn told(self) -> Option<String> {
-        let (what, waiting) = match self {
-            Late::Handshake => return None,
-            Late::Payload(waiting) => ("sent", waiting),
-            Late::Answers(waiting) => ("took", waiting),
-        };
-        let of = match self {
-            Late::Answers(_) => "its answers",
-            _ => "a payload",
-        };
-        let waiting = match waiting {
-            KeepsWaiting::Memory { held_mib } => {
-                format!("memory, of which it held {held_mib} MiB")
-            }
-            KeepsWaiting::Blocks => "the blocks that it was writing".to_string(),
-        };
-        Some(format!(
-            "it {what} less than {} KiB of {of} in {} s while another request waited for {waiting}",
-            PACE_BYTES_MIN >> 10,
-            PACE_MS / 1_000
-        ))
+        let (least_kib, s) = (PACE_BYTES_MIN >> 10, PACE_MS / 1_000);
+        match self {
+            Late::Handshake => None,
+            Late::Payload => Some(format!(
+                "sent less than {least_kib} KiB of a payload in {s} s"
+            )),
+            Late::Answers => Some(format!(
+                "took less than {least_kib} KiB of its answers in {s} s"
+            )),
+        }
     }
 }
 
@@ -202,8 +183,14 @@ impl Connections {
         let is_late = |(_, due, _): &(_, Instant, _)| *due <= now;
         let late: Vec<_> = self.deadlines().filter(is_late).collect();
         for (id, _, late) in late {
-            if let Some(why) = late.told() {
-                self.say_closed(now, id, Notice::Stalled, || why);
+            if let Some(what) = late.told() {
+                let held_mib = self.memory.held(id) >> 20;
+                self.say_closed(now, id, Notice::Stalled, || {
+                    format!(
+                        "it {what} while another request waited for memory, of which it held \
+                         {held_mib} MiB"
+                    )
+                });
             }
             self.close(id, buffers);
         }
@@ -211,32 +198,19 @@ impl Connections {
 
     /// When connections will have taken too long, and for what.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = (ConnectionId, Instant, Late)> {
-        self.live().filter_map(|(id, connection)| {
+        let is_short = self.memory.is_short();
+        self.live().filter_map(move |(id, connection)| {
             if let Phase::Handshake { until, .. } = connection.phase {
                 return Some((id, until, Late::Handshake));
             }
-            let waiting = self.keeps_waiting(id, connection)?;
-            let payload = connection.payload_due();
-            let payload = payload.map(|due| (id, due, Late::Payload(waiting)));
-            let answers = connection.answers_due();
-            let answers = answers.map(|due| (id, due, Late::Answers(waiting)));
+            if !is_short || !self.memory.keeps_waiting(id) {
+                return None;
+            }
+            let payload = connection.payload_due().map(|due| (id, due, Late::Payload));
+            let answers = connection.answers_due().map(|due| (id, due, Late::Answers));
             let both = payload.into_iter().chain(answers);
             both.min_by_key(|(_, due, _)| *due)
         })
-    }
-
-    /// What others wait for that a connection has.
-    fn keeps_waiting(&self, id: ConnectionId, connection: &Connection) -> Option<KeepsWaiting> {
-        if self.memory.keeps_waiting(id) {
-            let held_mib = self.memory.held(id) >> 20;
-            return Some(KeepsWaiting::Memory { held_mib });
-        }
-        match connection.payload {
-            Payload::Write { request, .. } if self.requests.keeps_waiting(request) => {
-                Some(KeepsWaiting::Blocks)
-            }
-            _ => None,
-        }
     }
 
     /// The connections there are.

@@ -11,8 +11,7 @@
 //! Nobody waits in a circle, because whoever holds shared memory can give it back without getting
 //! more:
 //!
-//! - A request in the stack ends by itself. One that waits for the lock of others on its blocks
-//!   waits for requests that came before it, and so on to one that waits for none.
+//! - A request that is here in full ends by itself.
 //! - Answers end when their client takes them.
 //! - A payload ends when its client sends it. When there is no more memory for it, the part that is
 //!   here goes to the stack and gives its memory back. The next part fits the reserve of its own
@@ -66,11 +65,14 @@ impl Memory {
         shared_part(self.held(id)) > 0
     }
 
-    /// True when a connection holds memory for lack of which another one waits.
+    /// True when there is not enough for the waiter whose turn it is.
+    pub fn is_short(&self) -> bool {
+        self.first().is_some_and(|first| !self.fits(first))
+    }
+
+    /// True when a connection holds memory that another one could have which waits.
     pub fn keeps_waiting(&self, id: ConnectionId) -> bool {
-        self.holds_shared(id)
-            && self.waiting.iter().any(|waiter| waiter.id != id)
-            && self.first().is_some_and(|first| !self.fits(first))
+        self.holds_shared(id) && self.waiting.iter().any(|waiter| waiter.id != id)
     }
 
     pub fn someone_waits(&self) -> bool {
@@ -222,7 +224,7 @@ mod tests {
             granted
         });
         assert_eq!(granted.count() as u64 * MIB, BYTES_MAX);
-        assert!(memory.someone_waits() && memory.next().is_none());
+        assert!(memory.is_short());
         memory.give_back_orphaned(MIB);
         assert_eq!(memory.next(), Some(client(0)));
         assert!(memory.ask(client(0), MIB));

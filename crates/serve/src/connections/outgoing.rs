@@ -93,7 +93,7 @@ impl Connections {
         result: Result<(), IoError>,
         buffers: &mut Buffers,
     ) {
-        match self.requests.end_part(whole, result, buffers) {
+        match self.requests.end_part(whole, result) {
             Parts::Left => {}
             Parts::Over => self.finish(whole, buffers),
             Parts::Abandoned => {

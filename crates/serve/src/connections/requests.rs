@@ -7,8 +7,9 @@
 //! the stack keep the order.
 //!
 //! A large write for which there is too little memory is carried out in parts. Each part is a
-//! request of its own, as soon as its bytes are here. The whole write holds the lock on all its
-//! blocks until the last part is done, so that nobody reads one half of it without the other.
+//! request of its own, as soon as its bytes are here. Whoever reads its blocks before it is
+//! answered may therefore see some parts of it and not the others. A lock on all its blocks would
+//! prevent that, but then those who wait for the blocks would wait for a client to send the rest.
 
 use super::{ConnectionId, RequestRecord};
 use crate::nbd::transmission::Command;
@@ -49,21 +50,12 @@ enum Stage {
     Parts,
 }
 
-/// The lock of a request on its blocks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lock {
-    None,
-    /// It waits for requests that came before.
-    Asked,
-    Held,
-}
-
 struct InFlight {
     request: ClientRequest,
     /// The blocks it covers in part, the first and then the last.
     edges: BufferSlice,
     stage: Stage,
-    lock: Lock,
+    locked: bool,
     /// Operations in the stack, or parts that are not over.
     operations: u32,
     error: Option<IoError>,
@@ -90,10 +82,6 @@ pub(super) struct Requests {
     in_flight: u32,
     gate: ExtentLocks<u32>,
     granted: Vec<u32>,
-    /// Parts that wait for the lock of their write.
-    held_back: Vec<u32>,
-    /// Writes that are carried out in parts.
-    in_parts: u32,
     ready: VecDeque<Arrival>,
 }
 
@@ -178,7 +166,7 @@ impl Requests {
             request,
             edges: BufferSlice::EMPTY,
             stage: Stage::Waiting,
-            lock: Lock::None,
+            locked: false,
             operations: 0,
             error: None,
             is_abandoned: false,
@@ -226,31 +214,22 @@ impl Requests {
     #[inline]
     pub fn arrive(&mut self, index: RequestIndex, buffers: &mut Buffers) {
         let entry = self.slots[index.0 as usize].as_mut().expect(IN_FLIGHT);
-        if let Some(whole) = entry.request.part_of {
-            match self.entry(whole.0).lock {
-                Lock::Held => self.start(index.0, buffers),
-                _ => self.held_back.push(index.0),
-            }
-            return;
-        }
         let extent = match entry.request.command {
             // It covers only what has completed, so it waits for nothing.
             Command::Flush => Extent::EMPTY,
             _ => entry.request.extent,
         };
         if entry.request.edges().next().is_some() || self.gate.overlaps(extent) {
-            entry.lock = Lock::Asked;
+            entry.locked = true;
             if !self.gate.lock(index.0, extent) {
                 return;
             }
-            entry.lock = Lock::Held;
         }
         self.start(index.0, buffers);
     }
 
     /// Makes a part of what has arrived of a write whose buffer is full, and another one, returned,
-    /// of the rest, which has no buffer yet. Whoever arrives for blocks of the write from now on
-    /// waits until all parts are over.
+    /// of the rest, which has no buffer yet.
     pub fn split(&mut self, index: RequestIndex) -> RequestIndex {
         let mut first = *self.get(index);
         let whole = first.part_of.unwrap_or_else(|| {
@@ -258,12 +237,9 @@ impl Requests {
                 data: BufferSlice::EMPTY,
                 ..first
             });
-            let is_free = self.gate.lock(whole.0, first.extent);
             let entry = self.entry(whole.0);
             entry.stage = Stage::Parts;
-            entry.lock = if is_free { Lock::Held } else { Lock::Asked };
             entry.operations = 1;
-            self.in_parts += 1;
             whole
         });
         self.entry(whole.0).operations += 1;
@@ -288,44 +264,17 @@ impl Requests {
     }
 
     /// A part of `whole` is over.
-    pub fn end_part(
-        &mut self,
-        whole: RequestIndex,
-        result: Result<(), IoError>,
-        buffers: &mut Buffers,
-    ) -> Parts {
+    pub fn end_part(&mut self, whole: RequestIndex, result: Result<(), IoError>) -> Parts {
         let entry = self.entry(whole.0);
         entry.operations -= 1;
         if let Err(error) = result {
             entry.error.get_or_insert(error);
         }
-        if entry.operations > 0 {
-            return Parts::Left;
+        match entry.operations {
+            0 if entry.is_abandoned => Parts::Abandoned,
+            0 => Parts::Over,
+            _ => Parts::Left,
         }
-        let is_abandoned = entry.is_abandoned;
-        self.in_parts -= 1;
-        self.unlock(whole.0, buffers);
-        if is_abandoned {
-            Parts::Abandoned
-        } else {
-            Parts::Over
-        }
-    }
-
-    /// True when a request is a part of a write for whose blocks another one waits.
-    pub fn keeps_waiting(&self, index: RequestIndex) -> bool {
-        if self.in_parts == 0 {
-            return false;
-        }
-        let Some(whole) = self.get(index).part_of else {
-            return false;
-        };
-        let whole = self.slots[whole.0 as usize].as_ref().expect(IN_FLIGHT);
-        let extent = whole.request.extent;
-        let mut others = self.slots.iter().flatten();
-        whole.lock == Lock::Held
-            && others
-                .any(|other| other.lock == Lock::Asked && other.request.extent.overlaps(extent))
     }
 
     /// Notes the end of an operation. Returns its request when that was the last one of it.
@@ -377,9 +326,6 @@ impl Requests {
             data,
             ..
         } = entry.request;
-        if entry.stage == Stage::Parts {
-            return self.start_held_back(index, buffers);
-        }
         let mut edges = entry.request.edges();
         if let Some(first) = edges.next() {
             let second = edges.next();
@@ -396,20 +342,6 @@ impl Requests {
         entry.stage = Stage::Last;
         self.submit(index, operation_of(command), extent, data);
         self.unlock(index, buffers);
-    }
-
-    /// Starts the parts of a write that has got its lock.
-    fn start_held_back(&mut self, whole: u32, buffers: &mut Buffers) {
-        let whole = Some(RequestIndex(whole));
-        let mut held_back = std::mem::take(&mut self.held_back);
-        held_back.retain(|part| {
-            let is_part = self.get(RequestIndex(*part)).part_of == whole;
-            if is_part {
-                self.start(*part, buffers);
-            }
-            !is_part
-        });
-        self.held_back = held_back;
     }
 
     /// Puts what was read at the edges and what the client sent together, and submits the result.
@@ -475,13 +407,12 @@ impl Requests {
     #[inline]
     fn unlock(&mut self, index: u32, buffers: &mut Buffers) {
         let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
-        if std::mem::replace(&mut entry.lock, Lock::None) == Lock::None {
+        if !std::mem::take(&mut entry.locked) {
             return;
         }
         let mut granted = std::mem::take(&mut self.granted);
         self.gate.unlock(index, |index| granted.push(index));
         for index in granted.drain(..) {
-            self.entry(index).lock = Lock::Held;
             self.start(index, buffers);
         }
         // A request that was started may have unlocked in turn and left a list behind.

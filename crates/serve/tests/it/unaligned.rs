@@ -2,6 +2,7 @@
 
 use crate::client::*;
 use crate::support::TestServer;
+use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::rng::Rng;
 use std::collections::HashMap;
 
@@ -163,6 +164,36 @@ fn neighbours_in_one_block_do_not_lose_each_others_writes() {
         assert!(
             bytes.iter().all(|byte| byte == value),
             "piece {piece} lost a write"
+        );
+    }
+}
+
+/// What a forced request changes at its edges is forced with it, and nothing else is written.
+#[test]
+fn the_edges_of_a_request_are_as_durable_as_the_request() {
+    let (server, control) = TestServer::in_memory(BLOCKS, 0);
+    let mut client = Client::ready(&server.socket);
+    for (flags, durability) in [(0, Durability::Cached), (FUA, Durability::Durable)] {
+        control.lock().expect("control").operations.clear();
+        assert_eq!(client.write(flags, 4095, &[7; 4098]), 0);
+        assert_eq!(client.call(WRITE_ZEROES, flags, 4095, 8194), 0);
+        assert_eq!(client.call(TRIM, flags, 1, 4096), 0, "no whole block");
+        let control = control.lock().expect("control");
+        let changes = control.operations.iter();
+        let changes = changes.filter(|op| op.operation != Operation::Read);
+        let mut seen: Vec<_> = changes
+            .map(|op| (op.operation, op.extent.start.0, op.extent.blocks.0))
+            .collect();
+        seen.sort_by_key(|(_, start, blocks)| (*blocks == 1, *start));
+        let write = Operation::Write { durability };
+        let zero = Operation::Zero {
+            durability,
+            may_unmap: true,
+        };
+        assert_eq!(
+            seen,
+            [(write, 0, 3), (zero, 1, 2), (write, 0, 1), (write, 3, 1)],
+            "flags {flags}"
         );
     }
 }
