@@ -5,8 +5,10 @@
 //! that its node has received and before all later ones. It is answered when what it has done is
 //! durable. To repeat one is harmless.
 
+use crate::counters::Counts;
 use crate::extent::Extent;
 use crate::units::Duration;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -70,6 +72,23 @@ pub struct NodeStatus {
     pub is_lost: bool,
     /// What else there is to know, by name.
     pub facts: Vec<(&'static str, u64)>,
+    /// What has been counted there; `None` where nobody has asked for the status.
+    pub counts: Option<Box<Counts>>,
+}
+
+/// What becomes of a node without one of those below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Without {
+    /// It is lost too.
+    Lost,
+    /// It goes on; in words, what is missing then.
+    GoesOn(&'static str),
+}
+
+impl Without {
+    /// Of a node whose store of copies is lost.
+    pub const NO_COPIES: Without =
+        Without::GoesOn("it reads from the disk what it would have had a copy of");
 }
 
 /// Why a command came to nothing.

@@ -265,7 +265,7 @@ impl Gauge {
 }
 
 /// The counters and gauges of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counts {
     counters: [u64; Counter::COUNT],
     gauges: [u64; Gauge::COUNT],

@@ -1,7 +1,10 @@
 //! The one trait of the stack, and the only door a layer has to the world.
 
 use crate::buffer::{BufferSlice, Buffers};
-use crate::command::{Command, CommandError, CommandId, CommandReply, CommandState, OnReplacement};
+use crate::command::{
+    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, OnReplacement,
+    Without,
+};
 use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -53,6 +56,12 @@ pub trait Layer {
         ctx.lose();
     }
 
+    /// What becomes of the layer when the nodes behind some ports, at least one, are
+    /// [lost](Self::lost), for those who ask for the status.
+    fn without(&self, _is_lost: &dyn Fn(Port) -> bool) -> Without {
+        Without::Lost
+    }
+
     /// What the layer makes of a new disk in the place of a lost one below it.
     fn on_replacement(&self) -> OnReplacement {
         OnReplacement::Refuses
@@ -64,13 +73,19 @@ pub trait Layer {
     /// answer.
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {}
 
+    /// True of a command that [`command`](Self::command) takes; others are not offered.
+    fn takes(&self, _kind: CommandKind) -> bool {
+        false
+    }
+
     /// A command other than a question for the status. It is answered with
     /// [`Context::answer_command`], once, now or later.
     fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
         ctx.answer_command(command.id, Err(CommandError::NotTaken));
     }
 
-    /// Adds what there is to know of the layer by name.
+    /// Adds what there is to know of the layer by name, beside what it [counts](Context::count). It is
+    /// asked while requests wait, so it adds up what is known and looks through no map.
     fn status(&self, _facts: &mut Vec<(&'static str, u64)>) {}
 }
 

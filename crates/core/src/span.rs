@@ -1,6 +1,6 @@
 //! Nodes one after another as one node, so that several stand under one top.
 
-use crate::command::{CommandId, OnReplacement};
+use crate::command::{CommandId, OnReplacement, Without};
 use crate::disk::Geometry;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -139,6 +139,13 @@ impl Layer for Span {
 
     fn replaced(&mut self, port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
         self.parts.replaced(port);
+    }
+
+    fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
+        match (0..self.windows.len()).all(|index| is_lost(Port(index as u8))) {
+            true => Without::Lost,
+            false => Without::GoesOn("requests for this part fail, and the other parts are served"),
+        }
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {

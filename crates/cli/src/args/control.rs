@@ -8,8 +8,8 @@ use std::path::PathBuf;
 pub struct ControlArgs {
     /// The socket for commands: `DATASOCKET.control`, or the one of `serve --control`
     pub socket: PathBuf,
-    /// The name of the node in the stack file
-    pub node: String,
+    /// The name of the node in the stack file; `status` without it is about the whole device
+    pub node: Option<String>,
     /// What to do.
     #[command(subcommand)]
     pub command: NodeCommand,
@@ -25,19 +25,23 @@ pub struct ControlArgs {
 /// What a node is asked to do.
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
-    /// Any node: say how it is
+    /// Any node, or the whole device: say how it is
     Status,
     /// A disk: take it out, as if it had failed
     Fail,
     /// A disk: put a new one in the place of one that is lost
+    // No layer there is takes this one or the next two; a server says what it takes.
+    #[command(hide = true)]
     Replace {
         /// A file or block device for it, whose start must be zeroes; a new image beside the others
         /// when absent
         path: Option<PathBuf>,
     },
     /// An array: bring what a replaced disk lacks back onto it
+    #[command(hide = true)]
     Rebuild(RateArgs),
     /// An array: read everything and compare it
+    #[command(hide = true)]
     Scrub(RateArgs),
     /// A disk, with `serve --allow-faults`: fail reads of these blocks, or all
     FailReads {

@@ -1,10 +1,10 @@
 //! `imbrex control`: gives a command to a node of a served stack and waits for its end.
 
-use super::emit;
+use super::{complain, emit};
 use crate::Failure;
 use crate::args::{ControlArgs, NodeCommand};
 use imbrex_core::units::BLOCK_BYTES;
-use imbrex_sim::report::human_bytes;
+use imbrex_sim::report::{device_status, human_bytes, node_status};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -14,11 +14,20 @@ use std::process::ExitCode;
 
 /// What an NBD server says first.
 const NBD_GREETING: &[u8] = b"NBDMAGIC";
+/// The exit status of a command line that cannot be.
+const WRONG_USAGE: u8 = 2;
 /// Bits of an id that every reader of JSON keeps.
 const ID_BITS: u32 = 53;
 
 /// Gives the command and waits.
 pub fn run(args: &ControlArgs) -> Result<ExitCode, Failure> {
+    if args.node.is_none() && !matches!(args.command, NodeCommand::Status) {
+        complain(
+            "this command is for one node; accepted: imbrex control SOCKET NODE COMMAND \
+             (`imbrex control SOCKET status` names the nodes)",
+        );
+        return Ok(ExitCode::from(WRONG_USAGE));
+    }
     let socket = args.socket.display();
     let named = |error| format!("{socket}: {error}");
     let mut stream = UnixStream::connect(&args.socket).map_err(|error| {
@@ -86,8 +95,10 @@ fn request(args: &ControlArgs) -> Result<Value, Failure> {
         NodeCommand::Corrupt { blocks } => ("corrupt", Some("blocks"), json!(blocks)),
         NodeCommand::Heal => ("heal", None, Value::Null),
     };
-    let mut request = json!({"id": id, "node": args.node, "command": word});
-    if let Some(key) = key.filter(|_| !value.is_null()) {
+    let mut request = json!({"id": id, "command": word});
+    let node = args.node.as_ref().map(|node| ("node", json!(node)));
+    let value = key.filter(|_| !value.is_null()).map(|key| (key, value));
+    for (key, value) in node.into_iter().chain(value) {
         request[key] = value;
     }
     Ok(request)
@@ -117,17 +128,12 @@ fn tell(args: &ControlArgs, answer: &Value) -> Result<ExitCode, Failure> {
     if let Some(words) = error {
         return Err(words.into());
     }
-    let node = &args.node;
-    let status = &answer["ok"];
-    let mut text = match (&args.command, status["is_lost"] == true) {
-        (NodeCommand::Status, true) => format!("{node}: lost\n"),
-        (NodeCommand::Status, false) => format!("{node}: in use\n"),
-        _ => format!("{node}: done\n"),
-    };
-    for (name, value) in status["facts"].as_object().into_iter().flatten() {
-        text.push_str(&format!("  {name} {value}\n"));
-    }
-    emit(&text);
+    let told = &answer["ok"];
+    emit(&match (&args.command, &args.node) {
+        (NodeCommand::Status, Some(_)) => node_status(told),
+        (NodeCommand::Status, None) => device_status(told),
+        (_, node) => format!("{}: done\n", node.as_deref().unwrap_or_default()),
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -137,7 +137,13 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     server.stop_on_signals()?;
     asked.wake(&server)?;
     let exports = exports(&config, &engine.stack, &describe, args.read_only)?;
-    server.take_commands(control::commands(args, &mut engine, &describe, new_disks));
+    server.take_commands(control::commands(
+        args,
+        &mut engine,
+        &describe,
+        new_disks,
+        &live,
+    ));
     let (uri, size) = (server.uri(), human_bytes(device_bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),

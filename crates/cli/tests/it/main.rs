@@ -10,6 +10,7 @@ mod check_layers;
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
 mod control;
+mod control_status;
 mod crashtest;
 mod damaged_end;
 mod doctor;

@@ -54,6 +54,7 @@ use crate::layer::{Context, Layer, Port};
 use crate::ledger::Ledger;
 use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
+use alloc::vec::Vec;
 use destage_queue::{Batch, DestageQueue, Joins};
 use durable::intent::WriteIntent;
 use durable::life::{Checkpointing, Life};
@@ -218,5 +219,20 @@ impl Layer for Cache {
 
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.begin_closing(ctx);
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        let Replacement {
+            cached_blocks,
+            dirty_blocks,
+            ..
+        } = self.replacement;
+        let capacity = self.settings.capacity_blocks;
+        facts.extend([
+            ("capacity_blocks", capacity),
+            ("dirty_blocks", dirty_blocks),
+            ("clean_blocks", cached_blocks - dirty_blocks),
+            ("free_blocks", capacity - cached_blocks),
+        ]);
     }
 }

@@ -43,6 +43,7 @@ pub use settings::{
 };
 
 use crate::buffer::BufferSlice;
+use crate::command::Without;
 use crate::counters::Gauge;
 use crate::disk::Geometry;
 use crate::error::IoError;
@@ -56,6 +57,7 @@ use crate::planted::PlantedBug;
 use crate::units::Lba;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use batches::Batches;
 use blocks::Blocks;
 use log::Log;
@@ -309,6 +311,29 @@ impl Layer for MemoryBuffer {
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.begin_closing();
         self.advance(ctx);
+    }
+
+    fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
+        let is_needed = |port: &Port| Some(*port) != self.ports.copies;
+        match (0..=self.ports.below.0)
+            .map(Port)
+            .filter(is_needed)
+            .any(is_lost)
+        {
+            true => Without::Lost,
+            false => Without::NO_COPIES,
+        }
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        let (held, most) = (self.blocks.residents(), self.settings.capacity_blocks);
+        facts.push(("block_bytes", self.settings.block.bytes()));
+        facts.push(("capacity_blocks", most.into()));
+        facts.push(("free_blocks", most.saturating_sub(held).into()));
+        if let Some(log) = &self.log {
+            facts.push(("log_places", log.places()));
+            facts.push(("log_used_places", log.places() - log.free()));
+        }
     }
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {

@@ -14,6 +14,7 @@ mod work;
 
 pub use settings::{OnWrite, ReadCacheError, ReadCacheSettings};
 
+use crate::command::Without;
 use crate::counters::{Counter, Gauge};
 use crate::disk::{CopyStore, Geometry};
 use crate::error::IoError;
@@ -291,6 +292,15 @@ impl Layer for ReadCache {
         // Nobody needs a copy.
         self.is_lost = true;
         self.drop_all(Extent::new(0, u64::MAX / 2), ctx);
+    }
+
+    fn without(&self, _is_lost: &dyn Fn(Port) -> bool) -> Without {
+        Without::GoesOn("it has no copies, so what it would have had is read from the disk")
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        facts.push(("block_bytes", self.settings.block.bytes()));
+        facts.push(("capacity_blocks", self.settings.capacity_blocks.into()));
     }
 
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {

@@ -4,12 +4,13 @@ use super::{DiskId, NodeId, Stack};
 use crate::buffer::Buffers;
 use crate::command::{
     Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, NodeStatus,
-    OnReplacement,
+    OnReplacement, Without,
 };
 use crate::disk::Geometry;
 use crate::layer::Port;
 use crate::router::{Message, Replacing, Stage};
 use crate::units::Instant;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -118,7 +119,43 @@ impl Stack {
         NodeStatus {
             is_lost: self.is_lost(node),
             facts,
+            counts: Some(Box::new(self.counts(node).clone())),
         }
+    }
+
+    /// What becomes of the nodes above one that is lost while all others are there: those that are lost
+    /// with it, and those that go on without. From the bottom up.
+    pub fn without(&self, node: NodeId) -> Vec<(NodeId, Without)> {
+        let mut lost = vec![node];
+        let mut above = vec![];
+        for at in self.bottom_up() {
+            let ports = &self.router.node(at).ports;
+            let is_lost = |port: Port| lost.contains(&ports[usize::from(port.0)].below);
+            let layer = self.layers[usize::from(at.0)].as_ref();
+            let mut all_ports = (0..ports.len()).map(|port| Port(port as u8));
+            if let (Some(layer), true) = (layer, all_ports.any(is_lost)) {
+                let without = layer.without(&is_lost);
+                above.push((at, without));
+                lost.extend((without == Without::Lost).then_some(at));
+            }
+        }
+        above
+    }
+
+    /// True of a command that a node takes; of a fault only the disk itself knows.
+    pub fn takes(&self, node: NodeId, kind: CommandKind) -> bool {
+        match (&self.layers[usize::from(node.0)], kind) {
+            (_, CommandKind::Status) => true,
+            (None, CommandKind::Fail | CommandKind::Fault(_)) => true,
+            (None, _) => false,
+            (Some(layer), kind) => layer.takes(kind),
+        }
+    }
+
+    /// True when a new disk can take the place of this one while the stack runs.
+    pub fn takes_replacement(&self, disk: DiskId) -> bool {
+        let concerned = self.concerned(self.router.node_of(disk));
+        concerned.refusing.is_none() && !concerned.taking.is_empty()
     }
 
     pub(crate) fn end_command(&mut self, id: CommandId, result: Result<(), CommandError>) {
@@ -164,12 +201,12 @@ impl Stack {
                 needed.bytes()
             ));
         }
-        let concerned = self.concerned(node);
-        if concerned.refusing.is_some() || concerned.taking.is_empty() {
+        if !self.takes_replacement(disk) {
             let words = "no layer over the disk can take another one while it runs; accepted: a disk \
                          whose data an array above has elsewhere";
             return not_now(words.into());
         }
+        let concerned = self.concerned(node);
         for (number, (to, port)) in (first_member..).zip(&concerned.taking) {
             let port = &mut self.router.node_mut(*to).ports[usize::from(port.0)];
             port.member = Some(number);

@@ -1,7 +1,7 @@
 //! Requests and answers of a control socket as lines of JSON.
 
 use super::rate;
-use imbrex_core::command::{CommandKind, Fault, NodeStatus, Rate};
+use imbrex_core::command::{CommandKind, Fault, Rate};
 use imbrex_core::extent::Extent;
 use imbrex_core::units::Duration;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ const SLOW_MS_MAX: u64 = 3_600_000;
 /// Keys that every request may have.
 const COMMON_KEYS: [&str; 3] = ["id", "node", "command"];
 /// The commands and the further keys that each may have.
-const COMMANDS: [(&str, &[&str]); 11] = [
+pub(super) const COMMANDS: [(&str, &[&str]); 11] = [
     ("status", &[]),
     ("fail", &[]),
     ("replace", &["path"]),
@@ -33,8 +33,8 @@ const VALUE_BYTES_MAX: usize = 100;
 pub(super) struct Request {
     /// Names the command among those under way.
     pub id: u64,
-    /// The name of the node.
-    pub node: String,
+    /// The name of the node; `None` for the device, which has a status.
+    pub node: Option<String>,
     pub asked: Asked,
 }
 
@@ -69,11 +69,22 @@ impl Asked {
     }
 }
 
-/// The request of a line.
+impl Request {
+    /// The command and whom it is for.
+    pub fn words(&self) -> String {
+        let command = self.asked.name();
+        match &self.node {
+            Some(node) => format!("`{command}` of node `{node}`"),
+            None => format!("`{command}`"),
+        }
+    }
+}
+
+/// The request of a line. Commands that are `offered` are accepted.
 ///
 /// # Errors
 /// What is wrong with it and what is accepted, with the id if there is one.
-pub(super) fn parse(line: &[u8]) -> Result<Request, (Option<u64>, String)> {
+pub(super) fn parse(line: &[u8], offered: &[&str]) -> Result<Request, (Option<u64>, String)> {
     let object = match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => object,
         Ok(_) => {
@@ -86,17 +97,25 @@ pub(super) fn parse(line: &[u8]) -> Result<Request, (Option<u64>, String)> {
     let Some(id) = object.get("id").and_then(Value::as_u64) else {
         return Err((None, wrong(&object, "id", "a whole number from 0")));
     };
-    let request = fields(&object).map(|(node, asked)| Request { id, node, asked });
+    let request = fields(&object, offered).map(|(node, asked)| Request { id, node, asked });
     request.map_err(|words| (Some(id), words))
 }
 
-fn fields(object: &Map<String, Value>) -> Result<(String, Asked), String> {
-    let node = object.get("node").and_then(Value::as_str);
-    let node = node.ok_or_else(|| wrong(object, "node", "the name of a node, as text"))?;
-    let names = COMMANDS.map(|(name, _)| name).join(", ");
+fn fields(
+    object: &Map<String, Value>,
+    offered: &[&str],
+) -> Result<(Option<String>, Asked), String> {
     let word = object.get("command").and_then(Value::as_str);
     let known = COMMANDS.iter().find(|(name, _)| Some(*name) == word);
-    let (word, keys) = known.ok_or_else(|| wrong(object, "command", &names))?;
+    // One that nobody takes here is refused with what is accepted, once it is known what is asked.
+    let known = known.ok_or_else(|| wrong(object, "command", &offered.join(", ")));
+    let node = given(object, "node").map(|node| node.as_str().map(str::to_owned));
+    let node = match (node, &known) {
+        (Some(Some(node)), _) => Some(node),
+        (None, Ok(("status", _))) => None,
+        _ => return Err(wrong(object, "node", "the name of a node, as text")),
+    };
+    let (word, keys) = known?;
     let accepted = || COMMON_KEYS.iter().chain(*keys);
     if let Some(key) = object.keys().find(|key| !accepted().any(|it| it == key)) {
         let accepted: Vec<&str> = accepted().copied().collect();
@@ -107,7 +126,7 @@ fn fields(object: &Map<String, Value>) -> Result<(String, Asked), String> {
         ));
     }
     let asked = match *word {
-        "replace" => return Ok((node.into(), Asked::Replace(path(object)?))),
+        "replace" => return Ok((node, Asked::Replace(path(object)?))),
         "status" => CommandKind::Status,
         "fail" => CommandKind::Fail,
         "rebuild" => CommandKind::Rebuild(rate(object)?),
@@ -122,7 +141,7 @@ fn fields(object: &Map<String, Value>) -> Result<(String, Asked), String> {
         },
         _ => CommandKind::Fault(Fault::None),
     };
-    Ok((node.into(), Asked::Kind(asked)))
+    Ok((node, Asked::Kind(asked)))
 }
 
 const BLOCKS: &str = "[FROM, TO], blocks of the disk of 4096 bytes, TO not counted and above FROM";
@@ -202,12 +221,8 @@ pub(super) fn progress(id: u64, done: u64, total: u64) -> String {
 }
 
 /// A command has ended well.
-pub(super) fn ok(id: u64, node: &str, status: &NodeStatus) -> String {
-    let facts = status.facts.iter();
-    let facts: Map<String, Value> = facts
-        .map(|(name, value)| ((*name).to_string(), json!(value)))
-        .collect();
-    json!({"id": id, "ok": {"node": node, "is_lost": status.is_lost, "facts": facts}}).to_string()
+pub(super) fn ok(id: u64, told: &Value) -> String {
+    json!({"id": id, "ok": told}).to_string()
 }
 
 /// A command has come to nothing.
@@ -220,7 +235,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Request, (Option<u64>, String)> {
-        parse(line.as_bytes())
+        parse(line.as_bytes(), &COMMANDS.map(|(name, _)| name))
     }
 
     #[test]
@@ -235,12 +250,19 @@ mod tests {
             };
             let line = format!(r#"{{"id": 7, "node": "d", "command": "{name}"{more}}}"#);
             let request = parsed(&line).expect(name);
-            assert_eq!((request.id, request.node.as_str()), (7, "d"));
+            assert_eq!((request.id, request.node.as_deref()), (7, Some("d")));
             assert_eq!(request.asked.name(), name);
         }
         let line = r#"{"id": 0, "node": "d", "command": "corrupt", "blocks": [3, 9]}"#;
         let corrupt = CommandKind::Fault(Fault::Corrupt(Extent::new(3, 6)));
         assert_eq!(parsed(line).map(|it| it.asked), Ok(Asked::Kind(corrupt)));
+        for line in [
+            r#"{"id": 0, "command": "status"}"#,
+            r#"{"id": 0, "node": null, "command": "status"}"#,
+        ] {
+            let device = parsed(line).map(|it| (it.node, it.asked));
+            assert_eq!(device, Ok((None, Asked::Kind(CommandKind::Status))));
+        }
         let line = r#"{"id": 0, "node": "a", "command": "scrub", "rate": null}"#;
         let scrub = Asked::Kind(CommandKind::Scrub(None));
         assert_eq!(parsed(line).map(|it| it.asked), Ok(scrub));
@@ -255,6 +277,17 @@ mod tests {
             (r#"{"id": -1}"#, None, "`id` is -1"),
             (r#"{"id": 1}"#, Some(1), "`node` is missing"),
             (r#"{"id": 1, "node": 2}"#, Some(1), "`node` is 2"),
+            (
+                r#"{"id": 1, "node": 2, "command": "status"}"#,
+                Some(1),
+                "`node` is 2",
+            ),
+            (
+                r#"{"id": 1, "command": "fail"}"#,
+                Some(1),
+                "`node` is missing",
+            ),
+            (r#"{"id": 1, "node": "d"}"#, Some(1), "`command` is missing"),
             (
                 r#"{"id": 1, "node": "d", "command": "stop"}"#,
                 Some(1),

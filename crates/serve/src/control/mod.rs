@@ -8,9 +8,11 @@ mod client;
 mod message;
 mod rate;
 mod replacer;
+mod status;
 mod targets;
 
 pub use replacer::{NewDisk, Replacer};
+pub use status::{DeviceFigures, Figures, NodeFigures};
 pub use targets::{ControlDisk, ControlNode};
 
 use crate::clock::Poller;
@@ -18,9 +20,7 @@ use crate::disk::Faults;
 use crate::listener::{ListenError, Listener};
 use crate::signals::say;
 use client::{Client, Received};
-use imbrex_core::command::{
-    Command, CommandError, CommandId, CommandReply, CommandState, NodeStatus,
-};
+use imbrex_core::command::{Command, CommandError, CommandId, CommandReply, CommandState};
 use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::units::{Duration, Instant};
 use message::{Asked, Request};
@@ -28,6 +28,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
@@ -70,16 +71,29 @@ pub struct Commands {
     pub faults: Option<Faults>,
     /// Commands that would change what the disks hold are refused.
     pub is_read_only: bool,
+    /// What `status` tells beside what the layers say.
+    pub figures: Option<Figures>,
 }
 
 /// A command that is not yet answered.
 struct UnderWay {
+    /// What the engine calls it at the first of its nodes; at the others the numbers that follow.
     id: CommandId,
     request: Request,
+    nodes: Vec<ControlNode>,
+    /// What is to be told of the nodes that have ended it, in their order.
+    ended: Vec<Value>,
     /// The clients that asked for it.
     clients: Vec<u64>,
     /// When its progress was last told.
     told: Option<Instant>,
+}
+
+impl UnderWay {
+    /// True of what the engine calls it at one of its nodes.
+    fn is_called(&self, id: CommandId) -> bool {
+        (self.id.0..self.id.0 + self.nodes.len() as u64).contains(&id.0)
+    }
 }
 
 /// The control socket of a server, or none.
@@ -88,6 +102,8 @@ pub(crate) struct Control {
     listener: Option<OwnedFd>,
     targets: Targets,
     commands: Commands,
+    /// The commands that some node takes.
+    offered: Vec<&'static str>,
     clients: BTreeMap<u64, Client>,
     /// Descriptors ran out, and clients may wait; to be tried again then, or at the next turn before.
     accept_again: Option<Instant>,
@@ -128,11 +144,12 @@ impl ControlSocket {
 
 impl Control {
     pub fn new(poller: Rc<Poller>, socket: Option<OwnedFd>, mut commands: Commands) -> Control {
-        let nodes = std::mem::take(&mut commands.nodes);
+        let targets = Targets::new(std::mem::take(&mut commands.nodes));
         Control {
             poller,
             listener: socket,
-            targets: Targets::new(nodes),
+            offered: targets.offered(&commands),
+            targets,
             commands,
             clients: BTreeMap::new(),
             accept_again: None,
@@ -267,7 +284,7 @@ impl Control {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let (id, begun) = match message::parse(&line) {
+            let (id, begun) = match message::parse(&line, &self.offered) {
                 Ok(request) => (Some(request.id), self.begin(request, token)),
                 Err((id, words)) => (id, Err(words)),
             };
@@ -315,10 +332,9 @@ impl Control {
         if let Some(same) = self.under_way.iter_mut().find(|it| it.request.id == id) {
             if same.request != request {
                 return Err(format!(
-                    "id {id} is that of another command under way (`{}` of node `{}`); accepted: \
-                     the same command again, or another id",
-                    same.request.asked.name(),
-                    same.request.node
+                    "id {id} is that of another command under way ({}); accepted: the same command \
+                     again, or another id",
+                    same.request.words()
                 ));
             }
             if !same.clients.contains(&client) {
@@ -331,14 +347,19 @@ impl Control {
                 "{COMMANDS_MAX} commands are under way; try again when one has ended"
             ));
         }
-        let node = self.targets.check(&request, &self.commands)?;
+        let nodes = self.targets.check(&request, &self.commands)?;
         let id = CommandId(self.started);
-        let arrival = match &request.asked {
-            Asked::Kind(kind) => CommandArrival::Command {
-                node: node.node,
-                command: Command { id, kind: *kind },
-            },
+        match &request.asked {
+            Asked::Kind(kind) => {
+                let numbered = (id.0..).map(CommandId).zip(&nodes);
+                self.ready
+                    .extend(numbered.map(|(id, node)| CommandArrival::Command {
+                        node: node.node,
+                        command: Command { id, kind: *kind },
+                    }));
+            }
             Asked::Replace(path) => {
+                let node = &nodes[0];
                 let (disk, replacer) = match (&node.disk, &mut self.commands.replacer) {
                     (Some(disk), Some(replacer)) => (disk.disk, replacer),
                     _ => return Err(targets::NO_REPLACER.into()),
@@ -347,19 +368,20 @@ impl Control {
                     disk: with,
                     first_member,
                 } = (replacer.begin)(node.node, path.as_deref())?;
-                CommandArrival::Replace(Replacement {
+                self.ready.push_back(CommandArrival::Replace(Replacement {
                     id,
                     disk,
                     with,
                     first_member,
-                })
+                }));
             }
         };
-        self.started += 1;
-        self.ready.push_back(arrival);
+        self.started += nodes.len() as u64;
         self.under_way.push(UnderWay {
             id,
             request,
+            nodes,
+            ended: Vec::new(),
             clients: vec![client],
             told: None,
         });
@@ -369,7 +391,8 @@ impl Control {
     /// The engine has something to say of a command.
     pub fn reply(&mut self, now: Instant, reply: CommandReply) {
         // One that the server no longer waits for was answered when it began to stop.
-        let Some(index) = self.under_way.iter().position(|it| it.id == reply.id) else {
+        let is_it = |it: &UnderWay| it.is_called(reply.id);
+        let Some(index) = self.under_way.iter().position(is_it) else {
             return;
         };
         match reply.state {
@@ -390,45 +413,57 @@ impl Control {
                     }
                 }
             }
-            CommandState::Ended(result) => {
+            CommandState::Ended(Ok(status)) => {
+                let it = &mut self.under_way[index];
+                let node = &it.nodes[(reply.id.0 - it.id.0) as usize];
+                let figures = self.commands.figures.as_ref();
+                it.ended
+                    .push(status::of_node(node, &status, &self.targets, figures));
+                if it.ended.len() == it.nodes.len() {
+                    let ended = self.under_way.remove(index);
+                    let result = self.settle(&ended, Ok(()));
+                    self.answer(ended, result);
+                }
+            }
+            CommandState::Ended(Err(error)) => {
                 let ended = self.under_way.remove(index);
-                let result = self.settle(&ended.request, result);
+                let result = self.settle(&ended, Err(error));
                 self.answer(ended, result);
             }
         }
     }
 
     /// Does what is left to do when the engine has ended a command.
-    fn settle(
-        &mut self,
-        request: &Request,
-        result: Result<NodeStatus, CommandError>,
-    ) -> Result<NodeStatus, String> {
-        let words = |error: CommandError| match error {
-            CommandError::NotTaken => self.targets.not_taken(request),
+    fn settle(&mut self, ended: &UnderWay, result: Result<(), CommandError>) -> Result<(), String> {
+        let result = result.map_err(|error| match error {
+            CommandError::NotTaken => {
+                format!("{}: the node does not take it", ended.request.words())
+            }
             error => error.to_string(),
-        };
-        let result = result.map_err(words);
-        let replaces = matches!(request.asked, Asked::Replace(_));
-        if let (true, Some(replacer), Some(node)) = (
-            replaces,
-            &mut self.commands.replacer,
-            self.targets.get(&request.node),
-        ) {
+        });
+        if let (Asked::Replace(_), Some(replacer)) =
+            (&ended.request.asked, &mut self.commands.replacer)
+        {
+            let node = ended.nodes[0].node;
             match &result {
-                Ok(_) => (replacer.finish)(node.node)?,
-                Err(_) => (replacer.abort)(node.node),
+                Ok(()) => (replacer.finish)(node)?,
+                Err(_) => (replacer.abort)(node),
             }
         }
         result
     }
 
     /// Tells everybody who waits for a command how it has ended.
-    fn answer(&mut self, ended: UnderWay, result: Result<NodeStatus, String>) {
+    fn answer(&mut self, mut ended: UnderWay, result: Result<(), String>) {
         let id = ended.request.id;
-        let line = match result {
-            Ok(status) => message::ok(id, &ended.request.node, &status),
-            Err(words) => message::error(Some(id), &words),
+        let line = match (result, &ended.request.node) {
+            (Ok(()), Some(_)) => message::ok(id, &ended.ended[0]),
+            (Ok(()), None) => {
+                let nodes = std::mem::take(&mut ended.ended);
+                let told = status::of_device(nodes, self.commands.figures.as_ref());
+                message::ok(id, &told)
+            }
+            (Err(words), _) => message::error(Some(id), &words),
         };
         for token in ended.clients {
             if let Some(client) = self.clients.get_mut(&token) {
@@ -456,10 +491,8 @@ impl Control {
         self.under_way = replacing;
         for it in others {
             let words = format!(
-                "{STOPPING} and does not wait for `{}` of node `{}`; give the command again after \
-                 the next start",
-                it.request.asked.name(),
-                it.request.node
+                "{STOPPING} and does not wait for {}; give the command again after the next start",
+                it.request.words()
             );
             self.answer(it, Err(words));
         }

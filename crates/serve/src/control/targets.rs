@@ -1,8 +1,8 @@
 //! What a command can be about.
 
 use super::Commands;
-use super::message::{Asked, Request};
-use imbrex_core::command::{CommandKind, Fault};
+use super::message::{Asked, COMMANDS, Request};
+use imbrex_core::command::{CommandKind, Fault, Without};
 use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::{DiskId, NodeId};
@@ -17,6 +17,20 @@ pub struct ControlNode {
     pub node: NodeId,
     /// Set for a disk.
     pub disk: Option<ControlDisk>,
+    /// What becomes of the nodes above when it is lost.
+    pub(super) above: Vec<(NodeId, Without)>,
+    /// The device is lost with it.
+    pub(super) is_device_lost: bool,
+    /// Further commands that it takes.
+    takes: Takes,
+}
+
+/// Commands that some nodes take and others do not.
+#[derive(Clone, Copy, Debug)]
+struct Takes {
+    rebuild: bool,
+    scrub: bool,
+    replace: bool,
 }
 
 /// What a command to a disk needs to know of it.
@@ -35,10 +49,32 @@ impl ControlNode {
             disk,
             blocks: engine.disks[usize::from(disk.0)].geometry().blocks,
         });
+        let stack = &engine.stack;
+        let above = stack.without(node);
+        let device = (stack.top(), Without::Lost);
         ControlNode {
             name: name.to_owned(),
             node,
             disk,
+            is_device_lost: node == stack.top() || above.contains(&device),
+            above,
+            takes: Takes {
+                rebuild: stack.takes(node, CommandKind::Rebuild(None)),
+                scrub: stack.takes(node, CommandKind::Scrub(None)),
+                replace: disk.is_some_and(|disk| stack.takes_replacement(disk.disk)),
+            },
+        }
+    }
+
+    /// True of a command that it takes from whoever may give it.
+    fn takes(&self, command: &str) -> bool {
+        match command {
+            "status" => true,
+            "rebuild" => self.takes.rebuild,
+            "scrub" => self.takes.scrub,
+            "replace" => self.takes.replace,
+            // `fail` and the faults.
+            _ => self.disk.is_some(),
         }
     }
 }
@@ -60,35 +96,64 @@ impl Targets {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// The node of a request, if it is one for which the command can be.
+    /// The name of a node.
+    pub fn name_of(&self, node: NodeId) -> Option<&str> {
+        let found = self.nodes.iter().find(|known| known.node == node)?;
+        Some(&found.name)
+    }
+
+    /// The nodes of a request, if they are such for which the command can be: one, or all when it is
+    /// for the device.
     ///
     /// # Errors
     /// In words for whoever gave the command.
-    pub fn check(&self, request: &Request, commands: &Commands) -> Result<ControlNode, String> {
-        let Request { node: name, .. } = request;
+    pub fn check(
+        &self,
+        request: &Request,
+        commands: &Commands,
+    ) -> Result<Vec<ControlNode>, String> {
+        match &request.node {
+            None if self.nodes.is_empty() => Err("no node of this device has a name".into()),
+            None => Ok(self.nodes.clone()),
+            Some(name) => self
+                .check_node(name, &request.asked, commands)
+                .map(|node| vec![node]),
+        }
+    }
+
+    fn check_node(
+        &self,
+        name: &str,
+        asked: &Asked,
+        commands: &Commands,
+    ) -> Result<ControlNode, String> {
         let Some(node) = self.get(name) else {
             let names = self.names(|_| true);
             return Err(format!("there is no node {name:?}; accepted: {names}"));
         };
-        let command = request.asked.name();
-        let is_for_disks = match request.asked {
-            Asked::Replace(_) | Asked::Kind(CommandKind::Fail | CommandKind::Fault(_)) => true,
-            Asked::Kind(CommandKind::Rebuild(_) | CommandKind::Scrub(_)) => false,
-            Asked::Kind(CommandKind::Status) => return Ok(node.clone()),
-        };
-        if is_for_disks != node.disk.is_some() {
-            let (is, names) = match is_for_disks {
-                true => ("no disk", self.names(|node| node.disk.is_some())),
-                false => ("a disk", self.names(|node| node.disk.is_none())),
-            };
+        let command = asked.name();
+        if !self.nodes.iter().any(|node| node.takes(command)) {
+            let offered = self.offered(commands).join(", ");
             return Err(format!(
-                "node `{name}` is {is}; accepted by `{command}`: {names}"
+                "no node of this stack takes `{command}`; accepted: {offered}"
             ));
         }
-        match request.asked {
-            Asked::Kind(CommandKind::Fault(fault)) => check_fault(node, fault, command, commands)?,
+        if !node.takes(command) {
+            let names = self.names(|node| node.takes(command));
+            let why = match (asked, node.disk) {
+                (Asked::Kind(CommandKind::Rebuild(_) | CommandKind::Scrub(_)), None)
+                | (Asked::Replace(_), Some(_)) => format!("takes no `{command}`"),
+                (_, None) => "is no disk".to_owned(),
+                (_, Some(_)) => "is a disk".to_owned(),
+            };
+            return Err(format!(
+                "node `{name}` {why}; accepted by `{command}`: {names}"
+            ));
+        }
+        match asked {
+            Asked::Kind(CommandKind::Fault(fault)) => check_fault(node, *fault, command, commands)?,
             Asked::Replace(_) if commands.replacer.is_none() => return Err(NO_REPLACER.into()),
-            Asked::Kind(CommandKind::Fail) => {}
+            Asked::Kind(CommandKind::Status | CommandKind::Fail) => {}
             _ if commands.is_read_only => {
                 return Err(format!(
                     "`{command}` would write, and the device is served read-only"
@@ -99,16 +164,18 @@ impl Targets {
         Ok(node.clone())
     }
 
-    /// Why a node has not taken a command.
-    pub fn not_taken(&self, request: &Request) -> String {
-        let command = request.asked.name();
-        let of_arrays = match request.asked {
-            Asked::Kind(CommandKind::Rebuild(_) | CommandKind::Scrub(_)) => {
-                "; it is for arrays and mirrors"
-            }
-            _ => "",
+    /// The commands that some node takes here and now.
+    pub fn offered(&self, commands: &Commands) -> Vec<&'static str> {
+        let may_be_given = |command: &str| match command {
+            "status" | "fail" => true,
+            "replace" => commands.replacer.is_some() && !commands.is_read_only,
+            "rebuild" | "scrub" => !commands.is_read_only,
+            _ => commands.faults.is_some(),
         };
-        format!("node `{}` takes no `{command}`{of_arrays}", request.node)
+        let names = COMMANDS.iter().map(|(name, _)| *name);
+        names
+            .filter(|name| may_be_given(name) && self.nodes.iter().any(|node| node.takes(name)))
+            .collect()
     }
 
     fn names(&self, is_meant: impl Fn(&ControlNode) -> bool) -> String {

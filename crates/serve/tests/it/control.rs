@@ -3,7 +3,7 @@
 use crate::client::*;
 use crate::support::{Control, ControlClient, Served, TestDisk, TestServer, eventually};
 use imbrex_core::buffer::{Buffers, ContentKind};
-use imbrex_core::command::{Command, CommandError, CommandId, CommandKind, OnReplacement};
+use imbrex_core::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
@@ -92,6 +92,14 @@ impl Layer for Array {
             _ => Ok(()),
         };
         ctx.answer_command(command, result);
+    }
+
+    fn takes(&self, kind: CommandKind) -> bool {
+        matches!(kind, CommandKind::Rebuild(_))
+    }
+
+    fn without(&self, _is_lost: &dyn Fn(Port) -> bool) -> Without {
+        Without::GoesOn("reads and writes of it fail")
     }
 
     fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
@@ -196,7 +204,12 @@ fn a_disk_that_is_told_to_fail_is_lost_and_can_be_replaced() {
     let status = control.call(ask(1, "member", "status")).expect("a status");
     assert_eq!(
         status,
-        json!({"node": "member", "is_lost": false, "facts": {}})
+        json!({
+            "node": "member",
+            "is_lost": false,
+            "facts": {},
+            "when_lost": "array goes on: reads and writes of it fail; the device is served on"
+        })
     );
     let refused = control.call(json!({"id": 2, "node": "member", "command": "replace"}));
     assert!(refused.expect_err("not lost").contains("not lost"));
@@ -296,9 +309,19 @@ fn commands_that_cannot_be_are_refused_with_what_is_accepted() {
         (ask(1, "disk", "fail"), "accepted: member, array"),
         (ask(2, "array", "fail"), "accepted by `fail`: member"),
         (ask(3, "member", "rebuild"), "accepted by `rebuild`: array"),
-        (ask(4, "array", "scrub"), "takes no `scrub`"),
+        (
+            ask(4, "array", "scrub"),
+            "no node of this stack takes `scrub`; accepted: status, fail, replace, rebuild",
+        ),
         (ask(5, "member", "hang"), "--allow-faults"),
-        (ask(6, "member", "stop"), "accepted: status, fail"),
+        (
+            ask(6, "member", "stop"),
+            "`command` is \"stop\"; accepted: status, fail, replace, rebuild",
+        ),
+        (
+            ask(7, "array", "replace"),
+            "is no disk; accepted by `replace`: member",
+        ),
     ] {
         let error = control.call(request).expect_err(words);
         assert!(error.contains(words), "{error}");
@@ -351,8 +374,8 @@ fn a_lost_disk_without_an_array_answers_that_it_is_lost() {
     let error = control.call(ask(2, "disk", "replace"));
     assert!(
         error
-            .expect_err("no replacer")
-            .contains("while it is served")
+            .expect_err("no array")
+            .contains("no node of this stack takes `replace`; accepted: status, fail")
     );
     server.stop.stop();
     let ended = server.join();

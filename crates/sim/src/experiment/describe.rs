@@ -4,6 +4,7 @@ use super::config::StackConfig;
 use super::nodes::{DescribeDisk, Facts, LogUse, TranslationFacts};
 use crate::replay::ReplayCounts;
 use crate::report::{OfOne, ReplayMode, Run};
+use imbrex_core::counters::Counts;
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BlockCount, Instant};
 use std::collections::BTreeMap;
@@ -34,6 +35,18 @@ pub struct DescribeNode {
     pub blocks: BlockCount,
     /// What its kind has to say.
     pub facts: Facts,
+}
+
+impl DescribeNode {
+    /// All that was counted there, by the names of reports.
+    fn counted(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
+        let reported = self.facts.reported();
+        let counters = reported.counters().into_iter();
+        let counters = counters.map(|it| (it.name(), counts.counter(it)));
+        let gauges = reported.gauges().into_iter();
+        let gauges = gauges.map(|it| (it.name(), counts.gauge(it)));
+        counters.chain(gauges).chain(reported.others()).collect()
+    }
 }
 
 /// The node that keys are about which name none.
@@ -154,11 +167,7 @@ impl Describe {
 
     /// A run with everything that was counted, without latencies and figures.
     pub fn run(&self, stack: &Stack, counts: ReplayCounts, mode: ReplayMode) -> Run {
-        let mut run = Run::new(&self.system, mode);
-        run.host.requests = counts.requests;
-        run.host.skipped_reads = counts.skipped_reads;
-        run.host.read_blocks = counts.read_blocks;
-        run.host.write_blocks = counts.write_blocks;
+        let mut run = self.run_of_host(counts, mode);
         run.configuration = self.configuration.clone();
         let (cache, translation) = (self.only_cache(), self.only_translation());
         if let Only::Several = cache {
@@ -180,20 +189,30 @@ impl Describe {
         run
     }
 
+    /// A run of which nothing is known but what the host asked for.
+    pub fn run_of_host(&self, counts: ReplayCounts, mode: ReplayMode) -> Run {
+        let mut run = Run::new(&self.system, mode);
+        run.host.requests = counts.requests;
+        run.host.skipped_reads = counts.skipped_reads;
+        run.host.read_blocks = counts.read_blocks;
+        run.host.write_blocks = counts.write_blocks;
+        run
+    }
+
     /// All that was counted, by node and by counter.
     fn node_counts(&self, stack: &Stack) -> BTreeMap<String, BTreeMap<String, u64>> {
         let of_node = |node: &DescribeNode| {
-            let reported = node.facts.reported();
-            let counts = stack.counts(node.id);
-            let counters = reported.counters().into_iter();
-            let counters = counters.map(|it| (it.name(), counts.counter(it)));
-            let gauges = reported.gauges().into_iter();
-            let gauges = gauges.map(|it| (it.name(), counts.gauge(it)));
-            let all = counters.chain(gauges).chain(reported.others());
+            let all = node.counted(stack.counts(node.id)).into_iter();
             let named = all.map(|(name, value)| (name.to_string(), value));
             (node.name.clone(), named.collect())
         };
         self.nodes.iter().map(of_node).collect()
+    }
+
+    /// All that was counted at a node, by counter; `counts` are those of the stack.
+    pub fn counted(&self, node: NodeId, counts: &Counts) -> Vec<(&'static str, u64)> {
+        let found = self.nodes.iter().find(|known| known.id == node);
+        found.map_or_else(Vec::new, |node| node.counted(counts))
     }
 
     /// How full the persistent cache is, in a stack that has one.

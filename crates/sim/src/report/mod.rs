@@ -18,6 +18,7 @@ mod report;
 mod run_parts;
 mod segment_use;
 mod series;
+mod status;
 mod table;
 mod zone_use;
 
@@ -38,5 +39,6 @@ pub use run_parts::{
     CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,
 };
 pub use series::{GaugeSeries, SumSeries};
+pub use status::{device_status, node_status};
 pub use table::TableStyle;
 pub use zone_use::ZoneUse;

@@ -27,6 +27,7 @@ mod idle_cleaning;
 mod keys;
 mod latency_shapes;
 mod le_captured;
+mod lost_nodes;
 mod memory;
 mod memory_buffer;
 mod movement;

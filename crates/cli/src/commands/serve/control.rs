@@ -1,13 +1,14 @@
 //! What a served stack needs to take commands.
 
 use super::EmulatedDisks;
+use super::live_report::LiveReport;
 use crate::Failure;
 use crate::args::ServeArgs;
 use crate::commands::replace::MemberReplacer;
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::NodeId;
-use imbrex_serve::control::{Commands, ControlNode, NewDisk, Replacer};
+use imbrex_serve::control::{Commands, ControlNode, Figures, NewDisk, Replacer};
 use imbrex_serve::disk::Faults;
 use imbrex_serve::listener::ListenError;
 use imbrex_serve::server::{ServeError, Server};
@@ -69,6 +70,7 @@ pub fn commands(
     engine: &mut Engine,
     describe: &Rc<Describe>,
     disks: NewDisks,
+    live: &LiveReport,
 ) -> Commands {
     let nodes = describe.nodes.iter();
     let nodes: Vec<ControlNode> = nodes
@@ -101,6 +103,17 @@ pub fn commands(
         nodes,
         faults,
         is_read_only: args.read_only,
+        figures: Some(figures(describe, live)),
+    }
+}
+
+/// What `status` tells by the names of reports, made by what makes reports.
+fn figures(describe: &Rc<Describe>, live: &LiveReport) -> Figures {
+    let (of_node, of_device) = (Rc::clone(describe), Rc::clone(describe));
+    let live = live.clone();
+    Figures {
+        of_node: Box::new(move |node, counts| of_node.counted(node, counts)),
+        of_device: Box::new(move || live.of_host(&of_device)),
     }
 }
 

@@ -10,6 +10,7 @@ use imbrex_sim::replay::ReplayCounts;
 use imbrex_sim::report::{
     Recorder, ReplayMode, Report, Run, SimulationCost, Workload, WorkloadKind,
 };
+use serde_json::{Map, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +18,19 @@ use std::rc::Rc;
 /// The schema identifier of the figures of a running server.
 const FIGURES_SCHEMA: &str = "imbrex.figures/1";
 
-/// Collects what clients asked for and how long it took.
+/// Keys of a run that tell of the requests of the host.
+const OF_HOST: [&str; 7] = [
+    "system",
+    "requests",
+    "read_blocks",
+    "write_blocks",
+    "response_ms",
+    "read_response_ms",
+    "write_response_ms",
+];
+
+/// Collects what clients asked for and how long it took. A clone is another hand on the same.
+#[derive(Clone)]
 pub struct LiveReport {
     recorder: Rc<RefCell<Recorder>>,
     counts: Rc<Cell<ReplayCounts>>,
@@ -76,10 +89,7 @@ impl LiveReport {
     /// `figures` and `configuration`, so that it fits what pipes and logs take at once.
     pub fn figures(&self, describe: &Describe, stack: &Stack, uri: &str, seed: u64) -> String {
         let mut run = self.run(describe, stack);
-        let last_answer = self.last_answer.get();
-        self.recorder
-            .borrow()
-            .describe_so_far(last_answer.0, &mut run);
+        self.time_so_far(&mut run);
         let report = self.document(run, uri, seed);
         let mut value = serde_json::to_value(&report).expect("a report has only string keys");
         value["schema"] = FIGURES_SCHEMA.into();
@@ -89,6 +99,21 @@ impl LiveReport {
             }
         }
         format!("{value}\n")
+    }
+
+    /// What clients have asked for so far and how long it took, as the figures tell it.
+    pub fn of_host(&self, describe: &Describe) -> Map<String, Value> {
+        let mut run = describe.run_of_host(self.counts.get(), ReplayMode::Live);
+        self.time_so_far(&mut run);
+        let mut run = serde_json::to_value(&run).expect("a report has only string keys");
+        let told = OF_HOST.map(|key| (key.to_owned(), run[key].take()));
+        told.into_iter().collect()
+    }
+
+    fn time_so_far(&self, run: &mut Run) {
+        let last_answer = self.last_answer.get();
+        let recorder = self.recorder.borrow();
+        recorder.describe_so_far(last_answer.0, run);
     }
 
     /// The report, once the server has stopped.

@@ -238,6 +238,11 @@ impl Ring {
         self.written(place, parts, |_| {});
     }
 
+    /// Blocks that are in.
+    pub fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
     /// How many places there are.
     pub fn places(&self) -> u32 {
         self.slots.len() as u32

@@ -95,6 +95,11 @@ impl Slots {
         }
     }
 
+    /// How many slots are noted.
+    pub fn noted_slots(&self) -> u64 {
+        self.order.len() as u64
+    }
+
     /// True when a slot waits until the end of its note is durable.
     pub fn has_held(&self) -> bool {
         !self.quarantine.is_empty()

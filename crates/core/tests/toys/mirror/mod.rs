@@ -11,7 +11,7 @@
 
 mod work;
 
-use imbrex_core::command::{Command, CommandError, CommandId, CommandKind, OnReplacement};
+use imbrex_core::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use imbrex_core::durability::{DurabilitySettings, JournalSettings, LayerKind, Recovery};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
@@ -392,20 +392,6 @@ impl Mirror {
         self.opened_when_same(ctx);
     }
 
-    /// Says that the mirror is up, if nothing is to be done before.
-    fn opened_when_same(&mut self, ctx: &mut Context<'_>) {
-        if self.life != Life::Opening || self.work.is_some() || self.losses > 0 {
-            return;
-        }
-        match (0..2).any(|port| self.is_whole(port)) {
-            true => {
-                self.life = Life::Up;
-                ctx.opened(Ok(()));
-            }
-            false => ctx.opened(Err(OpenError::Io(IoError::Lost))),
-        }
-    }
-
     fn handle(&mut self, event: LedgerEvent<Token>, ctx: &mut Context<'_>) {
         match event {
             LedgerEvent::Blank => self.ledger.begin(self.map(), ctx),
@@ -576,6 +562,17 @@ impl Layer for Mirror {
     fn replaced(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
         self.admit(usize::from(port.0), command, ctx);
         self.end_event(ctx);
+    }
+
+    fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
+        match (0..2).any(|side| self.is_whole(side) && !is_lost(Port(side as u8))) {
+            true => Without::GoesOn("the other side serves everything"),
+            false => Without::Lost,
+        }
+    }
+
+    fn takes(&self, kind: CommandKind) -> bool {
+        matches!(kind, CommandKind::Rebuild(_) | CommandKind::Scrub(_))
     }
 
     fn command(&mut self, command: Command, ctx: &mut Context<'_>) {

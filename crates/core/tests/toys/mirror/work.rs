@@ -7,6 +7,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue};
 use imbrex_core::ledger::{CopyState, When};
+use imbrex_core::lifecycle::OpenError;
 use imbrex_core::operation::{Cause, Operation, Tag};
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 
@@ -107,6 +108,20 @@ impl Work {
 }
 
 impl Mirror {
+    /// Says that the mirror is up, if nothing is to be done before.
+    pub(super) fn opened_when_same(&mut self, ctx: &mut Context<'_>) {
+        if self.life != Life::Opening || self.work.is_some() || self.losses > 0 {
+            return;
+        }
+        match (0..2).any(|port| self.is_whole(port)) {
+            true => {
+                self.life = Life::Up;
+                ctx.opened(Ok(()));
+            }
+            false => ctx.opened(Err(OpenError::Io(IoError::Lost))),
+        }
+    }
+
     pub(super) fn rebuild(&mut self, id: CommandId, rate: Option<Rate>, ctx: &mut Context<'_>) {
         let lacking = (0..2).find(|port| !self.is_whole(*port));
         match lacking {

@@ -48,6 +48,7 @@ use crate::timers::Timers;
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// What is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -339,6 +340,14 @@ impl Layer for PersistentCache {
         ctx.lose();
         self.ledger.fail(IoError::Lost);
         self.advance(ctx);
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        let settings = &self.shape.settings;
+        facts.push(("persistent_cache_blocks", settings.log_blocks.0));
+        let entries_max = settings.entries_max;
+        facts.extend(entries_max.map(|most| ("persistent_cache_entries_max", most)));
+        facts.push(("bands", u64::from(self.shape.bands.bands())));
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {

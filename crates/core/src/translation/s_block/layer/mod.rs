@@ -14,6 +14,7 @@ use super::ring::Ring;
 use super::settings::{Fill, SBlockError, SBlockSettings};
 use super::work::{Batch, Entry, Held, Op, Ops, Slab, Task};
 use crate::buffer::BufferSlice;
+use crate::command::Without;
 use crate::counters::Gauge;
 use crate::disk::{CopyStore, Geometry};
 use crate::durability::LayerKind;
@@ -330,6 +331,26 @@ impl Layer for SBlocks {
             self.ledger.fail(IoError::Lost);
             self.advance(ctx);
         }
+    }
+
+    fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
+        match is_lost(self.disk()) {
+            true => Without::Lost,
+            false => Without::NO_COPIES,
+        }
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        let rings = self.places.iter().filter_map(|place| place.ring.as_ref());
+        let in_rings = rings.map(|ring| u64::from(ring.blocks()));
+        let regions = self.places.len() as u64;
+        facts.extend([
+            ("block_bytes", self.settings.block.bytes()),
+            ("regions", regions),
+            ("ring_blocks", in_rings.clone().sum()),
+            ("ring_capacity_blocks", regions * self.layout.ring_blocks),
+            ("fullest_ring_blocks", in_rings.max().unwrap_or(0)),
+        ]);
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {

@@ -5,13 +5,14 @@ mod home;
 mod jobs;
 mod rewriting;
 
-use super::areas::SegmentAreas;
+use super::areas::{SLOTS, SegmentAreas};
 use super::codec::Identity;
 use super::layout::{Place, SegmentLayout};
 use super::settings::{SegmentError, SegmentSettings, TrackLength};
 use super::slots::{Noted, Slots};
 use super::touched::Touched;
 use crate::buffer::BufferSlice;
+use crate::command::Without;
 use crate::counters::Gauge;
 use crate::disk::{CopyStore, Geometry, Media};
 use crate::error::IoError;
@@ -433,6 +434,23 @@ impl Layer for Segments {
         ctx.lose();
         self.ledger.fail(IoError::Lost);
         self.advance(ctx);
+    }
+
+    fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
+        let ports = self.shape.settings.ports;
+        match is_lost(ports.disk_port()) || is_lost(ports.journal_port()) {
+            true => Without::Lost,
+            false => Without::NO_COPIES,
+        }
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        let layout = &self.shape.layout;
+        facts.push(("block_bytes", BlockCount(layout.block()).bytes()));
+        if self.shape.settings.journal.has_notes() {
+            facts.push(("slots", SLOTS));
+            facts.push(("slots_noted", self.slots.noted_slots()));
+        }
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {

@@ -1,0 +1,75 @@
+//! What `status` says of nodes and of the device.
+
+use super::targets::{ControlNode, Targets};
+use imbrex_core::command::{NodeStatus, Without};
+use imbrex_core::counters::Counts;
+use imbrex_core::stack::NodeId;
+use serde_json::{Map, Value, json};
+
+/// What has been counted at a node, by the names of reports.
+pub type NodeFigures = Box<dyn Fn(NodeId, &Counts) -> Vec<(&'static str, u64)>>;
+/// What the device was asked for and how long it took, by the names of reports.
+pub type DeviceFigures = Box<dyn Fn() -> Map<String, Value>>;
+
+/// What `status` tells beside what the layers say themselves. Only whoever made the stack knows it.
+pub struct Figures {
+    /// Of a node.
+    pub of_node: NodeFigures,
+    /// Of the device.
+    pub of_device: DeviceFigures,
+}
+
+/// How a node is, as a client is told.
+pub(super) fn of_node(
+    node: &ControlNode,
+    status: &NodeStatus,
+    targets: &Targets,
+    figures: Option<&Figures>,
+) -> Value {
+    let mut facts: Map<String, Value> = Map::new();
+    let counts = status.counts.as_deref();
+    let counted = figures
+        .zip(counts)
+        .map(|(figures, counts)| (figures.of_node)(node.node, counts));
+    let known = status.facts.iter().copied();
+    for (name, value) in counted.into_iter().flatten().chain(known) {
+        facts.insert(name.to_owned(), json!(value));
+    }
+    let mut told = json!({"node": node.name, "is_lost": status.is_lost, "facts": facts});
+    // Other commands are answered without.
+    if counts.is_some() {
+        told["when_lost"] = json!(when_lost(node, targets));
+    }
+    told
+}
+
+/// How all of it is.
+pub(super) fn of_device(nodes: Vec<Value>, figures: Option<&Figures>) -> Value {
+    let mut told = figures.map_or_else(Map::new, |figures| (figures.of_device)());
+    told.insert("nodes".to_owned(), Value::Array(nodes));
+    Value::Object(told)
+}
+
+/// What it means here that a node is lost, in words.
+fn when_lost(node: &ControlNode, targets: &Targets) -> String {
+    let named = |id: &NodeId| targets.name_of(*id).unwrap_or("another node").to_owned();
+    let above = node.above.iter();
+    let lost = above.clone().filter(|(_, it)| *it == Without::Lost);
+    let lost: Vec<String> = lost.map(|(id, _)| named(id)).collect();
+    let mut words = Vec::new();
+    match lost.as_slice() {
+        [] => {}
+        [one] => words.push(format!("{one} is lost too")),
+        [rest @ .., last] => words.push(format!("{} and {last} are lost too", rest.join(", "))),
+    }
+    let goes_on = above.filter_map(|(id, it)| match it {
+        Without::GoesOn(missing) => Some(format!("{} goes on: {missing}", named(id))),
+        Without::Lost => None,
+    });
+    words.extend(goes_on);
+    words.push(match node.is_device_lost {
+        true => "requests of the device end with an error".to_owned(),
+        false => "the device is served on".to_owned(),
+    });
+    words.join("; ")
+}
