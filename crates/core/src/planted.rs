@@ -161,6 +161,6 @@ planted_bugs! {
     UpOverLostNode = "up-over-lost-node",
     /// What the label of a disk says is not compared with what the others list.
     LabelNotCompared = "label-not-compared",
-    /// The count of the labels moves when the layers have come up, and have written.
+    /// The count of the labels does not move before the first write of a start, but at its stop.
     CountMovedAfterFirstWrite = "count-moved-after-first-write",
 }

@@ -9,7 +9,8 @@ const POINTS: u64 = 500;
 #[derive(Debug, Args)]
 pub struct CrashtestArgs {
     /// The stack: pore, lru, lru-band, ride, smr-only, smr-two-ports, lru-cmr, cache-over-cache,
-    /// two-on-one, hwsr, s-block, segments-only, s-block-only or striped, in durable mode on tiny disks
+    /// two-on-one, hwsr, s-block, segments-only, s-block-only, striped or spanned, in durable mode on tiny
+    /// disks; with --members cmr-only too
     #[arg(long, value_name = "NAME", default_value = "pore")]
     pub stack: String,
     /// Run one seed
@@ -18,7 +19,11 @@ pub struct CrashtestArgs {
     /// Run the seeds from A up to but without B; 0..20 when neither is given
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<String>,
-    /// Points of each seed
+    /// Instead of breaking disks while they run, let something happen to a disk between two starts: it is
+    /// lost, zeroed, swapped, foreign, old, or one of its bits is another one; then it is put back
+    #[arg(long, conflicts_with_all = ["mode", "short", "soak"])]
+    pub members: bool,
+    /// Points of each seed; with --members cases
     #[arg(long, value_name = "N", default_value_t = POINTS, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub points: u64,
     /// Try this point of --seed alone, counted from 0, and make it as small as it can be when it fails

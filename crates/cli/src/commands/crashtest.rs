@@ -1,5 +1,7 @@
 //! `imbrex crashtest`: searches for power cuts and faults that lose data.
 
+mod members;
+
 use super::emit;
 use crate::Failure;
 use crate::args::CrashtestArgs;
@@ -29,8 +31,16 @@ const SEEDS: Range<u64> = 0..20;
 
 /// Runs the command.
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
-    let mut subject = stacks::subject(&args.stack)
-        .ok_or_else(|| unknown("--stack", &args.stack, &stacks::NAMES))?;
+    let known: Vec<&'static str> = stacks::NAMES.into_iter().chain([stacks::BARE]).collect();
+    let mut subject =
+        stacks::subject(&args.stack).ok_or_else(|| unknown("--stack", &args.stack, &known))?;
+    if args.stack == stacks::BARE && !args.members {
+        return Err(format!(
+            "--stack {}: accepted: with --members alone, because it has no layer that answers for faults",
+            args.stack
+        )
+        .into());
+    }
     let tree = stacks::tree(&args.stack).ok_or("a stack without a tree")?;
     subject.check = Some(Box::new(|members| check_members(tree, members)));
     let mode_names = Mode::ALL.map(Mode::name);
@@ -54,18 +64,18 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
         soak: args.soak,
         plant: args.plant.as_deref().map(bug).transpose()?,
     };
+    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let jobs = args.jobs.unwrap_or_else(processors);
+    if args.members {
+        return with_members(args, &subject, options.plant, jobs);
+    }
     if args.plant_all {
         return Ok(plant_all(&subject));
     }
     if let (Some(seed), Some(point)) = (args.seed, args.point) {
-        if point >= args.points {
-            let last = args.points - 1;
-            return Err(format!("--point {point}: accepted: 0 to {last}, as --points says").into());
-        }
+        check_point(point, args.points)?;
         return Ok(one_point(&subject, seed, point, options));
     }
-    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let jobs = args.jobs.unwrap_or_else(processors);
     if let Some(length) = args.short {
         return Ok(short(&subject, length, args.soak, jobs));
     }
@@ -86,6 +96,35 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     }
     eprint!("{}", made_small(&subject, first, options));
     Ok(ExitCode::FAILURE)
+}
+
+fn check_point(point: u64, points: u64) -> Result<(), Failure> {
+    if point >= points {
+        let last = points - 1;
+        return Err(format!("--point {point}: accepted: 0 to {last}, as --points says").into());
+    }
+    Ok(())
+}
+
+/// What happens to disks between two starts, in the place of points.
+fn with_members(
+    args: &CrashtestArgs,
+    subject: &Subject,
+    plant: Option<PlantedBug>,
+    jobs: usize,
+) -> Result<ExitCode, Failure> {
+    let options = members::Options {
+        cases: args.points,
+        plant,
+    };
+    if args.plant_all {
+        return Ok(members::plant_all(subject));
+    }
+    if let (Some(seed), Some(point)) = (args.seed, args.point) {
+        check_point(point, args.points)?;
+        return Ok(members::one(subject, seed, point, options));
+    }
+    members::run(subject, seeds(args)?, options, jobs, args.json)
 }
 
 /// A small stack as a reader of its members must know it.
@@ -135,6 +174,14 @@ fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, Strin
             let below = below.iter().map(|tree| shape(tree, members));
             Shape::Joined {
                 joint: Joint::Stripe(*chunk),
+                blocks: None,
+                below: below.collect::<Result<_, _>>()?,
+            }
+        }
+        Tree::Spanned(below) => {
+            let below = below.iter().map(|tree| shape(tree, members));
+            Shape::Joined {
+                joint: Joint::Span,
                 blocks: None,
                 below: below.collect::<Result<_, _>>()?,
             }

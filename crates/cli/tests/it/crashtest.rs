@@ -34,6 +34,21 @@ fn members_of_segments_s_blocks_and_buffers_are_checked_after_each_recovery() {
 }
 
 #[test]
+fn what_happens_to_disks_between_two_starts_is_played_and_told() {
+    let options = ["--members", "--stack", "spanned"];
+    let campaign = [&options[..], &["--seeds", "0..2", "--points", "20"]].concat();
+    let output = crashtest(&campaign);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    let expected = "spanned: 0 of 40 cases failed, 40 different, 2 seeds";
+    assert!(text.contains(expected), "{text}");
+    let alone = [&options[..], &["--seed", "1", "--point", "3"]].concat();
+    let output = crashtest(&alone);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text, "spanned, seed 1, case 3: passed\n", "{output:?}");
+}
+
+#[test]
 fn the_same_seed_says_the_same_however_many_threads_run() {
     let run = |jobs| {
         crashtest(&[

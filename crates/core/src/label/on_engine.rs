@@ -47,11 +47,7 @@ impl Engine {
             self.move_labels(clock, labels, random)?;
         }
         self.open(clock, start)
-            .map_err(|(node, error)| LabelledOpenError::Layer(node, error))?;
-        if is_late {
-            self.move_labels(clock, labels, random)?;
-        }
-        Ok(())
+            .map_err(|(node, error)| LabelledOpenError::Layer(node, error))
     }
 
     /// Reads and compares the labels of the disks. Nothing is written.

@@ -57,6 +57,20 @@ impl Stack {
         self.router.leave_out(node);
     }
 
+    /// The disks that a node stands on, in ascending order; the disk itself of one.
+    pub fn disks_below(&self, node: NodeId) -> Vec<DiskId> {
+        let mut disks = vec![];
+        let mut nodes = vec![node];
+        while let Some(node) = nodes.pop() {
+            let state = self.router.node(node);
+            disks.extend(state.disk);
+            nodes.extend(state.ports.iter().map(|port| port.below));
+        }
+        disks.sort_unstable_by_key(|disk| disk.0);
+        disks.dedup();
+        disks
+    }
+
     /// Layers that would take a new disk in the place of this one, with the port that leads to it.
     /// Each of these ports is a member of its own.
     pub fn members_on(&self, disk: DiskId) -> Vec<(NodeId, Port)> {

@@ -334,6 +334,18 @@ pub fn run_seed(subject: &Subject, seed: u64, options: Options) -> Totals {
 
 /// Runs seeds on several threads. The result does not depend on how many.
 pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: usize) -> Totals {
+    let mut totals = Totals::default();
+    let found = in_parallel(seeds, jobs, |seed| run_seed(subject, seed, options));
+    found.into_iter().for_each(|one| totals.add(one));
+    totals
+}
+
+/// What each seed comes to, on several threads, in the order of the seeds.
+pub fn in_parallel<T: Send>(
+    seeds: Range<u64>,
+    jobs: usize,
+    run: impl Fn(u64) -> T + Sync,
+) -> Vec<T> {
     let next = AtomicU64::new(seeds.start);
     let found = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
@@ -344,16 +356,14 @@ pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: u
                     if !seeds.contains(&seed) {
                         return;
                     }
-                    let totals = run_seed(subject, seed, options);
-                    found.lock().expect("no holder panics").insert(seed, totals);
+                    let one = run(seed);
+                    found.lock().expect("no holder panics").insert(seed, one);
                 }
             });
         }
     });
-    let mut totals = Totals::default();
     let found = found.into_inner().expect("no holder panics");
-    found.into_values().for_each(|one| totals.add(one));
-    totals
+    found.into_values().collect()
 }
 
 /// How many points it takes to find a planted bug, of at most `limit`; `None` when that many do

@@ -101,6 +101,7 @@ pub fn kind_of(block: &[u8]) -> Option<BlockKind> {
         BlockKind::Journal,
         BlockKind::WriteIntent,
         BlockKind::ChecksumTable,
+        BlockKind::Label,
     ]
     .into_iter()
     .find(|kind| *kind as u16 == number)

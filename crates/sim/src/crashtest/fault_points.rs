@@ -436,7 +436,8 @@ fn used_bytes(block: &[u8], rng: &mut Rng) -> u64 {
     }
 }
 
-fn damage(class: FaultClass, medium: &mut Medium, at: u64, rng: &mut Rng) {
+/// Damages a block of a member in the way of a class.
+pub(super) fn damage(class: FaultClass, medium: &mut Medium, at: u64, rng: &mut Rng) {
     let mut content = **medium.block(at);
     let used = used_bytes(&content, rng);
     let byte = rng.below(used) as usize;

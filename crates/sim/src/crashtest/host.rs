@@ -239,3 +239,42 @@ impl Frontend for Reader {
         self.to_read.is_empty()
     }
 }
+
+/// Asks for one flush of everything.
+pub struct Flusher {
+    is_sent: bool,
+    /// What came of it.
+    pub result: Result<(), IoError>,
+}
+
+impl Default for Flusher {
+    fn default() -> Flusher {
+        Flusher {
+            is_sent: false,
+            result: Ok(()),
+        }
+    }
+}
+
+impl Frontend for Flusher {
+    fn next_arrival(&self) -> Option<Instant> {
+        (!self.is_sent).then_some(Instant::ZERO)
+    }
+
+    fn poll(&mut self, _now: Instant, _buffers: &mut Buffers) -> Option<Arrival> {
+        (!std::mem::replace(&mut self.is_sent, true)).then_some(Arrival {
+            tag: Tag(0),
+            operation: Operation::Flush,
+            extent: Extent::EMPTY,
+            buffer: BufferSlice::EMPTY,
+        })
+    }
+
+    fn reply(&mut self, _now: Instant, completion: Completion, _buffers: &mut Buffers) {
+        self.result = completion.result;
+    }
+
+    fn finished(&self) -> bool {
+        self.is_sent
+    }
+}

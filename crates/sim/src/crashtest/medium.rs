@@ -3,6 +3,7 @@
 use super::subject::{Kept, part_of};
 use imbrex_core::disk::{Geometry, TrackTable};
 use imbrex_core::extent::Extent;
+use imbrex_core::label::LABEL_BLOCKS;
 use imbrex_core::units::BLOCK_BYTES;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,6 +88,14 @@ impl Medium {
         part_of(&self.parts, at, self.len())
     }
 
+    /// The same disk with room for a label behind its last block.
+    #[must_use]
+    pub fn with_label(mut self) -> Medium {
+        let blocks = self.blocks.len() + LABEL_BLOCKS as usize;
+        self.blocks.resize(blocks, Rc::clone(&self.zero));
+        self
+    }
+
     /// True when the disk never tears a block and never lies.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
@@ -113,6 +122,14 @@ impl Medium {
         &self.blocks[at as usize]
     }
 
+    /// True when another one holds the same bytes.
+    pub fn holds_the_same(&self, other: &Medium) -> bool {
+        let pairs = self.blocks.iter().zip(&other.blocks);
+        let differs =
+            |(mine, theirs): (&Block, &Block)| !Rc::ptr_eq(mine, theirs) && mine != theirs;
+        self.blocks.len() == other.blocks.len() && !pairs.into_iter().any(differs)
+    }
+
     /// Which blocks it holds, by where they lie in memory. Media that share every block hold the
     /// same, as long as the blocks live.
     pub fn identity(&self) -> impl Iterator<Item = usize> + '_ {
@@ -122,6 +139,24 @@ impl Medium {
     /// A block of zeroes that costs nothing.
     pub fn zero(&self) -> &Block {
         &self.zero
+    }
+
+    /// The same disk with zeroes alone.
+    #[must_use]
+    pub fn zeroed(&self) -> Medium {
+        let mut medium = self.clone();
+        medium.blocks.fill(Rc::clone(&self.zero));
+        medium
+    }
+
+    /// A disk of the same make that holds what another one does, as far as that goes.
+    #[must_use]
+    pub fn holding(&self, other: &Medium) -> Medium {
+        let mut medium = self.clone();
+        let theirs = other.blocks.iter().map(Rc::clone);
+        let rest = std::iter::repeat_with(|| Rc::clone(&self.zero));
+        medium.blocks = theirs.chain(rest).take(self.blocks.len()).collect();
+        medium
     }
 
     /// Changes a block without any regard for its neighbours: damage, not a write.
@@ -138,6 +173,10 @@ impl Medium {
         };
         let (mut at, end) = (start, start + data.len() as u64);
         while at < end {
+            // A label lies behind the last track.
+            if at >= tracks.blocks() {
+                return self.store(at, &data[(at - start) as usize..]);
+            }
             let whole = tracks.extent_of(tracks.track_of(at));
             let stop = whole.end().0.min(end);
             self.store(at, &data[(at - start) as usize..(stop - start) as usize]);
@@ -177,7 +216,7 @@ impl Medium {
 
 /// The parts of an extent that lie on one track each.
 fn parts_by_track(tracks: &TrackTable, extent: Extent) -> Vec<Extent> {
-    let (mut at, end) = (extent.start.0, extent.end().0);
+    let (mut at, end) = (extent.start.0, extent.end().0.min(tracks.blocks()));
     let mut parts = Vec::new();
     while at < end {
         let stop = tracks.extent_of(tracks.track_of(at)).end().0.min(end);

@@ -18,6 +18,7 @@ pub mod image;
 pub mod journal_view;
 pub mod log;
 pub mod medium;
+pub mod members;
 pub mod oracle;
 pub mod recorded;
 pub mod recording_disk;

@@ -97,6 +97,43 @@ impl Oracle {
         }
     }
 
+    /// A device of which some blocks may hold one of several contents, all of them durable.
+    pub fn of_candidates(base: Vec<Vec<Content>>) -> Oracle {
+        Oracle {
+            by_block: vec![Vec::new(); base.len()],
+            base,
+            asked: Vec::new(),
+            ticks: 0,
+        }
+    }
+
+    /// What each block may hold after a power cut at log index `index`, when it was read since and these
+    /// reads were [right](Self::judge_recovered): what was found, or any that it may hold where it could
+    /// not be read.
+    pub fn left_by(&self, index: u64, reads: &[ReadBack]) -> Vec<Vec<Content>> {
+        let left = |(lba, read): (u64, &ReadBack)| {
+            let Ok(found) = read else {
+                return self.candidates(lba, index);
+            };
+            let ever = self.candidates_ever(lba, index).into_iter();
+            ever.filter(|content| content.matches(*found))
+                .take(1)
+                .collect()
+        };
+        (0..).zip(reads).map(left).collect()
+    }
+
+    /// Judges the whole device as it was read while the power was on, behind all requests.
+    ///
+    /// # Errors
+    /// At the first block that holds anything but its newest content.
+    pub fn judge_now(&self, reads: &[ReadBack], leniency: Leniency) -> Result<(), Violation> {
+        let behind_all = self.asked.len();
+        (0..)
+            .zip(reads)
+            .try_for_each(|(lba, read)| self.judge_live(behind_all, lba, *read, leniency))
+    }
+
     /// A request arrives; `index` is the log index. Returns its number.
     pub fn arrive(&mut self, step: Step, index: u64) -> usize {
         let number = self.asked.len();

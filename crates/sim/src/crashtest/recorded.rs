@@ -183,7 +183,8 @@ fn crash_recovery(
     Ok(cut.image(log, &media))
 }
 
-fn any_mode(rng: &mut Rng) -> Mode {
+/// A mode at random.
+pub(super) fn any_mode(rng: &mut Rng) -> Mode {
     // The last is the exhaustive one, which is not drawn.
     Mode::ALL[rng.below(Mode::ALL.len() as u64 - 1) as usize]
 }

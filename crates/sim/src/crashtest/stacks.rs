@@ -6,6 +6,7 @@ mod cache;
 mod disk;
 mod s_block;
 mod segments;
+mod spanned;
 mod striped;
 mod translation;
 mod two_on_one;
@@ -20,7 +21,7 @@ use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::units::BlockCount;
 
 /// The stacks by name; the first is the default.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "pore",
     "lru",
     "lru-band",
@@ -35,7 +36,12 @@ pub const NAMES: [&str; 14] = [
     "segments-only",
     S_BLOCK_NAME,
     STRIPED_NAME,
+    "spanned",
 ];
+
+/// A disk without a layer. Nothing but the file that serves it remembers there that a flush has failed, so
+/// only what happens between two starts is tried with it.
+pub const BARE: &str = "cmr-only";
 
 const TWO_ON_ONE_NAME: &str = "two-on-one";
 const S_BLOCK_NAME: &str = "s-block-only";
@@ -49,6 +55,8 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
             Some(TWO_ON_ONE_NAME)
         }
         PlantedBug::StripeFlushesFirstAlone => Some(STRIPED_NAME),
+        PlantedBug::UpOverLostNode => Some("s-block"),
+        PlantedBug::LabelNotCompared | PlantedBug::CountMovedAfterFirstWrite => Some("spanned"),
         PlantedBug::HomeFlushSkipped => Some("smr-two-ports"),
         PlantedBug::SBlockRecordedUnflushed
         | PlantedBug::SBlockRingLeftOut
@@ -87,6 +95,8 @@ pub enum Tree {
     Cache(Policy, &'static Tree, &'static Tree),
     /// A stripe over nodes, with chunks of so many blocks.
     Striped(BlockCount, &'static [Tree]),
+    /// Nodes one after another.
+    Spanned(&'static [Tree]),
     /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
     TwoOnOne {
         /// The flash.
@@ -120,6 +130,11 @@ const STRIPED: Tree = Tree::Striped(
         Tree::Cache(Policy::Lru, &FLASH, &Tree::Translation("smr-2")),
     ],
 );
+const SPANNED: Tree = Tree::Spanned(&[
+    Tree::Conventional("disk-0"),
+    Tree::Conventional("disk-1"),
+    Tree::Conventional("disk-2"),
+]);
 /// Requests are longer than three of them, so that a node has several chunks of one.
 const STRIPED_CHUNK: BlockCount = BlockCount(2);
 const TWO_ON_ONE: Tree = Tree::TwoOnOne {
@@ -140,6 +155,8 @@ pub fn tree(name: &str) -> Option<&'static Tree> {
         "cache-over-cache" => &CACHE_OVER_CACHE,
         TWO_ON_ONE_NAME => &TWO_ON_ONE,
         STRIPED_NAME => &STRIPED,
+        "spanned" => &SPANNED,
+        BARE => &CMR,
         HWSR_NAME => &HWSR,
         "s-block" => &S_BLOCK,
         "segments-only" => &SEGMENTS,
@@ -199,6 +216,7 @@ impl Assembly {
             Tree::Buffered(below) => buffer::build(self, below),
             Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
             Tree::Striped(chunk, below) => striped::build(self, *chunk, below),
+            Tree::Spanned(below) => spanned::build(self, below),
             Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
         }
     }

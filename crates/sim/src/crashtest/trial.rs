@@ -1,18 +1,19 @@
 //! One life of a stack, from power on to power off.
 
-use super::host::{Host, Reader, TrialClock};
+use super::host::{Flusher, Host, Reader, TrialClock};
 use super::oracle::{Leniency, Oracle, ReadBack, Violation};
 use super::recording_disk::{RecordingDisk, World};
-use super::subject::Subject;
+use super::subject::{Member, Subject};
 use super::workload::{Shape, Step};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::{Counter, Gauge};
-use imbrex_core::disk::Disk;
+use imbrex_core::disk::{Disk, Media};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
+use imbrex_core::label::{LabelledOpenError, Labels, ListedDisk};
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::planted::PlantedBug;
-use imbrex_core::stack::NodeId;
+use imbrex_core::stack::{DiskId, NodeId, Stack};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,63 @@ pub struct Setting<'a> {
     pub plant: Option<PlantedBug>,
 }
 
+/// How a stack comes up.
+#[derive(Clone, Copy)]
+pub struct Opening {
+    /// Formatted or recovered, as a set.
+    pub start: Start,
+    /// The number of a member that is not there.
+    pub lost: Option<usize>,
+    /// What the host stamps into blocks beside their address and number.
+    pub stamps: u64,
+    /// The random numbers of the labels, where the disks have some.
+    pub labels: Option<Randoms>,
+}
+
+/// The random numbers that labels bear from a start on, and from its stop on.
+#[derive(Clone, Copy)]
+pub struct Randoms {
+    /// From the start on.
+    pub start: u32,
+    /// From the stop on.
+    pub stop: u32,
+}
+
+/// Why a stack did not come up.
+#[derive(Clone, Debug)]
+pub struct NotUp {
+    /// What was wrong.
+    pub error: LabelledOpenError,
+    /// The numbers of the members that it is about.
+    pub members: Vec<usize>,
+}
+
+impl NotUp {
+    fn new(error: LabelledOpenError, stack: &Stack) -> NotUp {
+        let members = match &error {
+            LabelledOpenError::Refused(refusals) => refusals.iter().map(|it| it.index).collect(),
+            LabelledOpenError::Label(disk, _) => vec![usize::from(disk.0)],
+            LabelledOpenError::Layer(node, _) => {
+                let below = stack.disks_below(*node).into_iter();
+                below.map(|disk| usize::from(disk.0)).collect()
+            }
+        };
+        NotUp { error, members }
+    }
+
+    /// What was wrong, in words.
+    pub fn words(&self) -> String {
+        match &self.error {
+            LabelledOpenError::Refused(refusals) => {
+                let words = refusals.iter().map(|it| it.reason.to_string());
+                words.collect::<Vec<_>>().join("; ")
+            }
+            LabelledOpenError::Label(_, error) => format!("its label cannot be written: {error}"),
+            LabelledOpenError::Layer(_, error) => error.to_string(),
+        }
+    }
+}
+
 /// True when this build can plant bugs.
 pub const fn can_plant() -> bool {
     cfg!(feature = "planted-bugs")
@@ -40,12 +98,14 @@ pub struct Trial {
     engine: Engine,
     clock: TrialClock,
     world: Rc<RefCell<World>>,
-    seed: u64,
+    /// With the random number of the stop.
+    labels: Option<(Labels, u32)>,
+    stamps: u64,
     translations: Vec<NodeId>,
     /// What a workload must know.
     pub shape: Shape,
     /// Its disks.
-    pub members: Vec<super::subject::Member>,
+    pub members: Vec<Member>,
 }
 
 impl Trial {
@@ -58,15 +118,38 @@ impl Trial {
         world: &Rc<RefCell<World>>,
         start: Start,
     ) -> Result<Trial, OpenError> {
+        let opening = Opening {
+            start,
+            lost: None,
+            stamps: setting.seed,
+            labels: None,
+        };
+        Trial::come_up(setting, world, opening).map_err(|it| match it.error {
+            LabelledOpenError::Layer(_, error) => error,
+            _ => unreachable!("these disks have no labels"),
+        })
+    }
+
+    /// The same, with a member away or data of another kind.
+    ///
+    /// # Errors
+    /// Which members are to blame.
+    pub fn come_up(
+        setting: Setting<'_>,
+        world: &Rc<RefCell<World>>,
+        opening: Opening,
+    ) -> Result<Trial, NotUp> {
         let seed = setting.seed;
         let parts = (setting.subject.build)(seed);
-        #[cfg_attr(not(feature = "planted-bugs"), expect(unused_mut))]
         let mut stack = parts.stack;
         #[cfg(feature = "planted-bugs")]
         if let Some(bug) = setting.plant {
             stack.plant(bug);
         }
-        let disk = |(member, description): (usize, &super::subject::Member)| {
+        if let Some(lost) = opening.lost {
+            stack.lose_disk(DiskId(lost as u16));
+        }
+        let disk = |(member, description): (usize, &Member)| {
             let geometry = description.geometry.clone();
             Box::new(RecordingDisk::new(geometry, Rc::clone(world), member, seed)) as Box<dyn Disk>
         };
@@ -80,15 +163,40 @@ impl Trial {
             },
             clock: TrialClock::default(),
             world: Rc::clone(world),
-            seed,
+            labels: None,
+            stamps: opening.stamps,
             translations: parts.translations,
             shape: parts.shape,
             members: parts.members,
         };
-        match trial.engine.open(&mut trial.clock, start) {
+        let opened = trial.open(opening);
+        match opened {
             Ok(()) => Ok(trial),
-            Err((_, error)) => Err(error),
+            Err(error) => Err(NotUp::new(error, &trial.engine.stack)),
         }
+    }
+
+    fn open(&mut self, opening: Opening) -> Result<(), LabelledOpenError> {
+        let Opening { start, labels, .. } = opening;
+        let Some(randoms) = labels else {
+            let opened = self.engine.open(&mut self.clock, start);
+            return opened.map_err(|(node, error)| LabelledOpenError::Layer(node, error));
+        };
+        let (set, is_labelled) = match start {
+            Start::Format(set) => (set, false),
+            Start::Recover(set) => (set.unwrap_or_default(), true),
+        };
+        let disk = |number| {
+            Some(ListedDisk {
+                number,
+                is_labelled,
+            })
+        };
+        let disks: Vec<_> = (1..).take(self.members.len()).map(disk).collect();
+        let labels = Labels::new(set, &disks);
+        let (labels, _) = self.labels.insert((labels, randoms.stop));
+        let Trial { engine, clock, .. } = self;
+        engine.open_labelled(clock, start, labels, randoms.start)
     }
 
     /// Writes an empty device over blank members.
@@ -118,14 +226,14 @@ impl Trial {
         leniency: Leniency,
     ) -> Result<(), Violation> {
         let world = Rc::clone(&self.world);
-        let mut host = Host::new(steps, world, oracle, self.seed).lenient(leniency);
+        let mut host = Host::new(steps, world, oracle, self.stamps).lenient(leniency);
         self.engine.run(&mut self.clock, &mut host, &mut |_, _| {});
         host.violation.take().map_or(Ok(()), Err)
     }
 
     /// Reads the whole device.
     pub fn read_all(&mut self) -> Vec<ReadBack> {
-        let mut host = Reader::new(self.shape.blocks, self.seed);
+        let mut host = Reader::new(self.shape.blocks, self.stamps);
         self.engine.run(&mut self.clock, &mut host, &mut |_, _| {});
         if host.retry_by_block() {
             self.engine.run(&mut self.clock, &mut host, &mut |_, _| {});
@@ -138,8 +246,19 @@ impl Trial {
     /// # Errors
     /// What went wrong.
     pub fn close(&mut self) -> Result<(), IoError> {
-        let result = self.engine.close(&mut self.clock);
-        result.map_err(|(_, error)| error)
+        // Plain disks have no layer that flushes them when it goes down: the door has, before that.
+        let is_plain = |member: &Member| member.geometry.media == Media::Conventional;
+        if self.members.iter().all(is_plain) {
+            let mut last = Flusher::default();
+            self.engine.run(&mut self.clock, &mut last, &mut |_, _| {});
+            last.result?;
+        }
+        let Trial { engine, clock, .. } = self;
+        match &mut self.labels {
+            None => engine.close(clock),
+            Some((labels, random)) => engine.close_labelled(clock, labels, *random).map(|_| ()),
+        }
+        .map_err(|(_, error)| error)
     }
 
     /// Blocks of data that the layers said may have been rolled back when they came up, because a
@@ -162,7 +281,7 @@ impl Trial {
 }
 
 /// The name of the set that a seed formats.
-fn set_of(seed: u64) -> Uuid {
+pub fn set_of(seed: u64) -> Uuid {
     let mut bytes = *b"crashtest.......";
     bytes[8..].copy_from_slice(&seed.to_be_bytes());
     Uuid(bytes)

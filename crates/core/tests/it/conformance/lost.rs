@@ -75,7 +75,7 @@ fn stacks() -> [(&'static str, Kind); 3] {
             buffering(BufferPolicy::LruBlock),
         )
     };
-    let over = |lower| stacked(buffer(settings.clone()), lower);
+    let over = |lower| stacked(buffer(settings), lower);
     [
         ("over S-blocks", over(durable_s_block_dense_with_ring())),
         ("over segments", over(durable_segments_kappa_3())),

@@ -2,6 +2,7 @@
 
 mod cache;
 mod hwsr;
+mod members;
 mod mirror;
 mod toy;
 
