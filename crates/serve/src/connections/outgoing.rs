@@ -57,7 +57,8 @@ impl Connections {
             to,
         });
         if !sends_data {
-            let resumes = std::mem::take(&mut connection.blocked);
+            // Otherwise it goes on when the answer has left.
+            let resumes = connection.full && std::mem::take(&mut connection.blocked);
             buffers.release(request.data);
             self.memory.give_back(id, bytes);
             if resumes {

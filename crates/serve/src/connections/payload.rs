@@ -1,10 +1,10 @@
 //! The payloads of writes, which get their memory as their bytes arrive.
 //!
 //! A payload of up to 1 MiB has all of its buffer from the start. A larger one begins with
-//! [`PAYLOAD_BYTES_FIRST`]. When that is full and more has come, it goes on in a buffer twice as
-//! large, if there is memory that nobody waits for. Otherwise what has arrived is carried out as a
-//! part of the write, and the next part begins. For that the memory that is reserved for its
-//! connection is enough, once earlier parts are done.
+//! [`PAYLOAD_BYTES_FIRST`]. When that is full and more has come, it goes on in a larger buffer, if
+//! there is memory that nobody waits for. Otherwise what has arrived is carried out as a part of
+//! the write, and the next part begins. For that the memory that is reserved for its connection is
+//! enough, once earlier parts are done.
 
 use super::connection::{Pace, Payload};
 use super::requests::RequestIndex;
@@ -15,6 +15,10 @@ use imbrex_core::units::BLOCK_BYTES;
 /// The first buffer of a payload that needs more than is reserved for its connection, and of each
 /// further part. Two of them fit the reserve: one part is received while the last is written.
 const PAYLOAD_BYTES_FIRST: u64 = CONNECTION_BYTES_RESERVED / 2;
+
+/// How much larger the next buffer of a payload is, the best first. What has arrived is copied, so
+/// many small steps would be slow.
+const GROWTH: [u64; 2] = [8, 2];
 
 /// The memory that a buffer of so many blocks takes: capacities are powers of two.
 pub(super) fn bytes_of(blocks: u64) -> u64 {
@@ -92,8 +96,12 @@ impl Connections {
             return self.begin_part(id, index, first_blocks(all), buffers);
         }
         let has = u64::from(old.blocks);
-        let blocks = all.min(2 * has);
-        if self.memory.grow(id, bytes_of(blocks) - bytes_of(has)) {
+        let mut sizes = GROWTH.iter().map(|factor| all.min(factor * has));
+        let granted = sizes.find(|size| {
+            let more = bytes_of(*size) - bytes_of(has);
+            self.memory.grow(id, more)
+        });
+        if let Some(blocks) = granted {
             let new = buffers.allocate(blocks);
             buffers.copy(old, new.part(0, has));
             buffers.release(old);

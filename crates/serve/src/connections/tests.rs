@@ -139,10 +139,10 @@ impl World {
         client
     }
 
-    /// Six clients that have sent the half of 32 MiB each, for which they hold 90 MiB of the 96
+    /// Three clients that have sent the half of 32 MiB each, for which they hold 93 MiB of the 96
     /// that all share.
     fn half_way(&mut self) -> Vec<Client> {
-        (0..6).map(|_| self.stalling(16 * MIB)).collect()
+        (0..3).map(|_| self.stalling(16 * MIB)).collect()
     }
 
     /// Three clients that hold 93 MiB of what all share, because they do not read.
@@ -227,12 +227,12 @@ fn all_payloads_that_stall_while_another_request_waits_end_their_connections() {
     other.request_at(READ, 64 * MIB, 8 * MIB);
     world.settle();
     world.pass_s(1);
-    assert_eq!(closed(&mut stalling), 6);
+    assert_eq!(closed(&mut stalling), 3);
     assert!(other.read() > 0, "there is room now");
     assert_eq!(
         world.lines.borrow()[0],
         "closed the connection of a client: it sent less than 256 KiB of a payload in 1 s while \
-         another request waited for memory, of which it held 16 MiB"
+         another request waited for memory, of which it held 32 MiB"
     );
 }
 
@@ -254,9 +254,8 @@ fn a_payload_may_stall_while_nobody_waits() {
 #[test]
 fn a_payload_that_moves_fast_enough_keeps_its_memory_while_others_wait() {
     let mut world = World::new();
-    // Each has a buffer of 16 MiB, in which there is room for what it will send.
-    let mut moving: Vec<Client> = (0..6).map(|_| world.stalling(14 * MIB)).collect();
-    let mut trickling = moving.split_off(5);
+    let mut moving = world.half_way();
+    let mut trickling = moving.split_off(2);
     for client in &mut moving {
         world.send(client, 256 << 10);
     }
