@@ -529,7 +529,7 @@ def image(path):
         data = file.read()
     magic, version, nodes, owner, size, stack, length, body_crc, header_crc = struct.unpack_from("<8sII16sQQQII", data)
     body, at = data[64:], stack
-    if magic != b"IMBREXIM" or version not in (2, 3) or len(body) != length:
+    if magic != b"IMBREXIM" or version not in (2, 3, 4) or len(body) != length:
         raise SystemExit("no description")
     if crc32c(data[:60]) != header_crc or crc32c(body) != body_crc:
         raise SystemExit("checksum of the description")
@@ -551,10 +551,17 @@ def image(path):
             number = take("<H")
             node, port = (take(f"{take('<H')}s").decode() for _ in range(2))
             members.append({"number": number, "node": node, "port": port})
+    labels, next_disk = [], None
+    if version > 3:
+        next_disk, count = take("<HH")
+        for _ in range(count):
+            number, labelled = take("<HH")
+            labels.append({"number": number, "is_labelled": labelled == 1, "node": take(f"{take('<H')}s").decode()})
     if at != len(body):
-        raise SystemExit("bytes follow the last member")
+        raise SystemExit("bytes follow the last entry")
     return {"size_bytes": size, "image": {"version": version, "set": uuid(owner), "disks": disks,
-                                          "members": members, "next_member": next_member}}
+                                          "members": members, "next_member": next_member,
+                                          "labels": labels, "next_disk": next_disk}}
 
 
 def main():

@@ -244,6 +244,10 @@ pub struct ServeArgs {
     /// clients may not write. Works on a file system that is full or read-only, and for several at once
     #[arg(long, conflicts_with = "emulate")]
     pub read_only: bool,
+    /// With --read-only: show disks that do not belong together by their labels, such as another disk or
+    /// an older copy in the place of one
+    #[arg(long, requires = "read_only")]
+    pub force: bool,
     /// Run a shell command with the device (`$uri`, `$unixsocket`), then stop with its exit status.
     /// Without --socket and --listen the device is on a private socket. Standard output is the
     /// command's; the report is the last line on standard error, or in the file of --report

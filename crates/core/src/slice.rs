@@ -159,7 +159,6 @@ impl Slice {
             zones: zones.clone(),
             log: below.log,
             survives: below.survives,
-            is_blank: below.is_blank,
             rewrite_block: None,
             tells_copies: false,
             copies: None,

@@ -3,19 +3,22 @@
 use crate::clock::{Poller, Waker, WallClock, WallTime};
 use crate::connections::{Connections, LISTENER, Observer, SIGNALS, WAKER};
 use crate::control::{Commands, Control, ControlSocket};
+use crate::image::new_random;
 use crate::listener::{Listen, ListenError, Listener};
 use crate::nbd::handshake::Export;
-use crate::signals::is_ignored;
+use crate::signals::{is_ignored, say};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
+use imbrex_core::label::{LabelledOpenError, Labels};
 use imbrex_core::lifecycle::{OpenError, Start};
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use rustix::fd::AsFd;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::cell::RefCell;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -105,6 +108,16 @@ pub struct Server {
     observer: Option<Observer>,
     control: Option<ControlSocket>,
     commands: Commands,
+    labels: Option<KeptLabels>,
+}
+
+/// The labels of the disks of a stack, while it is served.
+pub type SharedLabels = Rc<RefCell<Labels>>;
+
+struct KeptLabels {
+    labels: SharedLabels,
+    /// The names of the disks, by their places.
+    disks: Vec<String>,
 }
 
 impl Server {
@@ -129,6 +142,7 @@ impl Server {
             observer: None,
             control: None,
             commands: Commands::default(),
+            labels: None,
         })
     }
 
@@ -253,6 +267,27 @@ impl Server {
         engine.open(&mut self.clock(), start)
     }
 
+    /// Compares the labels of the disks, moves their count, and lets the layers come up, before
+    /// [`run`](Self::run). `random` is a new random number.
+    ///
+    /// # Errors
+    /// As [`Engine::open_labelled`] says.
+    pub fn open_labelled(
+        &self,
+        engine: &mut Engine,
+        start: Start,
+        labels: &mut Labels,
+        random: u32,
+    ) -> Result<(), LabelledOpenError> {
+        engine.open_labelled(&mut self.clock(), start, labels, random)
+    }
+
+    /// Has the count of the labels move when the layers have gone down. `disks` are the names of the
+    /// disks, by their places.
+    pub fn keep_labels(&mut self, labels: SharedLabels, disks: Vec<String>) {
+        self.labels = Some(KeptLabels { labels, disks });
+    }
+
     fn clock(&self) -> WallClock {
         WallClock::new(self.time, Rc::clone(&self.poller))
     }
@@ -303,10 +338,35 @@ impl Server {
         if let LastFlush::Done(Err(error)) = flush {
             return Err(ServeError::LastFlush(error));
         }
-        engine
-            .close(&mut clock)
-            .map_err(|(node, error)| ServeError::Close { node, error })
+        close(engine, &mut clock, self.labels.as_ref())
     }
+}
+
+/// Lets the layers go down, then moves the count of the labels. A disk without its new label is no
+/// error: all that was written is there, and the next start takes it as it is.
+fn close(
+    engine: &mut Engine,
+    clock: &mut WallClock,
+    labels: Option<&KeptLabels>,
+) -> Result<(), ServeError> {
+    let failed = |(node, error)| ServeError::Close { node, error };
+    let Some(KeptLabels { labels, disks }) = labels else {
+        return engine.close(clock).map_err(failed);
+    };
+    let random = new_random().map_err(|source| ServeError::System {
+        action: "get a random number for the labels",
+        source,
+    })?;
+    let labels = &mut labels.borrow_mut();
+    let unwritten = engine.close_labelled(clock, labels, random);
+    for (disk, error) in unwritten.map_err(failed)? {
+        let node = disks.get(disk).map_or("", String::as_str);
+        say(&format!(
+            "node `{node}`: its label cannot be written: {error}; to the other disks it was away from \
+             this stop on"
+        ));
+    }
+    Ok(())
 }
 
 fn system(action: &'static str) -> impl Fn(rustix::io::Errno) -> ServeError {

@@ -1,5 +1,6 @@
 //! `imbrex check`.
 
+use super::check_disks::check_disks;
 use super::emit;
 use super::image_shape::{refusal, shape_of};
 use crate::Failure;
@@ -74,12 +75,22 @@ fn check(args: &CheckArgs) -> Result<Findings, Failure> {
         }
         Err(error) => return Err(refusal(error)),
     };
-    let shape = shape_of(&image, args.repair)?;
+    let mut findings = Findings::default();
+    check_disks(&image, &mut findings)?;
+    // What is another disk or an older one must not be repaired by what the others say, nor they by it.
+    let repair = args.repair && findings.left == 0;
+    let shape = match shape_of(&image, repair) {
+        Ok(shape) => shape,
+        Err(_) if findings.left > 0 => return Ok(findings),
+        Err(error) => return Err(error),
+    };
     let checks = Checks {
         data: args.data,
-        repair: args.repair,
+        repair,
     };
-    Ok(fsck::read(&shape, Some(image.description().uuid), checks).findings)
+    let read = fsck::read(&shape, Some(image.description().uuid), checks).findings;
+    findings.extend(read);
+    Ok(findings)
 }
 
 fn document(findings: &Findings) -> Document<'_> {

@@ -1,12 +1,13 @@
 //! `imbrex create`.
 
-use super::members::{FileUse, StackOnFiles, image_options, member_blocks};
+use super::members::{FileUse, StackOnFiles, disks_without_labels, image_options, member_blocks};
 use super::serve::is_name;
 use super::{emit, refuse_unservable, stack_with_settings};
 use crate::Failure;
 use crate::args::CreateArgs;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::{Disk, Survival};
+use imbrex_core::label::{DISKS_MAX, LABEL_BLOCKS};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, parse_size};
@@ -14,9 +15,10 @@ use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{
-    Image, ImageDescription, ImageError, ImageMember, ImageMembers, ImageNode, NewImage, new_uuid,
+    Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
+    NewImage, new_random, new_uuid,
 };
-use imbrex_sim::experiment::config::{ChecksumsKey, Destage, DiskConfig, NodeConfig};
+use imbrex_sim::experiment::config::{Destage, DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
 use std::io::Read;
@@ -46,7 +48,6 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     }
     refuse_unservable(&config)?;
     measure_backings(&mut config)?;
-    config.state_checksums(ChecksumsKey::On);
     let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
     config.size = Some(Size(plan.blocks().bytes()));
     // Before the backings, which it may stand on: the answer to that error would destroy it.
@@ -61,10 +62,11 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         size_bytes: plan.blocks().bytes(),
         nodes: image_nodes(&plan)?,
         members: Some(image_members(&plan)),
+        disks: Some(image_disks(&config)?),
     };
-    let uuid = description.uuid;
+    let (uuid, disks) = (description.uuid, description.disks.clone());
     let image = NewImage::begin(&args.data, description)?;
-    format(&config, &plan, &image, uuid)?;
+    format(&config, &plan, &image, uuid, disks.as_ref())?;
     image.finish()?;
     emit(&format!(
         "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH{}\n",
@@ -105,10 +107,31 @@ fn measure_backings(config: &mut StackConfig) -> Result<(), Failure> {
         if let Some(path) = &disk.backing {
             let blocks = member_blocks(path.as_ref())
                 .map_err(|error| format!("node `{}`: {path}: {error}", disk.name))?;
-            disk.measured_blocks = Some(blocks.0);
+            // The last blocks are for the label.
+            let offered = blocks.0.checked_sub(LABEL_BLOCKS);
+            disk.measured_blocks = Some(offered.ok_or_else(|| {
+                format!(
+                    "node `{}`: {path} has {} bytes; accepted: more than the 8 KiB of a label",
+                    disk.name,
+                    blocks.bytes()
+                )
+            })?);
         }
     }
     Ok(())
+}
+
+/// The disks, all of which get a label before the image is one.
+fn image_disks(config: &StackConfig) -> Result<ImageDisks, Failure> {
+    let mut disks = disks_without_labels(config);
+    if disks.list.len() > DISKS_MAX {
+        let found = disks.list.len();
+        return Err(format!("the stack has {found} disks; accepted: at most {DISKS_MAX}").into());
+    }
+    for disk in &mut disks.list {
+        disk.is_labelled = true;
+    }
+    Ok(disks)
 }
 
 /// The members, numbered as the plan does it.
@@ -153,11 +176,18 @@ fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
 }
 
 /// Writes an empty device over the members.
-fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Result<(), Failure> {
+fn format(
+    config: &StackConfig,
+    plan: &Plan,
+    image: &NewImage,
+    uuid: Uuid,
+    disks: Option<&ImageDisks>,
+) -> Result<(), Failure> {
     let (mut clock, waker) =
         WallClock::alone().map_err(|error| format!("cannot wait for events: {error}"))?;
     let path_of = |name: &str| image.node_path(name);
     let files = FileUse {
+        disks,
         image: uuid,
         direct: DirectIo::Off,
         overlay_bytes_max: None,
@@ -166,10 +196,11 @@ fn format(config: &StackConfig, plan: &Plan, image: &NewImage, uuid: Uuid) -> Re
     stack.refuse_lost()?;
     let held = std::mem::take(&mut stack.held);
     StackOnFiles::release(held, &stack.members)?;
-    stack
-        .engine
-        .open(&mut clock, Start::Format(uuid))
-        .map_err(|(node, error)| stack.layer_error(node, &error))?;
+    stack.labels = stack.labels.anew();
+    let random = new_random().map_err(|error| format!("no random number: {error}"))?;
+    stack.come_up(uuid, |engine, labels| {
+        engine.open_labelled(&mut clock, Start::Format(uuid), labels, random)
+    })?;
     stack
         .engine
         .close(&mut clock)

@@ -68,12 +68,18 @@ fn image_document(image: &Image) -> Value {
     let list = members.into_iter().flat_map(|members| &members.list);
     let list = list
         .map(|member| json!({ "number": member.number, "node": member.node, "port": member.port }));
+    let labels = description.disks.iter().flat_map(|disks| &disks.list);
+    let labels = labels.map(
+        |disk| json!({ "number": disk.number, "node": disk.node, "is_labelled": disk.is_labelled }),
+    );
     json!({
         "version": image.version(),
         "set": description.uuid.to_string(),
         "disks": disks.collect::<Vec<_>>(),
         "members": list.collect::<Vec<_>>(),
         "next_member": members.map(|members| members.next),
+        "labels": labels.collect::<Vec<_>>(),
+        "next_disk": description.disks.as_ref().map(|disks| disks.next),
     })
 }
 

@@ -1,8 +1,10 @@
 //! The files that a stack stands on when it is created and served.
 
 mod blame;
+mod labels;
 
 pub use blame::layer_error;
+pub use labels::{disks_without_labels, labels_of_nodes, tell_of_labels};
 
 use super::create::IMAGE_SEED;
 use crate::Failure;
@@ -10,6 +12,7 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry, Survival};
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
+use imbrex_core::label::{LABEL_BLOCKS, LabelledOpenError, Labels};
 use imbrex_core::layer::Port;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::{DiskId, NodeId};
@@ -18,7 +21,7 @@ use imbrex_drives::{MeasuredDisk, SimulatedDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, Overlay};
 use imbrex_serve::file_kind::{Accepted, open_to_read};
-use imbrex_serve::image::ImageMembers;
+use imbrex_serve::image::{ImageDisks, ImageMembers};
 use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{
     BuildOptions, Built, ConfigError, Describe, Footprint, ListedMember, MemberNumbers, Plan,
@@ -55,6 +58,8 @@ impl Member {
 
 /// A stack over files.
 pub struct StackOnFiles {
+    /// The labels of the disks.
+    pub labels: Labels,
     /// The stack with its disks. What these are told to write is held back at first.
     pub engine: Engine,
     /// What reports need to know of it.
@@ -72,7 +77,10 @@ pub struct StackOnFiles {
 
 /// How the files of a stack are used.
 #[derive(Clone, Copy)]
-pub struct FileUse {
+pub struct FileUse<'a> {
+    /// The disks that have labels, or may get some; `None`: there are none, or nobody is to compare
+    /// them.
+    pub disks: Option<&'a ImageDisks>,
     /// The image that they belong to.
     pub image: Uuid,
     /// Whether operations go round the page cache.
@@ -115,6 +123,7 @@ struct Opening<'a> {
     overlay: Option<Overlay>,
     /// The files of the disks that have no backing of their own.
     path_of: &'a dyn Fn(&str) -> Option<PathBuf>,
+    disks: Option<&'a ImageDisks>,
     /// What shared memory is named after.
     image: Uuid,
     direct: DirectIo,
@@ -195,8 +204,17 @@ impl Opening<'_> {
             (None, Some(_)) => FileDisk::open_read_only(path, geometry, self.direct, waker),
             (None, None) => FileDisk::open(path, geometry, self.direct, waker),
         };
+        let listed = self.disks.and_then(|disks| disks.of_node(&disk.name));
+        let is_labelled = listed.is_some_and(|disk| disk.is_labelled);
+        let file = match is_labelled {
+            true => file.and_then(|file| file.with_label(path)),
+            false => file,
+        };
         match file {
-            Ok(file) => Ok(check_length(disk, path).map(|()| file.of_node(&disk.name))),
+            Ok(file) => {
+                let checked = check_length(disk, path, is_labelled);
+                Ok(checked.map(|()| file.of_node(&disk.name)))
+            }
             Err(error @ DiskError::NotDirect { .. }) => Err(error),
             Err(error) => Ok(Err(error.to_string())),
         }
@@ -210,7 +228,7 @@ impl StackOnFiles {
         config: &StackConfig,
         plan: &Plan,
         path_of: &dyn Fn(&str) -> Option<PathBuf>,
-        files: FileUse,
+        files: FileUse<'_>,
         waker: &Waker,
     ) -> Result<StackOnFiles, Failure> {
         let mut opening = Opening {
@@ -218,6 +236,7 @@ impl StackOnFiles {
             held: HeldWrites::default(),
             overlay: files.overlay_bytes_max.map(Overlay::new),
             path_of,
+            disks: files.disks,
             image: files.image,
             direct: files.direct,
             waker,
@@ -248,6 +267,11 @@ impl StackOnFiles {
             }
         }
         Ok(StackOnFiles {
+            labels: labels_of_nodes(
+                files.image,
+                members.iter().map(|member| member.node.as_str()),
+                files.disks,
+            ),
             engine: Engine {
                 stack,
                 disks,
@@ -268,9 +292,16 @@ impl StackOnFiles {
     pub fn come_up(
         &mut self,
         set: Uuid,
-        open: impl FnOnce(&mut Engine) -> Result<(), (NodeId, OpenError)>,
+        open: impl FnOnce(&mut Engine, &mut Labels) -> Result<(), LabelledOpenError>,
     ) -> Result<(), Failure> {
-        let result = open(&mut self.engine);
+        let result = match open(&mut self.engine, &mut self.labels) {
+            Ok(()) => Ok(()),
+            Err(LabelledOpenError::Layer(node, error)) => Err((node, error)),
+            Err(LabelledOpenError::Refused(refused)) => return Err(self.refused(&refused)),
+            Err(LabelledOpenError::Label(disk, error)) => {
+                return Err(self.unwritten_label(disk, error));
+            }
+        };
         if let Err((_, OpenError::Io(IoError::Lost))) = &result {
             self.refuse_lost()?;
         }
@@ -373,10 +404,12 @@ pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
 }
 
 /// Refuses a file or block device that has become shorter since the image was created.
-fn check_length(disk: &DiskConfig, path: &Path) -> Result<(), String> {
-    let Some(measured) = disk.measured_blocks.map(BlockCount) else {
+fn check_length(disk: &DiskConfig, path: &Path, is_labelled: bool) -> Result<(), String> {
+    let Some(measured) = disk.measured_blocks else {
         return Ok(());
     };
+    let label = if is_labelled { LABEL_BLOCKS } else { 0 };
+    let measured = BlockCount(measured + label);
     let named = |error: io::Error| format!("{}: {error}", path.display());
     let found = member_blocks(path).map_err(named)?;
     if found < measured {
@@ -436,6 +469,7 @@ mod tests {
         let opened = |overlay_bytes_max| {
             let (mut clock, waker) = WallClock::alone().expect("an epoll instance");
             let files = FileUse {
+                disks: image.description().disks.as_ref(),
                 image: set,
                 direct: DirectIo::Off,
                 overlay_bytes_max,
@@ -443,7 +477,9 @@ mod tests {
             let path_of = |name: &str| image.node_path(name);
             let stack = StackOnFiles::build(&config, &plan, &path_of, files, &waker);
             let mut stack = stack.unwrap_or_else(|error| panic!("{error}"));
-            let open = |engine: &mut Engine| engine.open(&mut clock, Start::Recover(None));
+            let open = |engine: &mut Engine, labels: &mut Labels| {
+                engine.open_labelled(&mut clock, Start::Recover(None), labels, 1)
+            };
             stack.come_up(set, open).map_err(|error| error.to_string())
         };
         assert_eq!(opened(Some(1 << 20)), Ok(()));

@@ -2,6 +2,7 @@
 
 pub mod bound;
 pub mod check;
+mod check_disks;
 pub mod compare;
 pub mod control;
 pub mod crashtest;

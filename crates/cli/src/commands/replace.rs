@@ -4,11 +4,14 @@
 use super::create::refuse_used_backing;
 use super::members::{StackOnFiles, is_same_file, member_blocks};
 use imbrex_core::disk::{Disk, Geometry};
+use imbrex_core::label::LABEL_BLOCKS;
 use imbrex_core::stack::NodeId;
+use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskStatistics, MeasuredDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
-use imbrex_serve::image::{Image, NewDisk};
+use imbrex_serve::image::{Image, NewDisk, NewLabel};
+use imbrex_serve::server::SharedLabels;
 use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{Facts, StackConfig};
 use std::cell::RefCell;
@@ -18,6 +21,8 @@ use std::rc::Rc;
 /// A disk of the stack, and what lies on it.
 struct Place {
     node: NodeId,
+    /// Its place among the disks of the stack.
+    index: usize,
     name: String,
     geometry: Geometry,
     statistics: Rc<DiskStatistics>,
@@ -37,6 +42,7 @@ struct Pending {
 /// [`begin`](Self::begin) comes either [`finish`](Self::finish) or [`abort`](Self::abort).
 pub struct MemberReplacer {
     image: Rc<RefCell<Image>>,
+    labels: SharedLabels,
     config: StackConfig,
     places: Vec<Place>,
     direct: DirectIo,
@@ -48,12 +54,14 @@ impl MemberReplacer {
     /// Makes new disks for a stack of an image, which is used as the ones that it has.
     pub fn new(
         image: Rc<RefCell<Image>>,
+        labels: SharedLabels,
         stack: &StackOnFiles,
         direct: DirectIo,
         waker: Waker,
     ) -> MemberReplacer {
         MemberReplacer {
             image,
+            labels,
             config: stack.config().clone(),
             places: places(stack),
             direct,
@@ -84,17 +92,25 @@ impl MemberReplacer {
         }
         let config = self.config_with(place, path)?;
         let members = place.members.len() as u16;
-        let blocks = path.is_none().then_some(place.geometry.blocks);
+        let blocks = place.geometry.blocks;
+        let in_use: Vec<PathBuf> = self.files().map(|(_, path)| path).collect();
         let mut image = self.image.borrow_mut();
-        let new = image.begin_replacement(name, members, blocks);
+        let new = image.begin_replacement(name, members, blocks, path, &in_use);
         let new = new.map_err(|error| error.to_string())?;
+        // What takes the place of the lost disk gets no label of that one.
+        self.labels.borrow_mut().lose(place.index);
         let at: PathBuf = match (path, new.path()) {
             (Some(path), _) => path.to_owned(),
             (None, Some(path)) => path.clone(),
             (None, None) => return wrong("the image has no such disk"),
         };
         let geometry = place.geometry.clone();
-        let file = match FileDisk::open(&at, geometry, self.direct, self.waker.clone()) {
+        let file = FileDisk::open(&at, geometry, self.direct, self.waker.clone());
+        let file = match new.label() {
+            Some(_) => file.and_then(|file| file.with_label(&at)),
+            None => file,
+        };
+        let file = match file {
             Ok(file) => file.of_node(name),
             Err(error) => {
                 image.abort_replacement(new);
@@ -134,7 +150,14 @@ impl MemberReplacer {
         image
             .finish_replacement(&disk, members, stack_toml)
             .map_err(|error| format!("node `{}`: {error}", disk.node()))?;
+        if let (Some(NewLabel { number, random }), Some(place)) = (disk.label(), place) {
+            let mut labels = self.labels.borrow_mut();
+            labels.replace(place.index, number, random);
+        }
+        drop(image);
         self.config = config;
+        let in_use: Vec<PathBuf> = self.files().map(|(_, path)| path).collect();
+        self.image.borrow().remove_leftovers(&in_use);
         Ok(())
     }
 
@@ -190,15 +213,16 @@ impl MemberReplacer {
         }
         let found =
             member_blocks(path).map_err(|error| format!("node `{name}`: {text}: {error}"))?;
-        if found < geometry.blocks {
+        let needed = BlockCount(geometry.blocks.0 + LABEL_BLOCKS);
+        if found < needed {
             return wrong(format!(
                 "{text} has {} bytes; accepted: {} or more",
                 found.bytes(),
-                geometry.blocks.bytes()
+                needed.bytes()
             ));
         }
         disk.backing = Some(text.to_owned());
-        disk.measured_blocks = Some(found.0);
+        disk.measured_blocks = Some(found.0 - LABEL_BLOCKS);
         refuse_used_backing(disk).map_err(|error| error.to_string())?;
         Ok(config)
     }
@@ -237,6 +261,7 @@ fn places(stack: &StackOnFiles) -> Vec<Place> {
             let members = engine.stack.members_on(disk).into_iter();
             Place {
                 node: node.id,
+                index: usize::from(disk.0),
                 name: node.name.clone(),
                 geometry: engine.disks[usize::from(disk.0)].geometry().clone(),
                 statistics: Rc::clone(facts.statistics()),
@@ -281,6 +306,7 @@ mod tests {
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let (_, waker) = WallClock::alone().expect("an epoll instance");
         let files = FileUse {
+            disks: description.disks.as_ref(),
             image: description.uuid,
             direct: DirectIo::Off,
             overlay_bytes_max: None,
@@ -303,7 +329,13 @@ mod tests {
         create::run(&args).expect("an image");
         let (image, stack, waker) = opened(&data);
         let image = Rc::new(RefCell::new(image));
-        let mut replacer = MemberReplacer::new(Rc::clone(&image), &stack, DirectIo::Off, waker);
+        let mut replacer = MemberReplacer::new(
+            Rc::clone(&image),
+            Rc::new(RefCell::new(stack.labels.clone())),
+            &stack,
+            DirectIo::Off,
+            waker,
+        );
         let place = replacer.places.iter_mut().find(|place| place.name == "ssd");
         let place = place.expect("a disk");
         place.members.push(("cache".to_owned(), "flash".to_owned()));
@@ -386,9 +418,11 @@ mod tests {
         );
         assert_eq!(no_path, expected);
         let data = world.dir.path().join("data");
-        assert!(!data.join("ssd.img").exists(), "the old disk is gone");
+        assert!(data.join("ssd.img").exists(), "the stack still has it");
         let dir = world.ends();
-        let (_, stack, _) = opened(&data);
+        let (image, stack, _) = opened(&data);
+        image.remove_leftovers(&[]);
+        assert!(!data.join("ssd.img").exists(), "the old disk is gone");
         assert!(stack.refuse_lost().is_ok(), "every file is there");
         let member = stack.members.iter().find(|member| member.node == "ssd");
         assert_eq!(member.map(|member| &member.path), Some(&path));

@@ -9,7 +9,8 @@ mod same_stack;
 
 use super::create::IMAGE_SEED;
 use super::members::{
-    FileUse, Member, StackOnFiles, dump, image_options, layer_error, listed_members,
+    FileUse, Member, StackOnFiles, disks_without_labels, dump, image_options, layer_error,
+    listed_members, tell_of_labels,
 };
 use super::replace::MemberReplacer;
 use super::{emit, refuse_unservable, stack_with_settings};
@@ -26,10 +27,10 @@ use imbrex_core::stack::Stack;
 use imbrex_drives::DiskStatistics;
 use imbrex_drives::quantity::parse_size;
 use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
-use imbrex_serve::image::{Image, create_private_folder};
+use imbrex_serve::image::{Image, ImageDisks, create_private_folder, new_random};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
-use imbrex_serve::server::{RunningCommand, ServeError, Server};
+use imbrex_serve::server::{RunningCommand, ServeError, Server, SharedLabels};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{
@@ -92,6 +93,7 @@ impl EmulatedDisks {
 struct Files {
     image: Rc<RefCell<Image>>,
     members: Vec<Member>,
+    labels: SharedLabels,
 }
 
 /// Serves a stack until it is told to stop, then prints the report.
@@ -137,6 +139,10 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     server.stop_on_signals()?;
     asked.wake(&server)?;
     let exports = exports(&config, &engine.stack, &describe, args.read_only)?;
+    if let Some(files) = &files {
+        let nodes = files.members.iter().map(|member| member.node.clone());
+        server.keep_labels(Rc::clone(&files.labels), nodes.collect());
+    }
     server.take_commands(control::commands(
         args,
         &mut engine,
@@ -168,7 +174,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         }
     });
     drop((fill, private));
-    if let Some(Files { image, members }) = files {
+    if let Some(Files { image, members, .. }) = files {
         outcome.map_err(|error| unserved(error, &config, &describe, &members))?;
         dump(&members)?;
         let image = Rc::into_inner(image).expect("the server has ended");
@@ -319,7 +325,7 @@ fn listen(args: &ServeArgs) -> Result<(Listen, Option<PrivateSocket>), Failure> 
 /// it does.
 fn open_image(
     args: &ServeArgs,
-    image: Image,
+    mut image: Image,
     config: StackConfig,
     data: &Path,
     server: &Server,
@@ -327,6 +333,9 @@ fn open_image(
     let started = Instant::now();
     let numbers = listed_members(image.description().members.as_ref());
     let plan = Plan::new(&config, &image_options(numbers))?;
+    if let Some(problem) = image.description().size_problem(plan.blocks()) {
+        return Err(format!("{}: {problem}", data.join("image").display()).into());
+    }
     let direct = match args.direct {
         DirectArg::Auto => DirectIo::Auto,
         DirectArg::On => DirectIo::On,
@@ -334,29 +343,48 @@ fn open_image(
     };
     let path_of = |name: &str| image.node_path(name);
     let set = image.description().uuid;
+    let disks = disks_of(&image, &config);
     let files = FileUse {
+        disks: disks.as_ref().filter(|_| !args.force),
         image: set,
         direct,
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
-    stack.come_up(set, |engine| server.open(engine, Start::Recover(Some(set))))?;
+    match &disks {
+        Some(disks) if !args.read_only => stack.leave_out_full_disks(set, disks),
+        Some(_) => {}
+        None => warn_of_version(&image, data),
+    }
+    let random = new_random().map_err(|error| format!("no random number: {error}"))?;
+    let start = Start::Recover(Some(set));
+    stack.come_up(set, |engine, labels| {
+        server.open_labelled(engine, start, labels, random)
+    })?;
+    if args.force {
+        eprintln!(
+            "imbrex: warning: --force: the labels of the disks are not compared; what is shown may be old, \
+             or another disk's"
+        );
+    }
+    let disks = disks.filter(|_| !args.read_only);
+    let_writes_through(&mut stack, &mut image, disks, data)?;
     let image = Rc::new(RefCell::new(image));
+    let labels = Rc::new(RefCell::new(stack.labels.clone()));
     let new_disks = match args.read_only {
         true => NewDisks::None,
         false => {
-            let image = Rc::clone(&image);
-            NewDisks::Image(MemberReplacer::new(image, &stack, direct, server.waker()))
+            let (image, labels) = (Rc::clone(&image), Rc::clone(&labels));
+            let waker = server.waker();
+            NewDisks::Image(MemberReplacer::new(image, labels, &stack, direct, waker))
         }
     };
     let StackOnFiles {
         engine,
         describe,
         members,
-        held,
         ..
     } = stack;
-    StackOnFiles::release(held, &members)?;
     warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
     if image.borrow().was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
@@ -364,22 +392,57 @@ fn open_image(
         let place = if args.read_only { "in memory " } else { "" };
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
-    for node in config.without_checksums() {
-        let data = data.display();
-        eprintln!(
-            "imbrex: {data}: node `{node}` keeps no checksums: a block that has changed on the disk is \
-             served as it is; only `imbrex create` makes an image with them"
-        );
-    }
     image.borrow().mark_in_use();
-    image.borrow().remove_leftovers();
+    let in_use: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
+    image.borrow().remove_leftovers(&in_use);
     Ok(Served {
         new_disks,
         config,
         engine,
         describe,
-        files: Some(Files { image, members }),
+        files: Some(Files {
+            image,
+            members,
+            labels,
+        }),
     })
+}
+
+/// Carries out what was held back while the layers came up, the labels first, and writes down which
+/// disks have one now. `disks` is `None` where nothing is written.
+fn let_writes_through(
+    stack: &mut StackOnFiles,
+    image: &mut Image,
+    disks: Option<ImageDisks>,
+    data: &Path,
+) -> Result<(), Failure> {
+    if let Some(disks) = &disks {
+        stack.make_room(disks)?;
+    }
+    StackOnFiles::release(std::mem::take(&mut stack.held), &stack.members)?;
+    if let Some(disks) = disks
+        && image.describe_labels(stack.labelled(disks))?
+    {
+        tell_of_labels(image, &data.display());
+    }
+    Ok(())
+}
+
+/// The disks that an image lists, or will list when they have labels; `None` of an image that gets none.
+fn disks_of(image: &Image, config: &StackConfig) -> Option<ImageDisks> {
+    let description = image.description();
+    description.members.as_ref()?;
+    let listed = description.disks.clone();
+    Some(listed.unwrap_or_else(|| disks_without_labels(config)))
+}
+
+fn warn_of_version(image: &Image, data: &Path) {
+    eprintln!(
+        "imbrex: warning: {}: the image has format version {}, whose disks have no labels: another disk or an \
+         older copy in the place of one may go unnoticed",
+        data.display(),
+        image.version()
+    );
 }
 
 /// Tells of every layer that found the newest block of its journal damaged or torn.

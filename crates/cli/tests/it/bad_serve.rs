@@ -158,7 +158,7 @@ fn serve_refuses_what_is_no_image_of_its_own() {
     assert_eq!(
         place.refused("lru"),
         format!(
-            "imbrex: the image in {data} has format version 9, this build reads versions 2 and 3"
+            "imbrex: the image in {data} has format version 9, this build reads versions 2 to 4"
         )
     );
     other = good.clone();

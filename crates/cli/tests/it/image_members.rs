@@ -2,7 +2,7 @@
 //! files is refused, with the file, what it is and what belongs there.
 
 use crate::serve_members::copy;
-use crate::served::{Place, disconnect, run};
+use crate::served::{Place, WAY_OUT, disconnect, run};
 use std::fs;
 
 const BLOCK: usize = 4096;
@@ -84,9 +84,10 @@ fn members_of_two_caches_that_have_changed_places_are_refused() {
     assert_eq!(
         refused(&place),
         format!(
-            "imbrex: node `low`: {}: it is member 3 of its image (`flash` of node `top`), and member 1 (`flash` of \
-             node `low`) belongs here",
-            file(&place, "ssd0")
+            "imbrex: node `ssd0`: {}: it is disk 3 of this image; expected: disk 2 of this image; node `ssd1`: {}: it \
+             is disk 2 of this image; expected: disk 3 of this image; {WAY_OUT}",
+            file(&place, "ssd0"),
+            file(&place, "ssd1")
         )
     );
     let said = found_by_check(&place);
@@ -102,25 +103,12 @@ fn members_of_two_caches_that_have_changed_places_are_refused() {
 
 #[test]
 fn one_member_in_two_places_is_refused() {
-    for (copied, to, member, expected) in [
-        (
-            "ssd0",
-            "ssd1",
-            "member 1 of its image (`flash` of node `low`)",
-            "member 3 (`flash` of node `top`)",
-        ),
-        (
-            "ssd1",
-            "ssd0",
-            "member 3 of its image (`flash` of node `top`)",
-            "member 1 (`flash` of node `low`)",
-        ),
-    ] {
+    for (copied, to, found, expected) in [("ssd0", "ssd1", 2, 3), ("ssd1", "ssd0", 3, 2)] {
         let place = create();
         copy(&file(&place, copied), &file(&place, to));
-        let layer = if to == "ssd0" { "low" } else { "top" };
         let expected = format!(
-            "imbrex: node `{layer}`: {}: it is {member}, and {expected} belongs here",
+            "imbrex: node `{to}`: {}: it is disk {found} of this image; expected: disk {expected} of this image; \
+             {WAY_OUT}",
             file(&place, to)
         );
         assert_eq!(refused(&place), expected);
@@ -141,34 +129,29 @@ fn a_member_of_another_image_is_refused_wherever_it_is() {
                 .expect("a name")
                 .to_owned()
         };
-        let (theirs, ours) = (uuid(&other), uuid(&place));
-        let what = match disk {
-            "disk" => format!("it belongs to another image than {ours}"),
-            _ => format!("it belongs to image {theirs}, not to image {ours}"),
-        };
-        let layer = if disk == "ssd1" { "top" } else { "low" };
+        let theirs = uuid(&other);
+        let number = 1 + FILES.iter().position(|it| *it == disk).expect("a disk");
         let path = file(&place, disk);
         assert_eq!(
             refused(&place),
-            format!("imbrex: node `{layer}`: {path}: {what}")
+            format!(
+                "imbrex: node `{disk}`: {path}: it is a disk of image {theirs}; expected: disk {number} of this image; \
+                 {WAY_OUT}"
+            )
         );
     }
 }
 
 #[test]
 fn an_older_copy_of_one_member_is_refused_by_the_other_one() {
-    for (disk, layer, member) in [
-        ("ssd0", "low", "flash"),
-        ("ssd1", "top", "flash"),
-        ("disk", "low", "backing"),
-    ] {
+    for disk in FILES {
         let place = create();
         let older = place.path("older");
         copy(&file(&place, disk), &older);
         write(&place, 2);
         copy(&older, &file(&place, disk));
         let start = format!(
-            "imbrex: node `{layer}`: {}: the {member} is an older copy of itself: ",
+            "imbrex: node `{disk}`: {}: it is an older copy of itself: its label has come to count ",
             file(&place, disk)
         );
         let said = refused(&place);
@@ -188,7 +171,11 @@ fn the_members_are_numbered_in_the_order_of_the_file() {
         member(3, "top", "flash"),
         member(4, "top", "backing"),
     ];
-    assert_eq!(document["image"]["version"], 3);
+    assert_eq!(document["image"]["version"], 4);
+    let label = |(number, node): (u16, &&str)| serde_json::json!({ "number": number, "node": node, "is_labelled": true });
+    let labels: Vec<_> = (1..).zip(&FILES).map(label).collect();
+    assert_eq!(document["image"]["labels"], serde_json::json!(labels));
+    assert_eq!(document["image"]["next_disk"], 4);
     assert_eq!(document["image"]["members"], serde_json::json!(expected));
     assert_eq!(document["image"]["next_member"], 5);
     let output = run(&["inspect", &place.data()]);
@@ -198,5 +185,9 @@ fn the_members_are_numbered_in_the_order_of_the_file() {
         "{said}"
     );
     let blocks = fs::metadata(file(&place, "disk")).expect("a file").len() / BLOCK as u64;
-    assert_eq!(document["image"]["disks"][0]["blocks"], blocks);
+    assert_eq!(
+        document["image"]["disks"][0]["blocks"],
+        blocks - 2,
+        "without its label"
+    );
 }

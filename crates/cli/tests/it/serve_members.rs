@@ -1,6 +1,6 @@
 //! Members that must not be used: what is said of each, and that nothing is written.
 
-use crate::served::{Place, disconnect, failure, imbrex};
+use crate::served::{Place, WAY_OUT, disconnect, failure, imbrex};
 use rustix::fs::SeekFrom;
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -191,8 +191,8 @@ fn a_member_that_was_never_formatted_is_refused() {
         assert_eq!(
             refused(&place),
             format!(
-                "imbrex: node `{}`: {path}: it is not formatted: no superblock was found",
-                layer_of(name)
+                "imbrex: node `{name}`: {path}: it has no label (it is all zeroes); expected: the label of this disk; \
+                 {WAY_OUT}"
             )
         );
     }
@@ -208,10 +208,9 @@ fn a_member_of_another_image_is_refused() {
         assert_eq!(
             refused(&place),
             format!(
-                "imbrex: node `{}`: {path}: it belongs to image {}, not to image {}",
-                layer_of(name),
+                "imbrex: node `{name}`: {path}: it is a disk of image {}; expected: disk {} of this image; {WAY_OUT}",
                 uuid_of(&other),
-                uuid_of(&place)
+                if name == "smr" { 1 } else { 2 }
             )
         );
     }
@@ -228,11 +227,8 @@ fn an_older_copy_of_a_member_is_refused() {
         write(&place, 2);
         copy(&older, &path);
         let said = refused(&place);
-        // The cache remembers both of them.
-        let start = format!(
-            "imbrex: node `cache`: {path}: the {} is an older copy of itself: ",
-            if name == "smr" { "backing" } else { "flash" }
-        );
+        let start =
+            format!("imbrex: node `{name}`: {path}: it is an older copy of itself: its label");
         assert!(said.starts_with(&start), "{said}");
     }
 }

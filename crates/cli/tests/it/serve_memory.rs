@@ -62,6 +62,7 @@ fn a_device_that_a_power_cut_would_take_is_served_only_emulated() {
             size_bytes: DEVICE_BYTES,
             nodes: vec![],
             members: None,
+            disks: None,
         };
         let image = NewImage::begin(Path::new(&data), description).expect("an image");
         image.finish().expect("an image");

@@ -8,6 +8,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// What can be done about a disk that is refused by its label.
+pub const WAY_OUT: &str = "put the right disk back; or take this one away, so that it counts as lost where the stack can do \
+                           without it; `--read-only --force` shows what is there";
+
 /// Longer than a start or an end takes on a loaded machine, shorter than a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 

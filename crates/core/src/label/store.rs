@@ -72,6 +72,16 @@ impl Labels {
         }
     }
 
+    /// The same disks without labels: whatever lies there does not count.
+    #[must_use]
+    pub fn anew(&self) -> Labels {
+        let mut labels = self.clone();
+        for disk in &mut labels.disks {
+            disk.is_labelled = false;
+        }
+        labels
+    }
+
     /// Reads the labels and compares them. Nothing is written.
     ///
     /// # Errors
@@ -148,11 +158,7 @@ impl Labels {
         let mut failed = Vec::new();
         while let Err((index, error)) = self.move_count(store, random) {
             failed.push((index, error));
-            for disk in &mut self.disks {
-                if disk.index == index {
-                    disk.copies = None;
-                }
-            }
+            self.lose(index);
             // What was written of the move must not be torn together with what follows it.
             let present = self.disks.iter_mut().filter(|disk| disk.copies.is_some());
             for disk in present {
@@ -165,19 +171,31 @@ impl Labels {
         failed
     }
 
+    /// The disk at a place is not there any more. No label is written to what takes its place, until
+    /// [`replace`](Self::replace) says what that is.
+    pub fn lose(&mut self, disk: usize) {
+        if let Some(disk) = self.disks.iter_mut().find(|it| it.index == disk) {
+            disk.copies = None;
+        }
+    }
+
+    /// The disk at a place has no label and gets none.
+    pub fn leave_out(&mut self, disk: usize) {
+        self.disks.retain(|it| it.index != disk);
+    }
+
     /// The disk at a place is another one from now on, whose first write was the label of a
     /// [new](Label::new) disk with this number.
     pub fn replace(&mut self, disk: usize, number: u16, random: u32) {
         let copy = || Ok(Label::new(self.set, number, random));
         let copies = Some([copy(), copy()]);
-        if let Some(disk) = self.disks.iter_mut().find(|it| it.index == disk) {
-            *disk = LabelledDisk {
-                index: disk.index,
-                number,
-                is_labelled: true,
-                copies,
-            };
-        }
+        self.leave_out(disk);
+        self.disks.push(LabelledDisk {
+            index: disk,
+            number,
+            is_labelled: true,
+            copies,
+        });
     }
 
     /// The disks that have a label now, by their places.

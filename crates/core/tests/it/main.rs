@@ -55,7 +55,6 @@ mod persistent_cache_two_disks;
 mod read_only;
 mod recovery_reads;
 mod s_block;
-mod segment_sums;
 mod slice_flushes;
 mod slices;
 mod stripe;

@@ -5,6 +5,7 @@ use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
 use crate::clock::Waker;
 use crate::file_kind::{self, Accepted};
+use crate::image::needed_bytes;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -207,6 +208,28 @@ impl FileDisk {
             may_block: !MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64)),
             spare: Spare::default(),
         })
+    }
+
+    /// The same disk, which holds its label behind what it offers.
+    ///
+    /// # Errors
+    /// When it is too short for that.
+    pub fn with_label(mut self, path: &Path) -> Result<FileDisk, DiskError> {
+        let needed = needed_bytes(self.geometry.blocks, true);
+        let end = (&*self.file).seek(SeekFrom::End(0));
+        let bytes = end.map_err(|source| DiskError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        if bytes < needed {
+            return Err(DiskError::TooShort {
+                path: path.to_owned(),
+                bytes,
+                needed,
+            });
+        }
+        self.watch.needs(needed);
+        Ok(self)
     }
 
     /// The same disk, which says the name of its node when it has something to say.

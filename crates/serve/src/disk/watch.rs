@@ -59,6 +59,11 @@ impl Watch {
         self.node = Some(node.to_owned());
     }
 
+    /// The file must hold so much.
+    pub fn needs(&mut self, bytes: u64) {
+        self.needed_bytes = bytes;
+    }
+
     /// The file has no name that could be deleted, and nobody else can cut it.
     pub fn has_no_name(&mut self) {
         self.is_file = false;

@@ -49,6 +49,16 @@ impl Findings {
         }
     }
 
+    /// Adds what another part of the check has found.
+    pub fn extend(&mut self, other: Findings) {
+        self.left += other.left;
+        self.repaired += other.repaired;
+        let room = KEPT_MAX - self.kept.len();
+        self.kept.extend(other.kept.into_iter().take(room));
+        let room = KEPT_MAX - self.notes.len();
+        self.notes.extend(other.notes.into_iter().take(room));
+    }
+
     fn keep(&mut self, member: &str, structure: &'static str, problem: String, is_repaired: bool) {
         if self.kept.len() < KEPT_MAX {
             self.kept.push(Finding {

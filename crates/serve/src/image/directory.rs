@@ -135,12 +135,14 @@ impl Directory {
         // Disks that were renamed already: the new description says whose they are.
         if is_there(&new) {
             let bytes = read_description(&new)?;
-            for node in format::decode(&bytes).map_or(vec![], |found| found.nodes) {
-                let (path, unnamed) = (self.node_path(&node), self.new_node_path(&node.name));
+            let found = format::decode(&bytes).ok();
+            let nodes = found.iter().flat_map(|found| &found.nodes);
+            for node in nodes {
+                let (path, unnamed) = (self.node_path(node), self.new_node_path(&node.name));
                 let length = fs::symlink_metadata(&path).map_or(0, |found| found.len());
                 if is_there(&unnamed) {
                     leftovers.push(unnamed);
-                } else if length == node.blocks.bytes() {
+                } else if found.as_ref().map(|found| found.file_bytes(node)) == Some(length) {
                     leftovers.push(path);
                 }
             }

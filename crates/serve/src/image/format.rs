@@ -1,12 +1,14 @@
 //! The bytes of the description file, as `docs/formats/image.md` draws them.
 
-use super::{ImageDescription, ImageMember, ImageMembers, ImageNode};
+use super::{ImageDescription, ImageDisk, ImageDisks, ImageMember, ImageMembers, ImageNode};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 use std::collections::BTreeSet;
 
 /// The version this build writes.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
+/// The version that says nothing of labels.
+const WITHOUT_LABELS: u32 = 3;
 /// The version that says nothing of members.
 const WITHOUT_MEMBERS: u32 = 2;
 
@@ -19,7 +21,7 @@ pub(super) enum FormatError {
     Damaged(&'static str),
 }
 
-/// A description file. One without members is of the version before there were any.
+/// A description file. One without members, or without labels, is of the version before there were any.
 pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     let ImageDescription {
         uuid,
@@ -27,6 +29,7 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
         size_bytes,
         nodes,
         members,
+        disks,
     } = description;
     let mut body = stack_toml.as_bytes().to_vec();
     for node in nodes {
@@ -43,9 +46,17 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
         for ImageMember { number, node, port } in &members.list {
             body.extend(number.to_le_bytes());
             for name in [node, port] {
-                body.extend((name.len() as u16).to_le_bytes());
-                body.extend(name.as_bytes());
+                extend_with_name(&mut body, name);
             }
+        }
+    }
+    if let (Some(_), Some(disks)) = (members, disks) {
+        body.extend(disks.next.to_le_bytes());
+        body.extend((disks.list.len() as u16).to_le_bytes());
+        for disk in &disks.list {
+            body.extend(disk.number.to_le_bytes());
+            body.extend(u16::from(disk.is_labelled).to_le_bytes());
+            extend_with_name(&mut body, &disk.node);
         }
     }
     let mut bytes = MAGIC.to_vec();
@@ -62,11 +73,17 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     bytes
 }
 
+fn extend_with_name(body: &mut Vec<u8>, name: &str) {
+    body.extend((name.len() as u16).to_le_bytes());
+    body.extend(name.as_bytes());
+}
+
 /// The version that a description is written in.
 pub(super) fn version_of(description: &ImageDescription) -> u32 {
-    match description.members {
-        Some(_) => FORMAT_VERSION,
-        None => WITHOUT_MEMBERS,
+    match (&description.members, &description.disks) {
+        (Some(_), Some(_)) => FORMAT_VERSION,
+        (Some(_), None) => WITHOUT_LABELS,
+        (None, _) => WITHOUT_MEMBERS,
     }
 }
 
@@ -115,6 +132,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
         .map(|_| body.node(has_members))
         .collect::<Result<_, FormatError>>()?;
     let members = has_members.then(|| body.members()).transpose()?;
+    let has_disks = version > WITHOUT_LABELS;
+    let disks = has_disks.then(|| body.disks()).transpose()?;
     if !body.bytes.is_empty() {
         return Err(damaged("bytes follow the last entry"));
     }
@@ -124,6 +143,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
         size_bytes,
         nodes,
         members,
+        disks,
     })
 }
 
@@ -162,13 +182,39 @@ impl<'a> Fields<'a> {
                     "the number of a member is 0, not below the next one, or that of another",
                 ));
             }
-            let node_bytes = self.u16()?;
-            let node = self.text(u64::from(node_bytes))?;
-            let port_bytes = self.u16()?;
-            let port = self.text(u64::from(port_bytes))?;
+            let (node, port) = (self.name()?, self.name()?);
             list.push(ImageMember { number, node, port });
         }
         Ok(ImageMembers { next, list })
+    }
+
+    fn disks(&mut self) -> Result<ImageDisks, FormatError> {
+        let (next, count) = (self.u16()?, self.u16()?);
+        let mut list: Vec<ImageDisk> = Vec::new();
+        for _ in 0..count {
+            let (number, labelled) = (self.u16()?, self.u16()?);
+            if number == 0 || number >= next || list.iter().any(|disk| disk.number == number) {
+                return Err(FormatError::Damaged(
+                    "the number of a disk is 0, not below the next one, or that of another",
+                ));
+            }
+            if labelled > 1 {
+                return Err(FormatError::Damaged(
+                    "whether a disk has a label is neither 0 nor 1",
+                ));
+            }
+            list.push(ImageDisk {
+                number,
+                is_labelled: labelled == 1,
+                node: self.name()?,
+            });
+        }
+        Ok(ImageDisks { next, list })
+    }
+
+    fn name(&mut self) -> Result<String, FormatError> {
+        let bytes = self.u16()?;
+        self.text(u64::from(bytes))
     }
 
     fn u16(&mut self) -> Result<u16, FormatError> {

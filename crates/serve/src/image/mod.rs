@@ -7,6 +7,8 @@
 
 mod directory;
 mod format;
+mod labels;
+mod leftovers;
 mod replace;
 
 use directory::{Directory, create_private_file, read_description, system};
@@ -19,7 +21,8 @@ use std::path::{Path, PathBuf};
 
 pub use directory::create_private_folder;
 pub use format::FORMAT_VERSION;
-pub use replace::NewDisk;
+pub use labels::{LABEL_BYTES, LabelFiles, NoRoom, can_hold_label, make_room, needed_bytes};
+pub use replace::{NewDisk, NewLabel};
 
 /// What an image was made for. It changes when a disk is replaced, and in nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +37,70 @@ pub struct ImageDescription {
     pub nodes: Vec<ImageNode>,
     /// The members of the set; `None` of an image of version 2, whose layers name them themselves.
     pub members: Option<ImageMembers>,
+    /// The disks that have, or may get, a label; `None` of an image of version 2 or 3.
+    pub disks: Option<ImageDisks>,
+}
+
+/// The disks of an image, those included that are not in the directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageDisks {
+    /// The least number that no disk ever had.
+    pub next: u16,
+    /// The disks.
+    pub list: Vec<ImageDisk>,
+}
+
+/// A disk of an image, as its label knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageDisk {
+    /// Its number in the set, from 1. It is never used for another disk.
+    pub number: u16,
+    /// The name of its node.
+    pub node: String,
+    /// It has a label, and is refused without.
+    pub is_labelled: bool,
+}
+
+impl ImageDisks {
+    /// Disks without labels, numbered in their order.
+    pub fn without_labels<'a>(nodes: impl Iterator<Item = &'a str>) -> ImageDisks {
+        let disk = |(number, node): (u16, &str)| ImageDisk {
+            number,
+            node: node.to_owned(),
+            is_labelled: false,
+        };
+        let list: Vec<ImageDisk> = (1..).zip(nodes).map(disk).collect();
+        ImageDisks {
+            next: list.len() as u16 + 1,
+            list,
+        }
+    }
+
+    /// The disk of a node.
+    pub fn of_node(&self, node: &str) -> Option<&ImageDisk> {
+        self.list.iter().find(|disk| disk.node == node)
+    }
+}
+
+impl ImageDescription {
+    /// The length of the file of a disk.
+    fn file_bytes(&self, node: &ImageNode) -> u64 {
+        needed_bytes(node.blocks, self.is_labelled(&node.name))
+    }
+
+    /// What is wrong with the size of the device, where the stack makes another one.
+    pub fn size_problem(&self, of_stack: BlockCount) -> Option<String> {
+        let (said, made) = (self.size_bytes, of_stack.bytes());
+        (said != made).then(|| {
+            format!("it says that the device has {said} bytes; expected: the {made} of its stack")
+        })
+    }
+
+    /// True when the image says that the disk of a node has a label.
+    pub fn is_labelled(&self, node: &str) -> bool {
+        let disk = self.disks.as_ref().and_then(|disks| disks.of_node(node));
+        disk.is_some_and(|disk| disk.is_labelled)
+    }
 }
 
 /// The members of an image: what lies behind each port of a layer that keeps state there.
@@ -91,7 +158,7 @@ pub enum ImageError {
     },
     /// It was made by a build with another format.
     #[error(
-        "the image in {dir} has format version {found}, this build reads versions 2 and {expected}{hint}",
+        "the image in {dir} has format version {found}, this build reads versions 2 to {expected}{hint}",
         dir = dir.display(),
         expected = FORMAT_VERSION,
         hint = if *found == 1 {
@@ -121,6 +188,16 @@ pub enum ImageError {
         path = path.display()
     )]
     InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file has the name that a new disk would have at first.
+    #[error(
+        "cannot create {path}: there is such a file, and nothing says that this program has left it; delete it \
+         if nobody needs it, or move it away",
+        path = path.display()
+    )]
+    Stranger {
         /// The file.
         path: PathBuf,
     },
@@ -174,6 +251,17 @@ pub fn new_uuid() -> io::Result<Uuid> {
     Ok(Uuid(bytes))
 }
 
+/// A random number for the mark of a label.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn new_random() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    assert_eq!(count, bytes.len(), "a short request is answered whole");
+    Ok(u32::from_le_bytes(bytes))
+}
+
 /// An image that is being made: its files are there, empty, under names of their own. Unless it is
 /// finished they are removed again.
 #[derive(Debug)]
@@ -220,7 +308,8 @@ impl NewImage {
             let path = self.directory.new_node_path(&node.name);
             let file = create_private_file(&path).map_err(system("create", &path))?;
             self.created.push(path.clone());
-            file.set_len(node.blocks.bytes())
+            let bytes = self.description.file_bytes(node);
+            file.set_len(bytes)
                 .and_then(|()| file.sync_all())
                 .map_err(system("create", &path))?;
         }
@@ -329,6 +418,11 @@ impl Image {
     /// The version of its format.
     pub fn version(&self) -> u32 {
         format::version_of(&self.description)
+    }
+
+    /// The directory.
+    fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// What it was made for.

@@ -5,14 +5,18 @@
 //! gets a name that no disk of the image ever had, and the description says so: at that moment the
 //! image has the new disk, and not the old one. The old file goes last. A cut before the moment
 //! leaves the old description, which knows neither the new numbers nor the new file; a cut after it
-//! leaves the new one. What a cut leaves beside, the next start or replacement removes.
+//! leaves the new one. What a cut leaves beside, the next start or replacement removes, by its label:
+//! the first thing that is written to a new disk, and its number is used up with those of its members.
 
 use super::directory::{create_private_file, system};
-use super::{Image, ImageError, ImageMembers, ImageNode, format};
+use super::labels::write_label;
+use super::{Image, ImageError, ImageMembers, ImageNode, format, new_random};
+use crate::file_kind::{self, Accepted};
+use imbrex_core::label::Label;
 use imbrex_core::units::BlockCount;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use rustix::fs::OFlags;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
 
 /// No number of a member is greater.
 const NUMBER_MAX: u16 = u16::MAX - 1;
@@ -24,6 +28,16 @@ pub struct NewDisk {
     /// Its file, where that is in the directory.
     path: Option<PathBuf>,
     first_member: u16,
+    label: Option<NewLabel>,
+}
+
+/// The label of a new disk, which is what is written to it first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewLabel {
+    /// The number of the disk, which no other one ever had.
+    pub number: u16,
+    /// The random number of its mark.
+    pub random: u32,
 }
 
 impl NewDisk {
@@ -37,6 +51,11 @@ impl NewDisk {
         self.path.as_ref()
     }
 
+    /// Its label; `None` in an image whose disks have none.
+    pub fn label(&self) -> Option<NewLabel> {
+        self.label
+    }
+
     /// The number of the first member on it; further ones count up.
     pub fn first_member(&self) -> u16 {
         self.first_member
@@ -44,24 +63,42 @@ impl NewDisk {
 }
 
 impl Image {
-    /// Uses up the numbers of the members of a new disk, and makes its file, blank, of `blocks`
-    /// blocks; `None` where the disk is a file or block device elsewhere.
+    /// Uses up the numbers of a new disk and of its members, and makes its file, blank but for its label,
+    /// which offers `blocks` blocks; with a path the disk is the file or block device there. What is left
+    /// of a new disk that came to nothing is removed, unless it is one of the files that are `in_use`.
     ///
     /// # Errors
-    /// When the image has no numbers, none is left, or the system refuses.
+    /// When the image has no numbers, none is left, a file is in the way, or the system refuses.
     pub fn begin_replacement(
         &mut self,
         node: &str,
         members: u16,
-        blocks: Option<BlockCount>,
+        blocks: BlockCount,
+        path: Option<&Path>,
+        in_use: &[PathBuf],
     ) -> Result<NewDisk, ImageError> {
-        let first_member = self.reserve_numbers(members)?;
-        let path = blocks.map(|blocks| self.make_disk(node, blocks));
-        Ok(NewDisk {
+        let (first_member, number) = self.reserve_numbers(members)?;
+        let label = number.map(|number| {
+            let random = new_random().map_err(system("get a random number for", self.path()));
+            Ok(NewLabel {
+                number,
+                random: random?,
+            })
+        });
+        let label = label.transpose()?;
+        let disk = NewDisk {
             node: node.to_owned(),
-            path: path.transpose()?,
+            path: match path {
+                Some(_) => None,
+                None => Some(self.make_disk(node, in_use)?),
+            },
             first_member,
-        })
+            label,
+        };
+        if let Some(path) = path.or(disk.path.as_deref()) {
+            self.write_first(path, blocks, label, path_is_own(&disk))?;
+        }
+        Ok(disk)
     }
 
     /// Makes the new disk the one that the image has. Its layers must have written down the new
@@ -69,7 +106,8 @@ impl Image {
     /// order of their numbers; `stack_toml` is the stack from now on.
     ///
     /// # Errors
-    /// When the system refuses. The image has the old disk then or the new one, as after a crash.
+    /// When the system refuses. The image has the old disk then or the new one, as after a crash. The
+    /// old file is [left over](Self::remove_leftovers).
     pub fn finish_replacement(
         &mut self,
         disk: &NewDisk,
@@ -77,9 +115,7 @@ impl Image {
         stack_toml: String,
     ) -> Result<(), ImageError> {
         self.name_disk(disk)?;
-        self.describe_disk(disk, members, stack_toml)?;
-        self.remove_leftovers();
-        Ok(())
+        self.describe_disk(disk, members, stack_toml)
     }
 
     /// Forgets a new disk. Its numbers stay used up.
@@ -88,21 +124,9 @@ impl Image {
         let _ = disk.path.map(fs::remove_file);
     }
 
-    /// Removes what a crash has left of disks that came too late or were replaced, unless the image
-    /// is only read.
-    pub fn remove_leftovers(&self) {
-        if self.directory.is_read_only() {
-            return;
-        }
-        for path in self.directory.leftovers(&self.description.nodes) {
-            // It is in nobody's way.
-            let _ = fs::remove_file(path);
-        }
-        let _ = self.directory.synchronise();
-    }
-
-    /// The first of `count` numbers that no member ever had, and never will have but for the caller.
-    fn reserve_numbers(&mut self, count: u16) -> Result<u16, ImageError> {
+    /// The first of `count` numbers that no member ever had, and never will have but for the caller, and
+    /// such a number of a disk if disks have any.
+    fn reserve_numbers(&mut self, count: u16) -> Result<(u16, Option<u16>), ImageError> {
         let dir = || self.directory.path().to_owned();
         let mut description = self.description.clone();
         let Some(ImageMembers { next, .. }) = &mut description.members else {
@@ -113,26 +137,53 @@ impl Image {
             .checked_add(count)
             .filter(|next| *next - 1 <= NUMBER_MAX))
         .ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
+        let mut number = None;
+        if let Some(disks) = &mut description.disks {
+            number = Some(disks.next);
+            let next = disks.next.checked_add(1);
+            disks.next = next.ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
+        }
         self.directory
             .replace_description(&format::encode(&description))?;
         self.description = description;
-        Ok(first)
+        Ok((first, number))
     }
 
-    fn make_disk(&self, node: &str, blocks: BlockCount) -> Result<PathBuf, ImageError> {
+    fn make_disk(&self, node: &str, in_use: &[PathBuf]) -> Result<PathBuf, ImageError> {
         let path = self.directory.new_node_path(node);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(system("remove", &path)(error));
+        if fs::symlink_metadata(&path).is_ok() {
+            match self.is_left(&path, in_use) {
+                true => fs::remove_file(&path).map_err(system("remove", &path))?,
+                false => return Err(ImageError::Stranger { path }),
             }
-            _ => {}
         }
-        let file = create_private_file(&path).map_err(system("create", &path))?;
-        file.set_len(blocks.bytes())
-            .and_then(|()| file.sync_all())
-            .map_err(system("create", &path))?;
+        create_private_file(&path).map_err(system("create", &path))?;
         self.directory.synchronise()?;
         Ok(path)
+    }
+
+    /// Gives a new disk its label, before anything else is written to it, and a file of the image its
+    /// length.
+    fn write_first(
+        &self,
+        path: &Path,
+        blocks: BlockCount,
+        label: Option<NewLabel>,
+        is_own: bool,
+    ) -> Result<(), ImageError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let opened = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage);
+        let written = opened.and_then(|file| {
+            if let Some(NewLabel { number, random }) = label {
+                let label = Label::new(self.description.uuid, number, random);
+                write_label(&file, &label, blocks)?;
+            } else if is_own {
+                file.set_len(blocks.bytes())?;
+            }
+            file.sync_all()
+        });
+        written.map_err(system("write", path))
     }
 
     /// Gives the file its name, which nothing describes yet.
@@ -165,6 +216,13 @@ impl Image {
         if let Some(node) = nodes.iter_mut().find(|node| node.name == disk.node) {
             node.replacement = disk.first_member;
         }
+        let disks = description.disks.iter_mut();
+        let mut disks = disks.flat_map(|disks| &mut disks.list);
+        let of_node = disks.find(|known| known.node == disk.node);
+        if let (Some(known), Some(label)) = (of_node, disk.label) {
+            known.number = label.number;
+            known.is_labelled = true;
+        }
         let members = description.members.iter_mut();
         for member in members.flat_map(|members| &mut members.list) {
             let is_it =
@@ -180,12 +238,19 @@ impl Image {
     }
 }
 
+/// True of a disk whose file is one of the image.
+fn path_is_own(disk: &NewDisk) -> bool {
+    disk.path.is_some()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{ImageDescription, ImageMember, NewImage};
+    use super::super::{
+        ImageDescription, ImageDisk, ImageDisks, ImageMember, LABEL_BYTES, NewImage,
+    };
     use super::*;
     use imbrex_core::lifecycle::Uuid;
-    use std::path::Path;
+    use std::os::unix::fs::FileExt;
 
     const OLD: &str = "name = \"old\"";
     const NEW: &str = "name = \"new\"";
@@ -215,12 +280,41 @@ mod tests {
             size_bytes: 4096,
             nodes: vec![node("a"), node("b")],
             members: Some(members),
+            disks: Some(ImageDisks {
+                next: 3,
+                list: [(1, "a"), (2, "b")]
+                    .map(|(number, node)| ImageDisk {
+                        number,
+                        node: node.to_owned(),
+                        is_labelled: true,
+                    })
+                    .to_vec(),
+            }),
         };
         NewImage::begin(dir, description)
             .and_then(NewImage::finish)
             .expect("an image");
-        fs::write(dir.join("a.img"), "the old disk").expect("a file");
+        write(&dir.join("a.img"), "the old disk", Some(1));
         Image::open(dir).expect("an image")
+    }
+
+    /// Writes data to the start of a disk of 4 blocks, behind which its label lies.
+    fn write(path: &Path, data: &str, number: Option<u16>) {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).open(path);
+        let file = file.expect("a file");
+        file.write_all_at(data.as_bytes(), 0).expect("data");
+        file.set_len((4 << 12) + LABEL_BYTES).expect("a length");
+        if let Some(number) = number {
+            let label = Label::new(Uuid([9; 16]), number, 7);
+            write_label(&file, &label, BlockCount(4)).expect("a label");
+        }
+    }
+
+    fn read(path: &Path) -> String {
+        let bytes = fs::read(path).expect("a disk");
+        let data = bytes.split(|byte| *byte == 0).next();
+        String::from_utf8_lossy(data.unwrap_or_default()).into_owned()
     }
 
     /// The disk `a` holds the second member of `low` and the one of `top`.
@@ -237,14 +331,22 @@ mod tests {
             node: "a".to_owned(),
             path: None,
             first_member: 0,
+            label: None,
         };
         for step in 0..steps {
             match step {
-                0 => disk.first_member = image.reserve_numbers(2).expect("numbers"),
-                1 => disk.path = Some(image.make_disk("a", BlockCount(4)).expect("a file")),
+                0 => {
+                    let (first_member, number) = image.reserve_numbers(2).expect("numbers");
+                    disk.first_member = first_member;
+                    let random = 8;
+                    disk.label = number.map(|number| NewLabel { number, random });
+                }
+                1 => disk.path = Some(image.make_disk("a", &[]).expect("a file")),
                 2 => {
                     let path = disk.path.as_ref().expect("a file");
-                    fs::write(path, "the new disk").expect("its data");
+                    let written = image.write_first(path, BlockCount(4), disk.label, true);
+                    written.expect("its label");
+                    write(path, "the new disk", None);
                 }
                 3 => image.name_disk(&disk).expect("a name"),
                 4 => {
@@ -252,7 +354,7 @@ mod tests {
                     let described = image.describe_disk(&disk, &members, NEW.to_owned());
                     described.expect("a description");
                 }
-                _ => image.remove_leftovers(),
+                _ => image.remove_leftovers(&[]),
             }
         }
     }
@@ -281,7 +383,11 @@ mod tests {
                 true => ("the new disk", NEW, "a.4.img"),
             };
             assert_eq!(path, dir.join(file), "after {steps} steps");
-            assert_eq!(fs::read_to_string(&path).expect("its data"), data);
+            assert_eq!(read(&path), data);
+            let listed = image.description().disks.as_ref().expect("disks");
+            let number = if is_new { 3 } else { 1 };
+            assert_eq!(listed.of_node("a").map(|disk| disk.number), Some(number));
+            assert_eq!(listed.next, if steps == 0 { 3 } else { 4 });
             assert_eq!(image.description().stack_toml, stack);
             let kept = image.description().members.as_ref().expect("members");
             let expected = match is_new {
@@ -295,7 +401,7 @@ mod tests {
                 if steps == 0 { 4 } else { 6 },
                 "used up for ever"
             );
-            image.remove_leftovers();
+            image.remove_leftovers(&[]);
             assert_eq!(files(dir), [file, "b.img", "image"], "after {steps} steps");
         }
     }
@@ -307,19 +413,17 @@ mod tests {
             let dir = dir.path();
             die_after(steps, dir);
             let mut image = Image::open(dir).expect("an image");
-            let disk = image.begin_replacement("a", 2, Some(BlockCount(4)));
+            let disk = image.begin_replacement("a", 2, BlockCount(4), None, &[]);
             let disk = disk.expect("a new disk");
             assert_eq!(disk.first_member(), 6, "after {steps} steps");
             let path = disk.path().expect("a file");
-            assert!(
-                fs::read(path)
-                    .expect("its data")
-                    .iter()
-                    .all(|byte| *byte == 0)
-            );
+            let bytes = fs::read(path).expect("its data");
+            assert_eq!(bytes.len() as u64, (4 << 12) + LABEL_BYTES);
+            assert!(bytes[..4 << 12].iter().all(|byte| *byte == 0));
             image
                 .finish_replacement(&disk, &members(), NEW.to_owned())
                 .expect("a new disk");
+            image.remove_leftovers(&[]);
             assert_eq!(
                 files(dir),
                 ["a.6.img", "b.img", "image"],
@@ -332,14 +436,17 @@ mod tests {
     fn a_replacement_that_is_given_up_leaves_no_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut image = image(dir.path());
-        let disk = image.begin_replacement("a", 2, Some(BlockCount(4)));
+        let disk = image.begin_replacement("a", 2, BlockCount(4), None, &[]);
         image.abort_replacement(disk.expect("a new disk"));
         assert_eq!(files(dir.path()), ["a.img", "b.img", "image"]);
-        let disk = image.begin_replacement("a", 1, None).expect("a new disk");
+        let elsewhere = tempfile::NamedTempFile::new().expect("a file");
+        let disk = image.begin_replacement("a", 1, BlockCount(4), Some(elsewhere.path()), &[]);
+        let disk = disk.expect("a new disk");
         assert_eq!((disk.first_member(), disk.path()), (6, None));
         image
             .finish_replacement(&disk, &members()[..1], NEW.to_owned())
             .expect("a new disk");
+        image.remove_leftovers(&[]);
         assert_eq!(
             files(dir.path()),
             ["b.img", "image"],
@@ -348,9 +455,13 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_disks_are_removed() {
+    fn only_what_this_program_has_left_is_removed() {
         let dir = tempfile::tempdir().expect("a directory");
-        let image = image(dir.path());
+        let mut image = image(dir.path());
+        let (_, number) = image.reserve_numbers(1).expect("numbers");
+        let at = |name: &str| dir.path().join(name);
+        // Files of others: by their names, without a label, with one of a disk that is in the image, of
+        // another set, or of a number that was never given out.
         let strangers = [
             "c.img",
             "a.img.bak",
@@ -359,13 +470,30 @@ mod tests {
             "a.0.img",
             "notes",
         ];
-        for name in strangers.iter().chain(&["a.7.img", "b.img.new"]) {
-            fs::write(dir.path().join(name), "").expect("a file");
+        for name in strangers {
+            write(&at(name), "data", number);
         }
-        image.remove_leftovers();
-        let mut expected = [&strangers[..], &["a.img", "b.img", "image"]].concat();
+        write(&at("a.7.img"), "a copy", None);
+        fs::copy(at("a.img"), at("a.8.img")).expect("a copy");
+        write(&at("b.9.img"), "data", Some(4));
+        fs::write(at("b.img.new"), "data").expect("a file");
+        std::os::unix::fs::symlink("notes", at("b.10.img")).expect("a link");
+        // One that the stack uses, and one that somebody has locked.
+        write(&at("b.11.img"), "a backing", number);
+        write(&at("b.12.img"), "data", number);
+        let locked = fs::File::open(at("b.12.img")).expect("a file");
+        rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
+        let mut expected = files(dir.path());
+        // What is left of a replacement that was cut.
+        write(&at("a.13.img"), "data", number);
+        let hole = fs::File::create(at("a.img.new")).expect("a file");
+        hole.set_len(1 << 20).expect("a length");
+        image.remove_leftovers(&[at("b.11.img")]);
         expected.sort_unstable();
         assert_eq!(files(dir.path()), expected);
+        let refused = image.begin_replacement("b", 1, BlockCount(4), None, &[]);
+        let words = refused.expect_err("a file of somebody").to_string();
+        assert!(words.contains("b.img.new: there is such a file"), "{words}");
     }
 
     #[test]
@@ -373,10 +501,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut image = image(dir.path());
         let first = image.reserve_numbers(NUMBER_MAX - 4).expect("numbers");
-        assert_eq!(first, 4);
+        assert_eq!(first, (4, Some(3)));
         assert_eq!(
             image.reserve_numbers(1).expect("the last number"),
-            NUMBER_MAX
+            (NUMBER_MAX, Some(4))
         );
         let error = image.reserve_numbers(1).expect_err("none is left");
         assert!(

@@ -3,7 +3,8 @@
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 use imbrex_serve::image::{
-    Image, ImageDescription, ImageError, ImageMember, ImageMembers, ImageNode, NewImage, new_uuid,
+    Image, ImageDescription, ImageDisk, ImageDisks, ImageError, ImageMember, ImageMembers,
+    ImageNode, NewImage, new_uuid,
 };
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -29,6 +30,18 @@ fn description() -> ImageDescription {
             next: 0x203,
             list: vec![member(1, "cache", "flash"), member(0x202, "map", "below")],
         }),
+        disks: Some(ImageDisks {
+            next: 0x102,
+            list: vec![disk(1, "ssd", true), disk(0x101, "smr", false)],
+        }),
+    }
+}
+
+fn disk(number: u16, node: &str, is_labelled: bool) -> ImageDisk {
+    ImageDisk {
+        number,
+        node: node.into(),
+        is_labelled,
     }
 }
 
@@ -56,6 +69,11 @@ fn image_by_hand(version: u32) -> Vec<u8> {
         body.extend(b"\x01\0\x05\0cache\x05\0flash");
         body.extend(b"\x02\x02\x03\0map\x05\0below");
     }
+    if version > 3 {
+        body.extend([2, 1, 2, 0]);
+        body.extend(b"\x01\0\x01\0\x03\0ssd");
+        body.extend(b"\x01\x01\0\0\x03\0smr");
+    }
     with_header(version, &body)
 }
 
@@ -82,10 +100,11 @@ fn an_image_of_version_2_is_read_and_has_no_members() {
     let mut image = Image::open(dir.path()).expect("an image");
     let expected = ImageDescription {
         members: None,
+        disks: None,
         ..description()
     };
     assert_eq!(image.description(), &expected);
-    let error = image.begin_replacement("ssd", 1, None);
+    let error = image.begin_replacement("ssd", 1, BlockCount(3), None, &[]);
     let expected = format!(
         "the image in {} has format version 2, which knows no new disks; accepted: an image that this build \
          has created",
@@ -94,6 +113,49 @@ fn an_image_of_version_2_is_read_and_has_no_members() {
     assert_eq!(error.expect_err("no numbers").to_string(), expected);
     let described = fs::read(dir.path().join("image")).expect("a description");
     assert_eq!(described, image_by_hand(2), "it is as it was");
+}
+
+#[test]
+fn an_image_of_version_3_is_read_and_gets_labels_when_they_are_written_down() {
+    let dir = tempfile::tempdir().expect("a directory");
+    create(dir.path()).expect("an image");
+    fs::write(dir.path().join("image"), image_by_hand(3)).expect("a description");
+    let mut image = Image::open(dir.path()).expect("an image");
+    let expected = ImageDescription {
+        disks: None,
+        ..description()
+    };
+    assert_eq!(image.description(), &expected);
+    assert_eq!(image.version(), 3);
+    let disks = description().disks.expect("disks");
+    let is_new = image.describe_labels(disks.clone());
+    assert!(is_new.expect("a description"));
+    assert!(!image.describe_labels(disks).expect("it says so already"));
+    let described = fs::read(dir.path().join("image")).expect("a description");
+    assert_eq!(described, image_by_hand(4));
+}
+
+#[test]
+fn disks_that_no_image_has_are_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    create(dir.path()).expect("an image");
+    let path = dir.path().join("image");
+    let number = "the number of a disk is 0, not below the next one, or that of another";
+    let label = "whether a disk has a label is neither 0 nor 1";
+    let cases = [
+        ([1, 0, 0, 0], number),
+        ([0, 0, 0, 0], number),
+        ([2, 1, 0, 0], number),
+    ];
+    for (disk, what) in cases.into_iter().chain([([1, 1, 2, 0], label)]) {
+        let mut body = image_by_hand(4)[64..].to_vec();
+        let at = body.len() - 5 - 4;
+        assert_eq!(body[at..at + 4], [1, 1, 0, 0]);
+        body[at..at + 4].copy_from_slice(&disk);
+        fs::write(&path, with_header(4, &body)).expect("a description");
+        let expected = format!("{} is damaged: {what}", path.display());
+        assert_eq!(refusal(dir.path()), expected, "{disk:?}");
+    }
 }
 
 #[test]
@@ -124,12 +186,12 @@ fn the_description_is_as_the_page_draws_it_and_never_changes() {
     assert!(!path.exists(), "it is no image before it is finished");
     new.finish().expect("an image");
     let read = || fs::read(&path).expect("a description");
-    assert_eq!(read(), image_by_hand(3));
+    assert_eq!(read(), image_by_hand(4));
     let image = Image::open(dir.path()).expect("an image");
     image.mark_in_use();
-    assert_eq!(read(), image_by_hand(3));
+    assert_eq!(read(), image_by_hand(4));
     image.close();
-    assert_eq!(read(), image_by_hand(3));
+    assert_eq!(read(), image_by_hand(4));
 }
 
 #[test]
@@ -192,14 +254,14 @@ fn an_image_of_another_version_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     create(dir.path()).expect("an image");
     let path = dir.path().join("image");
-    let mut newer = image_by_hand(4);
+    let mut newer = image_by_hand(5);
     // Nothing else of another version can be judged, its checksums included.
     newer[60] ^= 1;
     fs::write(&path, newer).expect("a description");
     let shown = dir.path().display();
     assert_eq!(
         refusal(dir.path()),
-        format!("the image in {shown} has format version 4, this build reads versions 2 and 3")
+        format!("the image in {shown} has format version 5, this build reads versions 2 to 4")
     );
     // Version 1 had another file.
     fs::remove_file(&path).expect("the description");
@@ -209,7 +271,7 @@ fn an_image_of_another_version_is_refused() {
     assert_eq!(
         refusal(dir.path()),
         format!(
-            "the image in {shown} has format version 1, this build reads versions 2 and 3: copy its data with the \
+            "the image in {shown} has format version 1, this build reads versions 2 to 4: copy its data with the \
              build that made it, and create it anew"
         )
     );

@@ -30,7 +30,6 @@ mod layout;
 mod rewrite;
 mod settings;
 mod slots;
-mod sums;
 mod touched;
 
 pub use areas::SegmentAreas;

@@ -1,0 +1,145 @@
+//! Images that get labels after they were made.
+
+use super::directory::system;
+use super::{Image, ImageDisks, ImageError, format};
+use crate::file_kind::{self, Accepted, open_to_read};
+use imbrex_core::durability::block::MAGIC;
+use imbrex_core::error::IoError;
+use imbrex_core::label::{LABEL_BLOCKS, Label, LabelCopy, LabelStore};
+use imbrex_core::lifecycle::Uuid;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Bytes of both copies of a label, behind a disk.
+pub const LABEL_BYTES: u64 = LABEL_BLOCKS * BLOCK_BYTES;
+/// Where the name of the set lies in a sealed block.
+const SET_AT: usize = 16;
+
+/// Why a disk cannot get a label.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRoom {
+    /// It is a block device that ends with the disk.
+    #[error("it ends with the disk, and a label needs 8 KiB behind it")]
+    Full,
+    /// Something lies there.
+    #[error("the 8 KiB behind the disk, where a label would lie, are not zero")]
+    Used,
+    /// The system refused.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// Looks whether a file or block device that offers `blocks` can get a label of a set: a file can be
+/// made longer, and what is there must be zero, or what a cut has left of such a label.
+///
+/// # Errors
+/// The reason, if it cannot.
+pub fn can_hold_label(path: &Path, blocks: BlockCount, set: Uuid) -> Result<(), NoRoom> {
+    let mut file = open_to_read(path, Accepted::Storage)?;
+    let end = file.seek(SeekFrom::End(0))?;
+    let start = blocks.bytes();
+    if end < start + LABEL_BYTES && !file.metadata()?.is_file() {
+        return Err(NoRoom::Full);
+    }
+    let there = end.saturating_sub(start).min(LABEL_BYTES) as usize;
+    let mut bytes = vec![0; there];
+    file.read_exact_at(&mut bytes, start)?;
+    let is_own = |block: &[u8]| {
+        block.starts_with(&MAGIC.to_le_bytes()) && block[SET_AT..].starts_with(&set.0)
+    };
+    let is_free = |block: &[u8]| block.iter().all(|byte| *byte == 0);
+    match bytes
+        .chunks(BLOCK_BYTES as usize)
+        .all(|block| is_free(block) || block.len() as u64 == BLOCK_BYTES && is_own(block))
+    {
+        true => Ok(()),
+        false => Err(NoRoom::Used),
+    }
+}
+
+/// Writes both copies of the label of a new disk.
+pub(super) fn write_label(file: &File, label: &Label, blocks: BlockCount) -> io::Result<()> {
+    for copy in LabelCopy::ALL {
+        let block = label.seal(copy, blocks.0).expect("a label without entries");
+        let at = copy.address(blocks.0) * BLOCK_BYTES;
+        file.write_all_at(&block, at)?;
+    }
+    Ok(())
+}
+
+/// Makes room for a label behind a disk of `blocks`: a file that ends before is made longer.
+///
+/// # Errors
+/// When the system refuses.
+pub fn make_room(path: &Path, blocks: BlockCount) -> Result<(), ImageError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let opened = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage);
+    let lengthened = opened.and_then(|mut file| {
+        let needed = blocks.bytes() + LABEL_BYTES;
+        if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? < needed {
+            file.set_len(needed)?;
+            file.sync_all()?;
+        }
+        Ok(())
+    });
+    lengthened.map_err(system("make room for a label in", path))
+}
+
+/// What the file or block device of a disk that offers `blocks` must hold.
+pub fn needed_bytes(blocks: BlockCount, is_labelled: bool) -> u64 {
+    blocks.bytes() + if is_labelled { LABEL_BYTES } else { 0 }
+}
+
+/// Files and block devices of which the labels are only read, by the places of their disks: `None` of one
+/// that is not there.
+pub struct LabelFiles(pub Vec<Option<(File, BlockCount)>>);
+
+impl LabelStore for LabelFiles {
+    fn is_absent(&self, disk: usize) -> bool {
+        self.0[disk].is_none()
+    }
+
+    fn blocks(&self, disk: usize) -> u64 {
+        self.0[disk].as_ref().map_or(0, |(_, blocks)| blocks.0)
+    }
+
+    fn read(&mut self, disk: usize, block: u64) -> Result<Vec<u8>, IoError> {
+        let Some((file, _)) = &self.0[disk] else {
+            return Err(IoError::Lost);
+        };
+        let mut bytes = vec![0; BLOCK_BYTES as usize];
+        let read = file.read_exact_at(&mut bytes, block * BLOCK_BYTES);
+        read.map(|()| bytes).map_err(|_| IoError::Medium)
+    }
+
+    fn write(&mut self, _disk: usize, _block: u64, _bytes: &[u8]) -> Result<(), IoError> {
+        Err(IoError::NotPermitted)
+    }
+
+    fn flush(&mut self, _disk: usize) -> Result<(), IoError> {
+        Err(IoError::NotPermitted)
+    }
+}
+
+impl Image {
+    /// Writes down which disks have labels, and whether that is news. They must be durable there.
+    ///
+    /// # Errors
+    /// When the system refuses. The image says the old or the new then.
+    pub fn describe_labels(&mut self, disks: ImageDisks) -> Result<bool, ImageError> {
+        if self.description.disks.as_ref() == Some(&disks) {
+            return Ok(false);
+        }
+        let mut description = self.description.clone();
+        description.disks = Some(disks);
+        self.directory
+            .replace_description(&format::encode(&description))?;
+        self.description = description;
+        Ok(true)
+    }
+}

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Disks of served stacks are exchanged between two starts: an older copy, another disk, a foreign one, zeroes. Each is
+refused with its name, nothing is written, and `--read-only --force` shows what is there; with the right disk back
+everything that was flushed is there. Images of the build before get labels at their first start. With IMBREX_BEFORE,
+the program of that build, the images are made by it; otherwise they are made like its images."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+
+from _kill import Killable
+from _nbd import Client
+from _serving import IMBREX, SCRATCH, create
+
+READER = pathlib.Path(__file__).parent.parent / "format_label.py"
+BLOCK = 4096
+LABEL = 2 * BLOCK
+SIZE = 64 << 20
+BEFORE = os.environ.get("IMBREX_BEFORE")
+BANDS = ("translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=1MiB")
+STACKS = {
+    "cmr-only": (),
+    "smr-only": BANDS,
+    "pore": ("cache.capacity=1MiB", "cache.zone=2MiB", *BANDS),
+    "hwsr": (),
+    "s-block": (),
+    "striped": (),
+    "spanned": (),
+}
+# The others take longer, and differ in nothing here: `all`, or names.
+CHOSEN = os.environ.get("IMBREX_LABEL_STACKS", "hwsr,striped")
+
+
+def crc32c(data, table=[]):
+    if not table:
+        for byte in range(256):
+            for _ in range(8):
+                byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+            table.append(byte)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def version_of(data):
+    return struct.unpack_from("<I", (data / "image").read_bytes(), 8)[0]
+
+
+def as_before(data):
+    """Takes the labels away: what the build before has made."""
+    image = (data / "image").read_bytes()
+    body = image[64:]
+    disks = sorted(data.glob("*.img"))
+    tail = 4 + sum(6 + len(disk.stem) for disk in disks)
+    body = body[:-tail]
+    header = image[:8] + struct.pack("<I", 3) + image[12:48] + struct.pack("<QI", len(body), crc32c(body))
+    (data / "image").write_bytes(header + struct.pack("<I", crc32c(header)) + body)
+    for disk in disks:
+        os.truncate(disk, disk.stat().st_size - LABEL)
+
+
+def made_before(stack):
+    if not BEFORE:
+        data = create(stack, None if stack in ("s-block", "spanned") else f"{SIZE >> 20}MiB", *STACKS[stack])
+        as_before(data)
+        return data
+    data = SCRATCH / f"data-{len(list(SCRATCH.glob('data-*')))}"
+    options = [word for setting in STACKS[stack] for word in ("--set", setting)]
+    options += [] if stack in ("s-block", "spanned") else ["--size", f"{SIZE >> 20}MiB"]
+    subprocess.run([BEFORE, "create", stack, "--data", data, *options], check=True, stdout=subprocess.DEVNULL)
+    return data
+
+
+def use(stack, data, known, rng, kill=False, before=False):
+    """Serves, compares what is known, writes and flushes, and ends."""
+    server = Killable(stack, data)
+    if before and BEFORE:
+        server.command[0] = BEFORE
+    with server:
+        client = Client(server.socket)
+        verify(client, known)
+        for _ in range(40):
+            write(client, rng, known)
+        client.flush()
+        said = server.said()
+        if kill:
+            server.kill()
+    return said
+
+
+def write(client, rng, known):
+    first = rng.randrange(min(client.size, SIZE) // BLOCK - 8)
+    data = rng.randbytes(rng.randint(1, 8) * BLOCK)
+    client.write(first * BLOCK, data)
+    for number in range(len(data) // BLOCK):
+        known[first + number] = data[number * BLOCK:(number + 1) * BLOCK]
+
+
+def verify(client, known):
+    for block, data in sorted(known.items()):
+        assert client.read(block * BLOCK, BLOCK) == data, f"block {block}"
+
+
+def refused(stack, data, *options):
+    command = [IMBREX, "serve", stack, "--data", data, "--socket", SCRATCH / "refused.sock", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, f"exit status {done.returncode}: {done.stderr}"
+    assert done.stderr.count("imbrex:") == 1, f"more than one error: {done.stderr}"
+    return done.stderr
+
+
+def copy(path, to):
+    subprocess.run(["cp", "--sparse=always", path, to], check=True)
+
+
+def state(data):
+    """When each file was written last: the files are too large to be read."""
+    return {path.name: path.stat().st_mtime_ns for path in [*data.glob("*.img"), data / "image"]}
+
+
+def labelled(data):
+    """Both copies of every label, which say that all disks were in when the server ended."""
+    found = []
+    for disk in sorted(data.glob("*.img")):
+        done = subprocess.run([READER, disk], capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout))
+    marks = {tuple(copy["mark"]) for label in found for copy in label}
+    assert len(marks) == 1, f"{data}: {found}"
+    for label in found:
+        for copy in label:
+            assert {entry["disk"] for entry in copy["entries"]} == {label[0]["disk"] for label in found}
+            assert all(tuple(entry["last"]) in marks for entry in copy["entries"])
+        assert all(entry["before"] is None for entry in label[1]["entries"])
+
+
+def exchanged(stack, data, disk, foreign, known, rng):
+    """The disk is exchanged in every way; each is refused, and the right one is taken again."""
+    right, old = SCRATCH / "right", SCRATCH / "old"
+    copy(disk, old)
+    use(stack, data, known, rng, kill=rng.random() < 0.5)
+    disk.rename(right)
+    others = [other for other in sorted(data.glob("*.img"))]
+
+    def zeroed(path):
+        with open(path, "wb") as file:
+            file.truncate(right.stat().st_size)
+
+    ways = {
+        "it is an older copy of itself": lambda path: copy(old, path),
+        "it has no label": zeroed,
+        "it is a disk of image": lambda path: copy(foreign / disk.name, path),
+    }
+    same = [other for other in others if other.stat().st_size == right.stat().st_size]
+    if same:
+        ways["it is disk "] = lambda path: copy(same[0], path)
+    for words, put in ways.items():
+        put(disk)
+        before = state(data)
+        said = refused(stack, data)
+        assert f"node `{disk.stem}`" in said and words in said and disk.name in said, f"{words}: {said}"
+        # A cache itself refuses an older copy of its members, whatever their labels say.
+        if words.startswith("it is an older") and stack != "pore":
+            with Killable(stack, data, "--read-only", "--force") as server:
+                assert "--force: the labels" in server.said(), server.said()
+                Client(server.socket).read(0, BLOCK)
+        assert state(data) == before, "a refusal has written"
+        disk.unlink()
+    right.rename(disk)
+    use(stack, data, known, rng)
+
+
+def round_of(stack, seed):
+    rng, known = random.Random(seed), {}
+    size = None if stack in ("s-block", "spanned") else f"{SIZE >> 20}MiB"
+    data = create(stack, size, *STACKS[stack])
+    foreign = create(stack, size, *STACKS[stack])
+    assert version_of(data) == 4
+    use(stack, data, known, rng)
+    labelled(data)
+    for disk in sorted(data.glob("*.img")):
+        exchanged(stack, data, disk, foreign, known, rng)
+    shutil.rmtree(data)
+    shutil.rmtree(foreign)
+
+
+def goes_over(stack, seed):
+    """An image of the build before, closed and killed, gets labels and is whole."""
+    for kill in (False, True):
+        rng, known = random.Random(seed), {}
+        data = made_before(stack)
+        if BEFORE:
+            use(stack, data, known, rng, kill=kill, before=True)
+        before = state(data)
+        with Killable(stack, data, "--read-only") as server:
+            verify(Client(server.socket), known)
+        assert state(data) == before and version_of(data) == 3, "read only"
+        said = use(stack, data, known, rng, kill=kill)
+        assert "its disks have labels from now on (format version 4)" in said, said
+        assert version_of(data) == 4
+        use(stack, data, known, rng)
+        disk = sorted(data.glob("*.img"))[-1]
+        copy(disk, SCRATCH / "old")
+        use(stack, data, known, rng)
+        copy(disk, SCRATCH / "right")
+        copy(SCRATCH / "old", disk)
+        if len(list(data.glob("*.img"))) > 1:
+            assert "an older copy" in refused(stack, data)
+        copy(SCRATCH / "right", disk)
+        use(stack, data, known, rng)
+        shutil.rmtree(data)
+
+
+for at, name in enumerate(STACKS):
+    if CHOSEN != "all" and name not in CHOSEN.split(","):
+        continue
+    if name in ("pore", "hwsr", "striped", "spanned", "s-block"):
+        round_of(name, at)
+    goes_over(name, at)
+    print(f"{name}: exchanged disks refused, images of the build before served")
