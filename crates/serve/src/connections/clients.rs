@@ -1,6 +1,6 @@
 //! Clients come and go.
 
-use super::connection::{Connection, Payload, Phase, buffer_bytes};
+use super::connection::{Connection, Payload, Phase, SOCKET_MS, buffer_bytes};
 use super::log::{Notice, client_of};
 use super::requests::RequestIndex;
 use super::{ACCEPT_AGAIN_MS, CONNECTIONS_MAX, ConnectionId, Connections, DRAIN_MS_MAX};
@@ -35,7 +35,8 @@ impl Late {
                 "sent less than {least_kib} KiB of a payload in {s} s"
             )),
             Late::Answers => Some(format!(
-                "took less than {least_kib} KiB of its answers in {s} s"
+                "took less than {least_kib} KiB of its answers in {} s",
+                s + SOCKET_MS / 1_000
             )),
         }
     }

@@ -18,6 +18,10 @@ const INPUT_BYTES: usize = 128 << 10;
 /// Pieces handed to the kernel in one call: two for each reply of a read.
 const PIECES_MAX: usize = 128;
 
+/// How long a client may take what its socket holds, which nobody sees: the system tells of room
+/// only when most of it has been taken, and that may be more than [`PACE_BYTES_MIN`].
+pub(super) const SOCKET_MS: u64 = PACE_MS;
+
 const _: () = assert!(INPUT_BYTES > OPTION_BYTES_MAX as usize + 1024);
 
 /// Where a connection is in its life.
@@ -218,7 +222,8 @@ impl Connection {
 
     /// When it will have been too slow with taking its answers. `None` while it waits for us.
     pub fn answers_due(&self) -> Option<Instant> {
-        self.reply_pace.filter(|_| self.full).map(Pace::due)
+        let due = self.reply_pace.filter(|_| self.full).map(Pace::due)?;
+        Some(due + Duration::from_ms(SOCKET_MS))
     }
 
     /// The server did nothing for a time, so nothing could move.
