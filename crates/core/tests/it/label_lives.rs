@@ -291,10 +291,7 @@ impl Life {
         let belong = strictly && leniently;
         let is_old = self.disks.iter().any(|disk| disk.is_old);
         let mut labels = self.labels(true);
-        let refused = match labels.check(&mut self.store(0)) {
-            Ok(()) => None,
-            Err(refused) => Some(refused),
-        };
+        let refused = labels.check(&mut self.store(0)).err();
         if let Some(refused) = refused.filter(|_| !self.conditions.is_blind) {
             self.history.push(format!("{refused:?}"));
             match refused[0].reason {
