@@ -11,6 +11,8 @@ def segments_map(journal):
         raise SystemExit("checkpoint of another version")
     names = ("block", "region_tracks", "segments", "first_block", "kappa", "noted_slots")
     head = {name: next(words) for name in names}
+    if journal.root["required_features"] & 8:
+        head["blank_page"] = next(words)
     noted, torn = [], set()
 
     def note(kind, payload):

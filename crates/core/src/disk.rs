@@ -146,6 +146,9 @@ pub struct Geometry {
     /// what it acknowledges on one port may say more than another port does. The layers there are
     /// say the least of their ports: each needs both to find what was flushed.
     pub survives: Survival,
+    /// Where nothing was ever written there are zeroes. A disk that was in use before may hold anything
+    /// there.
+    pub is_blank: bool,
 }
 
 impl Geometry {
@@ -162,6 +165,7 @@ impl Geometry {
             tells_copies: false,
             copies: None,
             survives: Survival::Power,
+            is_blank: false,
         }
     }
 }

@@ -84,6 +84,7 @@ pub(crate) fn joined(below: &[&Geometry], blocks: BlockCount) -> Result<Geometry
     Ok(Geometry {
         log: joined_log(below),
         survives: below.iter().map(|it| it.survives).min().unwrap_or_default(),
+        is_blank: below.iter().all(|it| it.is_blank),
         ..Geometry::plain(blocks, media)
     })
 }

@@ -30,10 +30,13 @@ impl PlantedBug {
     /// stacks do not have: the tests of those layers find them.
     pub fn is_searched(self) -> bool {
         // A failure of one operation alone shows the one. The other shows below a buffer whose node
-        // below answers before it is durable, and those of the search do not.
+        // below answers before it is durable, and those of the search do not. The third needs a rewrite
+        // beside a block that has changed.
         let is_hidden = matches!(
             self,
-            PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush
+            PlantedBug::FailedDestageDropped
+                | PlantedBug::CleanBeforeFlush
+                | PlantedBug::SumOfWhatWasRead
         );
         !self.is_of_copies() && !self.is_of_members() && !is_hidden
     }
@@ -147,6 +150,8 @@ planted_bugs! {
     SegmentWrittenBeforeSlot = "segment-written-before-slot",
     /// A slot of the journal is used again before what it held is durable at home.
     SegmentSlotFreedEarly = "segment-slot-freed-early",
+    /// A rewrite takes the checksum of what it has read, whether that was right or not.
+    SumOfWhatWasRead = "sum-of-what-was-read",
     /// A copy in a read cache outlives the destage of its block.
     StaleCopyKept = "stale-copy-kept",
     /// What a write buffer reads of a block replaces what was written to it.

@@ -159,6 +159,7 @@ impl Slice {
             zones: zones.clone(),
             log: below.log,
             survives: below.survives,
+            is_blank: below.is_blank,
             rewrite_block: None,
             tells_copies: false,
             copies: None,

@@ -18,7 +18,7 @@ use imbrex_serve::image::{
     Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
     NewImage, new_random, new_uuid,
 };
-use imbrex_sim::experiment::config::{Destage, DiskConfig, NodeConfig};
+use imbrex_sim::experiment::config::{ChecksumsKey, Destage, DiskConfig, NodeConfig};
 use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
 use std::io::Read;
@@ -48,6 +48,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     }
     refuse_unservable(&config)?;
     measure_backings(&mut config)?;
+    config.state_checksums(ChecksumsKey::On);
     let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
     config.size = Some(Size(plan.blocks().bytes()));
     // Before the backings, which it may stand on: the answer to that error would destroy it.

@@ -392,6 +392,13 @@ fn open_image(
         let place = if args.read_only { "in memory " } else { "" };
         eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
+    for node in config.without_checksums() {
+        let data = data.display();
+        eprintln!(
+            "imbrex: {data}: node `{node}` keeps no checksums: a block that has changed on the disk is \
+             served as it is; only `imbrex create` makes an image with them"
+        );
+    }
     image.borrow().mark_in_use();
     let in_use: Vec<PathBuf> = members.iter().map(|member| member.path.clone()).collect();
     image.borrow().remove_leftovers(&in_use);

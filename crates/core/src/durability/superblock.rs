@@ -37,8 +37,11 @@ pub const FEATURE_STRETCHES: u32 = 1;
 pub const FEATURE_HOME_APART: u32 = 2;
 /// The feature that the journal has copies on other members, and membership pages.
 pub const FEATURE_MIRRORED: u32 = 4;
+/// The feature that a translation which updates in place keeps tables of checksums.
+pub const FEATURE_CHECKSUMS: u32 = 8;
 /// All features that this build knows.
-pub const FEATURES: u32 = FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED;
+pub const FEATURES: u32 =
+    FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED | FEATURE_CHECKSUMS;
 
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,6 +7,7 @@ mod s_block;
 pub mod segment;
 
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
+pub use checksums::{BAD, ChecksumSettings, NOTHING, ZERO_SUM};
 pub use persistent_cache::{
     Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, HostAware,
     IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival, PersistentCache,

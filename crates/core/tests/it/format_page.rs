@@ -79,6 +79,7 @@ fn the_page_of_the_cache_draws_what_the_code_writes() {
 #[test]
 fn the_page_of_segments_draws_what_the_code_writes() {
     check(SEGMENTS, "Checkpoint", &segment::HEAD_FIELDS);
+    check(SEGMENTS, "Blank page", &segment::BLANK_FIELDS);
     check(SEGMENTS, "Slot", &segment::SLOT_FIELDS);
     check(SEGMENTS, "Rewrite", &segment::REWRITE_FIELDS);
     check(SEGMENTS, "Zero", &segment::ZERO_FIELDS);

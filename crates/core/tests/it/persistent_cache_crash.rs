@@ -118,6 +118,7 @@ pub fn geometry(seed: u64, settings: &PersistentCacheSettings) -> Geometry {
         zones: None,
         log: None,
         survives: Survival::Power,
+        is_blank: false,
         rewrite_block: None,
         tells_copies: false,
         copies: None,

@@ -52,6 +52,7 @@ fn geometry() -> Geometry {
         zones: None,
         log: None,
         survives: Survival::Power,
+        is_blank: false,
         rewrite_block: None,
         tells_copies: false,
         copies: None,

@@ -219,6 +219,7 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         zones: None,
         log: None,
         survives: Survival::Power,
+        is_blank: false,
         rewrite_block: None,
         tells_copies: false,
         copies: None,

@@ -20,6 +20,7 @@ mod ranges;
 mod ring;
 mod s_blocks;
 mod scratch;
+mod segment_sums;
 mod segments;
 mod superblocks;
 mod translation;

@@ -4,7 +4,9 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::words::Words;
+use imbrex_core::durability::superblock::FEATURE_CHECKSUMS;
 use imbrex_core::extent::Extent;
+use imbrex_core::translation::NOTHING;
 use imbrex_core::translation::segment::codec::{self, HEAD_FIELDS, Identity};
 use imbrex_core::translation::segment::{SegmentAreas, SegmentLayout};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +59,8 @@ pub enum Place {
 pub struct SegmentsState {
     /// Where everything lies.
     pub geometry: SegmentGeometry,
+    /// Where checksums are kept: the word of each block of a page that was never written.
+    pub blank: Option<u32>,
     /// The noted slots, in the order in which they were.
     pub noted: Vec<(u32, Noted)>,
     /// The checksums of what was written to slots since the checkpoint, by block of the member.
@@ -75,6 +79,7 @@ impl SegmentsState {
     ) -> Option<SegmentsState> {
         let mut state = SegmentsState {
             geometry: geometry.clone(),
+            blank: None,
             noted: Vec::new(),
             sums: BTreeMap::new(),
             torn: BTreeSet::new(),
@@ -90,7 +95,14 @@ impl SegmentsState {
             into.damage(member.name(), "superblock", words);
             return None;
         }
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
+        let has_sums = journal.superblock.required_features & FEATURE_CHECKSUMS != 0;
+        if has_sums == geometry.areas.tables.is_empty() {
+            let words =
+                "it says otherwise than the settings of the node whether there are checksums";
+            into.damage(member.name(), "superblock", words.to_owned());
+            return None;
+        }
+        if let Err(problem) = state.take_checkpoint(&journal.checkpoint, has_sums) {
             into.damage(member.name(), "checkpoint", problem);
             return None;
         }
@@ -109,7 +121,7 @@ impl SegmentsState {
         areas.slots.blocks.0 / areas.slot(0).blocks.0
     }
 
-    fn take_checkpoint(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn take_checkpoint(&mut self, bytes: &[u8], has_sums: bool) -> Result<(), String> {
         let short = || "it is shorter than it says".to_owned();
         let mut words = Words::new(bytes);
         let identity = self.geometry.identity;
@@ -130,7 +142,14 @@ impl SegmentsState {
                 ));
             }
         }
-        for _ in 0..words.u64().ok_or_else(short)? {
+        let count = words.u64().ok_or_else(short)?;
+        if has_sums {
+            let blank = words.u64().ok_or_else(short)?;
+            let known = [0, NOTHING].into_iter().find(|it| u64::from(*it) == blank);
+            let unknown = || format!("a page that was never written says {blank}");
+            self.blank = Some(known.ok_or_else(unknown)?);
+        }
+        for _ in 0..count {
             let kind = words.u64().ok_or_else(short)?;
             let length = words.u64().and_then(|length| length.checked_mul(8));
             let payload = length.and_then(|length| words.take(length));

@@ -58,7 +58,7 @@ pub fn segment_geometry() -> SegmentGeometry {
         journal: Journaling::Durable(journal_of(SEGMENTS_AREA)),
         ..SegmentSettings::paper()
     };
-    let areas = SegmentAreas::new(&settings);
+    let areas = SegmentAreas::new(&settings, BlockCount(SEGMENTS_DISK));
     assert_eq!(areas.journal, Extent::new(0, SEGMENTS_AREA.blocks()));
     assert_eq!(areas.blocks().0, 38);
     let layout = SegmentLayout::new(&settings, 38, BlockCount(SEGMENTS_DISK), None);

@@ -4,9 +4,10 @@ use super::drive_stack::{library_drives, stack_of_drive};
 use super::durability;
 use super::nodes::policies::{POLICY, drop_foreign_keys};
 pub use super::nodes::{
-    CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage, DiskConfig, DiskMedia, KindKeys,
-    NodeConfig, OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig, PopularityWindow,
-    PoreConfig, SliceConfig, SpanConfig, Survives, TranslationBelow, TranslationPorts, kinds,
+    CacheBelow, CacheConfig, CacheKeys, CacheMode, ChecksumsKey, Destage, DiskConfig, DiskMedia,
+    KindKeys, NodeConfig, OpenZones, PeriodCounter, PersistentCacheConfig, PolicyConfig,
+    PopularityWindow, PoreConfig, SliceConfig, SpanConfig, Survives, TranslationBelow,
+    TranslationPorts, kinds,
 };
 use super::nodes::{check_medium, check_overlaps};
 use imbrex_drives::quantity::Size;
@@ -306,7 +307,10 @@ impl StackConfig {
         }
         let text =
             toml::to_string(&stack).map_err(|error| ConfigError::words(error.to_string()))?;
-        StackConfig::from_text(FILE, &text, &[])
+        let mut config = StackConfig::from_text(FILE, &text, &[])?;
+        // An image that says nothing of checksums was made before there were any.
+        config.state_checksums(ChecksumsKey::Off);
+        Ok(config)
     }
 
     /// Sets a key of a node; a stack that does not take the setting stays as it is.

@@ -60,6 +60,11 @@ pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
     Ok(())
 }
 
+fn says_of_checksums(node: &NodeConfig) -> bool {
+    let keys = node.checksum_keys();
+    keys.is_some_and(|keys| keys.checksums.is_some() || keys.table_memory.is_some())
+}
+
 /// Finds what does not fit the use of a stack: one that is served from files always keeps journals,
 /// a simulated one where its nodes say so.
 pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), ConfigError> {
@@ -77,6 +82,10 @@ pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), Con
             }
             false if keys.durable != Some(true) && keys.unflushed_blocks_max.is_some() => {
                 "unflushed_blocks_max is about a journal; accepted: together with durable = true"
+            }
+            false if keys.durable != Some(true) && says_of_checksums(node) => {
+                "checksums and table_memory are about a durable node; accepted: together with \
+                 durable = true"
             }
             _ => continue,
         };

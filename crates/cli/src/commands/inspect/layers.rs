@@ -44,11 +44,12 @@ pub fn words(layer: &LayerState) -> String {
             state.bands.len()
         ),
         LayerState::Segments(state) => format!(
-            "  segments: {} in {} regions, {} of {} slots noted\n",
+            "  segments: {} in {} regions, {} of {} slots noted; checksums {}\n",
             state.geometry.layout.segments(),
             state.geometry.layout.regions(),
             state.noted.len(),
-            state.slots()
+            state.slots(),
+            if state.blank.is_some() { "on" } else { "off" }
         ),
         LayerState::SBlocks(state) => {
             let sum = |count: fn(&SBlockRegion) -> usize| -> usize {
@@ -160,6 +161,9 @@ fn segments_document(state: &SegmentsState, all: bool) -> Value {
         "slots": state.slots(),
         "noted_slots": state.noted.len(),
     });
+    if let Some(blank) = state.blank {
+        document["blank_page"] = json!(blank);
+    }
     if all {
         let noted = state.noted.iter().map(|(slot, noted)| match noted {
             Noted::Rewrite { segment, written } => {

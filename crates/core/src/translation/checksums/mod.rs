@@ -6,10 +6,38 @@
 //! read and cannot be compared yet [waits](Waiting) for the page that is missing. The layer alone
 //! issues operations.
 
+mod numbered;
 mod page;
 mod page_cache;
 mod waiting;
+mod word;
 
+pub(super) use numbered::Numbered;
 pub(super) use page::{Page, PageId, PageState, SUMS_PER_PAGE, pages_of};
 pub(super) use page_cache::PageCache;
 pub(super) use waiting::Waiting;
+pub use word::{BAD, NOTHING, ZERO_SUM};
+pub(super) use word::{is_right, word_of};
+
+/// How a translation keeps checksums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChecksumSettings {
+    /// Bytes of tables that are kept in memory: a page at least.
+    pub memory_bytes: u64,
+}
+
+impl Default for ChecksumSettings {
+    fn default() -> ChecksumSettings {
+        ChecksumSettings {
+            memory_bytes: 64 << 20,
+        }
+    }
+}
+
+impl ChecksumSettings {
+    /// Pages that are kept in memory, of so many that there are with so many checksums each at most.
+    pub(super) fn pages_max(&self, pages: u64, sums: u64) -> usize {
+        let page_bytes = 4 * sums.min(SUMS_PER_PAGE as u64);
+        (self.memory_bytes / page_bytes).min(pages) as usize
+    }
+}

@@ -1,6 +1,6 @@
 //! The pages of tables of checksums that are in memory.
 
-use super::page::{PageId, SUMS_PER_PAGE};
+use super::page::PageId;
 use crate::map::{AddressMap, LruList, address_map};
 use alloc::vec::Vec;
 
@@ -84,7 +84,7 @@ impl PageCache {
                 address: 0,
                 generation: 0,
             };
-            let sums = Vec::with_capacity(SUMS_PER_PAGE);
+            let sums = Vec::new();
             self.frames.push(Frame { id, sums });
             return (self.frames.len() - 1) as u32;
         }

@@ -1,12 +1,12 @@
 //! What waits for pages of tables that are being read.
 
+use super::numbered::Numbered;
 use crate::map::{AddressMap, address_map};
-use alloc::vec::Vec;
 
 /// Pages that are read at once for which there is room from the start.
 const PAGES_AT_ONCE: usize = 64;
 
-/// Who waits for one page: places in the array of all who wait, the first who came first.
+/// Who waits for one page: places in all who wait, the first who came first.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     first: u32,
@@ -18,8 +18,7 @@ struct Line {
 pub(in crate::translation) struct Waiting<R> {
     lines: AddressMap<Line>,
     /// Each with the one that came after it for the same page.
-    reads: Vec<(R, Option<u32>)>,
-    free: Vec<u32>,
+    reads: Numbered<(R, Option<u32>)>,
 }
 
 impl<R: Copy> Waiting<R> {
@@ -27,25 +26,15 @@ impl<R: Copy> Waiting<R> {
     pub fn new() -> Waiting<R> {
         Waiting {
             lines: address_map(PAGES_AT_ONCE),
-            reads: Vec::new(),
-            free: Vec::new(),
+            reads: Numbered::default(),
         }
     }
 
     /// `read` waits for the page at an address. True when nobody did before: the page is to be read.
     pub fn wait(&mut self, address: u64, read: R) -> bool {
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.reads[at as usize] = (read, None);
-                at
-            }
-            None => {
-                self.reads.push((read, None));
-                (self.reads.len() - 1) as u32
-            }
-        };
+        let at = self.reads.add((read, None));
         if let Some(line) = self.lines.get_mut(&address) {
-            self.reads[line.last as usize].1 = Some(at);
+            self.reads.get_mut(line.last).1 = Some(at);
             line.last = at;
             return false;
         }
@@ -60,15 +49,13 @@ impl<R: Copy> Waiting<R> {
     /// The next one that waits for the page at an address, taken out.
     pub fn next(&mut self, address: u64) -> Option<R> {
         let line = self.lines.get_mut(&address)?;
-        let at = line.first;
-        let (read, behind) = self.reads[at as usize];
+        let (read, behind) = self.reads.take(line.first);
         match behind {
             Some(behind) => line.first = behind,
             None => {
                 self.lines.remove(&address);
             }
         }
-        self.free.push(at);
         Some(read)
     }
 }

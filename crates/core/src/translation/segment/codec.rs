@@ -4,6 +4,7 @@
 use super::slots::Noted;
 use crate::durability::block::{Field, field};
 use crate::lifecycle::OpenError;
+use crate::translation::checksums::NOTHING;
 use alloc::vec::Vec;
 
 /// A run of a slot was written: the data of the record. Its payload is the slot.
@@ -45,6 +46,9 @@ pub const HEAD_FIELDS: [Field; 7] = [
     field("noted_slots", 48, 8),
 ];
 
+/// What follows the head where checksums are kept.
+pub const BLANK_FIELDS: [Field; 1] = [field("blank_page", 56, 8)];
+
 const WORDS_VERSION: u64 = 1;
 
 /// What a layout must be again when it comes up.
@@ -70,7 +74,8 @@ fn mask_words(region_tracks: u64) -> u64 {
 /// The most that a checkpoint can take.
 pub(super) fn checkpoint_bytes_max(region_tracks: u64) -> u64 {
     let noted = 3 + mask_words(region_tracks).max(1);
-    8 * (HEAD_FIELDS.len() as u64 + super::areas::SLOTS * noted)
+    let head = HEAD_FIELDS.len() + BLANK_FIELDS.len();
+    8 * (head as u64 + super::areas::SLOTS * noted)
 }
 
 fn push(words: &[u64], bytes: &mut Vec<u8>) {
@@ -133,9 +138,11 @@ pub(super) fn decode(kind: u8, words: &[u64], identity: &Identity) -> Option<(u3
     (end <= identity.segments).then_some((slot, noted))
 }
 
-/// The map: what slots are noted for, in the order in which they were.
+/// The map: what slots are noted for, in the order in which they were. Where checksums are kept,
+/// what a page says that was never written: `blank` is the word of each block.
 pub(super) fn encode_map<'a>(
     identity: &Identity,
+    blank: Option<u32>,
     noted: impl Iterator<Item = (u32, &'a Noted)> + Clone,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -151,6 +158,9 @@ pub(super) fn encode_map<'a>(
         ],
         &mut bytes,
     );
+    if let Some(blank) = blank {
+        push(&[u64::from(blank)], &mut bytes);
+    }
     let mut payload = Vec::new();
     for (slot, noted) in noted {
         let kind = encode(slot, noted, &mut payload);
@@ -160,14 +170,16 @@ pub(super) fn encode_map<'a>(
     bytes
 }
 
-/// What a map says.
+/// What a map says: the word of a block of which no page was ever written (0 where no checksums are
+/// kept), and what is noted.
 ///
 /// # Errors
 /// When it is of another layout, or no map at all.
 pub(super) fn decode_map(
     bytes: &[u8],
     identity: &Identity,
-) -> Result<Vec<(u32, Noted)>, OpenError> {
+    has_sums: bool,
+) -> Result<(u32, Vec<(u32, Noted)>), OpenError> {
     let all = words(bytes);
     let damaged = || OpenError::damaged("checkpoint", "it is no map of a segment layout");
     let (head, rest) = all
@@ -191,7 +203,14 @@ pub(super) fn decode_map(
             });
         }
     }
-    decode_noted(head[known.len()], rest, identity).ok_or_else(damaged)
+    let (blank, rest) = match has_sums {
+        true => rest.split_first().ok_or_else(damaged)?,
+        false => (&0, rest),
+    };
+    let blank = u32::try_from(*blank).ok();
+    let blank = blank.filter(|it| [0, NOTHING].contains(it));
+    let noted = decode_noted(head[known.len()], rest, identity);
+    blank.zip(noted).ok_or_else(damaged)
 }
 
 fn decode_noted(count: u64, mut rest: &[u64], identity: &Identity) -> Option<Vec<(u32, Noted)>> {
@@ -231,11 +250,25 @@ mod tests {
             segments: 7,
         };
         let noted = [(2, &zero), (0, &rewrite)];
-        let bytes = encode_map(&IDENTITY, noted.into_iter());
-        assert!(bytes.len() as u64 <= checkpoint_bytes_max(70));
+        let bytes = encode_map(&IDENTITY, None, noted.into_iter());
         let expected = vec![(2, zero.clone()), (0, rewrite.clone())];
-        assert_eq!(decode_map(&bytes, &IDENTITY), Ok(expected));
-        let refused = |other| matches!(decode_map(&bytes, &other), Err(OpenError::Settings { .. }));
+        let found = decode_map(&bytes, &IDENTITY, false);
+        assert_eq!(found, Ok((0, expected.clone())));
+        for blank in [0, NOTHING] {
+            let bytes = encode_map(&IDENTITY, Some(blank), noted.into_iter());
+            assert!(bytes.len() as u64 <= checkpoint_bytes_max(70));
+            let found = decode_map(&bytes, &IDENTITY, true);
+            assert_eq!(found, Ok((blank, expected.clone())));
+        }
+        let wrong = encode_map(&IDENTITY, Some(7), noted.into_iter());
+        let wrong = decode_map(&wrong, &IDENTITY, true);
+        assert!(matches!(wrong, Err(OpenError::Damaged { .. })));
+        let refused = |other| {
+            matches!(
+                decode_map(&bytes, &other, false),
+                Err(OpenError::Settings { .. })
+            )
+        };
         assert!(refused(Identity {
             kappa: 2,
             ..IDENTITY
@@ -244,7 +277,7 @@ mod tests {
             segments: 8,
             ..IDENTITY
         }));
-        let short = decode_map(&bytes[..bytes.len() - 8], &IDENTITY);
+        let short = decode_map(&bytes[..bytes.len() - 8], &IDENTITY, false);
         assert!(matches!(short, Err(OpenError::Damaged { .. })));
     }
 }

@@ -30,6 +30,7 @@ mod layout;
 mod rewrite;
 mod settings;
 mod slots;
+mod sums;
 mod touched;
 
 pub use areas::SegmentAreas;

@@ -3,6 +3,7 @@
 use super::settings::RewriteReach;
 use crate::buffer::BufferSlice;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Marks the blocks that a rewrite writes, in `written`, which is as long as `dirty`.
 ///
@@ -77,6 +78,43 @@ pub(super) struct Rewrite {
     pub at: u64,
     /// How often that write was tried.
     pub tries: u32,
+    pub sums: RewriteSums,
+}
+
+/// What a rewrite knows of the checksums of its segment, where they are kept.
+#[derive(Debug, Default)]
+pub(super) struct RewriteSums {
+    /// The words of the table, by block of 4 KiB. Those of `pages` alone mean something.
+    pub words: Vec<u32>,
+    /// The pages that it changes.
+    pub pages: Range<u64>,
+    /// By block of 4 KiB: it could not be read.
+    pub unreadable: Vec<bool>,
+    /// What was not right was read once more.
+    pub is_read_again: bool,
+    /// Something of that could be read: the disk is there, and only blocks of it are bad.
+    pub is_disk_there: bool,
+    /// The pages are on their way home, for so many times now.
+    pub is_writing: bool,
+    pub tries: u32,
+    /// All blocks are home.
+    pub is_data_home: bool,
+}
+
+impl RewriteSums {
+    /// Forgets all but its memory.
+    fn begin(&mut self, parts: usize) {
+        self.words.clear();
+        self.words.resize(parts, 0);
+        self.pages = 0..0;
+        self.unreadable.clear();
+        self.unreadable.resize(parts, false);
+        self.is_read_again = false;
+        self.is_disk_there = false;
+        self.is_writing = false;
+        self.tries = 0;
+        self.is_data_home = false;
+    }
 }
 
 impl Rewrite {
@@ -96,6 +134,7 @@ impl Rewrite {
         self.left = 0;
         self.at = 0;
         self.tries = 0;
+        self.sums.begin(parts);
     }
 
     /// The next block to be written home from `at` on.
@@ -106,7 +145,7 @@ impl Rewrite {
     }
 
     /// The blocks from the first written one to the last.
-    pub fn span(&self) -> core::ops::Range<u64> {
+    pub fn span(&self) -> Range<u64> {
         let first = self.written.iter().position(|written| *written);
         let last = self.written.iter().rposition(|written| *written);
         let (Some(first), Some(last)) = (first, last) else {

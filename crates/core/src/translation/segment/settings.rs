@@ -2,6 +2,7 @@
 
 use crate::durability::DurabilitySettings;
 use crate::layer::Port;
+use crate::translation::checksums::ChecksumSettings;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use core::fmt;
 
@@ -121,6 +122,8 @@ pub struct SegmentSettings {
     pub valid: Holds,
     /// What a rewrite does before it writes home.
     pub journal: Journaling,
+    /// The checksums that a durable layout keeps of all blocks, if it does.
+    pub checksums: Option<ChecksumSettings>,
     /// Blocks that are offered; as many as there is room for when absent.
     pub offered: Option<BlockCount>,
     /// The nodes below.
@@ -258,9 +261,15 @@ impl SegmentSettings {
             rewrite: RewriteReach::Cascade,
             valid: Holds::All,
             journal: Journaling::Slots,
+            checksums: None,
             offered: None,
             ports: SegmentPorts::default(),
         }
+    }
+
+    /// Whether it keeps checksums: without a journal it never does.
+    pub fn keeps_sums(&self) -> bool {
+        self.checksums.is_some() && self.journal.has_notes()
     }
 
     /// Blocks of 4 KiB of a segment.

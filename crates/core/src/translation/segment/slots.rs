@@ -38,8 +38,10 @@ pub(super) struct Slots {
     pub waiting: VecDeque<u32>,
     /// Slots whose data is home and not yet durable there.
     pub home: Vec<u32>,
-    /// Those of them that the flush on its way covers.
+    /// Those of them that the flushes on their way cover.
     pub flushing: Vec<u32>,
+    /// Flushes that are on their way.
+    pub flushes_left: u32,
     quarantine: Quarantine<u32>,
 }
 
@@ -54,6 +56,7 @@ impl Slots {
             waiting: VecDeque::new(),
             home: Vec::new(),
             flushing: Vec::new(),
+            flushes_left: 0,
             quarantine: Quarantine::default(),
         }
     }

@@ -42,7 +42,7 @@ use s_blocks::{
     spare_inside,
 };
 use segments::{
-    apart, cut, segments, segments_with_copies, settings, touched, unjournaled, wave, whole,
+    apart, cut, segments, segments_with_copies, settings, summed, touched, unjournaled, wave, whole,
 };
 use std::sync::Arc;
 
@@ -120,10 +120,13 @@ macro_rules! every_kind {
             segments_cut: segments(cut(wave(2))),
             durable_segments_kappa_1: segments(segments::durably(wave(1))),
             durable_segments_kappa_3: segments(segments::durably(wave(3))),
-            durable_segments_kappa_4: segments(segments::durably(wave(4))),
+            checked_segments_kappa_4: segments(summed(0, wave(4))),
             durable_segments_conventional: segments(segments::durably(settings(2, RegionLayout::Conventional))),
-            durable_segments_whole: segments(segments::durably(whole(wave(2)))),
-            durable_segments_cut: segments(segments::durably(cut(wave(3)))),
+            checked_segments_whole: segments(summed(3, whole(wave(2)))),
+            checked_segments_cut: segments(summed(1000, cut(wave(3)))),
+            checked_segments_kappa_3: segments(summed(2, wave(3))),
+            checked_segments_beside_copies: segments_with_copies(summed(2, wave(3))),
+            checked_segments_journal_apart: segments(summed(2, apart(wave(3)))),
             segments_beside_copies: segments_with_copies(unjournaled(wave(3))),
             durable_segments_beside_copies: segments_with_copies(segments::durably(wave(3))),
             durable_segments_journal_apart: segments(segments::durably(apart(wave(3)))),

@@ -1,9 +1,11 @@
 //! A segment layout: its slots and its disk.
 
 use super::Device;
+use crate::fsck::segment_sums::SegmentSums;
 use crate::fsck::segments::{Place, SegmentGeometry, SegmentsState};
 use crate::fsck::{LayerState, Reader, Shape, walk};
 use imbrex_core::durability::LayerKind;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Reads the layout on its disk, and on the node that takes its journal where there is one.
@@ -30,25 +32,51 @@ pub fn read(
     if reader.checks.data {
         state.check_slots(&slots, reader.findings());
     }
+    let sums = journal.as_ref().and_then(|journal| {
+        let sums = SegmentSums::new(&state, &slots, journal.superblock.member);
+        sums.map(RefCell::new)
+    });
     reader.keep(&slots, journal, LayerState::Segments(Rc::clone(&state)));
     let disk = disk?;
-    if reader.checks.data {
-        let words = "data at home has no checksums, and is not compared";
+    if sums.is_none() {
+        let words = "the segments have no checksums: a block that has changed on the disk is served as it is";
         reader.findings().note(&disk.disk, words);
     }
     let home = disk.read;
-    Some(Device {
+    let has_sums = sums.is_some();
+    let device = Device {
         disk: disk.disk,
         blocks,
-        read: Rc::new(move |address, into| match state.find(address) {
-            None => Err("it lies past the device".to_owned()),
-            Some(Place::Home(at)) => home(at, into),
-            Some(Place::Slot(at)) => state.read_slot(at, &slots, into),
-            Some(Place::Zeroes) => {
-                super::zeroes(into);
-                Ok(())
+        read: Rc::new(move |address, into| {
+            match state.find(address) {
+                None => return Err("it lies past the device".to_owned()),
+                Some(Place::Home(at)) => home(at, into)?,
+                Some(Place::Slot(at)) => state.read_slot(at, &slots, into)?,
+                Some(Place::Zeroes) => {
+                    super::zeroes(into);
+                    return Ok(());
+                }
+            }
+            match &sums {
+                Some(sums) => sums.borrow_mut().compare(address, into),
+                None => Ok(()),
             }
         }),
         is_disk: None,
-    })
+    };
+    if reader.checks.data && has_sums {
+        compare_all(&device, reader);
+    }
+    Some(device)
+}
+
+/// Reads every block and compares it with its checksum.
+fn compare_all(device: &Device, reader: &mut Reader<'_>) {
+    let mut bytes = Vec::new();
+    for lba in 0..device.blocks {
+        if let Err(problem) = (device.read)(lba, &mut bytes) {
+            let words = format!("block {lba} of the device: {problem}");
+            reader.findings().damage(&device.disk, "data", words);
+        }
+    }
 }

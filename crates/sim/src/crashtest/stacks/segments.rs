@@ -6,6 +6,7 @@ use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::NodeId;
+use imbrex_core::translation::ChecksumSettings;
 use imbrex_core::translation::segment::codec::RECORD_KINDS;
 use imbrex_core::translation::segment::{
     Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings,
@@ -31,15 +32,16 @@ pub fn build(assembly: &mut Assembly, name: &'static str, copies: Option<NodeId>
     if let Some(store) = store {
         settings.block = store.block;
     }
+    // Some have no checksums, like images of earlier builds.
+    let keeps_sums = settings.keeps_sums();
     let disk = shingled_disk(&settings);
     let told = copies.map(|copies| assembly.builder.geometry(copies).clone());
     let below: Vec<&Geometry> = told.iter().chain([&disk]).collect();
     let built = Segments::new(settings, &below);
     let (layer, told) = built.unwrap_or_else(|error| panic!("{error}"));
     let below = disk::add(assembly, name, disk.clone());
-    // Data on it has no checksums.
     let member = assembly.members.last_mut().expect("a disk was added");
-    member.is_trusted = true;
+    member.is_trusted = !keeps_sums;
     let (layout, areas) = (layer.layout().clone(), *layer.areas());
     member.kept = Some(Kept::Segments(layer.identity(), layout, areas));
     let ports: Vec<NodeId> = copies.into_iter().chain([below]).collect();
@@ -63,6 +65,12 @@ fn settings(rng: &mut Rng) -> SegmentSettings {
             _ => RewriteReach::Cascade,
         },
         valid: Holds::All,
+        checksums: match rng.below(4) {
+            0 => None,
+            _ => Some(ChecksumSettings {
+                memory_bytes: rng.below(20) * 40,
+            }),
+        },
         offered: Some(BlockCount(BANDS * BAND_BLOCKS)),
         ports: SegmentPorts::default(),
         journal: Journaling::Durable(DurabilitySettings {
@@ -74,7 +82,7 @@ fn settings(rng: &mut Rng) -> SegmentSettings {
 
 /// A disk that begins with tracks for the journal, and has as many regions as are needed.
 fn shingled_disk(settings: &SegmentSettings) -> Geometry {
-    let front = SegmentAreas::new(settings)
+    let front = SegmentAreas::new(settings, BlockCount::ZERO)
         .blocks()
         .0
         .div_ceil(TRACK_BLOCKS);
@@ -94,6 +102,7 @@ fn shingled_disk(settings: &SegmentSettings) -> Geometry {
     let table = TrackTable::with_shingles([(tracks, TRACK_BLOCKS)], shingles, kappa - 1);
     Geometry {
         tracks: Some(Arc::new(table.clone())),
+        is_blank: true,
         ..Geometry::plain(BlockCount(table.blocks()), Media::Shingled)
     }
 }

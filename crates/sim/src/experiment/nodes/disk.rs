@@ -181,6 +181,9 @@ impl Planned for PlannedDisk {
             offer: Offer {
                 geometry: Geometry {
                     log: self.inside.log,
+                    // What is made for an image is zeroes; a file or block device that is named may
+                    // have been in use.
+                    is_blank: self.config.backing.is_none(),
                     ..disk.geometry().clone()
                 },
                 mean_band: self.inside.mean_band,

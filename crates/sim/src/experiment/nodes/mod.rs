@@ -5,6 +5,7 @@
 //! asks the nodes below it ([`Node::plan`]). Geometries come up: each node is built over what the
 //! nodes below it offer ([`Planned::build`]). No node knows more of the others than that.
 
+mod checksums;
 mod disk;
 mod drive_managed;
 mod host_managed;
@@ -25,6 +26,7 @@ mod stripe;
 mod translation_below;
 mod write_back_cache;
 
+pub use checksums::ChecksumsKey;
 pub use disk::{DescribeDisk, DiskConfig};
 pub(super) use memory::check_medium;
 pub use memory::{DiskMedia, Survives};

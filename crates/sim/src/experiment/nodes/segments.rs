@@ -1,5 +1,6 @@
 //! A segment layout: a shingled disk in segments that are rewritten in place.
 
+use super::checksums::{ChecksumKeys, ChecksumsKey};
 use super::keys::words;
 use super::segment_geometry::{
     Track, block_default, blocks_of, kappa_default, region_tracks_default, track_default,
@@ -65,6 +66,12 @@ pub struct SegmentsConfig {
     /// Blocks of the ring of that journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ring_blocks: Option<u64>,
+    /// Whether a durable one keeps checksums; it does when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumsKey>,
+    /// Memory for the tables of checksums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_memory: Option<Size>,
 }
 
 /// The nodes under a segment layout.
@@ -191,6 +198,7 @@ impl SegmentsConfig {
                 ValidKey::Touched => Holds::Touched,
             },
             journal: self.journaling(world)?,
+            checksums: self.checksums().settings(&self.name)?,
             offered: None,
             ports: self.below.ports(),
         };
@@ -213,12 +221,24 @@ impl SegmentsConfig {
         }
     }
 
-    /// The blocks at the start of the disk that are the layout's own.
-    fn front(&self, settings: &SegmentSettings) -> BlockCount {
-        match settings.ports.journal {
-            true => BlockCount::ZERO,
-            false => SegmentAreas::new(settings).blocks(),
+    pub(super) fn checksums(&self) -> ChecksumKeys {
+        ChecksumKeys {
+            checksums: self.checksums,
+            table_memory: self.table_memory,
         }
+    }
+
+    /// The blocks at the start of the disk that are the layout's own.
+    fn front(
+        &self,
+        settings: &SegmentSettings,
+        world: &World<'_>,
+        scale: u64,
+    ) -> Result<BlockCount, ConfigError> {
+        Ok(match settings.ports.journal {
+            true => BlockCount::ZERO,
+            false => SegmentAreas::new(settings, world.room(self.below.disk(), scale)?).blocks(),
+        })
     }
 
     /// The layout on the node below.
@@ -228,7 +248,7 @@ impl SegmentsConfig {
         world: &World<'_>,
         scale: u64,
     ) -> Result<SegmentLayout, ConfigError> {
-        let (disk, front) = (self.below.disk(), self.front(settings));
+        let (disk, front) = (self.below.disk(), self.front(settings, world, scale)?);
         let below = match settings.track {
             TrackLength::Assumed(_) => {
                 Geometry::plain(world.room(disk, scale)?, Media::Conventional)
@@ -283,8 +303,21 @@ impl Node for SegmentsConfig {
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
-        let settings = self.settings(world)?;
-        Ok(self.layout(&settings, world, scale)?.blocks())
+        let mut settings = self.settings(world)?;
+        let mut blocks = self.layout(&settings, world, scale)?.blocks();
+        // The tables of what is offered are shorter than those of all that could have room, so regions
+        // begin elsewhere. On tracks of several lengths one may have no room then.
+        while settings.keeps_sums() {
+            settings.offered = Some(blocks);
+            match self.layout(&settings, world, scale) {
+                Ok(_) => break,
+                Err(_) if blocks.0 > settings.segment_blocks() => {
+                    blocks = BlockCount(blocks.0 - settings.segment_blocks());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(blocks)
     }
 
     fn plan(
@@ -297,7 +330,7 @@ impl Node for SegmentsConfig {
             ..self.settings(world)?
         };
         let layout = self.layout(&settings, world, asked.scale)?;
-        let front = self.front(&settings);
+        let front = self.front(&settings, world, asked.scale)?;
         // Where the tracks are the disk's own, they are those of the whole disk.
         let whole = settings.track == TrackLength::OfDisk || !world.options.trim_disks;
         let disk = Asked {
@@ -319,7 +352,7 @@ impl Node for SegmentsConfig {
             .below
             .copies()
             .map(|_| beside(asked.blocks, asked.scale));
-        let areas = SegmentAreas::new(&settings).blocks();
+        let areas = SegmentAreas::new(&settings, BlockCount::ZERO).blocks();
         let journal = self.below.journal().map(|_| beside(areas, 1));
         let asks = copies.into_iter().chain(journal).chain([disk]).collect();
         let segment = BlockCount(settings.segment_blocks());

@@ -164,6 +164,7 @@ impl PersistentCache {
                 entries: settings.entries_max,
             }),
             survives: below.log().survives.min(below.home().survives),
+            is_blank: false,
             rewrite_block: None,
             tells_copies: false,
             copies: None,

@@ -13,7 +13,6 @@ use crate::operation::{Cause, Operation};
 use crate::translation::segment::codec::{self, DONE, KEPT};
 use crate::translation::segment::rewrite::Stage;
 use crate::translation::segment::slots::Noted;
-use crate::units::BlockCount;
 use alloc::vec::Vec;
 
 impl Segments {
@@ -24,8 +23,9 @@ impl Segments {
         self.ledger.open(start, number, ctx);
     }
 
-    fn map(&self) -> Vec<u8> {
-        codec::encode_map(&self.identity(), self.slots.noted())
+    pub(super) fn map(&self) -> Vec<u8> {
+        let blank = self.sums.as_ref().map(|sums| sums.blank);
+        codec::encode_map(&self.identity(), blank, self.slots.noted())
     }
 
     /// Takes what the ledger says; false when it said nothing new.
@@ -50,9 +50,12 @@ impl Segments {
 
     fn take_event(&mut self, event: LedgerEvent<Token>, ctx: &mut Context<'_>) {
         match event {
-            LedgerEvent::Blank => self.ledger.begin(self.map(), ctx),
+            LedgerEvent::Blank => self.format_tables(ctx),
             LedgerEvent::Recovered(recovery) => self.recover(&recovery, ctx),
-            LedgerEvent::Opened => ctx.opened(Ok(())),
+            LedgerEvent::Opened => {
+                self.know_member();
+                ctx.opened(Ok(()));
+            }
             LedgerEvent::Refused(error) => ctx.opened(Err(error)),
             LedgerEvent::Flushed {
                 token: Token::Slot(job),
@@ -65,7 +68,12 @@ impl Segments {
             }
             LedgerEvent::Flushed {
                 token: Token::Home, ..
-            } => self.home_is_durable(ctx),
+            } => {
+                self.slots.flushes_left -= 1;
+                if self.slots.flushes_left == 0 {
+                    self.home_is_durable(ctx);
+                }
+            }
             LedgerEvent::PlacesFree => {
                 self.slots.places_free(self.ledger.durable_before());
                 self.give_slots(ctx);
@@ -87,14 +95,32 @@ impl Segments {
             && self.ledger.failure().is_none()
         {
             core::mem::swap(&mut self.slots.flushing, &mut self.slots.home);
-            let port = self.shape.settings.ports.disk_port();
-            if self.ledger.answer_when_flushed(port, Token::Home, ctx) == When::Now {
-                self.home_is_durable(ctx);
-            }
+            self.flush_home(ctx);
         }
         let is_held = self.slots.has_held();
         if is_held && (self.slots.is_short() || !self.slots.waiting.is_empty()) {
             self.ledger.flush_for_itself(ctx);
+        }
+    }
+
+    /// Flushes what is home: the disk, and the node of the tables where they are beside it.
+    fn flush_home(&mut self, ctx: &mut Context<'_>) {
+        let ports = self.shape.settings.ports;
+        let (disk, beside) = (ports.disk_port(), ports.journal_port());
+        let beside = Some(beside).filter(|port| *port != disk && self.sums.is_some());
+        for port in [Some(disk), beside].into_iter().flatten() {
+            // Slots are flushed by a journaled ledger alone, and that never answers at once.
+            let when = self.ledger.answer_when_flushed(port, Token::Home, ctx);
+            assert_eq!(when, When::Later, "a flush that nobody waits for");
+            self.slots.flushes_left += 1;
+        }
+    }
+
+    /// Pages of checksums bear the name of the member of the journal.
+    fn know_member(&mut self) {
+        let member = self.ledger.member();
+        if let Some(sums) = &mut self.sums {
+            sums.member = member;
         }
     }
 
@@ -158,6 +184,7 @@ impl Segments {
 
     /// Takes back what was noted and not done, in order, and writes it home again.
     fn recover(&mut self, recovery: &Recovery, ctx: &mut Context<'_>) {
+        self.know_member();
         let noted = match self.noted_in(recovery) {
             Ok(noted) => noted,
             Err(error) => {
@@ -173,9 +200,13 @@ impl Segments {
     }
 
     /// What was noted and not done, in order.
-    fn noted_in(&self, recovery: &Recovery) -> Result<Vec<(u32, Noted)>, OpenError> {
+    fn noted_in(&mut self, recovery: &Recovery) -> Result<Vec<(u32, Noted)>, OpenError> {
         let identity = self.identity();
-        let mut noted = codec::decode_map(&recovery.checkpoint, &identity)?;
+        let has_sums = self.sums.is_some();
+        let (blank, mut noted) = codec::decode_map(&recovery.checkpoint, &identity, has_sums)?;
+        if let Some(sums) = &mut self.sums {
+            sums.blank = blank;
+        }
         let mut torn = Vec::new();
         let damaged = || OpenError::damaged("journal", "a record that says nothing that can be");
         for record in &recovery.records {
@@ -224,7 +255,8 @@ impl Segments {
                 rewrite.written.extend_from_slice(&written);
                 rewrite.slot = Some(slot);
                 rewrite.stage = Stage::Journaling;
-                rewrite.buffer = ctx.allocate(BlockCount(parts));
+                rewrite.buffer = ctx.allocate(self.shape.areas.rewrite_blocks());
+                self.expect_pages(job);
                 let (extent, buffer) = self.in_slot(job);
                 ctx.issue(Issue {
                     port: self.shape.settings.ports.journal_port(),
@@ -235,6 +267,14 @@ impl Segments {
                     tag: Aim::of(Purpose::Slot, job).tag(),
                 });
             }
+        }
+    }
+
+    /// The tables of a new layout are blank.
+    pub(super) fn tables_formatted(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        match result {
+            Ok(()) => self.ledger.begin(self.map(), ctx),
+            Err(error) => self.refuse_to_open(error, ctx),
         }
     }
 

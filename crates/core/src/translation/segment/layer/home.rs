@@ -1,7 +1,7 @@
 //! The second half of a rewrite: it writes home, in shingle order.
 
 use super::jobs::{Aim, Purpose, Work};
-use super::{Segments, Stuck};
+use super::{Segments, Stuck, TRIES_MAX};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::layer::Context;
@@ -9,17 +9,15 @@ use crate::operation::{Cause, Durability, Operation};
 use crate::planted::PlantedBug;
 use crate::translation::segment::rewrite::Stage;
 
-/// How often a block is written home before its write has failed. What it overlaps was destroyed, so
-/// giving up is dear.
-const TRIES_MAX: u32 = 3;
-
 impl Segments {
     /// Begins to write home.
     pub(super) fn begin_home(&mut self, job: u32, ctx: &mut Context<'_>) {
         let rewrite = &mut self.jobs.get_mut(job).rewrite;
         rewrite.stage = Stage::Writing;
         (rewrite.at, rewrite.tries) = (0, 0);
-        if rewrite.zeroed > 0 {
+        let is_zeroing = rewrite.zeroed > 0;
+        self.write_pages(job, ctx);
+        if is_zeroing {
             return self.zero_next(job, ctx);
         }
         // Where no track overlaps another, the order is the disk's own affair.
@@ -42,7 +40,7 @@ impl Segments {
     fn write_next(&mut self, job: u32, ctx: &mut Context<'_>) {
         let rewrite = &mut self.jobs.get_mut(job).rewrite;
         let Some(block) = rewrite.next_written(rewrite.at) else {
-            return self.all_home(job, ctx);
+            return self.data_home(job, ctx);
         };
         rewrite.at = block;
         rewrite.left = 1;
@@ -78,7 +76,7 @@ impl Segments {
             left -= tracks;
         }
         if segment >= end {
-            return self.all_home(job, ctx);
+            return self.data_home(job, ctx);
         }
         let segments = self.shape.layout.rest_of_region(segment).min(end - segment);
         let mut runs = self.shape.layout.tracks_of(segment, segments);
@@ -122,13 +120,26 @@ impl Segments {
             return self.write_next(aim.job, ctx);
         }
         if entry.rewrite.left == 0 {
-            self.all_home(aim.job, ctx);
+            self.data_home(aim.job, ctx);
+        }
+    }
+
+    /// All blocks are home; the pages of checksums may not be yet.
+    fn data_home(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let sums = &mut self.jobs.get_mut(job).rewrite.sums;
+        sums.is_data_home = true;
+        if !sums.is_writing {
+            self.all_home(job, ctx);
         }
     }
 
     /// All that could be written home is. What could not is read from its slot from now on, and nothing
     /// more is taken: the next start tries again.
-    fn all_home(&mut self, job: u32, ctx: &mut Context<'_>) {
+    pub(super) fn all_home(&mut self, job: u32, ctx: &mut Context<'_>) {
+        if self.jobs.get(job).work == Work::Write {
+            self.keep_sums(job, ctx);
+        }
+        let pages_at = self.pages_in_slot(job);
         let entry = self.jobs.get_mut(job);
         let failure = entry.failure;
         if let Some(error) = failure
@@ -141,6 +152,8 @@ impl Segments {
                 zeroed: entry.rewrite.zeroed,
                 written: entry.rewrite.written.clone(),
                 slot,
+                pages: entry.rewrite.sums.pages.clone(),
+                pages_at,
             });
             self.ledger.refuse_writes(error);
         }

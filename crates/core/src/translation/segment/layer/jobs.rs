@@ -88,27 +88,42 @@ impl Jobs {
 pub enum Purpose {
     /// A part of a read or a flush.
     Part,
+    /// A part of a read that is to be compared; the block is its number.
+    Checked,
+    /// The reading of a page of checksums; the block is its number.
+    Page,
     /// A look for a copy of a block that a rewrite needs.
     Peek,
     /// The reading of such a block.
     Need,
+    /// The reading of a block of 4 KiB of one, once more.
+    Again,
     /// Something told to the store of copies.
     Copy,
     /// The writing or reading of a slot.
     Slot,
     /// The writing of a block home, or the zeroing of a run of a track.
     Home,
+    /// The writing of pages of checksums home, or their zeroing.
+    Pages,
+    /// The zeroing of all tables of checksums of a new layout.
+    Formatted,
     /// The flush behind all that was written home again.
     Redone,
 }
 
-const PURPOSES: [Purpose; 7] = [
+const PURPOSES: [Purpose; 12] = [
     Purpose::Part,
+    Purpose::Checked,
+    Purpose::Page,
     Purpose::Peek,
     Purpose::Need,
+    Purpose::Again,
     Purpose::Copy,
     Purpose::Slot,
     Purpose::Home,
+    Purpose::Pages,
+    Purpose::Formatted,
     Purpose::Redone,
 ];
 
@@ -129,16 +144,16 @@ impl Aim {
         }
     }
 
-    /// Three bits say what for, 24 the block, 32 the job; a ledger's bits stay free.
+    /// Four bits say what for, 24 the block, 32 the job; a ledger's bits stay free.
     pub fn tag(self) -> Tag {
-        Tag(u64::from(self.job) << 27 | self.block << 3 | self.purpose as u64)
+        Tag(u64::from(self.job) << 28 | self.block << 4 | self.purpose as u64)
     }
 
     pub fn from_tag(tag: Tag) -> Aim {
         Aim {
-            purpose: PURPOSES[(tag.0 & 7) as usize],
-            job: (tag.0 >> 27) as u32,
-            block: tag.0 >> 3 & 0xff_ffff,
+            purpose: PURPOSES[(tag.0 & 15) as usize],
+            job: (tag.0 >> 28) as u32,
+            block: tag.0 >> 4 & 0xff_ffff,
         }
     }
 }

@@ -4,12 +4,14 @@ mod durable;
 mod home;
 mod jobs;
 mod rewriting;
+mod sums;
 
 use super::areas::{SLOTS, SegmentAreas};
 use super::codec::Identity;
 use super::layout::{Place, SegmentLayout};
 use super::settings::{SegmentError, SegmentSettings, TrackLength};
 use super::slots::{Noted, Slots};
+use super::sums::Sums;
 use super::touched::Touched;
 use crate::buffer::BufferSlice;
 use crate::command::Without;
@@ -22,10 +24,12 @@ use crate::ledger::Ledger;
 use crate::lifecycle::{OpenError, Start};
 use crate::map::{BandTable, ExtentLocks};
 use crate::operation::{Cause, Completion, Operation, Request};
+use crate::translation::checksums::NOTHING;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 use jobs::{Aim, Jobs, Purpose, Work};
 
 /// What waits for the ledger.
@@ -47,7 +51,14 @@ struct Stuck {
     /// Of a rewrite.
     written: Vec<bool>,
     slot: u32,
+    /// The pages of checksums that the slot has, and where.
+    pages: Range<u64>,
+    pages_at: u64,
 }
+
+/// How often something is written home before its write has failed. What a block overlaps was
+/// destroyed, so giving up is dear.
+const TRIES_MAX: u32 = 3;
 
 impl Stuck {
     fn has(&self, place: Place) -> bool {
@@ -55,6 +66,10 @@ impl Stuck {
             0 => self.segment == place.segment && self.written[place.block as usize],
             zeroed => (self.segment..self.segment + zeroed).contains(&place.segment),
         }
+    }
+
+    fn has_page(&self, segment: u64, index: u64) -> bool {
+        self.zeroed == 0 && self.segment == segment && self.pages.contains(&index)
     }
 }
 
@@ -84,6 +99,8 @@ pub struct Segments {
     touched: Touched,
     slots: Slots,
     stuck: Vec<Stuck>,
+    /// Where checksums are kept.
+    sums: Option<Sums>,
     ledger: Ledger<Token>,
     /// What is to be written home again, the first one next.
     redo: VecDeque<(u32, Noted)>,
@@ -114,7 +131,7 @@ impl Segments {
         if let Some(store) = store_block.filter(|store| *store != block) {
             return Err(SegmentError::CopyBlock { store, block });
         }
-        let areas = SegmentAreas::new(&settings);
+        let areas = SegmentAreas::new(&settings, disk.blocks);
         let tracks = disk.tracks.as_deref();
         let start = if ports.journal { 0 } else { areas.blocks().0 };
         let layout = SegmentLayout::new(&settings, start.min(disk.blocks.0), disk.blocks, tracks)?;
@@ -154,6 +171,7 @@ impl Segments {
             touched: Touched::new(settings.valid, layout.segments(), of_segment),
             slots: Slots::new(),
             stuck: Vec::new(),
+            sums: tables_of(&settings, &areas, disk),
             ledger,
             redo: VecDeque::new(),
             payload: Vec::new(),
@@ -277,13 +295,14 @@ impl Segments {
                 continue;
             };
             self.jobs.get_mut(job).left += 1;
+            let aim = self.aim_of_read(job, place, buffer, ctx);
             ctx.issue(Issue {
                 port,
                 operation: Operation::Read,
                 extent: Extent::new(start, blocks),
                 buffer,
                 cause: request.cause,
-                tag: Aim::of(Purpose::Part, job).tag(),
+                tag: aim.tag(),
             });
         }
         self.end_if_nothing_left(job, ctx);
@@ -347,19 +366,27 @@ impl Segments {
 
     fn operation_done(&mut self, aim: Aim, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         match aim.purpose {
-            Purpose::Part => {
-                let entry = self.jobs.get_mut(aim.job);
-                entry.left -= 1;
-                entry.failure = entry.failure.or(result.err());
-                self.end_if_nothing_left(aim.job, ctx);
-            }
+            Purpose::Part => self.part_done(aim.job, result, ctx),
+            Purpose::Checked => self.checked_read(aim, result, ctx),
+            Purpose::Page => self.page_read(aim, result, ctx),
             Purpose::Peek => self.peeked(aim, result, ctx),
             Purpose::Need => self.need_read(aim, result, ctx),
+            Purpose::Again => self.part_read_again(aim, result, ctx),
             Purpose::Copy => self.copy_told(aim.job, ctx),
             Purpose::Slot => self.slot_done(aim.job, result, ctx),
             Purpose::Home => self.home_done(aim, result, ctx),
+            Purpose::Pages => self.pages_home(aim.job, result, ctx),
+            Purpose::Formatted => self.tables_formatted(result, ctx),
             Purpose::Redone => self.all_redone(result, ctx),
         }
+    }
+
+    /// A part of a read or a flush is done.
+    fn part_done(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        let entry = self.jobs.get_mut(job);
+        entry.left -= 1;
+        entry.failure = entry.failure.or(result.err());
+        self.end_if_nothing_left(job, ctx);
     }
 
     fn set_gauges(&self, ctx: &mut Context<'_>) {
@@ -379,6 +406,14 @@ fn segments_of(layout: &SegmentLayout, offered: Option<BlockCount>) -> BandTable
     );
     let lengths = (0..all.div_ceil(of)).map(|segment| BlockCount(of.min(all - segment * of)));
     BandTable::new(lengths)
+}
+
+/// The tables of checksums, where they are kept. Segments of a new layout are zeroes where the disk
+/// is; elsewhere nobody knows what was there before.
+fn tables_of(settings: &SegmentSettings, areas: &SegmentAreas, disk: &Geometry) -> Option<Sums> {
+    let kept = settings.checksums.filter(|_| settings.keeps_sums())?;
+    let blank = if disk.is_blank { 0 } else { NOTHING };
+    Some(Sums::new(kept, areas, blank))
 }
 
 /// Finds a disk on which the layout would destroy what it does not rewrite.

@@ -114,7 +114,8 @@ impl Segments {
         ctx.count(Counter::SegmentsRewritten, 1);
         ctx.count(Counter::DestagedBlocks, destaged);
         ctx.count(Counter::RewriteBlocksWritten, all - destaged);
-        rewrite.buffer = ctx.allocate(crate::units::BlockCount(self.shape.layout.segment_blocks()));
+        rewrite.buffer = ctx.allocate(self.shape.areas.rewrite_blocks());
+        self.read_old_sums(job, ctx);
         self.read_missing(job, ctx);
         self.tell_destaged(job, ctx);
         let rewrite = &self.jobs.get(job).rewrite;
@@ -249,7 +250,11 @@ impl Segments {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        self.one_read(aim.job, result.err(), ctx);
+        let failure = match self.needs_parts(aim, result, ctx) {
+            true => None,
+            false => result.err(),
+        };
+        self.one_read(aim.job, failure, ctx);
     }
 
     /// Gives a store of copies that wants it what was read from the disk, in shingle order, in
@@ -263,6 +268,10 @@ impl Segments {
             let rewrite = &self.jobs.get(job).rewrite;
             let at = block as usize;
             if wants && rewrite.from_disk[at] && !rewrite.dirty[at] {
+                if self.is_doubtful(job, block, ctx) {
+                    continue;
+                }
+                let rewrite = &self.jobs.get(job).rewrite;
                 let extent = self.device_extent(rewrite.segment, block);
                 let data = (extent, self.part_of(job, block));
                 self.tell_store(job, CopyOperation::Store, data, ctx);
@@ -270,7 +279,7 @@ impl Segments {
         }
     }
 
-    fn one_read(&mut self, job: u32, failure: Option<IoError>, ctx: &mut Context<'_>) {
+    pub(super) fn one_read(&mut self, job: u32, failure: Option<IoError>, ctx: &mut Context<'_>) {
         let entry = self.jobs.get_mut(job);
         entry.rewrite.left -= 1;
         entry.failure = entry.failure.or(failure);
@@ -284,6 +293,13 @@ impl Segments {
             return;
         }
         if self.jobs.get(job).failure.is_some() {
+            return self.end_rewrite(job, ctx);
+        }
+        if self.reads_again(job, ctx) {
+            return;
+        }
+        if self.is_disk_away(job) {
+            self.jobs.get_mut(job).failure = Some(IoError::Medium);
             return self.end_rewrite(job, ctx);
         }
         self.store_reads(job, ctx);
@@ -303,6 +319,7 @@ impl Segments {
                 }
             }
         }
+        self.seal_sums(job, ctx);
         self.wait_for_slot(job, ctx);
     }
 
@@ -378,8 +395,10 @@ impl Segments {
             return self.end_waiting(error, ctx);
         }
         while let Some(job) = self.slots.waiting.front().copied() {
-            let span = self.jobs.get(job).rewrite.span();
+            let rewrite = &self.jobs.get(job).rewrite;
+            let (span, pages) = (rewrite.span(), &rewrite.sums.pages);
             let runs = (span.end - span.start) * self.shape.layout.block();
+            let runs = runs + (pages.end - pages.start);
             // A record for each run, one for the rewrite, one when it is home.
             let records = runs.div_ceil(RECORD_BLOCKS_MAX) + 2;
             if self.slots.is_short() || !self.ledger.reserve(records) {
@@ -403,14 +422,23 @@ impl Segments {
         }
     }
 
-    /// Where a rewrite's blocks lie in its slot, and its data.
+    /// Where a rewrite's blocks lie in its slot, and its data. Behind them are its pages of checksums.
     pub(super) fn in_slot(&self, job: u32) -> (Extent, BufferSlice) {
         let rewrite = &self.jobs.get(job).rewrite;
         let (span, length) = (rewrite.span(), self.shape.layout.block());
         let slot = self.shape.areas.slot(rewrite.slot.expect("a slot"));
         let (start, blocks) = (span.start * length, (span.end - span.start) * length);
+        let blocks = blocks + (rewrite.sums.pages.end - rewrite.sums.pages.start);
         let extent = Extent::new(slot.start.0 + start, blocks);
         (extent, rewrite.buffer.part(start, blocks))
+    }
+
+    /// Where the pages of a rewrite lie in its slot; anywhere when it has none.
+    pub(super) fn pages_in_slot(&self, job: u32) -> u64 {
+        let rewrite = &self.jobs.get(job).rewrite;
+        let slot = rewrite.slot.map(|slot| self.shape.areas.slot(slot));
+        let behind = rewrite.span().end * self.shape.layout.block();
+        slot.map_or(0, |slot| slot.start.0 + behind)
     }
 
     fn write_slot(&mut self, job: u32, ctx: &mut Context<'_>) {
@@ -444,7 +472,10 @@ impl Segments {
             return self.end_rewrite(job, ctx);
         }
         match self.jobs.get(job).work {
-            Work::Redo => self.begin_home(job, ctx),
+            Work::Redo => {
+                self.mend_pages(job, ctx);
+                self.begin_home(job, ctx);
+            }
             _ => self.slot_written(job, ctx),
         }
     }

@@ -3,6 +3,7 @@
 use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
 use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
+use imbrex_core::translation::ChecksumSettings;
 use imbrex_core::translation::segment::{
     Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentPorts, SegmentSettings,
     Segments, TrackLength,
@@ -30,6 +31,7 @@ pub fn settings(kappa: u64, layout: RegionLayout) -> SegmentSettings {
         rewrite: RewriteReach::Cascade,
         valid: Holds::All,
         journal: Journaling::Slots,
+        checksums: None,
         offered: None,
         ports: SegmentPorts::default(),
     }
@@ -67,6 +69,15 @@ pub fn durably(settings: SegmentSettings) -> SegmentSettings {
     }
 }
 
+/// With checksums, of which so many pages are kept in memory.
+pub fn summed(pages: u64, settings: SegmentSettings) -> SegmentSettings {
+    let memory_bytes = pages * 4 * settings.segment_blocks();
+    SegmentSettings {
+        checksums: Some(ChecksumSettings { memory_bytes }),
+        ..durably(settings)
+    }
+}
+
 /// The journal on a node of its own.
 pub fn apart(settings: SegmentSettings) -> SegmentSettings {
     SegmentSettings {
@@ -86,12 +97,18 @@ pub fn cut(settings: SegmentSettings) -> SegmentSettings {
     }
 }
 
+/// Blocks of the areas: with tables for more segments than the regions have.
+fn areas(settings: &SegmentSettings) -> u64 {
+    SegmentAreas::new(settings, BlockCount(1000)).blocks().0
+}
+
 /// Tracks that do not overlap in front, then pairs of regions as a wave needs them.
 fn disk(settings: &SegmentSettings) -> Geometry {
-    let areas = SegmentAreas::new(settings).blocks().0;
-    let front = if settings.ports.journal { 0 } else { areas };
-    let front = front.div_ceil(TRACK_BLOCKS);
     let pair = 2 * REGION_TRACKS + 2 * settings.kappa;
+    let front = match settings.ports.journal {
+        true => 0,
+        false => areas(settings).div_ceil(TRACK_BLOCKS),
+    };
     let mut shingles = vec![(front, Shingling::Apart)];
     for _ in 0..PAIRS {
         match settings.layout {
@@ -106,6 +123,7 @@ fn disk(settings: &SegmentSettings) -> Geometry {
     let table = TrackTable::with_shingles([(tracks, TRACK_BLOCKS)], shingles, settings.kappa - 1);
     Geometry {
         tracks: Some(Arc::new(table.clone())),
+        is_blank: true,
         ..Geometry::plain(BlockCount(table.blocks()), Media::Shingled)
     }
 }
@@ -120,7 +138,9 @@ pub fn segments_with_copies(settings: SegmentSettings) -> Kind {
 }
 
 pub fn segments(settings: SegmentSettings) -> Kind {
-    let segment = REGION_TRACKS * BLOCK;
+    // With the page of its table, and that page being read.
+    let pages = if settings.checksums.is_some() { 2 } else { 0 };
+    let segment = REGION_TRACKS * BLOCK + pages;
     let is_durable = settings.journal.has_notes();
     let journal = if is_durable {
         DURABILITY.ring_blocks + JOURNAL_PAGES
@@ -134,7 +154,7 @@ pub fn segments(settings: SegmentSettings) -> Kind {
     };
     let mut disks = vec![disk(&settings)];
     if settings.ports.journal {
-        let blocks = SegmentAreas::new(&settings).blocks();
+        let blocks = BlockCount(areas(&settings));
         disks.insert(0, Geometry::plain(blocks, Media::SolidState));
     }
     let copies = ReadCacheSettings {
