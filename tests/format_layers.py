@@ -3,6 +3,19 @@ whose journals it takes apart. It knows nothing of the code of Imbrex."""
 
 import struct
 
+from format_blocks import PAYLOAD, TABLE, crc32c, unseal
+
+# The bit of the required features for tables of checksums.
+CHECKSUMS = 8
+# Words of a page of them, and the CRC-32C of a block of zeroes.
+WORDS = PAYLOAD // 4
+ZERO_SUM = 0x98F94189
+
+
+def word_of(block):
+    word = crc32c(block) ^ ZERO_SUM
+    return word - 2 if word >= 0xFFFFFFFE else word
+
 
 def segments_map(journal):
     """The noted slots of a segment layout, in the order in which they were noted."""
@@ -43,24 +56,40 @@ class SBlocks:
     """The regions of a translation by S-blocks."""
 
     def __init__(self, journal):
-        data, at = journal.checkpoint, 24
+        data, at, self.sums = journal.checkpoint, 24, {}
         version, regions, self.block, self.segment, self.places, self.segments = struct.unpack_from("<6I", data)
         if version != 1:
             raise SystemExit("checkpoint of another version")
-        self.regions, self.rings, start = [], [], journal.root["area_blocks"]
+        self.journal, self.has_sums = journal, bool(journal.root["required_features"] & CHECKSUMS)
+        self.regions, self.rings = [], []
         for _ in range(regions):
             _, slots, positions, tail, used, count = struct.unpack_from("<6H", data, at)
             owners = [None if owner == 65535 else owner
                       for owner in struct.unpack_from(f"<{positions}H", data, at + 12)]
             at += 12 + 2 * positions
-            ring = {}
+            region = {"slots": slots, "tail": tail, "used": used, "owners": owners, "ring": {}}
+            if self.has_sums:
+                region["tables"] = list(struct.unpack_from(f"<{positions}Q", data, at))
+                at += 8 * positions
             for _ in range(count):
                 place, block, parts = struct.unpack_from("<IIQ", data, at)
-                ring[place] = [block, parts]
+                region["ring"][place] = [block, parts]
                 at += 16
-            self.regions.append({"slots": slots, "tail": tail, "used": used, "owners": owners, "ring": ring})
-            # A region and its ring behind it.
-            self.rings.append(start + positions * self.segment)
+                if self.has_sums:
+                    held = [part for part in range(64) if parts >> part & 1]
+                    self.sums.update({(len(self.regions), place, part): sum for part, sum in
+                                      zip(held, struct.unpack_from(f"<{len(held)}I", data, at))})
+                    at += 4 * len(held)
+            self.regions.append(region)
+        if at != len(data):
+            raise SystemExit("bytes follow the last region")
+        # The tables of all positions, then each region and its ring behind it.
+        self.pages = -(-self.segment // WORDS)
+        start = journal.root["area_blocks"]
+        if self.has_sums:
+            start += self.pages * sum(len(region["owners"]) for region in self.regions)
+        for region in self.regions:
+            self.rings.append(start + len(region["owners"]) * self.segment)
             start = self.rings[-1] + self.places * self.block
         for record in journal.records:
             self.apply(record)
@@ -83,6 +112,8 @@ class SBlocks:
             segment, position, used = struct.unpack_from("<3H", payload, 4)
             owners[:] = [None if owner == segment else owner for owner in owners]
             owners[position] = segment
+            if self.has_sums:
+                (region["tables"][position],) = struct.unpack_from("<Q", payload, 10)
             region["tail"] = (position - used) % len(owners)
             region["used"] = used + 1
             if kind == 1:
@@ -107,10 +138,44 @@ class SBlocks:
                   for other, (there, mask) in region["ring"].items() if other != place}
         region["ring"] = {other: found for other, found in others.items() if found[1]}
         region["ring"][place] = [block, held[1] | parts]
+        if self.has_sums:
+            self.sums.update({(number, place, first + index): checksum
+                              for index, checksum in enumerate(record["checksums"]) if parts >> first + index & 1})
+
+    def wrong_blocks(self):
+        """Blocks of the disk that are not what their checksums say."""
+        wrong, number = [], 0
+        for at, region in enumerate(self.regions):
+            positions = len(region["owners"])
+            start = self.rings[at] - positions * self.segment
+            for position, owner in enumerate(region["owners"]):
+                words = self.table(number + position, region["tables"][position]) if owner is not None else []
+                wrong += [start + position * self.segment + index for index, word in enumerate(words)
+                          if word != word_of(self.journal.member.block(start + position * self.segment + index))]
+            number += positions
+            for place, (_, parts) in region["ring"].items():
+                for part in (part for part in range(64) if parts >> part & 1):
+                    block = self.rings[at] + place * self.block + part
+                    if crc32c(self.journal.member.block(block)) != self.sums[at, place, part]:
+                        wrong.append(block)
+        return wrong
+
+    def table(self, number, generation):
+        """The words of the table of a position."""
+        words = []
+        for index in range(self.pages):
+            address = self.journal.root["area_blocks"] + number * self.pages + index
+            block = self.journal.member.block(address)
+            header, payload = unseal(block, TABLE, address, self.journal.owner)
+            if (header["generation"], header["sequence"]) != (generation, index):
+                raise SystemExit(f"the page at block {address} is another one")
+            words += struct.unpack(f"<{len(payload) // 4}I", payload)
+        return words
 
     def document(self):
         found = [{"tail": region["tail"], "used": region["used"], "owners": region["owners"],
-                  "ring": [[place, *held] for place, held in sorted(region["ring"].items())]}
+                  "ring": [[place, *held] for place, held in sorted(region["ring"].items())],
+                  **({"tables": region["tables"]} if self.has_sums else {})}
                  for region in self.regions]
         return {
             "block_blocks": self.block,

@@ -5,6 +5,7 @@
     format_reader.py disk FILE             the member of a translation
     format_reader.py segments FILE         the member with the journal of a segment layout
     format_reader.py s-blocks FILE         the member of a translation by S-blocks, with `track` a size
+    format_reader.py s-blocks-data FILE    the same with all data: blocks that are not what their checksums say
     format_reader.py memory-buffer FILE    the log of a write buffer
     format_reader.py image FILE            the description of an image
     format_reader.py journal FILE          any member with a journal, whatever the layer makes of it
@@ -19,85 +20,12 @@ import json
 import struct
 import sys
 
+from format_blocks import Bad, crc32c, DATA_BLOCKS_MAX, JOURNAL, Member, MEMBERSHIP, PAGE, PAYLOAD, SUPERBLOCK, unseal, uuid
 from format_layers import SBlocks, buffer_map, segments_map
 
-BLOCK = 4096
-HEADER = 64
-PAYLOAD = BLOCK - HEADER
-# Blocks of data that the records of one journal block can speak of at most.
-DATA_BLOCKS_MAX = (PAYLOAD - 16) // 4
-SUPERBLOCK, PAGE, JOURNAL, INTENT, TABLE, MEMBERSHIP = 1, 2, 3, 4, 5, 6
 # The bit of the required features for a journal with copies on other members.
 MIRRORED = 4
 SUMS_PER_PAGE = PAYLOAD // 4
-
-
-def crc_table():
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-CRC_TABLE = crc_table()
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
-
-
-def uuid(data):
-    text = data.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-
-
-class Bad(Exception):
-    """A block that does not count, and why."""
-
-
-class Member:
-    """A file of blocks, or some blocks of one."""
-
-    def __init__(self, path, first=0, blocks=None):
-        self.file = open(path, "rb")
-        self.file.seek(0, 2)
-        self.first = first
-        self.blocks = self.file.tell() // BLOCK if blocks is None else blocks
-
-    def block(self, address):
-        self.file.seek((self.first + address) * BLOCK)
-        data = self.file.read(BLOCK)
-        if len(data) < BLOCK:
-            raise Bad("past the end")
-        return data
-
-
-def unseal(data, kind, address, member=None):
-    """The header and payload of a sealed block."""
-    magic, checksum, version, found, length = struct.unpack_from("<4sIHHI", data)
-    owner = data[16:32]
-    place, generation, sequence, mark = struct.unpack_from("<QQQQ", data, 32)
-    if magic != b"ImBx":
-        raise Bad("magic")
-    if checksum != crc32c(data[:4] + bytes(4) + data[8:]):
-        raise Bad("checksum")
-    if version != 1:
-        raise Bad("version")
-    if found != kind:
-        raise Bad("kind")
-    if member is not None and owner != member:
-        raise Bad("member")
-    if place != address:
-        raise Bad("address")
-    if length > PAYLOAD:
-        raise Bad("length")
-    header = {"member": owner, "generation": generation, "sequence": sequence, "mark": mark}
-    return header, data[HEADER:HEADER + length]
 
 
 def superblock(member, address):
@@ -580,6 +508,8 @@ def main():
         document["segments"] = segments_map(journal)
     elif kind == "s-blocks":
         document["s_blocks"] = SBlocks(journal).document()
+    elif kind == "s-blocks-data":
+        document = {"wrong_blocks": SBlocks(journal).wrong_blocks()}
     elif kind == "memory-buffer":
         document["memory_buffer"] = buffer_map(journal)
     json.dump(document, sys.stdout, indent=1, sort_keys=True)

@@ -55,6 +55,7 @@ mod persistent_cache_two_disks;
 mod read_only;
 mod recovery_reads;
 mod s_block;
+mod s_block_checksums;
 mod segment_sums;
 mod slice_flushes;
 mod slices;

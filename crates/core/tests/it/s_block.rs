@@ -5,6 +5,7 @@ use crate::harness::{MemoryDisk, Step, play, random_steps};
 use imbrex_core::buffer::BufferSlice;
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{CopyStore, Geometry, Media, TrackTable};
+use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
@@ -13,8 +14,8 @@ use imbrex_core::operation::{Cause, Completion, CopyOperation, Operation, Reques
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
-    Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks,
-    SpareSlots, TrackSource,
+    ChecksumSettings, Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout,
+    SBlockSettings, SBlocks, SpareSlots, TrackSource,
 };
 use imbrex_core::units::BlockCount;
 use std::cell::RefCell;
@@ -200,6 +201,11 @@ fn a_full_ring_gives_up_the_s_block_with_the_most_blocks() {
     assert_eq!(counts((engine, node)), [2, 1, 0, 2, 2, 2]);
 }
 
+const SMALL_JOURNAL: DurabilitySettings = DurabilitySettings {
+    ring_blocks: 12,
+    unflushed_blocks_max: 8,
+};
+
 #[test]
 fn nothing_lies_on_anything_else_in_thousands_of_layouts() {
     let mut rng = Rng::new(5, 1);
@@ -229,6 +235,9 @@ fn nothing_lies_on_anything_else_in_thousands_of_layouts() {
             spare_ppm: rng.below(MILLION),
             slots: [SpareSlots::Extra, SpareSlots::Inside][rng.below(2) as usize],
             ring: RingSize::Blocks(rng.below(4)),
+            wanted: [None, Some(BlockCount(1 + rng.below(200)))][rng.below(2) as usize],
+            durability: [None, Some(SMALL_JOURNAL)][rng.below(2) as usize],
+            checksums: [None, Some(ChecksumSettings::default())][rng.below(2) as usize],
             ..SBlockSettings::new()
         };
         let layout = match SBlockLayout::new(&settings, &below) {
@@ -236,6 +245,7 @@ fn nothing_lies_on_anything_else_in_thousands_of_layouts() {
             Err(
                 SBlockError::NoData { .. }
                 | SBlockError::NoRegion { .. }
+                | SBlockError::DenseOverlaps
                 | SBlockError::FrontTooSmall { .. },
             ) => continue,
             Err(error) => panic!("{error}"),
@@ -247,8 +257,10 @@ fn nothing_lies_on_anything_else_in_thousands_of_layouts() {
 }
 
 fn check_layout(layout: &SBlockLayout, tracks: &TrackTable, on_disk: bool) {
-    let mut used = vec![layout.journal];
-    let mut segment = 0;
+    let mut used = vec![layout.journal, layout.tables];
+    let tables = u64::from(layout.positions()) * layout.table_blocks;
+    assert_eq!(layout.tables.blocks.0, tables, "one for each position");
+    let (mut segment, mut numbered) = (0, 0);
     for (region, place) in (0..).zip(&layout.places) {
         for index in 0..place.shape.data {
             assert_eq!(layout.region_of(segment), (region, index));
@@ -257,6 +269,10 @@ fn check_layout(layout: &SBlockLayout, tracks: &TrackTable, on_disk: bool) {
         let own: Vec<Extent> = (0..place.shape.positions())
             .map(|position| layout.position(region, position))
             .collect();
+        for position in 0..place.shape.positions() {
+            assert_eq!(layout.position_number(region, position), numbered);
+            numbered += 1;
+        }
         for (at, position) in own.iter().enumerate().filter(|_| on_disk) {
             let end = (at + 1 + usize::from(place.shape.guard)).min(own.len());
             let may_harm = Extent::between(position.start, own[end - 1].end());

@@ -23,6 +23,7 @@ mod scratch;
 mod segment_sums;
 mod segments;
 mod superblocks;
+mod tables;
 mod translation;
 mod words;
 

@@ -5,9 +5,12 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::ring::Ring;
+use super::tables::{self, Page, WORDS_PER_PAGE};
 use super::words::Words;
+use imbrex_core::lifecycle::Uuid;
 use imbrex_core::translation::s_block_records::{self as records, HEAD_FIELDS, REGION_FIELDS};
 use imbrex_core::translation::{SBlockLayout, SBlockPlace, SBlockShape};
+use std::cell::RefCell;
 
 const STRUCTURE: &str = "map of S-blocks";
 const VERSION: u32 = 1;
@@ -26,6 +29,8 @@ pub struct SBlockRegion {
     pub owners: Vec<Option<u16>>,
     /// By S-block: its position.
     positions: Vec<Option<u16>>,
+    /// By position: the generation of the table of its checksums. Empty without checksums.
+    pub tables: Vec<u64>,
     /// Single blocks.
     pub ring: Ring,
 }
@@ -48,6 +53,9 @@ pub struct SBlocksState {
     pub layout: SBlockLayout,
     /// The regions.
     pub regions: Vec<SBlockRegion>,
+    member: Uuid,
+    /// The page of checksums that was read last.
+    page: RefCell<Option<(Page, Vec<u32>)>>,
 }
 
 impl SBlocksState {
@@ -69,6 +77,8 @@ impl SBlocksState {
         let mut state = SBlocksState {
             layout: layout.clone(),
             regions: Vec::new(),
+            member: journal.superblock.member,
+            page: RefCell::default(),
         };
         if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
             into.damage(member.name(), "checkpoint", problem);
@@ -148,12 +158,18 @@ impl SBlocksState {
             used,
             owners: vec![None; usize::from(shape.positions())],
             positions: vec![None; usize::from(shape.data)],
+            tables: Vec::new(),
             ring: Ring::default(),
         };
         for position in 0..shape.positions() {
             match next()? {
                 NONE => {}
                 segment => region.put(segment, position)?,
+            }
+        }
+        if self.layout.has_sums() {
+            for _ in 0..shape.positions() {
+                region.tables.push(words.u64().ok_or_else(short)?);
             }
         }
         let blocks = u64::from(shape.data) * self.blocks_of_segment();
@@ -173,7 +189,13 @@ impl SBlocksState {
                     "block {block} in place {place} or the place itself is named twice"
                 ));
             }
-            region.ring.put(place, block, parts, &[]);
+            let mut sums = Vec::new();
+            for part in (0..64u8).filter(|part| parts >> part & 1 == 1) {
+                if self.layout.has_sums() {
+                    sums.push((part, words.u32().ok_or_else(short)?));
+                }
+            }
+            region.ring.put(place, block, parts, &sums);
         }
         Ok(region)
     }
@@ -193,8 +215,15 @@ impl SBlocksState {
                 let (segment, position, used) = (words.u16(), words.u16(), words.u16());
                 let all = segment.zip(position).zip(used);
                 let ((segment, position), used) = all.ok_or_else(short)?;
+                let table = match self.layout.has_sums() {
+                    true => Some(words.u64().ok_or_else(short)?),
+                    false => None,
+                };
                 end_of(words)?;
                 region.append(segment, position, used)?;
+                if let Some(table) = table {
+                    region.tables[usize::from(position)] = table;
+                }
                 if record.kind == records::REWRITTEN {
                     let first = u32::from(segment) * per_segment;
                     region.ring.forget(first..first + per_segment);
@@ -229,7 +258,9 @@ impl SBlocksState {
 
     /// Where a block of the device is; `None` past its end.
     pub fn find(&self, lba: u64) -> Option<SBlockPart> {
-        let Self { layout, regions } = self;
+        let Self {
+            layout, regions, ..
+        } = self;
         if lba >= layout.blocks().0 {
             return None;
         }
@@ -259,7 +290,15 @@ impl SBlocksState {
     ) -> Result<(), String> {
         let (address, checksum) = match self.find(lba).ok_or("it lies past the device")? {
             SBlockPart::Ring(address, checksum) => (address, checksum),
-            SBlockPart::Position(address) => (address, None),
+            SBlockPart::Position(address) => {
+                let (number, segment) = self.layout.region_of((lba / self.layout.segment) as u32);
+                let read = disk.read(address, 1, into);
+                read.map_err(|error| error.to_string())?;
+                let position = self.regions[number as usize].positions[usize::from(segment)];
+                let position = position.expect("the position that it lies in");
+                let inside = lba % self.layout.segment;
+                return self.compare((number, position), inside, into, disk);
+            }
             SBlockPart::Zeroes => {
                 super::kinds::zeroes(into);
                 return Ok(());
@@ -272,6 +311,59 @@ impl SBlocksState {
                 Err("its data does not match its checksum".to_owned())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Compares a block of the S-block in a position with its checksum, where there are some.
+    fn compare(
+        &self,
+        (region, position): (u32, u16),
+        inside: u64,
+        block: &[u8],
+        disk: &Member,
+    ) -> Result<(), String> {
+        if !self.layout.has_sums() {
+            return Ok(());
+        }
+        let (layout, index) = (&self.layout, inside / WORDS_PER_PAGE);
+        let number = u64::from(layout.position_number(region, position));
+        let page = Page {
+            member: self.member,
+            address: layout.tables.start.0 + number * layout.table_blocks + index,
+            generation: self.regions[region as usize].tables[usize::from(position)],
+            index,
+        };
+        let mut last = self.page.borrow_mut();
+        if last.as_ref().is_none_or(|(known, _)| *known != page) {
+            *last = Some((page, page.read(disk)?));
+        }
+        let words = &last.as_ref().expect("a page that was read").1;
+        let word = words.get((inside % WORDS_PER_PAGE) as usize);
+        tables::compare(*word.ok_or("it has no checksum")?, block)
+    }
+
+    /// Reads what lies in positions and compares it with its checksums.
+    pub(super) fn check_positions(&self, disk: &Member, into: &mut Findings) {
+        let mut bytes = Vec::new();
+        for (number, region) in (0..).zip(&self.regions) {
+            for (position, owner) in (0..).zip(&region.owners) {
+                let Some(segment) = owner else {
+                    continue;
+                };
+                let start = self.layout.position(number, position).start.0;
+                for inside in 0..self.layout.segment {
+                    let read = disk.read(start + inside, 1, &mut bytes);
+                    let read = read.map_err(|error| error.to_string());
+                    let compared =
+                        read.and_then(|()| self.compare((number, position), inside, &bytes, disk));
+                    if let Err(problem) = compared {
+                        let words = format!(
+                            "block {inside} of S-block {segment} of region {number}: {problem}"
+                        );
+                        into.damage(disk.name(), "data", words);
+                    }
+                }
+            }
         }
     }
 

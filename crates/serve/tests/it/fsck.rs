@@ -277,7 +277,7 @@ fn fixture(name: &str) -> std::path::PathBuf {
 const TRANSLATIONS: [&str; 2] = ["translation", "stretches"];
 
 /// The member of a translation of format version 1, in a file.
-fn kept_translation(name: &str, dir: &Path) -> std::path::PathBuf {
+pub fn kept_translation(name: &str, dir: &Path) -> std::path::PathBuf {
     let packed = fixture(&format!("{name}.img.xz"));
     let packed = std::fs::File::open(packed).expect("the fixture");
     let path = dir.join("translation.img");

@@ -12,6 +12,7 @@ mod fsck_images;
 mod fsck_layer_images;
 mod fsck_layers;
 mod fsck_mirror;
+mod fsck_s_block_sums;
 mod handshake;
 mod held;
 mod hostile;

@@ -195,12 +195,16 @@ fn s_blocks_document(state: &SBlocksState, all: bool) -> Value {
         let regions = regions().map(|region| {
             let ring = region.ring.places.iter();
             let ring = ring.map(|(place, it)| json!([place, it.block, it.parts]));
-            json!({
+            let mut document = json!({
                 "tail": region.tail,
                 "used": region.used,
                 "owners": region.owners,
                 "ring": ring.collect::<Vec<Value>>(),
-            })
+            });
+            if !region.tables.is_empty() {
+                document["tables"] = json!(region.tables);
+            }
+            document
         });
         document["every_region"] = json!(regions.collect::<Vec<Value>>());
     }

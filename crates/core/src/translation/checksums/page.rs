@@ -47,6 +47,11 @@ pub(in crate::translation) enum PageState {
 }
 
 impl Page {
+    /// The number of its first checksum in the table.
+    pub fn first(&self) -> usize {
+        self.index as usize * SUMS_PER_PAGE
+    }
+
     /// Checksums in this page.
     pub fn len(&self) -> usize {
         let before = self.index * SUMS_PER_PAGE as u64;

@@ -1,9 +1,11 @@
 //! Where everything lies: regions, their slots and rings, and the journal.
 //!
 //! ```text
-//! dense:  | journal | region 0: positions, ring | region 1: positions, ring | ...
-//! disk:   | journal | rings | ... | region 0: positions | guard tracks | region 1 ...
+//! dense:  | journal | tables | region 0: positions, ring | region 1: positions, ring | ...
+//! disk:   | journal | tables | rings | ... | region 0: positions | guard tracks | region 1 ...
 //! ```
+//!
+//! There are tables where there are checksums: one for each position, as long as an S-block needs.
 //!
 //! S-blocks lie in *positions*, each as long as one. A region has a position for each slot, one more,
 //! so that an S-block is moved without being written over itself, and behind it as many as the writer
@@ -15,6 +17,7 @@ use super::settings::{RingSize, SBlockError, SBlockSettings, SpareSlots, TrackSo
 use crate::disk::{Geometry, Shingling, TrackTable};
 use crate::durability::JournalSettings;
 use crate::extent::Extent;
+use crate::translation::checksums::pages_of;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use alloc::vec::Vec;
 
@@ -47,6 +50,8 @@ pub struct Place {
     pub start: u64,
     /// The first block of its ring on the disk.
     pub ring: u64,
+    /// The number of its first position among those of all regions.
+    pub first_position: u32,
 }
 
 /// Where everything lies.
@@ -66,6 +71,10 @@ pub struct Layout {
     pub journal: Extent,
     /// Blocks of each of its two places for a checkpoint.
     pub checkpoint_blocks: u64,
+    /// The tables of checksums; empty without them.
+    pub tables: Extent,
+    /// Blocks of each of them.
+    pub table_blocks: u64,
     /// S-blocks in all.
     pub segments: u32,
     /// Blocks of tracks that are no whole region, as far as regions are wanted.
@@ -125,6 +134,11 @@ impl Layout {
             ring_places: 0,
             journal: Extent::EMPTY,
             checkpoint_blocks: 0,
+            tables: Extent::EMPTY,
+            table_blocks: match settings.keeping().checksums {
+                None => 0,
+                Some(_) => pages_of(settings.segment()),
+            },
             segments: 0,
             unused: BlockCount::ZERO,
         }
@@ -157,11 +171,13 @@ impl Layout {
     }
 
     fn add(&mut self, shape: Shape, start: u64, ring: u64) {
+        let first_position = self.positions();
         self.places.push(Place {
             shape,
             first_segment: self.segments,
             start,
             ring,
+            first_position,
         });
         self.segments += u32::from(shape.data);
     }
@@ -171,10 +187,24 @@ impl Layout {
         let Some(journal) = settings.keeping().journal else {
             return;
         };
-        let bytes = records::checkpoint_bytes_max(regions, shape, self.ring_places);
+        let ring = (self.ring_places, self.block);
+        let bytes = records::checkpoint_bytes_max(regions, shape, ring, self.has_sums());
         self.checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let blocks = JournalSettings::area_blocks_for(self.checkpoint_blocks, journal.ring_blocks);
         self.journal = Extent::new(0, blocks);
+    }
+
+    /// Takes the tables of so many positions out of the disk, behind the journal.
+    fn set_tables(&mut self, positions: u64) {
+        let start = self.journal.end().0;
+        self.tables = Extent::new(start, positions * self.table_blocks);
+    }
+
+    /// Positions of all regions.
+    pub fn positions(&self) -> u32 {
+        self.places.last().map_or(0, |last| {
+            last.first_position + u32::from(last.shape.positions())
+        })
     }
 
     fn dense(
@@ -194,9 +224,23 @@ impl Layout {
         layout.set_rings(settings, u64::from(shape.data));
         let positions = u64::from(shape.positions()) * layout.segment;
         let stride = positions + layout.ring_length();
-        layout.set_journal(settings, below.blocks.0 / stride, shape);
-        let mut start = layout.journal.blocks.0;
-        while start + stride <= below.blocks.0 && layout.wants_more(settings) {
+        let regions = below.blocks.0 / stride;
+        layout.set_journal(settings, regions, shape);
+        let wanted = settings.wanted.map_or(u64::MAX, |wanted| {
+            let told = u64::from(shape.data) * layout.segment;
+            wanted.0.div_ceil(told)
+        });
+        let mut most = regions.min(wanted);
+        loop {
+            layout.set_tables(most * u64::from(shape.positions()));
+            let room = below.blocks.0.saturating_sub(layout.tables.end().0);
+            if room / stride >= most {
+                break;
+            }
+            most = room / stride;
+        }
+        let mut start = layout.tables.end().0;
+        for _ in 0..most {
             layout.add(shape, start, start + positions);
             start += stride;
         }
@@ -234,9 +278,14 @@ impl Layout {
         }
     }
 
-    /// Blocks of the journal and of all rings, where they lie at the start of the disk.
+    /// True when there are checksums of all data.
+    pub fn has_sums(&self) -> bool {
+        self.table_blocks > 0
+    }
+
+    /// Blocks of the journal, the tables and all rings, where they lie at the start of the disk.
     pub fn front(&self) -> u64 {
-        self.journal.blocks.0 + self.places.len() as u64 * self.ring_length()
+        self.tables.end().0 + self.places.len() as u64 * self.ring_length()
     }
 
     /// Regions on the tracks behind the first `front` blocks.
@@ -282,7 +331,8 @@ impl Layout {
             }
         }
         layout.set_journal(settings, layout.places.len() as u64, most);
-        let (rings, ring) = (layout.journal.blocks.0, layout.ring_length());
+        layout.set_tables(layout.positions().into());
+        let (rings, ring) = (layout.tables.end().0, layout.ring_length());
         for (at, place) in layout.places.iter_mut().enumerate() {
             place.ring = rings + at as u64 * ring;
         }
@@ -307,6 +357,11 @@ impl Layout {
         Extent::new(start, self.segment)
     }
 
+    /// The number of a position among those of all regions.
+    pub fn position_number(&self, region: u32, position: u16) -> u32 {
+        self.places[region as usize].first_position + u32::from(position)
+    }
+
     /// The blocks of a place in a ring.
     pub fn ring_place(&self, region: u32, place: u32) -> Extent {
         let start = self.places[region as usize].ring + u64::from(place) * self.block;
@@ -329,11 +384,16 @@ impl Layout {
 
     /// Bytes of the tables of all regions.
     pub fn table_bytes(&self) -> u64 {
+        let (table, sums) = match self.has_sums() {
+            true => (8, 4 * self.block),
+            false => (0, 0),
+        };
         let maps = |place: &Place| {
             let (data, positions) = (place.shape.data, place.shape.positions());
-            2 * (u64::from(data) + 2 * u64::from(positions))
+            2 * u64::from(data) + (4 + table) * u64::from(positions)
         };
-        let rings = self.places.len() as u64 * self.ring_places * super::ring::PLACE_BYTES;
+        let place = super::ring::PLACE_BYTES + sums;
+        let rings = self.places.len() as u64 * self.ring_places * place;
         self.places.iter().map(maps).sum::<u64>() + rings
     }
 

@@ -27,12 +27,13 @@ pub const RECORD_KINDS: [(u8, &str); 4] = [
     (TRIMMED, "trimmed"),
 ];
 
-/// The payload of REWRITTEN and MOVED.
-pub const APPENDED_FIELDS: [Field; 4] = [
+/// The payload of REWRITTEN and MOVED; the last field is there with checksums alone.
+pub const APPENDED_FIELDS: [Field; 5] = [
     field("appended_region", 0, 4),
     field("appended_segment", 4, 2),
     field("appended_position", 6, 2),
     field("appended_used", 8, 2),
+    field("appended_table", 10, 8),
 ];
 /// The payload of RING.
 pub const RING_FIELDS: [Field; 2] = [field("ring_region", 0, 4), field("ring_block", 4, 4)];
@@ -51,20 +52,24 @@ pub const HEAD_FIELDS: [Field; 6] = [
     field("ring_places", 16, 4),
     field("segments", 20, 4),
 ];
-/// A region of a checkpoint: its owners, two bytes for each position, and its ring follow.
-pub const REGION_FIELDS: [Field; 6] = [
+/// A region of a checkpoint: its owners, two bytes for each position, and its ring follow. With
+/// checksums the tables come between them. The last field is that of a position.
+pub const REGION_FIELDS: [Field; 7] = [
     field("region_data", 0, 2),
     field("region_slots", 2, 2),
     field("region_positions", 4, 2),
     field("region_tail", 6, 2),
     field("region_used", 8, 2),
     field("region_ring", 10, 2),
+    field("region_table", 12, 8),
 ];
-/// A place of a ring that holds something, the block that came first before the others.
-pub const PLACE_FIELDS: [Field; 3] = [
+/// A place of a ring that holds something, the block that came first before the others. With
+/// checksums those of the parts that are there follow. The last field is that of a part.
+pub const PLACE_FIELDS: [Field; 4] = [
     field("place", 0, 4),
     field("place_block", 4, 4),
     field("place_parts", 8, 8),
+    field("place_checksum", 16, 4),
 ];
 
 const VERSION: u32 = 1;
@@ -72,10 +77,24 @@ const HEAD_BYTES: u64 = 24;
 const REGION_BYTES: u64 = 12;
 const PLACE_BYTES: u64 = 16;
 
-/// Most bytes of a checkpoint of so many regions of such a shape.
-pub fn checkpoint_bytes_max(regions: u64, shape: Shape, ring_places: u64) -> u64 {
-    let region = REGION_BYTES + 2 * u64::from(shape.positions()) + ring_places * PLACE_BYTES;
-    HEAD_BYTES + regions * region
+/// Bytes of a checksum, and of the word that names a table of them.
+const SUM_BYTES: u64 = 4;
+const TABLE_BYTES: u64 = 8;
+
+/// Most bytes of a checkpoint of so many regions of such a shape, each with a ring of so many places
+/// for blocks so long.
+pub fn checkpoint_bytes_max(
+    regions: u64,
+    shape: Shape,
+    (ring_places, block): (u64, u64),
+    has_sums: bool,
+) -> u64 {
+    let (table, sums) = match has_sums {
+        true => (TABLE_BYTES, block * SUM_BYTES),
+        false => (0, 0),
+    };
+    let positions = u64::from(shape.positions()) * (2 + table);
+    HEAD_BYTES + regions * (REGION_BYTES + positions + ring_places * (PLACE_BYTES + sums))
 }
 
 /// A record without data.
@@ -93,6 +112,8 @@ pub enum Entry {
         position: u16,
         /// Positions of the log before.
         used: u16,
+        /// The table of its checksums, where there are some.
+        table: Option<u64>,
     },
     /// S-blocks hold nothing.
     Trimmed {
@@ -106,12 +127,12 @@ pub enum Entry {
 }
 
 /// The bytes of a payload, and how many there are.
-pub type Payload = ([u8; 10], usize);
+pub type Payload = ([u8; 18], usize);
 
 impl Entry {
     /// The kind and the payload.
     pub fn encode(&self) -> (u8, Payload) {
-        let mut bytes = [0; 10];
+        let mut bytes = [0; 18];
         let mut length = 0;
         let mut put = |field: &[u8]| {
             bytes[length..length + field.len()].copy_from_slice(field);
@@ -124,11 +145,15 @@ impl Entry {
                 segment,
                 position,
                 used,
+                table,
             } => {
                 put(&region.to_le_bytes());
                 [segment, position, used]
                     .iter()
                     .for_each(|word| put(&word.to_le_bytes()));
+                if let Some(table) = table {
+                    put(&table.to_le_bytes());
+                }
                 match is_move {
                     true => MOVED,
                     false => REWRITTEN,
@@ -170,6 +195,10 @@ impl Entry {
                 segment: reader.u16()?,
                 position: reader.u16()?,
                 used: reader.u16()?,
+                table: match layout.has_sums() {
+                    true => Some(reader.u64()?),
+                    false => None,
+                },
             },
             TRIMMED => Entry::Trimmed {
                 region: reader.u32()?,
@@ -266,16 +295,51 @@ fn head(layout: &Layout) -> [(&'static str, u32); 6] {
     ]
 }
 
+/// A region as it is written down.
+pub struct RegionState<'a> {
+    /// What lies where.
+    pub region: &'a Region,
+    /// What its ring holds.
+    pub ring: Option<&'a Ring>,
+    /// The table of each position, where there are checksums.
+    pub tables: &'a [u64],
+}
+
+/// A place of a ring that is taken back.
+pub struct RingPlace {
+    /// The region.
+    pub region: u32,
+    /// The place.
+    pub place: u32,
+    /// The block in it.
+    pub block: u32,
+    /// The parts of the block that are there.
+    pub parts: u64,
+    /// Their checksums, where there are some.
+    pub sums: Vec<u32>,
+}
+
+/// What a checkpoint holds beside the regions themselves.
+#[derive(Default)]
+pub struct Found {
+    /// What the rings hold.
+    pub places: Vec<RingPlace>,
+    /// The tables of all positions, where there are checksums.
+    pub tables: Vec<u64>,
+}
+
 /// The bytes of a checkpoint.
-pub fn encode<'r>(
-    layout: &Layout,
-    regions: impl Iterator<Item = (&'r Region, Option<&'r Ring>)>,
-) -> Vec<u8> {
+pub fn encode<'r>(layout: &Layout, regions: impl Iterator<Item = RegionState<'r>>) -> Vec<u8> {
     let mut out = Vec::new();
     for (_, word) in head(layout) {
         out.extend_from_slice(&word.to_le_bytes());
     }
-    for (region, ring) in regions {
+    for RegionState {
+        region,
+        ring,
+        tables,
+    } in regions
+    {
         let shape = region.shape();
         let (tail, used) = region.log();
         let places = ring.map(Ring::in_order).unwrap_or_default();
@@ -283,17 +347,23 @@ pub fn encode<'r>(
         let words = words.into_iter().chain([places.len() as u16]);
         let words = words.chain(region.owners().iter().copied());
         words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+        for table in tables {
+            out.extend_from_slice(&table.to_le_bytes());
+        }
         for place in places {
-            let slot = ring.expect("a ring with places").slot(place);
+            let ring = ring.expect("a ring with places");
+            let slot = ring.slot(place);
             out.extend_from_slice(&place.to_le_bytes());
             out.extend_from_slice(&slot.block.to_le_bytes());
             out.extend_from_slice(&slot.valid.to_le_bytes());
+            let sums = ring.sums_of(place, slot.valid);
+            sums.for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()));
         }
     }
     out
 }
 
-/// Takes a checkpoint back; gives each place of a ring to `restore`: region, place, block, parts.
+/// Takes a checkpoint back.
 ///
 /// # Errors
 /// When it is one of another layout, or makes no sense.
@@ -301,9 +371,9 @@ pub fn decode<'r>(
     bytes: &[u8],
     layout: &Layout,
     regions: impl Iterator<Item = &'r mut Region>,
-    mut restore: impl FnMut(u32, u32, u32, u64),
-) -> Result<(), OpenError> {
+) -> Result<Found, OpenError> {
     let mut reader = Reader(bytes);
+    let mut found = Found::default();
     for (name, expected) in head(layout) {
         let found = reader.u32()?;
         if found != expected {
@@ -314,50 +384,86 @@ pub fn decode<'r>(
             });
         }
     }
-    let blocks = layout.segment / layout.block;
     for (number, region) in (0..).zip(regions) {
-        let shape = region.shape();
-        for (name, expected) in [
-            ("track", shape.data),
-            ("spare", shape.slots),
-            ("kappa", shape.positions()),
-        ] {
-            let found = reader.u16()?;
-            if found != expected {
-                return Err(OpenError::Settings {
-                    name,
-                    found: found.into(),
-                    expected: expected.into(),
-                });
+        let places = take_region(&mut reader, number, region)?;
+        if layout.has_sums() {
+            for _ in region.owners() {
+                found.tables.push(reader.u64()?);
             }
-        }
-        let (tail, used, places) = (reader.u16()?, reader.u16()?, reader.u16()?);
-        let owners = (0..shape.positions()).map(|_| reader.u16());
-        let owners = owners.collect::<Result<Vec<u16>, OpenError>>()?;
-        let known = |owner: &u16| *owner == NONE || *owner < shape.data;
-        if !owners.iter().all(known) || tail >= shape.positions() || used > shape.slots + 1 {
-            return Err(damaged(format!("region {number} makes no sense")));
-        }
-        region.restore(tail, used, &owners);
-        if !region.is_sound() {
-            return Err(damaged(format!("region {number} contradicts itself")));
         }
         for _ in 0..places {
-            let (place, block, parts) = (reader.u32()?, reader.u32()?, reader.u64()?);
-            let is_there = u64::from(place) < layout.ring_places
-                && u64::from(block) < u64::from(shape.data) * blocks
-                && parts != 0
-                && (layout.block == 64 || parts >> layout.block == 0);
-            if !is_there {
-                return Err(damaged(format!(
-                    "the ring of region {number} makes no sense"
-                )));
-            }
-            restore(number, place, block, parts);
+            let place = take_place(&mut reader, number, region.shape(), layout)?;
+            found.places.push(place);
         }
     }
     match reader.0.is_empty() {
-        true => Ok(()),
+        true => Ok(found),
         false => Err(damaged("it is too long".into())),
     }
+}
+
+/// Takes a region back; gives how many places of its ring follow.
+fn take_region(
+    reader: &mut Reader<'_>,
+    number: u32,
+    region: &mut Region,
+) -> Result<u16, OpenError> {
+    let shape = region.shape();
+    for (name, expected) in [
+        ("track", shape.data),
+        ("spare", shape.slots),
+        ("kappa", shape.positions()),
+    ] {
+        let found = reader.u16()?;
+        if found != expected {
+            return Err(OpenError::Settings {
+                name,
+                found: found.into(),
+                expected: expected.into(),
+            });
+        }
+    }
+    let (tail, used, places) = (reader.u16()?, reader.u16()?, reader.u16()?);
+    let owners = (0..shape.positions()).map(|_| reader.u16());
+    let owners = owners.collect::<Result<Vec<u16>, OpenError>>()?;
+    let known = |owner: &u16| *owner == NONE || *owner < shape.data;
+    if !owners.iter().all(known) || tail >= shape.positions() || used > shape.slots + 1 {
+        return Err(damaged(format!("region {number} makes no sense")));
+    }
+    region.restore(tail, used, &owners);
+    match region.is_sound() {
+        true => Ok(places),
+        false => Err(damaged(format!("region {number} contradicts itself"))),
+    }
+}
+
+/// Takes a place of a ring back.
+fn take_place(
+    reader: &mut Reader<'_>,
+    region: u32,
+    shape: Shape,
+    layout: &Layout,
+) -> Result<RingPlace, OpenError> {
+    let blocks = layout.segment / layout.block;
+    let (place, block, parts) = (reader.u32()?, reader.u32()?, reader.u64()?);
+    let is_there = u64::from(place) < layout.ring_places
+        && u64::from(block) < u64::from(shape.data) * blocks
+        && parts != 0
+        && (layout.block == 64 || parts >> layout.block == 0);
+    if !is_there {
+        return Err(damaged(format!(
+            "the ring of region {region} makes no sense"
+        )));
+    }
+    let sums = match layout.has_sums() {
+        true => (0..parts.count_ones()).map(|_| reader.u32()).collect(),
+        false => Ok(Vec::new()),
+    };
+    Ok(RingPlace {
+        region,
+        place,
+        block,
+        parts,
+        sums: sums?,
+    })
 }

@@ -26,7 +26,7 @@ pub struct Job {
 pub enum Step {
     /// It has a buffer.
     Begins,
-    /// Copies are looked for.
+    /// Copies are looked for, and the old checksums read.
     Peeks,
     /// The older S-block is read.
     ReadsOld,
@@ -55,6 +55,28 @@ pub enum Source {
     Copy,
 }
 
+/// The checksums of an S-block on its way to the head.
+#[derive(Debug, Default)]
+pub struct NewSums {
+    /// The word of each block; empty where there are no checksums. A block that was read keeps the one
+    /// it had, whether what was read is right or not. None is there yet of what requests bring, of
+    /// zeroes that nobody wrote, and where nobody knows what a block must be.
+    pub known: Vec<Option<u32>>,
+    /// The words of the table, once all data is there.
+    pub words: Vec<u32>,
+    /// The buffer of the table.
+    pub pages: BufferSlice,
+    /// The generation of the table.
+    pub generation: u64,
+}
+
+impl NewSums {
+    /// There are no checksums.
+    pub fn are_none(&self) -> bool {
+        self.known.is_empty()
+    }
+}
+
 /// An S-block on its way to the head.
 #[derive(Debug)]
 pub struct SegmentWrite {
@@ -73,6 +95,7 @@ pub struct SegmentWrite {
     pub dirty: Vec<bool>,
     /// Where each block comes from.
     pub sources: Vec<Source>,
+    pub sums: NewSums,
     pub position: u16,
     /// Room in the journal is kept for its record.
     pub has_room: bool,
@@ -99,6 +122,7 @@ impl Writes {
             buffer: BufferSlice::EMPTY,
             dirty: Vec::new(),
             sources: Vec::new(),
+            sums: NewSums::default(),
             position: 0,
             has_room: false,
         };
@@ -117,6 +141,7 @@ impl Writes {
         (write.error, write.has_room) = (None, false);
         write.dirty.clear();
         write.sources.clear();
+        write.sums.known.clear();
         Some(index)
     }
 

@@ -49,10 +49,15 @@ pub struct Ring {
     clock: u32,
     /// A block that is written again goes over its older parts.
     in_place: bool,
+    /// The checksum of each part of each place, which stays until the place is written again; empty
+    /// where there are none.
+    sums: Box<[u32]>,
+    /// Parts of a place.
+    parts: u64,
 }
 
 impl Ring {
-    /// An empty ring.
+    /// An empty ring, without checksums.
     pub fn new(blocks_max: u64, places: u64, in_place: bool) -> Ring {
         let free = Slot {
             block: FREE,
@@ -69,6 +74,42 @@ impl Ring {
             next: 0,
             clock: 0,
             in_place,
+            sums: Box::default(),
+            parts: 0,
+        }
+    }
+
+    /// The same with checksums of the parts of its places, so many each.
+    pub fn with_sums(self, parts: u64) -> Ring {
+        let sums = vec![0; self.slots.len() * parts as usize].into();
+        Ring {
+            sums,
+            parts,
+            ..self
+        }
+    }
+
+    /// The checksums of a place from a part on; none where there are none.
+    pub fn sums(&self, place: u32, from: u64) -> &[u32] {
+        let start = (u64::from(place) * self.parts) as usize;
+        let own = &self.sums[start..start + self.parts as usize];
+        own.get(from as usize..).unwrap_or(&[])
+    }
+
+    /// The checksums of parts of a place, the first part first; none where there are none.
+    pub fn sums_of(&self, place: u32, parts: u64) -> impl Iterator<Item = u32> + '_ {
+        let start = (u64::from(place) * self.parts) as usize;
+        let own = &self.sums[start..start + self.parts as usize];
+        let own = own.iter().enumerate();
+        own.filter(move |(part, _)| parts >> part & 1 == 1)
+            .map(|(_, sum)| *sum)
+    }
+
+    /// Sets the checksum of a part of a place, where there are some.
+    pub fn set_sum(&mut self, place: u32, part: u64, sum: u32) {
+        let at = (u64::from(place) * self.parts + part) as usize;
+        if let Some(kept) = self.sums.get_mut(at) {
+            *kept = sum;
         }
     }
 

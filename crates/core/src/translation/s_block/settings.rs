@@ -1,6 +1,7 @@
 //! What can be set on a translation by S-blocks, and why a set of settings may not fit a disk.
 
 use crate::durability::DurabilitySettings;
+use crate::translation::checksums::ChecksumSettings;
 use crate::units::{BLOCK_BYTES, BlockCount, Lba};
 use alloc::sync::Arc;
 use core::fmt;
@@ -97,6 +98,8 @@ pub struct SBlockSettings {
     pub wanted: Option<BlockCount>,
     /// What the journal may hold; without it nothing outlives a restart.
     pub durability: Option<DurabilitySettings>,
+    /// The checksums that a durable translation keeps of all blocks, if it does.
+    pub checksums: Option<ChecksumSettings>,
 }
 
 /// What is done in another way when the map outlives a restart, each a choice of its own.
@@ -107,6 +110,8 @@ pub(super) struct Keeping {
     /// A block in a ring that is written again goes over its older parts, and what is forced is forced
     /// below.
     pub in_place: bool,
+    /// How checksums are kept, where there are some.
+    pub checksums: Option<ChecksumSettings>,
 }
 
 impl SBlockSettings {
@@ -125,6 +130,7 @@ impl SBlockSettings {
             ring: RingSize::Share(MILLION / 10),
             wanted: None,
             durability: None,
+            checksums: None,
         }
     }
 
@@ -139,10 +145,12 @@ impl SBlockSettings {
             None => Keeping {
                 journal: None,
                 in_place: true,
+                checksums: None,
             },
             journal => Keeping {
                 journal,
                 in_place: false,
+                checksums: self.checksums,
             },
         }
     }
@@ -215,7 +223,7 @@ pub enum SBlockError {
     },
     /// What must not overlap needs more tracks that do not.
     FrontTooSmall {
-        /// Blocks of the journal and of the rings.
+        /// Blocks of the journal, of the tables of checksums and of the rings.
         needed: BlockCount,
         /// Blocks that do not overlap at the start of the disk.
         there: BlockCount,
@@ -297,8 +305,8 @@ impl fmt::Display for SBlockError {
             }
             SBlockError::FrontTooSmall { needed, there } => write!(
                 f,
-                "the journal and the rings need {} KiB on tracks that do not overlap, at the start of \
-                 the disk, and {} KiB are there",
+                "the journal, the checksums and the rings need {} KiB on tracks that do not overlap, at \
+                 the start of the disk, and {} KiB are there",
                 kib(needed),
                 kib(there)
             ),

@@ -1,5 +1,6 @@
 //! What is being served: requests, the tasks that they are cut into, and operations on their way.
 
+use super::tables::PageRead;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -90,6 +91,14 @@ pub struct Batch {
     pub is_complete: bool,
 }
 
+/// All batches on their way.
+#[derive(Debug, Default)]
+pub struct Batches {
+    pub all: Slab<Batch>,
+    /// The one that is being collected.
+    pub open: Option<u32>,
+}
+
 /// A part of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
@@ -117,18 +126,47 @@ pub struct Task {
     pub parts: Vec<Part>,
 }
 
+/// A read of blocks of a request that are in one place.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadPart {
+    pub request: u32,
+    pub region: u32,
+    pub held: Held,
+    /// The first of the blocks in the position, or in the place of the ring.
+    pub offset: u64,
+    pub buffer: BufferSlice,
+}
+
+/// A read of blocks for a rewrite.
+#[derive(Clone, Copy, Debug)]
+pub struct OldPart {
+    pub region: u32,
+    /// Where they are.
+    pub there: Extent,
+    /// The first of them in the S-block.
+    pub from: u64,
+    /// A read of them has failed, and each is read by itself now.
+    pub is_again: bool,
+}
+
 /// What an operation on its way is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// A read of a request, from a position or a place in a ring.
-    Read {
-        request: u32,
-        region: u32,
-        held: Held,
-    },
+    Read(ReadPart),
+    /// A page of a table that reads of requests wait for.
+    Page(PageRead),
     /// A flush that a request is.
     Flush { request: u32 },
-    /// An operation of a rewrite.
+    /// A read of a rewrite.
+    Old(OldPart),
+    /// A page of the old table of the S-block that is rewritten; whether it is read once more.
+    OldSums {
+        region: u32,
+        page: PageRead,
+        is_again: bool,
+    },
+    /// A write of a rewrite.
     Rewrite { region: u32 },
     /// The look for a copy of a block of the S-block that is rewritten.
     Peek { region: u32, block: u32 },

@@ -38,8 +38,8 @@ use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
 use s_blocks::{
-    durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_blocks,
-    spare_inside,
+    durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
+    s_blocks, spare_inside,
 };
 use segments::{
     apart, cut, segments, segments_with_copies, settings, summed, touched, unjournaled, wave, whole,
@@ -145,6 +145,11 @@ macro_rules! every_kind {
             durable_s_block_on_tracks_kappa_2: s_blocks(durable_s_block(on_tracks(s_block(RingSize::Blocks(0)))), overlapping(1)),
             durable_s_block_on_tracks_kappa_3: s_blocks(durable_s_block(on_tracks(s_block(RingSize::Blocks(4)))), overlapping(2)),
             durable_s_block_on_tracks_kappa_4: s_blocks(durable_s_block(spare_inside(on_tracks(s_block(RingSize::Blocks(4))))), overlapping(3)),
+            checked_s_block_dense: s_blocks(s_block_summed(100, s_block(RingSize::Blocks(0))), plain_disk()),
+            checked_s_block_and_ring: s_blocks(s_block_summed(2, s_block(RingSize::Blocks(5))), plain_disk()),
+            checked_s_block_invalidate_first: s_blocks(s_block_summed(3, invalidate_first(s_block(RingSize::Blocks(3)))), plain_disk()),
+            checked_s_block_on_tracks: s_blocks(s_block_summed(1, on_tracks(s_block(RingSize::Blocks(4)))), overlapping(2)),
+            checked_s_block_spare_inside: s_blocks(s_block_summed(2, spare_inside(on_tracks(s_block(RingSize::Blocks(4))))), overlapping(3)),
             memory_buffer_lwa: buffer(buffering(BufferPolicy::Lwa(Scope::Window))),
             memory_buffer_lwa_whole: buffer(buffering(BufferPolicy::Lwa(Scope::WholeBuffer))),
             memory_buffer_most: buffer(buffering(BufferPolicy::Most)),

@@ -27,8 +27,12 @@ pub fn read(
     };
     if reader.checks.data {
         state.check_rings(&disk, reader.findings());
-        let words = "S-blocks have no checksums, and are not compared";
-        reader.findings().note(&below.disk, words);
+        if layout.has_sums() {
+            state.check_positions(&disk, reader.findings());
+        } else {
+            let words = "S-blocks have no checksums, and are not compared";
+            reader.findings().note(&below.disk, words);
+        }
     }
     reader.keep(&disk, journal, LayerState::SBlocks(Rc::clone(&state)));
     Some(Device {

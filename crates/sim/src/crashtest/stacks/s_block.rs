@@ -8,8 +8,8 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::NodeId;
 use imbrex_core::translation::s_block_records::RECORD_KINDS;
 use imbrex_core::translation::{
-    GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockSettings, SBlocks, SpareSlots,
-    TrackSource,
+    ChecksumSettings, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockSettings, SBlocks,
+    SpareSlots, TrackSource,
 };
 use imbrex_core::units::BlockCount;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub fn build(assembly: &mut Assembly, name: &'static str, copies: Option<NodeId>
     if let Some(store) = store {
         settings.block = store.block;
     }
+    let has_checksums = settings.checksums.is_some();
     let overlap_tracks = 1 + assembly.rng.below(3);
     let built = (1..CONVENTIONAL_TRACKS_MAX).find_map(|tracks| {
         let below = shingled_disk(tracks, overlap_tracks);
@@ -45,9 +46,8 @@ pub fn build(assembly: &mut Assembly, name: &'static str, copies: Option<NodeId>
     });
     let ((layer, told), below) = built.expect("a disk that is large enough");
     let below = disk::add(assembly, name, below);
-    // Data on it has no checksums.
     let member = assembly.members.last_mut().expect("a disk was added");
-    member.is_trusted = true;
+    member.is_trusted = !has_checksums;
     member.kept = Some(Kept::SBlocks(layer.layout().clone()));
     let ports: Vec<NodeId> = copies.into_iter().chain([below]).collect();
     let node = assembly.builder.layer(Box::new(layer), told, &ports);
@@ -68,6 +68,12 @@ fn settings(rng: &mut Rng) -> SBlockSettings {
         0 => 0,
         _ => 2 + rng.below(5),
     };
+    // As images of an older build, or with few or many pages of checksums in memory.
+    let checksums = match rng.below(4) {
+        0 => None,
+        1 => Some(ChecksumSettings { memory_bytes: 1 }),
+        _ => Some(ChecksumSettings::default()),
+    };
     SBlockSettings {
         block: BlockCount(1 + rng.below(3)),
         track: TrackSource::Disk,
@@ -83,6 +89,7 @@ fn settings(rng: &mut Rng) -> SBlockSettings {
             ring_blocks: 12 + rng.below(8),
             unflushed_blocks_max: 8 + rng.below(24),
         }),
+        checksums,
         ..SBlockSettings::new()
     }
 }

@@ -85,6 +85,7 @@ impl NodeConfig {
     pub(in crate::experiment) fn checksum_keys(&self) -> Option<ChecksumKeys> {
         match self {
             NodeConfig::Segments(segments) => Some(segments.checksums()),
+            NodeConfig::SBlock(translation) => Some(translation.checksums()),
             _ => None,
         }
     }
@@ -93,6 +94,7 @@ impl NodeConfig {
     fn checksums_mut(&mut self) -> Option<&mut Option<ChecksumsKey>> {
         match self {
             NodeConfig::Segments(segments) => Some(&mut segments.checksums),
+            NodeConfig::SBlock(translation) => Some(&mut translation.checksums),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The translation by S-blocks.
 
+use super::checksums::{ChecksumKeys, ChecksumsKey};
 use super::keys::words;
 use super::segment_geometry::{
     Percent, PercentOrBlocks, Track, block_default, blocks_of, kappa_default,
@@ -73,6 +74,12 @@ pub struct SBlockConfig {
     /// Blocks of data it may write without a flush.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unflushed_blocks_max: Option<u64>,
+    /// Whether a durable one keeps checksums; it does when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumsKey>,
+    /// Memory for the tables of checksums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_memory: Option<Size>,
 }
 
 /// The nodes under a translation by S-blocks.
@@ -172,6 +179,13 @@ fn ring_default() -> PercentOrBlocks {
 const TRIES_MAX: u32 = 16;
 
 impl SBlockConfig {
+    pub(super) fn checksums(&self) -> ChecksumKeys {
+        ChecksumKeys {
+            checksums: self.checksums,
+            table_memory: self.table_memory,
+        }
+    }
+
     fn settings(&self, world: &World<'_>) -> Result<SBlockSettings, ConfigError> {
         let blocks = |key, size| blocks_of(&self.name, key, size);
         if self.kappa == 0 || self.region_tracks == 0 {
@@ -214,6 +228,7 @@ impl SBlockConfig {
             },
             wanted: None,
             durability,
+            checksums: self.checksums().settings(&self.name)?,
         })
     }
 

@@ -143,7 +143,7 @@ fn every_planted_bug_is_found_in_the_pore_stack_or_in_its_own() {
 }
 
 /// The bugs that a translation by S-blocks can have, beside those of its journal.
-const BUGS_OF_S_BLOCKS: [PlantedBug; 9] = [
+const BUGS_OF_S_BLOCKS: [PlantedBug; 12] = [
     PlantedBug::SBlockRecordedUnflushed,
     PlantedBug::SBlockRingLeftOut,
     PlantedBug::SBlockReadsIgnored,
@@ -153,6 +153,9 @@ const BUGS_OF_S_BLOCKS: [PlantedBug; 9] = [
     PlantedBug::OldLocationReusedEarly,
     PlantedBug::TrimForgottenOnReplay,
     PlantedBug::DanglingRecordKept,
+    PlantedBug::SumOfWhatWasRead,
+    PlantedBug::ReadCrcSkipped,
+    PlantedBug::CrcWithoutAddress,
 ];
 
 #[test]

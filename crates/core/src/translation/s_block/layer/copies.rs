@@ -1,6 +1,7 @@
 //! What a rewrite tells the store of copies.
 
 use super::SBlocks;
+use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, CopyOperation, Operation};
@@ -22,9 +23,13 @@ impl SBlocks {
             if write.dirty[parts].contains(&true) && !self.locks.overlaps(extent) {
                 write.stored += 1;
                 let (region, buffer) = (write.region, write.buffer.part(at * block, block));
+                let (told, buffer) = match self.holds_right_block(index, at, true, ctx) {
+                    true => (CopyOperation::Destaged, buffer),
+                    false => (CopyOperation::Drop, BufferSlice::EMPTY),
+                };
                 let what = (extent, buffer);
-                let destaged = Operation::Copy(CopyOperation::Destaged);
-                self.issue(Op::Stored { region }, destaged, what, Cause::Cleaning, ctx);
+                let told = Operation::Copy(told);
+                self.issue(Op::Stored { region }, told, what, Cause::Cleaning, ctx);
             }
         }
     }
@@ -50,9 +55,10 @@ impl SBlocks {
             let is_read = write.sources[at as usize] == Source::Old;
             // The store may have been told of something newer.
             let is_older = write.dirty[parts].contains(&true) || self.locks.overlaps(extent);
-            if !is_read || is_older {
+            if !is_read || is_older || !self.holds_right_block(index, at, true, ctx) {
                 continue;
             }
+            let write = &mut self.writes[index];
             write.stored += 1;
             let (region, buffer) = (write.region, write.buffer.part(at * block, block));
             let what = (extent, buffer);

@@ -2,6 +2,7 @@
 
 use super::SBlocks;
 use crate::disk::Geometry;
+use crate::durability::superblock::FEATURE_CHECKSUMS;
 use crate::durability::{JournalSettings, LayerKind, Lsn, Recovery, Replayed};
 use crate::error::IoError;
 use crate::layer::{Context, Port};
@@ -9,7 +10,7 @@ use crate::ledger::{Ledger, LedgerEvent};
 use crate::lifecycle::OpenError;
 use crate::planted::PlantedBug;
 use crate::translation::s_block::layout::Layout;
-use crate::translation::s_block::records::{self, Entry as Record, RING};
+use crate::translation::s_block::records::{self, Entry as Record, RING, RegionState, RingPlace};
 use crate::translation::s_block::ring::Ring;
 use crate::translation::s_block::settings::SBlockSettings;
 use alloc::format;
@@ -32,7 +33,10 @@ pub(super) fn ledger(
         member_blocks: below.blocks,
         area: layout.journal,
         checkpoint_blocks: layout.checkpoint_blocks,
-        required_features: 0,
+        required_features: match layout.has_sums() {
+            true => FEATURE_CHECKSUMS,
+            false => 0,
+        },
         data: None,
     };
     (Ledger::journaled(journal, limits, &[]), keeping.in_place)
@@ -103,7 +107,10 @@ impl SBlocks {
                     ctx.opened(Err(error));
                 }
             },
-            LedgerEvent::Opened => ctx.opened(Ok(())),
+            LedgerEvent::Opened => {
+                self.tables.member = self.ledger.member();
+                ctx.opened(Ok(()));
+            }
             LedgerEvent::Refused(error) => ctx.opened(Err(error)),
             LedgerEvent::Written => {
                 while let Some(number) = self.ledger.next_written() {
@@ -135,23 +142,36 @@ impl SBlocks {
 
     /// The map with every record so far in it.
     fn map(&self) -> Vec<u8> {
-        let regions = self.places.iter();
-        let regions = regions.map(|place| (&place.region, place.ring.as_ref()));
+        let mut tables = self.tables.generations();
+        let regions = self.places.iter().map(|place| {
+            let positions = usize::from(place.region.shape().positions()).min(tables.len());
+            let (own, rest) = tables.split_at(positions);
+            tables = rest;
+            RegionState {
+                region: &place.region,
+                ring: place.ring.as_ref(),
+                tables: own,
+            }
+        });
         records::encode(&self.layout, regions)
     }
 
     /// Takes back what was durable.
     fn take_back(&mut self, recovery: &Recovery, ctx: &Context<'_>) -> Result<(), OpenError> {
-        let mut found = Vec::new();
         let regions = self.places.iter_mut().map(|place| &mut place.region);
-        records::decode(
-            &recovery.checkpoint,
-            &self.layout,
-            regions,
-            |region, place, block, parts| found.push((region, place, block, parts)),
-        )?;
-        for (region, place, block, parts) in found {
-            self.ring_of(region).restore(place, block, parts);
+        let found = records::decode(&recovery.checkpoint, &self.layout, regions)?;
+        for (position, generation) in (0..).zip(found.tables) {
+            self.tables.set_generation(position, generation);
+        }
+        for found in found.places {
+            let RingPlace { place, parts, .. } = found;
+            let of_block = 0..self.layout.block;
+            let ring = self.ring_of(found.region);
+            ring.restore(place, found.block, parts);
+            let parts = of_block.filter(|part| parts >> part & 1 == 1);
+            for (part, sum) in parts.zip(found.sums) {
+                ring.set_sum(place, part, sum);
+            }
         }
         for record in &recovery.records {
             self.redo(record, ctx)?;
@@ -182,9 +202,14 @@ impl SBlocks {
                     segment,
                     position,
                     used,
+                    table,
                 } => {
                     let place = &mut self.places[region as usize];
                     place.region.redo(segment, position, used);
+                    if let Some(generation) = table {
+                        let number = self.layout.position_number(region, position);
+                        self.tables.set_generation(number, generation);
+                    }
                     (region, segment, u16::from(!is_move))
                 }
                 Record::Trimmed { .. } if ctx.is_planted(PlantedBug::TrimForgottenOnReplay) => {
@@ -231,7 +256,13 @@ impl SBlocks {
             }
         }
         if parts != 0 {
-            self.ring_of(region).restore(place as u32, block, parts);
+            let ring = self.ring_of(region);
+            ring.restore(place as u32, block, parts);
+            for (part, sum) in (from..).zip(&record.checksums) {
+                if parts >> part & 1 == 1 {
+                    ring.set_sum(place as u32, part, *sum);
+                }
+            }
         }
         Ok(())
     }

@@ -6,13 +6,15 @@ mod read;
 mod requests;
 mod rewrite;
 mod ring;
+mod sums;
 
 use super::layout::Layout;
 use super::region::Region;
 use super::rewrite::{Job, Writes};
 use super::ring::Ring;
 use super::settings::{Fill, SBlockError, SBlockSettings};
-use super::work::{Batch, Entry, Held, Op, Ops, Slab, Task};
+use super::tables::Tables;
+use super::work::{Batches, Entry, Held, Op, Ops, Slab, Task};
 use crate::buffer::BufferSlice;
 use crate::command::Without;
 use crate::counters::Gauge;
@@ -64,12 +66,11 @@ pub struct SBlocks {
     layout: Layout,
     places: Vec<Place>,
     requests: Slab<Entry>,
-    batches: Slab<Batch>,
-    /// The batch that is being collected.
-    open_batch: Option<u32>,
+    batches: Batches,
     locks: ExtentLocks<u32>,
     tasks: Slab<Task>,
     writes: Writes,
+    tables: Tables,
     ops: Ops,
     ledger: Ledger<u32>,
     /// Positions and places of rings whose content a power cut could still bring back.
@@ -92,6 +93,8 @@ struct Todo {
     scratch: Vec<(u32, u32)>,
     /// Places that have left a ring.
     freed: Vec<u32>,
+    /// Checksums of blocks that were read.
+    sums: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -162,12 +165,12 @@ impl SBlocks {
             SBlocks::disk_port(copies.is_some()),
         );
         let layer = SBlocks {
+            tables: Tables::new(&layout, settings.checksums),
             places: layout.places.iter().map(place).collect(),
             settings,
             layout,
             requests: Slab::default(),
-            batches: Slab::default(),
-            open_batch: None,
+            batches: Batches::default(),
             locks: ExtentLocks::default(),
             tasks: Slab::default(),
             writes: Writes::new(),
@@ -267,19 +270,19 @@ impl SBlocks {
     /// An operation has ended.
     fn ended(&mut self, op: Op, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         match op {
-            Op::Read {
-                request,
-                region,
-                held,
-            } => {
-                self.release(region, held);
-                self.part_done(request, result, ctx);
-            }
+            Op::Read(read) => self.read_done(read, result, ctx),
+            Op::Page(page) => self.page_read(page, result, ctx),
             Op::Flush { request } => self.part_done(request, result, ctx),
             Op::Copy { request } => {
                 self.requests[request].copies -= 1;
                 self.part_done(request, Ok(()), ctx);
             }
+            Op::Old(part) => self.old_read(part, result, ctx),
+            Op::OldSums {
+                region,
+                page,
+                is_again,
+            } => self.old_sums_read(region, (page, is_again), result, ctx),
             Op::Rewrite { region } => self.step_done(region, result),
             Op::Peek { region, block } => self.peeked(region, block, result),
             Op::Stored { region } => self.stored(region),

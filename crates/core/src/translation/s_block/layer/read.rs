@@ -1,10 +1,14 @@
-//! Reads: each run of blocks where it is now.
+//! Reads: each run of blocks where it is now, and compared with its checksums.
 
 use super::SBlocks;
+use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::operation::Operation;
-use crate::translation::s_block::work::{Held, Op};
+use crate::operation::{Cause, Operation};
+use crate::translation::checksums::Page;
+use crate::translation::s_block::tables::{PageRead, Tables, Verdict};
+use crate::translation::s_block::work::{Held, Op, ReadPart};
+use crate::units::BlockCount;
 
 /// Where blocks are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,12 +91,79 @@ impl SBlocks {
         };
         self.hold(region, held);
         self.requests[number].left += 1;
-        let op = Op::Read {
+        let inside = match held {
+            Held::Position(_) => offset,
+            Held::Ring(_) => offset % self.layout.block,
+        };
+        let op = Op::Read(ReadPart {
             request: number,
             region,
             held,
-        };
+            offset: inside,
+            buffer,
+        });
         let what = (Extent::new(start, to - from), buffer);
         self.issue(op, Operation::Read, what, request.cause, ctx);
+    }
+
+    /// A read has ended, or the page that it has waited for is there.
+    pub(super) fn read_done(
+        &mut self,
+        read: ReadPart,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        let result = match result.map(|()| self.verify(read, ctx)) {
+            Ok(Verdict::Right) => Ok(()),
+            Ok(Verdict::Wrong) => Err(IoError::Medium),
+            Ok(Verdict::Waits(page)) => {
+                if let Some(page) = page {
+                    self.read_page(page, ctx);
+                }
+                return;
+            }
+            Err(error) => Err(error),
+        };
+        self.release(read.region, read.held);
+        self.part_done(read.request, result, ctx);
+    }
+
+    fn verify(&mut self, read: ReadPart, ctx: &Context<'_>) -> Verdict {
+        match read.held {
+            Held::Position(position) => {
+                let number = self.layout.position_number(read.region, position);
+                self.tables.verify(number, read, ctx)
+            }
+            Held::Ring(place) => {
+                let ring = self.places[read.region as usize].ring.as_ref();
+                let known = ring.expect("a ring").sums(place, read.offset);
+                self.tables.verify_ring(known, read.buffer, ctx)
+            }
+        }
+    }
+
+    fn read_page(&mut self, page: Page, ctx: &mut Context<'_>) {
+        let buffer = ctx.allocate(BlockCount(1));
+        let page = Tables::read_page(page, buffer);
+        let what = (page.extent(), buffer);
+        self.issue(Op::Page(page), Operation::Read, what, Cause::Metadata, ctx);
+    }
+
+    /// A page of a table was read: those who wait for it go on.
+    pub(super) fn page_read(
+        &mut self,
+        page: PageRead,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        let is_there = result.is_ok() && self.tables.take_page(&page, ctx).is_some();
+        ctx.release(page.buffer);
+        let result = match is_there {
+            true => Ok(()),
+            false => Err(result.err().unwrap_or(IoError::Medium)),
+        };
+        while let Some(read) = self.tables.next_waiting(&page) {
+            self.read_done(read, result, ctx);
+        }
     }
 }

@@ -37,15 +37,15 @@ impl SBlocks {
     /// Takes in what changes something, with those that come together with it.
     fn take_change_in(&mut self, number: u32, ctx: &mut Context<'_>) {
         let request = self.requests[number].request;
-        let batch = match self.open_batch {
+        let batch = match self.batches.open {
             Some(batch) => batch,
             None => self.new_batch(),
         };
-        self.open_batch = request.has_more.then_some(batch);
+        self.batches.open = request.has_more.then_some(batch);
         self.requests[number].batch = batch;
         self.tell_copies(number, ctx);
         let is_granted = self.locks.lock(number, request.extent);
-        let entry = &mut self.batches[batch];
+        let entry = &mut self.batches.all[batch];
         entry.requests.push(number);
         entry.waiting += u32::from(!is_granted);
         entry.is_complete = !request.has_more;
@@ -53,10 +53,10 @@ impl SBlocks {
     }
 
     fn new_batch(&mut self) -> u32 {
-        let Some(batch) = self.batches.reuse() else {
-            return self.batches.insert(Batch::default());
+        let Some(batch) = self.batches.all.reuse() else {
+            return self.batches.all.insert(Batch::default());
         };
-        let entry = &mut self.batches[batch];
+        let entry = &mut self.batches.all[batch];
         entry.requests.clear();
         entry.waiting = 0;
         batch
@@ -96,23 +96,23 @@ impl SBlocks {
 
     /// Cuts a batch into tasks, when all of it is there and nothing stands in its way.
     fn begin_batch(&mut self, batch: u32, ctx: &mut Context<'_>) {
-        if !self.batches[batch].is_complete || self.batches[batch].waiting > 0 {
+        if !self.batches.all[batch].is_complete || self.batches.all[batch].waiting > 0 {
             return;
         }
-        let requests = core::mem::take(&mut self.batches[batch].requests);
+        let requests = core::mem::take(&mut self.batches.all[batch].requests);
         // The last task of a rewrite, which the next part of the same S-block joins.
         let mut last = None;
         for number in &requests {
             self.cut(*number, &mut last);
         }
-        let all = self.batches[batch].requests.is_empty();
+        let all = self.batches.all[batch].requests.is_empty();
         assert!(all, "a batch grows while it is cut");
         for number in &requests {
             self.part_done(*number, Ok(()), ctx);
         }
-        self.batches[batch].requests = requests;
-        self.batches[batch].is_complete = false;
-        self.batches.remove(batch);
+        self.batches.all[batch].requests = requests;
+        self.batches.all[batch].is_complete = false;
+        self.batches.all.remove(batch);
     }
 
     fn cut(&mut self, number: u32, last: &mut Option<(u32, u16, u32)>) {
@@ -244,7 +244,7 @@ impl SBlocks {
                 Operation::Read => self.read(number, ctx),
                 _ => {
                     let batch = self.requests[number].batch;
-                    self.batches[batch].waiting -= 1;
+                    self.batches.all[batch].waiting -= 1;
                     self.begin_batch(batch, ctx);
                 }
             }

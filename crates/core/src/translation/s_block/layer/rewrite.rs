@@ -14,7 +14,7 @@ use crate::translation::s_block::records::Entry as Record;
 use crate::translation::s_block::region::Room;
 use crate::translation::s_block::rewrite::{Job, Source, Step};
 use crate::translation::s_block::settings::{Fill, GcOrder};
-use crate::translation::s_block::work::{Held, Kind, Op};
+use crate::translation::s_block::work::{Held, Kind, OldPart, Op};
 
 impl SBlocks {
     /// Does what can be done in a region now; true when it must be looked at again after the next
@@ -131,7 +131,10 @@ impl SBlocks {
         }
         match self.writes[index].step {
             Step::Begins => self.begin_write(index, ctx),
-            Step::Peeks => self.read_old(index, ctx),
+            Step::Peeks => {
+                self.check_copies(index, ctx);
+                self.read_old(index, ctx)
+            }
             Step::ReadsOld => self.read_ring(index, ctx),
             Step::ReadsRing => {
                 self.writes[index].step = Step::Merges;
@@ -204,9 +207,12 @@ impl SBlocks {
             ctx.count(Counter::SegmentsRewritten, 1);
             ctx.count(Counter::DestagedBlocks, destaged);
             ctx.count(Counter::RewriteBlocksWritten, blocks as u64 - destaged);
-            if self.settings.fill == Fill::Flash && self.store(ctx).is_some() {
-                self.peek(index, ctx);
-            }
+        }
+        self.begin_words(index, ctx);
+        let write = &self.writes[index];
+        let has_store = self.settings.fill == Fill::Flash && self.store(ctx).is_some();
+        if has_store && !write.is_move && self.has_home_to_compare(index) {
+            self.peek(index, ctx);
         }
         self.writes[index].step = Step::Peeks;
         Progress::Done
@@ -289,9 +295,16 @@ impl SBlocks {
                             ctx.count(Counter::RewriteBlocksRead, run);
                         }
                         let there = self.layout.position(region, slot).start.0 + at * block;
-                        let what = (Extent::new(there, run * block), buffer);
-                        let op = Op::Rewrite { region };
-                        self.issue(op, Operation::Read, what, self.cause(index), ctx);
+                        let there = Extent::new(there, run * block);
+                        let part = OldPart {
+                            region,
+                            there,
+                            from: at * block,
+                            is_again: false,
+                        };
+                        let what = (there, buffer);
+                        let cause = self.cause(index);
+                        self.issue(Op::Old(part), Operation::Read, what, cause, ctx);
                     }
                 }
             }
@@ -301,7 +314,7 @@ impl SBlocks {
         Progress::Done
     }
 
-    fn cause(&self, index: u8) -> Cause {
+    pub(super) fn cause(&self, index: u8) -> Cause {
         match self.writes[index].is_move {
             true => Cause::Cleaning,
             false => Cause::Destage,
@@ -330,16 +343,20 @@ impl SBlocks {
             if slot.valid == 0 || !(first..first + blocks).contains(&slot.block) {
                 continue;
             }
-            let there = self.layout.ring_place(region, at).start.0;
+            let start = self.layout.ring_place(region, at).start.0;
             let offset = u64::from(slot.block - first) * block;
+            self.take_ring_words(index, at, offset);
             for (from, parts) in runs(slot.valid) {
                 self.writes[index].left += 1;
-                let what = (
-                    Extent::new(there + from, parts),
-                    buffer.part(offset + from, parts),
-                );
-                let op = Op::Rewrite { region };
-                self.issue(op, Operation::Read, what, Cause::Destage, ctx);
+                let there = Extent::new(start + from, parts);
+                let part = OldPart {
+                    region,
+                    there,
+                    from: offset + from,
+                    is_again: false,
+                };
+                let what = (there, buffer.part(offset + from, parts));
+                self.issue(Op::Old(part), Operation::Read, what, Cause::Destage, ctx);
             }
         }
         Progress::Done
@@ -367,6 +384,7 @@ impl SBlocks {
                         }
                         _ => ctx.zero(target),
                     }
+                    self.set_words(index, (from, part.extent.blocks.0), None);
                 }
             }
             self.tasks[task].parts = parts;
@@ -402,6 +420,7 @@ impl SBlocks {
         let write = &mut self.writes[index];
         (write.step, write.left) = (Step::Writes, 1);
         (write.position, write.has_room) = (position, true);
+        self.write_table(index, ctx);
         let operation = match self.is_forced(index) {
             true => Operation::WRITE_DURABLE,
             false => Operation::WRITE,
@@ -444,6 +463,7 @@ impl SBlocks {
             segment,
             position,
             used,
+            table: self.table_is_written(index),
         };
         let until = self.record(&record, ctx);
         let place = &mut self.places[region as usize];
@@ -479,10 +499,12 @@ impl SBlocks {
         }
         let (error, buffer) = (write.error, write.buffer);
         write.buffer = BufferSlice::EMPTY;
+        let pages = core::mem::take(&mut write.sums.pages);
         if core::mem::take(&mut write.has_room) {
             self.ledger.release_reserved(1);
         }
         ctx.release(buffer);
+        ctx.release(pages);
         self.writes.end(index);
         self.places[region as usize].write = None;
         let job = self.places[region as usize].job;

@@ -39,7 +39,11 @@ pub(super) fn runs(mut word: u64) -> impl Iterator<Item = (u64, u64)> {
 impl SBlocks {
     pub(super) fn new_ring(&self) -> Ring {
         let layout = &self.layout;
-        Ring::new(layout.ring_blocks, layout.ring_places, self.life.in_place)
+        let ring = Ring::new(layout.ring_blocks, layout.ring_places, self.life.in_place);
+        match layout.has_sums() {
+            true => ring.with_sums(layout.block),
+            false => ring,
+        }
     }
 
     /// The number of the block in its region, and the parts of it.
@@ -188,10 +192,13 @@ impl SBlocks {
             buffer,
         };
         let payload = Record::ring_payload(region, block);
-        let (record, _) = self.ledger.record_write(RING, &payload, data, ctx);
+        let (record, sums) = self.ledger.record_write(RING, &payload, data, ctx);
         let until = Lsn(record.0 + 1);
         let mut freed = core::mem::take(&mut self.todo.freed);
         let ring = self.places[region as usize].ring.as_mut().expect("a ring");
+        for (at, sum) in (part.extent.start.0 % self.layout.block..).zip(sums) {
+            ring.set_sum(place, at, *sum);
+        }
         ring.written(place, parts, |place| freed.push(place));
         self.todo.freed = freed;
         self.free_ring_places(region, until, ctx);

@@ -3,7 +3,8 @@
 use super::{BufferBound, CONVENTIONAL_TRACK_BLOCKS, DURABILITY, JOURNAL_PAGES, Kind, REQUESTS};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::translation::{
-    GcOrder, MILLION, Prefill, RingSize, SBlockSettings, SBlocks, SpareSlots, TrackSource,
+    ChecksumSettings, GcOrder, MILLION, Prefill, RingSize, SBlockSettings, SBlocks, SpareSlots,
+    TrackSource,
 };
 use imbrex_core::units::BlockCount;
 use std::sync::Arc;
@@ -55,6 +56,16 @@ pub fn durable_s_block(settings: SBlockSettings) -> SBlockSettings {
     }
 }
 
+/// With checksums, and so many pages of their tables in memory.
+pub fn s_block_summed(pages: u64, settings: SBlockSettings) -> SBlockSettings {
+    SBlockSettings {
+        checksums: Some(ChecksumSettings {
+            memory_bytes: pages * 4 * S_BLOCK.1,
+        }),
+        ..durable_s_block(settings)
+    }
+}
+
 pub fn plain_disk() -> Geometry {
     Geometry::plain(BlockCount(900), Media::Conventional)
 }
@@ -73,10 +84,12 @@ pub fn overlapping(overlap_tracks: u64) -> Geometry {
 pub fn s_blocks(settings: SBlockSettings, disk: Geometry) -> Kind {
     let is_durable = settings.durability.is_some();
     let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
+    let tables = settings.checksums.map_or(0, |_| 4 * 2 + 3 * REQUESTS);
     let buffers = BufferBound {
-        blocks: 4 * S_BLOCK.1 + REQUESTS * 8 + if is_durable { journal } else { 0 },
-        because: "four S-blocks are written at a time; zeroes for a ring are as long as the request; \
-                  a durable one writes its journal and the pages of a checkpoint beside",
+        blocks: 4 * S_BLOCK.1 + REQUESTS * 8 + tables + if is_durable { journal } else { 0 },
+        because: "four S-blocks are written at a time, each with its table and after the older one; a \
+                  request waits for the tables of at most three; zeroes for a ring are as long as the \
+                  request; a durable one writes its journal and the pages of a checkpoint beside",
     };
     Kind::new(vec![disk], is_durable, buffers, move |below| {
         SBlocks::new(settings.clone(), &below[0], None).expect("a layout")
