@@ -83,7 +83,7 @@ fn checksums_are_compared_and_a_reader_written_from_the_pages_agrees() {
     }
 
     let places: Vec<SBlockPart> = (0..BLOCKS).filter_map(|lba| state.find(lba)).collect();
-    let (mut homes, mut rings) = (0, 0);
+    let (mut homes, mut rings, mut rolled_back) = (0, 0, 0);
     let file = OpenOptions::new().read(true).write(true).open(&path);
     let file = file.expect("the disk");
     for place in places {
@@ -103,15 +103,24 @@ fn checksums_are_compared_and_a_reader_written_from_the_pages_agrees() {
         let at = address * 4096 + 1000;
         file.read_exact_at(&mut byte, at).expect("read");
         file.write_all_at(&[byte[0] ^ 1], at).expect("written");
-        let said = problems(&read(&path).findings);
+        let found = read(&path).findings;
+        let said = problems(&found);
         let is_told =
             |it: &String| it.contains(named) && it.contains("its data does not match its checksum");
-        assert!(said.len() == 1 && is_told(&said[0]), "{said:?}");
+        // Data of the newest record, which nothing vouches for, looks like a power cut: that is noted.
+        let mut notes = found.notes.iter();
+        let is_rolled_back = notes.any(|note| note.contains("never became durable"));
+        rolled_back += u32::from(is_rolled_back);
+        let is_named = said.len() == 1 && is_told(&said[0]);
+        assert!(is_named != is_rolled_back, "{said:?}");
         // It is slow.
-        if homes + rings < 3 || rings == 2 {
+        if is_named && (homes + rings < 3 || rings == 2) {
             assert_eq!(wrong_by_the_pages(&path), json!([address]));
         }
         file.write_all_at(&byte, at).expect("written");
     }
-    assert!(homes > 20 && rings > 4, "{homes} {rings}");
+    assert!(
+        homes > 20 && rings > 4 && rolled_back == 1,
+        "{homes} {rings} {rolled_back}"
+    );
 }
