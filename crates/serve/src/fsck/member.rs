@@ -160,6 +160,22 @@ impl Member {
         }
     }
 
+    /// The end of the hole of the file that a block is in; the block itself where it is in none.
+    pub(super) fn hole_end(&self, address: u64) -> u64 {
+        let Source::File(file) = &self.source else {
+            return address;
+        };
+        let from = rustix::fs::SeekFrom::Data((self.first + address) * BLOCK_BYTES);
+        match rustix::fs::seek(&**file, from) {
+            Ok(data) => (data / BLOCK_BYTES)
+                .saturating_sub(self.first)
+                .min(self.blocks),
+            // There is no data up to the end.
+            Err(rustix::io::Errno::NXIO) => self.blocks,
+            Err(_) => address,
+        }
+    }
+
     /// Writes one block and makes it durable.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::ring::Ring;
-use super::tables::{self, Page, WORDS_PER_PAGE};
+use super::tables::{self, LastPage, Page, WORDS_PER_PAGE};
 use super::words::Words;
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::translation::s_block_records::{self as records, HEAD_FIELDS, REGION_FIELDS};
@@ -54,8 +54,7 @@ pub struct SBlocksState {
     /// The regions.
     pub regions: Vec<SBlockRegion>,
     member: Uuid,
-    /// The page of checksums that was read last.
-    page: RefCell<Option<(Page, Vec<u32>)>>,
+    last: RefCell<LastPage>,
 }
 
 impl SBlocksState {
@@ -78,7 +77,7 @@ impl SBlocksState {
             layout: layout.clone(),
             regions: Vec::new(),
             member: journal.superblock.member,
-            page: RefCell::default(),
+            last: RefCell::default(),
         };
         if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
             into.damage(member.name(), "checkpoint", problem);
@@ -325,40 +324,58 @@ impl SBlocksState {
         if !self.layout.has_sums() {
             return Ok(());
         }
-        let (layout, index) = (&self.layout, inside / WORDS_PER_PAGE);
-        let number = u64::from(layout.position_number(region, position));
-        let page = Page {
-            member: self.member,
-            address: layout.tables.start.0 + number * layout.table_blocks + index,
-            generation: self.regions[region as usize].tables[usize::from(position)],
-            index,
-        };
-        let mut last = self.page.borrow_mut();
-        if last.as_ref().is_none_or(|(known, _)| *known != page) {
-            *last = Some((page, page.read(disk)?));
-        }
-        let words = &last.as_ref().expect("a page that was read").1;
-        let word = words.get((inside % WORDS_PER_PAGE) as usize);
-        tables::compare(*word.ok_or("it has no checksum")?, block)
+        let page = self.page((region, position), inside / WORDS_PER_PAGE);
+        let mut last = self.last.borrow_mut();
+        let words = last.words(page, disk)?;
+        tables::compare(words[(inside % WORDS_PER_PAGE) as usize], block)
     }
 
-    /// Reads what lies in positions and compares it with its checksums.
+    /// A page of the table of a position.
+    fn page(&self, (region, position): (u32, u16), index: u64) -> Page {
+        let layout = &self.layout;
+        let number = u64::from(layout.position_number(region, position));
+        let start = layout.tables.start.0 + number * layout.table_blocks;
+        Page {
+            generation: self.regions[region as usize].tables[usize::from(position)],
+            ..Page::of_table(self.member, (start, layout.segment), index)
+        }
+    }
+
+    /// The positions with S-blocks that are valid, and these.
+    fn valid(&self) -> impl Iterator<Item = ((u32, u16), u16)> + '_ {
+        (0..).zip(&self.regions).flat_map(|(number, region)| {
+            let owners = (0..).zip(&region.owners);
+            owners.filter_map(move |(position, owner)| Some(((number, position), (*owner)?)))
+        })
+    }
+
+    /// Reads the tables of all S-blocks that are valid.
+    pub(super) fn check_tables(&self, disk: &Member, into: &mut Findings) {
+        for (at, segment) in self.valid() {
+            for index in 0..self.layout.table_blocks {
+                let whose = || format!("S-block {segment} of region {}", at.0);
+                self.page(at, index).check(disk, whose, into);
+            }
+        }
+    }
+
+    /// Reads all S-blocks that are valid and compares them with their checksums, where there are some.
     pub(super) fn check_positions(&self, disk: &Member, into: &mut Findings) {
         let mut bytes = Vec::new();
-        for (number, region) in (0..).zip(&self.regions) {
-            for (position, owner) in (0..).zip(&region.owners) {
-                let Some(segment) = owner else {
+        for (at, segment) in self.valid() {
+            let start = self.layout.position(at.0, at.1).start.0;
+            for index in 0..self.layout.table_blocks {
+                // What is wrong with the page itself was told.
+                let Ok(words) = self.page(at, index).read(disk) else {
                     continue;
                 };
-                let start = self.layout.position(number, position).start.0;
-                for inside in 0..self.layout.segment {
+                for (inside, word) in (index * WORDS_PER_PAGE..).zip(words) {
                     let read = disk.read(start + inside, 1, &mut bytes);
                     let read = read.map_err(|error| error.to_string());
-                    let compared =
-                        read.and_then(|()| self.compare((number, position), inside, &bytes, disk));
-                    if let Err(problem) = compared {
+                    if let Err(problem) = read.and_then(|()| tables::compare(word, &bytes)) {
                         let words = format!(
-                            "block {inside} of S-block {segment} of region {number}: {problem}"
+                            "block {inside} of S-block {segment} of region {}: {problem}",
+                            at.0
                         );
                         into.damage(disk.name(), "data", words);
                     }

@@ -12,11 +12,13 @@ pub const SET: Uuid = Uuid([0x31; 16]);
 const DISK: Uuid = Uuid([0x32; 16]);
 const FLASH: Uuid = Uuid([0x33; 16]);
 
-/// The area of a journal: blocks of each place for a checkpoint, and of the ring.
+/// The area of a journal: blocks of each place for a checkpoint and of the ring, and the features of
+/// the superblock.
 #[derive(Clone, Copy)]
 pub struct Area {
     pub checkpoint: u64,
     pub ring: u64,
+    pub features: u32,
 }
 
 impl Area {
@@ -43,6 +45,7 @@ impl Area {
 const AREA: Area = Area {
     checkpoint: 2,
     ring: 8,
+    features: 0,
 };
 const AREA_BLOCKS: u64 = AREA.blocks();
 /// The first journal block that is not in the checkpoint: the ring wraps behind it.
@@ -75,7 +78,7 @@ impl Blocks {
         crc32c::crc32c(&bytes)
     }
 
-    fn seal(&mut self, header: Header, payload: &[u8]) {
+    pub fn seal(&mut self, header: Header, payload: &[u8]) {
         let block = seal(&header, payload);
         self.block(header.address).copy_from_slice(&block);
     }
@@ -97,7 +100,7 @@ impl Blocks {
         let superblock = Superblock {
             compatible_features: 0,
             read_only_features: 0,
-            required_features: 0,
+            required_features: area.features,
             layer: layer as u32,
             set: SET,
             member,

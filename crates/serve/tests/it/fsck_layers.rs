@@ -4,8 +4,9 @@
 use crate::fsck::{EVERYTHING, REPAIR, agree_on, problems};
 use crate::fsck_images::{Area, Blocks, REPLAY_FROM, SET};
 use crate::fsck_layer_images::{
-    LOG_AREA, LOG_PLACES, S_BLOCKS_AREA, SEGMENTS_AREA, buffer_on, log, log_on_segments, s_blocks,
-    s_blocks_on, segments, segments_on,
+    LOG_AREA, LOG_PLACES, S_BLOCKS_AREA, SEGMENTS_AREA, SUMMED_S_BLOCKS_AREA, SUMMED_SEGMENTS_AREA,
+    buffer_on, log, log_on_segments, s_blocks, s_blocks_on, segments, segments_on, summed_s_blocks,
+    summed_s_blocks_on, summed_segments, summed_segments_on,
 };
 use imbrex_core::rng::Rng;
 use imbrex_serve::fsck::{
@@ -43,6 +44,26 @@ const IMAGES: [Image; 3] = [
     },
 ];
 
+/// The same with tables of checksums.
+const SUMMED: [Image; 2] = [
+    Image {
+        name: "segments",
+        blocks: summed_segments,
+        area: SUMMED_SEGMENTS_AREA,
+        shape: summed_segments_on,
+    },
+    Image {
+        name: "s-blocks",
+        blocks: summed_s_blocks,
+        area: SUMMED_S_BLOCKS_AREA,
+        shape: summed_s_blocks_on,
+    },
+];
+
+fn all() -> impl Iterator<Item = &'static Image> {
+    IMAGES.iter().chain(&SUMMED)
+}
+
 impl Image {
     fn read(&self, blocks: &Blocks, checks: Checks) -> Reading {
         let dir = tempfile::tempdir().expect("a directory");
@@ -57,7 +78,7 @@ impl Image {
 
 #[test]
 fn members_in_order_are_clean_and_say_what_they_hold() {
-    for image in &IMAGES {
+    for image in all() {
         assert_eq!(image.said(&(image.blocks)()), Vec::<String>::new());
     }
     let reading = IMAGES[0].read(&segments(), EVERYTHING);
@@ -150,7 +171,7 @@ fn a_journal_is_read_through_segments() {
 
 #[test]
 fn a_damaged_superblock_is_named_and_repaired() {
-    for image in &IMAGES {
+    for image in all() {
         for address in image.area.superblocks() {
             let mut broken = (image.blocks)();
             broken.block(address)[70] ^= 4;
@@ -166,7 +187,7 @@ fn a_damaged_superblock_is_named_and_repaired() {
 #[test]
 fn every_damage_is_named() {
     let newest = REPLAY_FROM + 2;
-    for image in &IMAGES {
+    for image in all() {
         let (area, name) = (image.area, image.name);
         let structures = [
             (area.page(), "checkpoint"),
@@ -237,6 +258,75 @@ fn damaged_data_is_named() {
     }
     // Nothing is known of what a place held before.
     assert_eq!(damage(log, LOG_AREA.blocks() + 4), Vec::<String>::new());
+}
+
+/// Every block that a table speaks of, and every page of a table, is compared; what nobody knows
+/// anything of is not.
+#[test]
+fn damage_below_tables_of_checksums_is_named() {
+    let [segments, s_blocks] = &SUMMED;
+    let damage = |image: &Image, address: u64, data: bool| {
+        let mut broken = (image.blocks)();
+        broken.block(address)[80] ^= 1;
+        let checks = Checks { data, ..EVERYTHING };
+        problems(&image.read(&broken, checks).findings)
+    };
+    // Segment 2 lies at home: its block 3 in the second track of the first region. Its table is the
+    // third one. The table of segment 7 is in slot 1, behind its blocks.
+    let home = 65 + 12 + 2 * 2 + 1;
+    let (table, slot) = (14 + 28 + 2, 14 + 7);
+    let page = "its checksums: its checksum does not match its bytes";
+    // Position 2 of region 0 has S-block 0, and position 1 of region 1 has S-block 2.
+    let position = 30 + 2 * 6 + 5;
+    for (image, address, is_data, expected) in [
+        (
+            segments,
+            home,
+            true,
+            "segments: data: block 15, block 3 of segment 2: its data does not match its checksum"
+                .to_owned(),
+        ),
+        (
+            segments,
+            slot,
+            true,
+            "segments: data: block 42, block 0 of segment 7: its data does not match its checksum"
+                .to_owned(),
+        ),
+        (
+            segments,
+            table,
+            false,
+            format!("segments: table of checksums: segment 2: page 0 of {page}"),
+        ),
+        (
+            segments,
+            slot + 6,
+            false,
+            format!("segments: table of checksums: segment 7: page 0 of {page}"),
+        ),
+        (
+            s_blocks,
+            position,
+            true,
+            "s-blocks: data: block 5 of S-block 0 of region 0: its data does not match its checksum"
+                .to_owned(),
+        ),
+        (
+            s_blocks,
+            18 + 6 + 1,
+            false,
+            format!("s-blocks: table of checksums: S-block 2 of region 1: page 0 of {page}"),
+        ),
+    ] {
+        assert_eq!(damage(image, address, true), [expected.as_str()]);
+        let without_data = damage(image, address, false);
+        assert_eq!(without_data.is_empty(), is_data, "{without_data:?}");
+    }
+    // Of segment 5 nothing is known; position 0 of region 0 has nothing that is valid.
+    assert_eq!(damage(segments, 65 + 5 * 2, true), Vec::<String>::new());
+    assert_eq!(damage(s_blocks, 30, true), Vec::<String>::new());
+    assert_eq!(damage(s_blocks, 18, true), Vec::<String>::new());
 }
 
 /// A page of the checkpoint that is whole and says what cannot be.
@@ -371,7 +461,7 @@ fn any_bytes_come_to_an_end() {
     let mut rng = Rng::new(12, 1);
     let (mut found, mut clean) = (0, 0);
     for _ in 0..1500 {
-        let image = &IMAGES[rng.below(3) as usize];
+        let image = all().nth(rng.below(5) as usize).expect("an image");
         let area = image.area;
         let mut broken = (image.blocks)();
         let fixed = rng.below(4) > 0;

@@ -25,14 +25,15 @@ pub fn read(
         reader.keep(&disk, journal, LayerState::Unknown);
         return None;
     };
+    if layout.has_sums() {
+        state.check_tables(&disk, reader.findings());
+    } else {
+        let words = "the S-blocks have no checksums: a block that has changed on the disk is served as it is";
+        reader.findings().note(&below.disk, words);
+    }
     if reader.checks.data {
         state.check_rings(&disk, reader.findings());
-        if layout.has_sums() {
-            state.check_positions(&disk, reader.findings());
-        } else {
-            let words = "S-blocks have no checksums, and are not compared";
-            reader.findings().note(&below.disk, words);
-        }
+        state.check_positions(&disk, reader.findings());
     }
     reader.keep(&disk, journal, LayerState::SBlocks(Rc::clone(&state)));
     Some(Device {

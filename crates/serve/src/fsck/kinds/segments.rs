@@ -29,22 +29,32 @@ pub fn read(
         reader.keep(&slots, journal, LayerState::Unknown);
         return None;
     };
-    if reader.checks.data {
-        state.check_slots(&slots, reader.findings());
-    }
     let sums = journal.as_ref().and_then(|journal| {
         let sums = SegmentSums::new(&state, &slots, journal.superblock.member);
         sums.map(RefCell::new)
     });
     reader.keep(&slots, journal, LayerState::Segments(Rc::clone(&state)));
     let disk = disk?;
-    if sums.is_none() {
-        let words = "the segments have no checksums: a block that has changed on the disk is served as it is";
-        reader.findings().note(&disk.disk, words);
+    match &sums {
+        Some(sums) => {
+            let sums = sums.borrow();
+            sums.check_tables(blocks, reader.findings());
+            if reader.checks.data {
+                let on = (disk.disk.as_str(), disk.is_disk.as_ref());
+                let home = |at, into: &mut _| (disk.read)(at, into);
+                sums.check_data(blocks, on, home, reader.findings());
+            }
+        }
+        None => {
+            if reader.checks.data {
+                state.check_slots(&slots, reader.findings());
+            }
+            let words = "the segments have no checksums: a block that has changed on the disk is served as it is";
+            reader.findings().note(&disk.disk, words);
+        }
     }
     let home = disk.read;
-    let has_sums = sums.is_some();
-    let device = Device {
+    Some(Device {
         disk: disk.disk,
         blocks,
         read: Rc::new(move |address, into| {
@@ -63,20 +73,5 @@ pub fn read(
             }
         }),
         is_disk: None,
-    };
-    if reader.checks.data && has_sums {
-        compare_all(&device, reader);
-    }
-    Some(device)
-}
-
-/// Reads every block and compares it with its checksum.
-fn compare_all(device: &Device, reader: &mut Reader<'_>) {
-    let mut bytes = Vec::new();
-    for lba in 0..device.blocks {
-        if let Err(problem) = (device.read)(lba, &mut bytes) {
-            let words = format!("block {lba} of the device: {problem}");
-            reader.findings().damage(&device.disk, "data", words);
-        }
-    }
+    })
 }
