@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 
-from format_reader import BLOCK, crc32c, uuid
+from format_blocks import BLOCK, crc32c, uuid
 
 
 def label(path):

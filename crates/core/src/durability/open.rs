@@ -401,7 +401,8 @@ impl Journal {
             ),
             (
                 "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`; bit 1: \
-                 log and bands are on two disks; bit 2: the journal has copies on other members)",
+                 log and bands are on two disks; bit 2: the journal has copies on other members; \
+                 bit 3: there are tables of checksums)",
                 superblock.required_features.into(),
                 settings.required_features.into(),
             ),

@@ -244,8 +244,8 @@ fn other_versions_features_and_settings_are_refused() {
         assert_eq!(reopen(image).err(), Some(expected));
     }
     assert_eq!(
-        with(&|s| s.required_features = 8),
-        Some(OpenError::Features(8))
+        with(&|s| s.required_features = 16),
+        Some(OpenError::Features(16))
     );
     let known = with(&|s| s.required_features = FEATURE_STRETCHES);
     let is_named = |name: &str| name.starts_with("required features");

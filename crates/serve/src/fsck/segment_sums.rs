@@ -73,9 +73,13 @@ impl SegmentSums {
         })
     }
 
-    /// Segments of a device of so many blocks.
+    /// Segments of a device of so many blocks that have tables: a device may offer fewer than the layout
+    /// has.
     fn segments(&self, blocks: u64) -> u64 {
-        blocks.div_ceil(self.state.geometry.layout.segment_blocks())
+        let geometry = &self.state.geometry;
+        let with_tables = geometry.areas.tables.blocks.0 / geometry.areas.table_pages.max(1);
+        let segments = blocks.div_ceil(geometry.layout.segment_blocks());
+        segments.min(with_tables)
     }
 
     /// Reads the tables of a device of so many blocks.

@@ -6,17 +6,16 @@
 
 pub mod buffers;
 mod caches;
+mod passing;
 mod s_blocks;
 mod segments;
 pub mod variants;
 
-use super::workload;
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{BACKING_BLOCKS, cache, durable, in_batches, lru, lru_band, pore, ride, with_policy};
 use imbrex_core::cache::{CacheMode, CacheSettings, OpenZones, PolicySettings, Split};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
-use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
 use imbrex_core::map::BandTable;
 use imbrex_core::memory_buffer::{
@@ -24,9 +23,6 @@ use imbrex_core::memory_buffer::{
 };
 use imbrex_core::operation::Durability;
 use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
-use imbrex_core::slice::{FlushFailure, Slice};
-use imbrex_core::span::Span;
-use imbrex_core::stripe::Stripe;
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, HostAware, IdleCleaning, IdlePiece, MILLION,
@@ -37,6 +33,7 @@ use imbrex_core::translation::{
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use passing::{slice, span, stripe};
 use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
     s_blocks, spare_inside,
@@ -539,67 +536,4 @@ fn host_managed(open_max: Option<u32>) -> Kind {
     Kind::new(vec![disk], false, buffers, move |below| {
         HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")
     })
-}
-
-// Parts of nodes, and nodes joined.
-
-/// What passes data on keeps none.
-const PASSES_ON: BufferBound = BufferBound {
-    blocks: 0,
-    because: "data goes from the host to the disk and back",
-};
-
-/// A layer that passes flushes on, over disks that are trusted with their data.
-fn passing(
-    disks: [u64; 3],
-    build: impl Fn(&[Geometry]) -> (Box<dyn Layer>, Geometry) + 'static,
-) -> Kind {
-    let disks: Vec<_> = (disks.iter().filter(|blocks| **blocks > 0))
-        .map(|blocks| Geometry::plain(BlockCount(*blocks), Media::Conventional))
-        .collect();
-    Kind {
-        whole_blocks: disks.iter().map(|disk| disk.blocks.0).collect(),
-        kept_buffers: 0,
-        never_spoils: false,
-        store: None,
-        beneath: None,
-        passes_on: true,
-        known: None,
-        disks,
-        is_durable: true,
-        buffers: PASSES_ON,
-        loses_on_failure: false,
-        build: Box::new(build),
-    }
-}
-
-fn slice() -> Kind {
-    passing([200, 0, 0], |below| {
-        let failure = FlushFailure::default();
-        let (slice, above) = Slice::new(Extent::new(37, 90), &below[0], &failure).expect("inside");
-        (Box::new(slice), above)
-    })
-}
-
-fn span() -> Kind {
-    passing([41, 7, 60], |below| {
-        let below: Vec<_> = below.iter().collect();
-        let (span, above) = Span::new(&below).expect("plain disks");
-        (Box::new(span), above)
-    })
-}
-
-fn stripe(disks: [u64; 3], chunk: u64) -> Kind {
-    let kind = passing(disks, move |below| {
-        let below: Vec<_> = below.iter().collect();
-        let (stripe, above) = Stripe::new(&below, BlockCount(chunk)).expect("plain disks");
-        (Box::new(stripe), above)
-    });
-    Kind {
-        buffers: BufferBound {
-            blocks: REQUESTS * workload::LONGEST,
-            because: "the data of a request that a disk has several chunks of is gathered",
-        },
-        ..kind
-    }
 }

@@ -1,0 +1,72 @@
+//! Layers that pass on what they are asked: a part of a node, and nodes that are joined.
+
+use super::super::workload;
+use super::{BufferBound, Kind, REQUESTS};
+use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::extent::Extent;
+use imbrex_core::layer::Layer;
+use imbrex_core::slice::{FlushFailure, Slice};
+use imbrex_core::span::Span;
+use imbrex_core::stripe::Stripe;
+use imbrex_core::units::BlockCount;
+
+/// What passes data on keeps none.
+const PASSES_ON: BufferBound = BufferBound {
+    blocks: 0,
+    because: "data goes from the host to the disk and back",
+};
+
+/// A layer that passes flushes on, over disks that are trusted with their data.
+fn passing(
+    disks: [u64; 3],
+    build: impl Fn(&[Geometry]) -> (Box<dyn Layer>, Geometry) + 'static,
+) -> Kind {
+    let disks: Vec<_> = (disks.iter().filter(|blocks| **blocks > 0))
+        .map(|blocks| Geometry::plain(BlockCount(*blocks), Media::Conventional))
+        .collect();
+    Kind {
+        whole_blocks: disks.iter().map(|disk| disk.blocks.0).collect(),
+        kept_buffers: 0,
+        never_spoils: false,
+        store: None,
+        beneath: None,
+        passes_on: true,
+        known: None,
+        disks,
+        is_durable: true,
+        buffers: PASSES_ON,
+        loses_on_failure: false,
+        build: Box::new(build),
+    }
+}
+
+pub fn slice() -> Kind {
+    passing([200, 0, 0], |below| {
+        let failure = FlushFailure::default();
+        let (slice, above) = Slice::new(Extent::new(37, 90), &below[0], &failure).expect("inside");
+        (Box::new(slice), above)
+    })
+}
+
+pub fn span() -> Kind {
+    passing([41, 7, 60], |below| {
+        let below: Vec<_> = below.iter().collect();
+        let (span, above) = Span::new(&below).expect("plain disks");
+        (Box::new(span), above)
+    })
+}
+
+pub fn stripe(disks: [u64; 3], chunk: u64) -> Kind {
+    let kind = passing(disks, move |below| {
+        let below: Vec<_> = below.iter().collect();
+        let (stripe, above) = Stripe::new(&below, BlockCount(chunk)).expect("plain disks");
+        (Box::new(stripe), above)
+    });
+    Kind {
+        buffers: BufferBound {
+            blocks: REQUESTS * workload::LONGEST,
+            because: "the data of a request that a disk has several chunks of is gathered",
+        },
+        ..kind
+    }
+}
