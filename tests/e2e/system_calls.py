@@ -21,6 +21,8 @@ if subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], check=False).retu
 BLOCK = 4096
 READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
 EIO = 5
+# What a start writes to a disk before anything else.
+LABEL_COPIES = 2
 CALLS = "openat,mkdir,rename,fsync,fdatasync,pwrite64,fallocate"
 
 
@@ -168,22 +170,23 @@ def flush_reaches_every_member():
 
 def a_short_write_is_continued():
     data = create("cmr-only", "64MiB")
-    # The kernel takes the first block of a write of two, which here is one of zeroes as before.
-    with Traced("cmr-only", data, f"pwrite64:retval={BLOCK}:when=1") as server:
+    # The kernel takes the first block of a write of two, which here is one of zeroes as before. The two copies
+    # of the label are written first.
+    with Traced("cmr-only", data, f"pwrite64:retval={BLOCK}:when={LABEL_COPIES + 1}") as server:
         client = Client(server.socket)
         assert client.write(10, bytes(BLOCK) + b"\7" * BLOCK) == 0
         assert client.read(11) == (0, b"\7" * BLOCK)
         client.close()
         assert stop(server) == 0, server.said()
     written = [line for name, _, line in server.calls() if name == "pwrite64"]
-    assert f"{2 * BLOCK}, {10 * BLOCK}) = {BLOCK} (INJECTED)" in written[0], written
-    assert f"{BLOCK}, {11 * BLOCK}) = {BLOCK}" in written[1], written
+    assert f"{2 * BLOCK}, {10 * BLOCK}) = {BLOCK} (INJECTED)" in written[LABEL_COPIES], written
+    assert f"{BLOCK}, {11 * BLOCK}) = {BLOCK}" in written[LABEL_COPIES + 1], written
 
 
 def errors_are_told_apart():
     data = create("cmr-only", "64MiB")
     for name, expected in (("ENOSPC", 28), ("EDQUOT", 28), ("EIO", EIO)):
-        with Traced("cmr-only", data, f"pwrite64:error={name}:when=1") as server:
+        with Traced("cmr-only", data, f"pwrite64:error={name}:when={LABEL_COPIES + 1}") as server:
             client = Client(server.socket)
             assert client.write(1, b"\1" * BLOCK) == expected, name
             assert client.write(1, b"\2" * BLOCK) == 0, "the next one is as good as any"
