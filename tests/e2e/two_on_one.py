@@ -13,6 +13,8 @@ from _serving import IMBREX, SCRATCH, create, need
 need("fio", "timeout")
 ROUNDS = 2
 STACK = SCRATCH / "two-on-one.toml"
+# Blocks that a start and a stop read or write of a label: two copies each, and one that is completed.
+LABEL_BLOCKS_MAX = 6
 WINDOWS = ("left", "right")
 
 
@@ -100,7 +102,11 @@ nodes = server.run_report()["nodes"]
 for name in ("smr", "ssd"):
     for counter, total in nodes[name].items():
         parts = [nodes[f"{window}-{name}"][counter] for window in WINDOWS]
-        assert sum(parts) == total, f"{counter} of `{name}`: {parts} are not {total}"
+        # The label of the disk is read and written by no part.
+        of_label = total - sum(parts)
+        assert of_label >= 0, f"{counter} of `{name}`: {parts} are more than {total}"
+        if counter.endswith("_blocks"):
+            assert of_label <= LABEL_BLOCKS_MAX, f"{counter} of `{name}`: {parts} are not {total}"
     assert nodes[name]["read_blocks"] > 0, f"nothing was read from `{name}`: {nodes[name]}"
 check = subprocess.run([IMBREX, "check", data, "--json"], capture_output=True, text=True)
 assert check.returncode == 0, check.stdout + check.stderr
