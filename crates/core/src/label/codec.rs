@@ -13,6 +13,8 @@ use core::fmt;
 const HEAD_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 6;
 const MARK_BYTES: usize = 8;
+/// No label says a greater count: a start must find one above it.
+const COUNT_MAX: u32 = u32::MAX - 1;
 /// In the place of the index of a mark: there is none.
 const NO_MARK: u16 = u16::MAX;
 /// Features that a reader must know and this build does.
@@ -148,10 +150,9 @@ fn decode(header: Header, mut fields: Fields<'_>) -> Option<Label> {
     let mark = |index: u16| {
         let at = usize::from(index) * MARK_BYTES;
         let mut fields = Fields(table.get(at..at + MARK_BYTES)?);
-        Some(Mark {
-            count: fields.u32()?,
-            random: fields.u32()?,
-        })
+        let count = fields.u32().filter(|count| *count <= COUNT_MAX)?;
+        let random = fields.u32()?;
+        Some(Mark { count, random })
     };
     let mark_if = |index: u16| match index {
         NO_MARK => Some(None),
@@ -165,11 +166,12 @@ fn decode(header: Header, mut fields: Fields<'_>) -> Option<Label> {
             before: mark_if(fields.u16()?)?,
         })
     });
+    let count = u32::try_from(header.generation).ok();
     Some(Label {
         set: header.member,
         disk,
         mark: Mark {
-            count: u32::try_from(header.generation).ok()?,
+            count: count.filter(|count| *count <= COUNT_MAX)?,
             random: u32::try_from(header.mark).ok()?,
         },
         from: mark_if(from)?,
@@ -218,7 +220,7 @@ mod tests {
         Label {
             set: Uuid([5; 16]),
             disk: 2,
-            mark: mark(u32::MAX),
+            mark: mark(COUNT_MAX),
             from: Some(mark(9)),
             entries: (1..=disks).map(entry).collect(),
         }
@@ -252,6 +254,19 @@ mod tests {
             entry.last = mark(u32::from(entry.disk) + 2000);
         }
         assert_eq!(label.seal(LabelCopy::First, 1000), None);
+    }
+
+    #[test]
+    fn a_count_that_no_start_could_follow_is_refused() {
+        let mut own = label(3, |_| None);
+        own.mark = mark(u32::MAX);
+        let mut listed = label(3, |_| None);
+        listed.entries[1].last = mark(u32::MAX);
+        for label in [own, listed] {
+            let block = label.seal(LabelCopy::First, 8).expect("a block holds it");
+            let read = Label::unseal(&block, LabelCopy::First, 8);
+            assert_eq!(read, Err(LabelError::Content));
+        }
     }
 
     #[test]
