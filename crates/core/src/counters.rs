@@ -101,6 +101,8 @@ pub enum Counter {
     FillBlocks,
     /// Blocks that it forgot because they were written.
     DroppedBlocks,
+    /// Blocks that a store of copies did not take in, because no place was free.
+    SkippedFillBlocks,
     /// Segments rewritten, whatever part of them, and S-blocks written, destaged or migrated.
     SegmentsRewritten,
     /// Blocks that rewrites read from the disk.
@@ -186,6 +188,7 @@ impl Counter {
         (Counter::MissBlocks, "miss_blocks"),
         (Counter::FillBlocks, "fill_blocks"),
         (Counter::DroppedBlocks, "dropped_blocks"),
+        (Counter::SkippedFillBlocks, "skipped_fill_blocks"),
         (Counter::SegmentsRewritten, "segments_rewritten"),
         (Counter::RewriteBlocksRead, "rewrite_blocks_read"),
         (Counter::DestagedBlocks, "destaged_blocks"),

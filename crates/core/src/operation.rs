@@ -62,7 +62,7 @@ pub enum CopyOperation {
     Store,
     /// The host has written the buffer, and a layer above keeps it for now.
     Overwritten,
-    /// The buffer is the whole block as it is being written home: whatever copy there is, is older.
+    /// The buffer is being written home to the extent: whatever copy there is, is older there.
     Destaged,
     /// Forget the copies of all blocks that the extent touches.
     Drop,

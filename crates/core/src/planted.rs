@@ -30,24 +30,23 @@ impl PlantedBug {
     /// stacks do not have: the tests of those layers find them.
     pub fn is_searched(self) -> bool {
         // A failure of one operation alone shows the one. The other shows below a buffer whose node
-        // below answers before it is durable, and those of the search do not. The third needs a rewrite
-        // beside a block that has changed.
+        // below answers before it is durable, and those of the search do not.
         let is_hidden = matches!(
             self,
-            PlantedBug::FailedDestageDropped
-                | PlantedBug::CleanBeforeFlush
-                | PlantedBug::SumOfWhatWasRead
+            PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush
         );
         !self.is_of_copies() && !self.is_of_members() && !is_hidden
     }
 
-    /// True when it shows only where a member was away, or is another one than before.
+    /// True when it is looked for where something has happened to a member between two starts: it was
+    /// away, is another one, or has changed.
     pub fn is_of_members(self) -> bool {
         matches!(
             self,
             PlantedBug::UpOverLostNode
                 | PlantedBug::LabelNotCompared
                 | PlantedBug::CountMovedAfterFirstWrite
+                | PlantedBug::SumOfWhatWasRead
         )
     }
 

@@ -1,8 +1,9 @@
 //! Blocks that leave together, and how far each batch has come.
 
-use super::tasks::{List, Slab};
+use super::tasks::List;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
+use crate::map::Slab;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 

@@ -207,10 +207,7 @@ impl Blocks {
 
     /// The next run of parts inside `parts` that are all valid, or all not.
     pub fn next_run(&self, entry: u32, parts: Range<u64>, valid: bool) -> Option<Range<u64>> {
-        let is_such = |part: &u64| self.has(entry, Valid::InFact, *part) == valid;
-        let start = parts.clone().find(is_such)?;
-        let end = (start..parts.end).find(|part| !is_such(part));
-        Some(start..end.unwrap_or(parts.end))
+        next_such(parts, |part| self.has(entry, Valid::InFact, part) == valid)
     }
 
     /// Takes over what another entry of the same block has in fact; this one had nothing.
@@ -228,6 +225,13 @@ impl Blocks {
             self.bits[decided + word] |= bits;
         }
     }
+}
+
+/// The next run of parts inside `parts` that all are such.
+pub(super) fn next_such(parts: Range<u64>, is_such: impl Fn(u64) -> bool) -> Option<Range<u64>> {
+    let start = parts.clone().find(|part| is_such(*part))?;
+    let end = (start..parts.end).find(|part| !is_such(*part));
+    Some(start..end.unwrap_or(parts.end))
 }
 
 /// The words of a bitmap that hold these parts, each with its bits.

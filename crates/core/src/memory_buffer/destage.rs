@@ -86,7 +86,8 @@ impl MemoryBuffer {
         has_started
     }
 
-    /// What a block lacks is there, or is not.
+    /// What a block lacks is there, or is not. A block that is bad below stops nothing: what memory has
+    /// leaves without the parts around it, and the node below leaves those as they are.
     pub(super) fn fill_step_done(
         &mut self,
         task: u32,
@@ -99,6 +100,7 @@ impl MemoryBuffer {
         };
         match (it.step, result) {
             (Step::Asked, Err(_)) => return self.read_whole(task, TagKind::Fill, ctx),
+            (_, Err(IoError::Medium)) => {}
             (_, Err(error)) => self.batches.slab[batch].error = Some(error),
             (_, Ok(())) => self.fill_up(it.entry, it.temp, ctx),
         }
@@ -187,25 +189,32 @@ impl MemoryBuffer {
         let mut next = Tasks::first(self.batches.slab[batch].tasks);
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);
-            let extent = self.extent_of(self.tasks[task].block);
-            self.drop_copy(extent, ctx);
-            run = match run {
-                Some((first, run))
-                    if run.end() == extent.start
-                        && run.blocks.0 + extent.blocks.0 <= RUN_BLOCKS_MAX =>
-                {
-                    Some((first, Extent::between(run.start, extent.end())))
-                }
-                before => {
-                    if let Some(run) = before {
-                        self.write_run(batch, run, true, ctx);
+            let block = self.tasks[task].block;
+            self.drop_copy(self.extent_of(block), ctx);
+            let mut from = 0;
+            while let Some(parts) = self.next_to_write(task, from) {
+                from = parts.end;
+                let extent = self.parts_at(block, parts.start, parts.end - parts.start);
+                run = match run {
+                    Some((first, run))
+                        if run.end() == extent.start
+                            && run.blocks.0 + extent.blocks.0 <= RUN_BLOCKS_MAX =>
+                    {
+                        Some((first, Extent::between(run.start, extent.end())))
                     }
-                    Some((task, extent))
-                }
-            };
+                    before => {
+                        if let Some(run) = before {
+                            self.write_run(batch, run, true, ctx);
+                        }
+                        Some((task, extent))
+                    }
+                };
+            }
         }
-        let run = run.expect("a batch has blocks");
-        self.write_run(batch, run, false, ctx);
+        match run {
+            Some(run) => self.write_run(batch, run, false, ctx),
+            None => self.end_batch(batch, Ok(()), ctx),
+        }
     }
 
     /// A copy is older from now on, and the node below tells nobody.
@@ -225,8 +234,8 @@ impl MemoryBuffer {
     ) {
         let alone = self.extent_of(self.tasks[first].block);
         let slot = self.slot_of(first);
-        let buffer = match extent == alone {
-            true => slot.part(0, extent.blocks.0),
+        let buffer = match alone.covers(extent) {
+            true => slot.part(extent.start.0 - alone.start.0, extent.blocks.0),
             false => self.gather(batch, first, extent, ctx),
         };
         self.batches.slab[batch].left += 1;
@@ -260,13 +269,16 @@ impl MemoryBuffer {
         let buffer = ctx.allocate(BlockCount(extent.blocks.0));
         self.batches.runs.push((batch, buffer));
         let mut next = Some(first);
-        let mut at = 0;
-        while let Some(task) = next.filter(|_| at < extent.blocks.0) {
+        while let Some(task) = next {
             next = self.tasks.next_of_owner(task);
-            let parts = self.tasks[task].count;
-            let slot = self.slot_of(task);
-            ctx.copy(slot.part(0, parts), buffer.part(at, parts));
-            at += parts;
+            let whole = self.extent_of(self.tasks[task].block);
+            let Some(part) = whole.intersection(extent) else {
+                break;
+            };
+            let from = part.start.0 - whole.start.0;
+            let data = self.slot_of(task).part(from, part.blocks.0);
+            let at = part.start.0 - extent.start.0;
+            ctx.copy(data, buffer.part(at, part.blocks.0));
         }
         buffer
     }
@@ -299,9 +311,9 @@ impl MemoryBuffer {
         let mut next = Tasks::first(self.forget_batch(batch));
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);
-            let it = self.tasks[task];
-            self.note_destaged(it.block, it.count);
-            let slot = self.blocks.free(it.entry);
+            self.note_destaged(task);
+            let entry = self.tasks[task].entry;
+            let slot = self.blocks.free(entry);
             self.reuse(slot, ctx);
             self.finish_task(task);
         }
@@ -311,7 +323,7 @@ impl MemoryBuffer {
         let order = &mut self.batches.order;
         let at = order.iter().position(|other| *other == batch);
         order.remove(at.expect("a batch in order"));
-        self.batches.slab.remove(batch).tasks
+        self.batches.slab.take(batch).tasks
     }
 
     /// Memory is free: who has waited longest has it.

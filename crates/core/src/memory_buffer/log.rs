@@ -4,12 +4,11 @@
 //! written, and *held* until a record is durable that makes it free.
 
 use super::codec::{self, Live};
-use super::tasks::Slab;
 use crate::buffer::BufferSlice;
 use crate::durability::{FlushTicket, Lsn};
 use crate::extent::Extent;
 use crate::ledger::Quarantine;
-use crate::map::{AddressMap, address_map};
+use crate::map::{AddressMap, Slab, address_map};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! What goes to the log, and what is recorded of it.
 
-use super::blocks::NONE;
+use super::blocks::{NONE, Valid, next_such};
 use super::codec::{self, Live, RECORD_CLEAN, RECORD_WRITTEN, RECORD_ZEROED, RUN_BYTES};
 use super::log::LogWrite;
 use super::tasks::Owner;
@@ -32,7 +32,8 @@ impl MemoryBuffer {
     }
 
     /// The next run of parts of a task that must go to the log: what is written, and of a block that
-    /// leaves what is not there yet, because a write below that fails may take away what was below.
+    /// leaves what memory has and is not there yet, because a write below that fails may take away what
+    /// was below.
     fn parts_to_log(&self, task: u32) -> Option<Range<u64>> {
         let it = self.tasks[task];
         self.next_to_log(task, it.first)
@@ -45,11 +46,9 @@ impl MemoryBuffer {
         let first = it.block * self.settings.block.0;
         match it.owner {
             Owner::Job(_) => (from < end).then_some(from..end),
-            Owner::Batch(_) => {
-                let start = (from..end).find(|part| !log.has(first + part))?;
-                let there = (start..end).find(|part| log.has(first + part));
-                Some(start..there.unwrap_or(end))
-            }
+            Owner::Batch(_) => next_such(from..end, |part| {
+                self.blocks.has(it.entry, Valid::InFact, part) && !log.has(first + part)
+            }),
         }
     }
 
@@ -114,7 +113,7 @@ impl MemoryBuffer {
         if log.free() < blocks {
             let comes = log.has_held() || log.has_clean() || log.unflushed() > 0;
             assert!(
-                comes || log.writes.len() > 0 || self.failure().is_some(),
+                comes || !log.writes.is_empty() || self.failure().is_some(),
                 "the log of a write buffer has run full"
             );
             return false;
@@ -184,7 +183,7 @@ impl MemoryBuffer {
         };
         let (mut next, records) = core::mem::replace(&mut self.tasks[task].log, (NONE, 0));
         while next != NONE {
-            let write = log.writes.remove(next);
+            let write = log.writes.take(next);
             next = write.next;
             if failure.is_some() {
                 continue;
@@ -212,14 +211,29 @@ impl MemoryBuffer {
         failure.map_or(Ok(()), Err)
     }
 
-    /// A block went down.
-    pub(super) fn note_destaged(&mut self, block: u64, parts: u64) {
-        let (Some(log), Some(flushes)) = (&mut self.log, self.ledger.flushes_of(self.ports.below))
-        else {
-            return;
-        };
-        let first = block * self.settings.block.0;
-        (first..first + parts).for_each(|lba| log.destaged(lba, flushes.next()));
+    /// The next run of parts of a block that leaves which are written below: what memory has, and the
+    /// log too where there is one. What that has forgotten meanwhile is durable below as it is.
+    pub(super) fn next_to_write(&self, task: u32, from: u64) -> Option<Range<u64>> {
+        let it = self.tasks[task];
+        let first = it.block * self.settings.block.0;
+        let is_safe = |part: u64| self.log.as_ref().is_none_or(|log| log.has(first + part));
+        next_such(from..it.first + it.count, |part| {
+            self.blocks.has(it.entry, Valid::InFact, part) && is_safe(part)
+        })
+    }
+
+    /// A block went down, as far as memory had it.
+    pub(super) fn note_destaged(&mut self, task: u32) {
+        let mut from = 0;
+        while let Some(parts) = self.next_to_write(task, from) {
+            from = parts.end;
+            let first = self.tasks[task].block * self.settings.block.0;
+            let flushes = self.ledger.flushes_of(self.ports.below);
+            let (Some(log), Some(flushes)) = (&mut self.log, flushes) else {
+                return;
+            };
+            parts.for_each(|part| log.destaged(first + part, flushes.next()));
+        }
     }
 
     /// A flush below is done.

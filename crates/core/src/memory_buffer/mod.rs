@@ -10,8 +10,9 @@
 //! [task](tasks) for each. A task waits for nothing but what was decided before it, so nothing waits in
 //! a circle. A write whose block is new waits until a destage has given memory back.
 //!
-//! After a destage has failed its blocks are in memory again; writes and flushes fail from then on, and
-//! reads go on.
+//! What cannot be read below spoils itself alone: a block that cannot be filled up for it leaves without
+//! it, and what is beside it is read without it. After a destage has failed its blocks are in memory
+//! again; writes and flushes fail from then on, and reads go on.
 //!
 //! What a durable buffer promises stands with [`Persistence`]: a [log](log) on another port, or
 //! destages before each flush.
@@ -51,7 +52,7 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::ledger::Ledger;
 use crate::lifecycle::{OpenError, Start};
-use crate::map::BandTable;
+use crate::map::{BandTable, Slab};
 use crate::operation::{Cause, Completion, CopyOperation, Operation, Request};
 use crate::planted::PlantedBug;
 use crate::units::Lba;
@@ -65,7 +66,7 @@ use memory::Memory;
 use replacement::Replacement;
 use state::{Held, Life};
 use tags::{TagKind, tag, tag_of};
-use tasks::{Job, Slab, Tasks};
+use tasks::{Job, Tasks};
 
 /// What waits for the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -272,7 +273,7 @@ impl Layer for MemoryBuffer {
                 TagKind::Read => self.read_step_done(number, result, ctx),
                 TagKind::ReadRun => self.read_run_done(number, result, ctx),
                 TagKind::Stored => {
-                    let buffer = self.lent.remove(number);
+                    let buffer = self.lent.take(number);
                     ctx.release(buffer);
                 }
                 TagKind::Overwritten => self.write_part_done(number, Ok(()), ctx),

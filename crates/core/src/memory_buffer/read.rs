@@ -1,6 +1,6 @@
 //! Reads: from memory, from a copy, or from below.
 
-use super::blocks::{NONE, State, Valid};
+use super::blocks::{NONE, State, Valid, next_such};
 use super::settings::PartialRead;
 use super::tasks::{Job, JobKind, Owner, Step, Task, Tasks};
 use super::{MemoryBuffer, TagKind, tag};
@@ -55,6 +55,13 @@ impl MemoryBuffer {
         Some(first..last + 1)
     }
 
+    /// The next run of parts that a task asks for and memory does not have.
+    fn next_missing(&self, task: Task, from: u64) -> Option<Range<u64>> {
+        next_such(from..task.first + task.count, |part| {
+            task.entry == NONE || !self.blocks.has(task.entry, Valid::InFact, part)
+        })
+    }
+
     /// The entry that a read reads once something has failed. What was to come into memory may not have
     /// come, and what had left may be back. An entry that still waits to leave has the data.
     fn entry_after_failure(&mut self, task: Task) -> u32 {
@@ -92,15 +99,9 @@ impl MemoryBuffer {
             }
             let extent = self.parts_at(it.block, missing.start, missing.end - missing.start);
             if self.ports.copies.is_none() {
-                run = match run {
-                    Some(run) if run.end() == extent.start => {
-                        Some(Extent::between(run.start, extent.end()))
-                    }
-                    before => {
-                        self.read_run(job, before, ctx);
-                        Some(extent)
-                    }
-                };
+                let is_all_missing = self.next_missing(it, missing.start) == Some(missing);
+                self.jobs[job].has_read_more |= !is_all_missing;
+                run = self.join_run(job, run, extent, ctx);
                 continue;
             }
             let find = match ctx.is_read_only() {
@@ -115,6 +116,25 @@ impl MemoryBuffer {
         }
         self.read_run(job, run, ctx);
         self.read_part_done(job, Ok(()), ctx);
+    }
+
+    /// Lengthens a run by what adjoins it, or reads it and begins another one.
+    fn join_run(
+        &mut self,
+        job: u32,
+        run: Option<Extent>,
+        extent: Extent,
+        ctx: &mut Context<'_>,
+    ) -> Option<Extent> {
+        match run {
+            Some(run) if run.end() == extent.start => {
+                Some(Extent::between(run.start, extent.end()))
+            }
+            before => {
+                self.read_run(job, before, ctx);
+                Some(extent)
+            }
+        }
     }
 
     /// Reads blocks straight into the buffer of the request.
@@ -198,6 +218,7 @@ impl MemoryBuffer {
             (Step::Asked, Err(_)) => self.read_whole(task, TagKind::Read, ctx),
             (_, Err(error)) => {
                 self.tasks[task].step = Step::Failed;
+                self.jobs[job].has_read_more = true;
                 if self.ports.copies.is_some() && !it.fills && !ctx.is_read_only() {
                     let whole = self.extent_of(it.block);
                     let tag = tag(TagKind::Dropped, 0);
@@ -213,9 +234,40 @@ impl MemoryBuffer {
         let it = &mut self.jobs[job];
         it.left -= 1;
         it.result = it.result.and(result);
-        if it.left == 0 {
-            self.deliver(job, ctx);
+        match it.result {
+            _ if it.left > 0 => {}
+            Err(IoError::Medium) if it.has_read_more => self.read_less(job, ctx),
+            _ => self.deliver(job, ctx),
         }
+    }
+
+    /// What could not be read may be what nobody has asked for, or what memory has: what is asked for and
+    /// memory lacks is read without the rest.
+    fn read_less(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let it = &mut self.jobs[job];
+        (it.has_read_more, it.left, it.result) = (false, 1, Ok(()));
+        let mut run = None;
+        let mut next = Tasks::first(it.tasks);
+        while let Some(task) = next {
+            next = self.tasks.next_of_owner(task);
+            let it = &mut self.tasks[task];
+            match it.step {
+                Step::Asked | Step::ReadBelow => continue,
+                Step::Begun => {}
+                Step::Failed => {
+                    (it.step, it.fills) = (Step::Begun, false);
+                    ctx.release(core::mem::take(&mut it.temp));
+                }
+            }
+            let (it, mut from) = (*it, it.first);
+            while let Some(parts) = self.next_missing(it, from) {
+                from = parts.end;
+                let extent = self.parts_at(it.block, parts.start, parts.end - parts.start);
+                run = self.join_run(job, run, extent, ctx);
+            }
+        }
+        self.read_run(job, run, ctx);
+        self.read_part_done(job, Ok(()), ctx);
     }
 
     /// All is there: the buffer of the request is filled, and it is answered. What came from below is

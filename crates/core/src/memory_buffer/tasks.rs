@@ -3,68 +3,8 @@
 use super::blocks::NONE;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
-use crate::map::{AddressMap, address_map};
+use crate::map::{AddressMap, Slab, address_map};
 use crate::operation::Request;
-use alloc::vec::Vec;
-
-/// Numbered things; numbers are used again, so that a steady state allocates nothing.
-#[derive(Debug)]
-pub(super) struct Slab<T> {
-    things: Vec<T>,
-    unused: Vec<u32>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab {
-            things: Vec::new(),
-            unused: Vec::new(),
-        }
-    }
-}
-
-impl<T: Copy> Slab<T> {
-    /// Gives a thing a number.
-    pub fn add(&mut self, thing: T) -> u32 {
-        match self.unused.pop() {
-            Some(number) => {
-                self.things[number as usize] = thing;
-                number
-            }
-            None => {
-                self.things.push(thing);
-                self.things.len() as u32 - 1
-            }
-        }
-    }
-
-    /// Takes a thing out.
-    pub fn remove(&mut self, number: u32) -> T {
-        self.unused.push(number);
-        self.things[number as usize]
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.things.len() - self.unused.len()
-    }
-}
-
-impl<T> core::ops::Index<u32> for Slab<T> {
-    type Output = T;
-
-    #[inline]
-    fn index(&self, number: u32) -> &T {
-        &self.things[number as usize]
-    }
-}
-
-impl<T> core::ops::IndexMut<u32> for Slab<T> {
-    #[inline]
-    fn index_mut(&mut self, number: u32) -> &mut T {
-        &mut self.things[number as usize]
-    }
-}
 
 /// What a request is to the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +30,8 @@ pub(super) struct Job {
     pub left: u32,
     /// Tasks for which others have to end first.
     pub blocked: u32,
+    /// Of a read: more was read below than memory lacks of it, so that less may be read where all cannot.
+    pub has_read_more: bool,
     pub result: Result<(), IoError>,
 }
 
@@ -102,6 +44,7 @@ impl Job {
             tasks: List::EMPTY,
             left: 0,
             blocked: 0,
+            has_read_more: false,
             result: Ok(()),
         }
     }
@@ -206,7 +149,7 @@ impl Tasks {
 
     /// True when there are none.
     pub fn is_empty(&self) -> bool {
-        self.slab.len() == 0
+        self.slab.is_empty()
     }
 
     /// Adds a task, behind those of the same block and to a list. True when it can be done now.
@@ -229,7 +172,7 @@ impl Tasks {
 
     /// A task is done. Returns the next of its block, which can be done now.
     pub fn finish(&mut self, number: u32) -> Option<u32> {
-        let task = self.slab.remove(number);
+        let task = self.slab.take(number);
         let queue = self.queues.get_mut(&task.block).expect("a task's queue");
         assert_eq!(queue.0, number, "a task ends before an earlier one");
         if task.next_on_block == NONE {

@@ -136,7 +136,7 @@ impl MemoryBuffer {
 
     /// The end of a request.
     pub(super) fn answer(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let job = self.jobs.remove(job);
+        let job = self.jobs.take(job);
         ctx.finish(job.request.id, result);
     }
 
@@ -170,8 +170,12 @@ impl MemoryBuffer {
             let data = request.buffer.part(offset, it.count);
             self.jobs[job].left += 1;
             let tag = tag(TagKind::AroundOverwritten, job);
-            self.issue_copy(CopyOperation::Overwritten, extent, data, tag, ctx);
-            self.drop_copy(extent, ctx);
+            // Nobody keeps the data for now. Where the node below tells the store nothing, this does.
+            let what = match self.ports.drops_copies {
+                true => CopyOperation::Destaged,
+                false => CopyOperation::Overwritten,
+            };
+            self.issue_copy(what, extent, data, tag, ctx);
             next = self.tasks.next_of_owner(task);
         }
         self.around_step_done(job, Ok(()), ctx);

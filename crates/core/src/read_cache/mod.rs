@@ -97,18 +97,24 @@ impl ReadCache {
             }
             None => {
                 if what == CopyOperation::FindOrReserve && known.is_none() && !ctx.is_read_only() {
-                    self.reserve(block);
+                    self.reserve(block, ctx);
                 }
                 ctx.finish(request.id, Err(IoError::NoCopy));
             }
         }
     }
 
-    fn reserve(&mut self, block: u64) -> Option<u32> {
+    /// Makes room for a copy. There is none while every place beside those of the copies is still in
+    /// use for one that was forgotten: then the block is not taken in, which is counted.
+    fn reserve(&mut self, block: u64, ctx: &mut Context<'_>) -> Option<u32> {
         if let Some(victim) = self.table.victim() {
             self.forget(victim);
         }
-        self.table.insert(block)
+        let entry = self.table.insert(block);
+        if entry.is_none() {
+            ctx.count(Counter::SkippedFillBlocks, 1);
+        }
+        entry
     }
 
     /// The copy is there no more. Its place is free when nothing is under way there.
@@ -132,7 +138,7 @@ impl ReadCache {
         let entry = match self.table.find(block) {
             Some(entry) => (self.table.state(entry) == State::Reserved).then_some(entry),
             // What was reserved and forgotten since may be older than its block.
-            None if from_rewrite => self.reserve(block),
+            None if from_rewrite => self.reserve(block, ctx),
             None => None,
         };
         let Some(entry) = entry else {

@@ -3,6 +3,7 @@
 
 use crate::cache_stacks::settings;
 use crate::damage::{Damage, Target, add_fields, data, fields_of_block};
+use crate::fixture;
 use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium, Happening, Image, block_of};
 use crate::journal_world::{Host, SET, Step, allowed, newest, random_steps, wrong};
@@ -304,15 +305,10 @@ fn check(members: &Members, happenings: &[Happening], strict: bool, name: &str) 
 const FLASH: &[u8] = include_bytes!("../fixtures/format-1/flash.img");
 const BACKING: &[u8] = include_bytes!("../fixtures/format-1/backing.img");
 
-fn image_of(bytes: &[u8]) -> Image {
-    let blocks = bytes.chunks_exact(4096).map(Rc::from);
-    (0..).zip(blocks).collect()
-}
-
 #[test]
 fn members_of_format_version_1_open_and_hold_what_they_held() {
     let (_, happenings) = stopped(0);
-    let mut world = World::over(&[image_of(FLASH), image_of(BACKING)]);
+    let mut world = World::over(&[fixture::image_of(FLASH), fixture::image_of(BACKING)]);
     assert_eq!(world.open(Start::Recover(Some(SET))), Ok(()));
     let found = world.read_all();
     assert_eq!(wrong(&found, &newest(&happenings), false), None);
@@ -322,19 +318,11 @@ fn members_of_format_version_1_open_and_hold_what_they_held() {
 /// for a new version of the format, never for this one.
 #[test]
 #[ignore = "writes the fixture"]
-#[allow(clippy::disallowed_methods)]
 fn write_the_fixture() {
-    // `make soak` runs what is ignored, and must not touch what other tests are compared with.
-    if std::env::var_os("IMBREX_WRITE_FIXTURE").is_none() {
-        println!("skipped: IMBREX_WRITE_FIXTURE is not set");
-        return;
-    }
     let (members, _) = stopped(0);
     let lengths = [cache().flash_blocks().0, BLOCKS];
     for ((name, image), blocks) in ["flash", "backing"].iter().zip(&members).zip(lengths) {
-        let bytes: Vec<u8> = (0..blocks)
-            .flat_map(|address| block_of(image, address).to_vec())
-            .collect();
-        std::fs::write(format!("tests/fixtures/format-1/{name}.img"), bytes).expect("written");
+        let blocks = (0..blocks).flat_map(|address| block_of(image, address).to_vec());
+        fixture::write(&format!("{name}.img"), blocks.collect());
     }
 }

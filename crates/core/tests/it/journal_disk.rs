@@ -55,6 +55,27 @@ impl ByteMedium {
         block_of(&self.image, address)
     }
 
+    /// Where what a host of [`crate::journal_world`] last wrote to a block is: it may be in several places.
+    pub fn places_of(&self, block: u64) -> Vec<u64> {
+        let version = |bytes: &[u8]| u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes"));
+        let copies = self.image.iter().filter(|(_, bytes)| {
+            bytes[..8] == block.to_le_bytes() && bytes[16..24] == (block ^ 1 << 32).to_le_bytes()
+        });
+        let copies: Vec<(u64, u64)> = copies.map(|(at, bytes)| (version(bytes), *at)).collect();
+        let newest = copies.iter().map(|(version, _)| *version).max();
+        let newest = copies
+            .iter()
+            .filter(|(version, _)| Some(*version) == newest);
+        newest.map(|(_, address)| *address).collect()
+    }
+
+    /// Changes one bit of a block.
+    pub fn flip(&mut self, address: u64) {
+        let mut bytes = self.block(address).to_vec();
+        bytes[1000] ^= 1;
+        self.image.insert(address, bytes.into());
+    }
+
     /// How many writes of one block were sent to an extent.
     pub fn writes_in(&self, extent: Extent) -> usize {
         let inside = |(operation, to): &&(Operation, Extent)| {

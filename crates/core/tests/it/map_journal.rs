@@ -4,7 +4,10 @@ use crate::harness::{Step, play};
 use crate::persistent_cache::{LOG_BLOCKS, build, check_with, settings, with_bypass};
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::extent::Extent;
-use imbrex_core::translation::{LayoutError, MapJournalSettings, PersistentCacheSettings};
+use imbrex_core::map::BandId;
+use imbrex_core::translation::{
+    BypassSettings, LayoutError, MapJournalSettings, PersistentCacheSettings,
+};
 use imbrex_core::units::{BlockCount, Duration};
 
 const EVERY: u64 = 5;
@@ -112,6 +115,49 @@ fn a_stream_that_is_flushed_does_not_go_around_the_log() {
     let flushed = stream().flat_map(|step| [step, Step::Flush]).collect();
     let counts = counts_after(&settings, flushed);
     assert_eq!(counts.counter(Counter::BypassedBlocks), 0);
+}
+
+#[test]
+fn a_stream_that_goes_on_over_a_flush_goes_around_the_log_and_one_that_ends_there_does_not() {
+    let with = |after_max| PersistentCacheSettings {
+        map_journal: journaled().map_journal,
+        bypass: Some(BypassSettings {
+            after_max_blocks: BlockCount(after_max),
+            ..BypassSettings::after(BlockCount(4))
+        }),
+        ..settings()
+    };
+    let (stack, ..) = build(1, &with(4));
+    let bands = stack.geometry().bands.clone().expect("bands");
+    // Two bands in a piece, and a flush behind it: the log takes the first, of which it has the start.
+    let piece = |first: u32| {
+        let (start, end) = (first, first + 1);
+        let blocks = bands.extent_of(BandId(start)).start.0..bands.extent_of(BandId(end)).end().0;
+        blocks.map(|at| write(at, 1)).chain([Step::Flush])
+    };
+    let bypassed = |after_max: u64, pieces: [u32; 3]| {
+        let steps = pieces.into_iter().flat_map(piece).collect();
+        counts_after(&with(after_max), steps).counter(Counter::BypassedBlocks)
+    };
+    let blocks = |of: &[u32]| -> u64 {
+        let extents = of.iter().map(|band| bands.extent_of(BandId(*band)));
+        extents.map(|extent| extent.blocks.0).sum()
+    };
+    assert_eq!(bypassed(10_000, [0, 2, 4]), blocks(&[1, 2, 3, 4, 5]));
+    assert_eq!(bypassed(10_000, [0, 3, 6]), blocks(&[1]));
+    assert_eq!(bypassed(4, [0, 3, 6]), blocks(&[1, 4, 7]));
+}
+
+#[test]
+fn the_most_that_a_stream_must_bring_is_no_less_than_the_least() {
+    let mut settings = with_bypass();
+    settings.bypass = Some(BypassSettings {
+        after_max_blocks: BlockCount(3),
+        ..BypassSettings::after(BlockCount(4))
+    });
+    let expected = "bypass_after_max = 12 KiB is less than bypass_after = 16 KiB; accepted";
+    let error = settings.check().unwrap_err().to_string();
+    assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]

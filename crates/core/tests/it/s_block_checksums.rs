@@ -1,6 +1,7 @@
 //! Checksums of S-blocks: whatever changes on the disk is an error until it is written again, over
 //! rewrites, moves and restarts, and never data.
 
+use crate::fixture;
 use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium, Image, block_of};
 use crate::journal_world::{Host, SET, Step, newest, random_steps, wrong};
@@ -21,7 +22,6 @@ use imbrex_core::translation::{
 use imbrex_core::units::BlockCount;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::rc::Rc;
 
 const DISK_BLOCKS: u64 = 1200;
@@ -144,17 +144,7 @@ impl World {
 
     /// Where the disk has what was last written to a block: there, and where that was moved from.
     fn places_of(&self, block: u64) -> Vec<u64> {
-        let medium = self.medium.borrow();
-        let version = |bytes: &[u8]| u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes"));
-        let copies = medium.image.iter().filter(|(_, bytes)| {
-            bytes[..8] == block.to_le_bytes() && bytes[16..24] == (block ^ 1 << 32).to_le_bytes()
-        });
-        let copies: Vec<(u64, u64)> = copies.map(|(at, bytes)| (version(bytes), *at)).collect();
-        let newest = copies.iter().map(|(version, _)| *version).max();
-        let newest = copies
-            .iter()
-            .filter(|(version, _)| Some(*version) == newest);
-        newest.map(|(_, address)| *address).collect()
+        self.medium.borrow().places_of(block)
     }
 
     fn is_home(&self, address: u64) -> bool {
@@ -166,10 +156,7 @@ impl World {
     }
 
     fn flip(&self, address: u64) {
-        let mut bytes = block_of(&self.medium.borrow().image, address).to_vec();
-        bytes[1000] ^= 1;
-        let mut medium = self.medium.borrow_mut();
-        medium.image.insert(address, bytes.into());
+        self.medium.borrow_mut().flip(address);
     }
 }
 
@@ -411,12 +398,10 @@ fn of_fixture() -> World {
 #[test]
 fn a_disk_of_format_version_1_opens_and_holds_what_it_held() {
     let packed = include_bytes!("../fixtures/format-1/s-blocks.img.xz");
-    let mut bytes = Vec::new();
-    let read = liblzma::read::XzDecoder::new(&packed[..]).read_to_end(&mut bytes);
-    assert_eq!(read.expect("whole"), 4096 * DISK_BLOCKS as usize);
-    let blocks = bytes.chunks_exact(4096).map(Rc::from);
+    let image = fixture::image_of(&fixture::unpacked(packed));
+    assert_eq!(image.len() as u64, DISK_BLOCKS);
     let medium = ByteMedium {
-        image: (0..).zip(blocks).collect(),
+        image,
         ..ByteMedium::default()
     };
     let mut world = World::over(FIXTURE, medium);
@@ -445,19 +430,9 @@ fn refusal_of(settings: SBlockSettings, of: &World) -> OpenError {
 /// version of the format, never for this one.
 #[test]
 #[ignore = "writes the fixture"]
-#[allow(clippy::disallowed_methods)]
 fn write_the_fixture() {
-    // `make soak` runs what is ignored, and must not touch what other tests are compared with.
-    if std::env::var_os("IMBREX_WRITE_FIXTURE").is_none() {
-        println!("skipped: IMBREX_WRITE_FIXTURE is not set");
-        return;
-    }
     let world = of_fixture();
     let image = world.medium.borrow().image.clone();
     let blocks = (0..DISK_BLOCKS).flat_map(|address| block_of(&image, address).to_vec());
-    let bytes: Vec<u8> = blocks.collect();
-    let mut packed = Vec::new();
-    let read = liblzma::read::XzEncoder::new(&bytes[..], 9).read_to_end(&mut packed);
-    read.expect("packed");
-    std::fs::write("tests/fixtures/format-1/s-blocks.img.xz", packed).expect("written");
+    fixture::write("s-blocks.img.xz", blocks.collect());
 }

@@ -2,6 +2,7 @@
 //! written beside it.
 
 use crate::crash_disk::{CrashDisk, Medium};
+use crate::fixture;
 use crate::harness::JumpingClock;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
 use imbrex_core::disk::{Geometry, Media, Shingling, TrackTable};
@@ -20,7 +21,6 @@ use imbrex_core::translation::segment::{
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use std::collections::VecDeque;
-use std::io::Read as _;
 use std::sync::Arc;
 
 const SET: Uuid = Uuid([6; 16]);
@@ -405,10 +405,8 @@ const FIXTURE: &[u8] = include_bytes!("../fixtures/format-1/segments.img.xz");
 #[test]
 fn a_member_with_checksums_opens_and_holds_what_it_held() {
     let (device, _, expected) = kept();
-    let mut bytes = Vec::new();
-    let read = liblzma::read::XzDecoder::new(FIXTURE).read_to_end(&mut bytes);
-    let blocks = read.expect("whole") as u64 / BLOCK_BYTES;
-    assert_eq!(blocks, device.geometry.blocks.0);
+    let bytes = fixture::unpacked(FIXTURE);
+    assert_eq!(bytes.len() as u64, BLOCK_BYTES * device.geometry.blocks.0);
     let mut medium = Medium::new(device.geometry.clone());
     let chunks = bytes.chunks_exact(BLOCK_BYTES as usize);
     medium.blocks = (0..).zip(chunks.map(Into::into)).collect();
@@ -420,18 +418,8 @@ fn a_member_with_checksums_opens_and_holds_what_it_held() {
 /// version of the format, never for this one.
 #[test]
 #[ignore = "writes the fixture"]
-#[allow(clippy::disallowed_methods)]
 fn write_the_fixture() {
-    // `make soak` runs what is ignored, and must not touch what other tests are compared with.
-    if std::env::var_os("IMBREX_WRITE_FIXTURE").is_none() {
-        println!("skipped: IMBREX_WRITE_FIXTURE is not set");
-        return;
-    }
     let (device, medium, _) = kept();
     let blocks = (0..device.geometry.blocks.0).flat_map(|at| medium.block(at).to_vec());
-    let bytes: Vec<u8> = blocks.collect();
-    let mut packed = Vec::new();
-    let read = liblzma::read::XzEncoder::new(&bytes[..], 9).read_to_end(&mut packed);
-    read.expect("packed");
-    std::fs::write("tests/fixtures/format-1/segments.img.xz", packed).expect("written");
+    fixture::write("segments.img.xz", blocks.collect());
 }

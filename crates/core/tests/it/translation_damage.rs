@@ -2,6 +2,7 @@
 //! wrong.
 
 use crate::damage::{Damage, Target, add_fields, data, fields_of_block};
+use crate::fixture;
 use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium, Happening, Image, block_of};
 use crate::journal_world::{Host, SET, Step, allowed, newest, random_steps, wrong};
@@ -25,7 +26,6 @@ use imbrex_core::translation::{
 use imbrex_core::units::BlockCount;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -443,11 +443,8 @@ const FIXTURES: [(Case, &str, &[u8]); 2] = [
 fn members_of_format_version_1_open_and_hold_what_they_held() {
     for (case, name, packed) in FIXTURES {
         let (_, happenings) = stopped(case);
-        let mut bytes = Vec::new();
-        let read = liblzma::read::XzDecoder::new(packed).read_to_end(&mut bytes);
-        assert_eq!(read.expect("whole"), 4096 * DISK_BLOCKS as usize);
-        let blocks = bytes.chunks_exact(4096).map(Rc::from);
-        let image: Image = (0..).zip(blocks).collect();
+        let image = fixture::image_of(&fixture::unpacked(packed));
+        assert_eq!(image.len() as u64, DISK_BLOCKS);
         let mut world = World::over(case, &image);
         assert_eq!(world.open(Start::Recover(Some(SET))), Ok(()), "{name}");
         let found = world.read_all();
@@ -470,21 +467,10 @@ fn members_of_format_version_1_open_and_hold_what_they_held() {
 /// for a new version of the format, never for this one.
 #[test]
 #[ignore = "writes the fixture"]
-#[allow(clippy::disallowed_methods)]
 fn write_the_fixture() {
-    // `make soak` runs what is ignored, and must not touch what other tests are compared with.
-    if std::env::var_os("IMBREX_WRITE_FIXTURE").is_none() {
-        println!("skipped: IMBREX_WRITE_FIXTURE is not set");
-        return;
-    }
     for (case, name, _) in FIXTURES {
         let (image, _) = stopped(case);
         let blocks = (0..DISK_BLOCKS).flat_map(|address| block_of(&image, address).to_vec());
-        let bytes: Vec<u8> = blocks.collect();
-        let mut packed = Vec::new();
-        let read = liblzma::read::XzEncoder::new(&bytes[..], 9).read_to_end(&mut packed);
-        read.expect("packed");
-        let path = format!("tests/fixtures/format-1/{name}.img.xz");
-        std::fs::write(path, packed).expect("written");
+        fixture::write(&format!("{name}.img.xz"), blocks.collect());
     }
 }

@@ -2,20 +2,18 @@
 //!
 //! A table says what each block of something is: of a band, a segment, a position. It is a row of
 //! [pages](Page), each a sealed block, so that a page of another disk, another place or another
-//! generation is never taken for it. Pages that were used last are in [memory](PageCache); what was
-//! read and cannot be compared yet [waits](Waiting) for the page that is missing. The layer alone
-//! issues operations.
+//! generation is never taken for it. A layer asks its [`Pages`] what blocks that it has read must be:
+//! those that were used last are in memory, and what cannot be compared yet waits for the page that is
+//! missing. The layer alone issues operations.
 
-mod numbered;
 mod page;
 mod page_cache;
+mod pages;
 mod waiting;
 mod word;
 
-pub(super) use numbered::Numbered;
 pub(super) use page::{Page, PageId, PageState, SUMS_PER_PAGE, pages_of};
-pub(super) use page_cache::PageCache;
-pub(super) use waiting::Waiting;
+pub(super) use pages::{PageRead, Pages, Verdict};
 pub use word::{BAD, NOTHING, ZERO_SUM};
 pub(super) use word::{is_right, word_of};
 

@@ -47,6 +47,15 @@ pub(in crate::translation) enum PageState {
 }
 
 impl Page {
+    /// Another page of the table, of which this is the first.
+    pub fn at(&self, index: u64) -> Page {
+        let id = PageId {
+            address: self.id.address + index,
+            ..self.id
+        };
+        Page { id, index, ..*self }
+    }
+
     /// The number of its first checksum in the table.
     pub fn first(&self) -> usize {
         self.index as usize * SUMS_PER_PAGE
@@ -54,16 +63,14 @@ impl Page {
 
     /// Checksums in this page.
     pub fn len(&self) -> usize {
-        let before = self.index * SUMS_PER_PAGE as u64;
-        (self.sums - before).min(SUMS_PER_PAGE as u64) as usize
+        (self.sums - self.first() as u64).min(SUMS_PER_PAGE as u64) as usize
     }
 
     /// Puts the page together in the memory of a block. `table` has the checksums of the whole table.
     pub fn seal(&self, table: &[u32], block: &mut [u8]) {
         assert_eq!(table.len() as u64, self.sums, "another table");
-        let from = self.index as usize * SUMS_PER_PAGE;
         let mut payload = [0; PAYLOAD_BYTES];
-        for (bytes, sum) in payload.chunks_exact_mut(4).zip(&table[from..]) {
+        for (bytes, sum) in payload.chunks_exact_mut(4).zip(&table[self.first()..]) {
             bytes.copy_from_slice(&sum.to_le_bytes());
         }
         let header = Header {

@@ -15,7 +15,7 @@ struct Frame {
 /// The pages that were used last. Finding one takes constant time, and nothing is allocated once as
 /// many are there as there may be.
 #[derive(Debug)]
-pub(in crate::translation) struct PageCache {
+pub(super) struct PageCache {
     frames: Vec<Frame>,
     /// Frames by the address of their page.
     by_address: AddressMap<u32>,

@@ -1,7 +1,6 @@
 //! What waits for pages of tables that are being read.
 
-use super::numbered::Numbered;
-use crate::map::{AddressMap, address_map};
+use crate::map::{AddressMap, Slab, address_map};
 
 /// Pages that are read at once for which there is room from the start.
 const PAGES_AT_ONCE: usize = 64;
@@ -15,10 +14,10 @@ struct Line {
 
 /// What was read and waits for a page, by the address of the page.
 #[derive(Debug)]
-pub(in crate::translation) struct Waiting<R> {
+pub(super) struct Waiting<R> {
     lines: AddressMap<Line>,
     /// Each with the one that came after it for the same page.
-    reads: Numbered<(R, Option<u32>)>,
+    reads: Slab<(R, Option<u32>)>,
 }
 
 impl<R: Copy> Waiting<R> {
@@ -26,7 +25,7 @@ impl<R: Copy> Waiting<R> {
     pub fn new() -> Waiting<R> {
         Waiting {
             lines: address_map(PAGES_AT_ONCE),
-            reads: Numbered::default(),
+            reads: Slab::default(),
         }
     }
 
@@ -34,7 +33,7 @@ impl<R: Copy> Waiting<R> {
     pub fn wait(&mut self, address: u64, read: R) -> bool {
         let at = self.reads.add((read, None));
         if let Some(line) = self.lines.get_mut(&address) {
-            self.reads.get_mut(line.last).1 = Some(at);
+            self.reads[line.last].1 = Some(at);
             line.last = at;
             return false;
         }

@@ -15,7 +15,7 @@ use crate::layer::{Area, Context};
 use crate::lifecycle::Uuid;
 use crate::map::BandId;
 use crate::planted::PlantedBug;
-use crate::translation::checksums::{Page, PageCache, PageState, SUMS_PER_PAGE, Waiting, pages_of};
+use crate::translation::checksums::{Page, PageRead, PageState, Pages, Verdict, pages_of};
 use crate::units::BLOCK_BYTES;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -41,23 +41,6 @@ pub(super) struct HomeRead {
     pub buffer: BufferSlice,
 }
 
-/// A page of a table that is being read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PageRead {
-    page: Page,
-    pub buffer: BufferSlice,
-}
-
-/// What became of blocks that were read.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
-    /// They are what they must be, or nobody can tell.
-    Right,
-    Wrong,
-    /// A page of checksums must be read first: this one, where nobody waits for it yet.
-    Waits(Option<Page>),
-}
-
 /// The checksums of all blocks.
 #[derive(Debug)]
 pub(super) struct Checksums {
@@ -72,11 +55,8 @@ pub(super) struct Checksums {
     /// The newest generation of a table.
     pub generation: u64,
     pub open: OpenBands,
-    pages: PageCache,
-    /// Reads of home blocks that wait for pages.
-    waiting: Waiting<HomeRead>,
-    /// Scratch space.
-    sums: Vec<u32>,
+    /// Reads of home blocks wait for pages.
+    pages: Pages<HomeRead>,
 }
 
 impl Checksums {
@@ -86,7 +66,7 @@ impl Checksums {
             areas: Some(areas),
             slots: vec![0; slots as usize],
             tables: vec![Table::NONE; bands as usize],
-            pages: PageCache::new(PAGES_MAX),
+            pages: Pages::new(PAGES_MAX),
             ..Checksums::none()
         }
     }
@@ -100,15 +80,8 @@ impl Checksums {
             tables: Vec::new(),
             generation: 0,
             open: OpenBands::default(),
-            pages: PageCache::new(0),
-            waiting: Waiting::new(),
-            sums: Vec::new(),
+            pages: Pages::new(0),
         }
-    }
-
-    /// True when nothing can be found wrong: there are no checksums, or a planted bug skips them.
-    fn trusts_all(&self, ctx: &Context<'_>) -> bool {
-        self.areas.is_none() || ctx.is_planted(PlantedBug::ReadCrcSkipped)
     }
 
     fn areas(&self) -> &DurableAreas {
@@ -134,68 +107,31 @@ impl Checksums {
 
     /// Compares blocks that were read from the log.
     pub fn verify_slots(&mut self, slot: u64, buffer: BufferSlice, ctx: &Context<'_>) -> Verdict {
-        if self.trusts_all(ctx) {
+        if self.areas.is_none() {
             return Verdict::Right;
         }
-        self.sums.clear();
-        ctx.checksum(buffer, &mut self.sums);
-        let slot = slot as usize;
-        match self.slots[slot..slot + self.sums.len()] == self.sums {
-            true => Verdict::Right,
-            false => Verdict::Wrong,
-        }
+        let known = &self.slots[slot as usize..];
+        self.pages.verify_known(known, buffer, ctx)
     }
 
-    /// Compares as many blocks as there are pages in memory; the rest waits for the next page.
-    pub fn verify_home(&mut self, mut read: HomeRead, shape: &Shape, ctx: &Context<'_>) -> Verdict {
-        if self.trusts_all(ctx) {
+    /// Compares blocks that were read at home, as far as there are pages in memory.
+    pub fn verify_home(&mut self, read: HomeRead, shape: &Shape, ctx: &Context<'_>) -> Verdict {
+        if self.areas.is_none() {
             return Verdict::Right;
         }
-        let mut sums = core::mem::take(&mut self.sums);
-        sums.clear();
-        ctx.checksum(read.buffer, &mut sums);
-        let mut verdict = Verdict::Right;
-        let mut at = 0;
-        while at < sums.len() && matches!(verdict, Verdict::Right) {
-            let offset = read.offset + at as u64;
-            match self.compare_home(read.band, offset, &sums[at..], shape) {
-                Ok((blocks, true)) => at += blocks,
-                Ok((_, false)) => verdict = Verdict::Wrong,
-                Err(page) => {
-                    let left = (sums.len() - at) as u64;
-                    read.buffer = read.buffer.part(at as u64, left);
-                    read.offset = offset;
-                    let is_first = self.waiting.wait(page.id.address, read);
-                    verdict = Verdict::Waits(is_first.then_some(page));
-                }
-            }
+        if let Some(open) = self.open.get(read.band) {
+            let known = open.sums.get(read.offset as usize..).unwrap_or(&[]);
+            return self.pages.verify_known(known, read.buffer, ctx);
         }
-        self.sums = sums;
-        verdict
-    }
-
-    /// Compares the checksums of blocks at home up to the end of a page: how many there are, and
-    /// whether they are right. An error names the page that must be read first.
-    fn compare_home(
-        &mut self,
-        band: BandId,
-        offset: u64,
-        sums: &[u32],
-        shape: &Shape,
-    ) -> Result<(usize, bool), Page> {
-        if let Some(open) = self.open.get(band) {
-            let known = open.sums.get(offset as usize..).unwrap_or(&[]);
-            return Ok((sums.len(), known.starts_with(sums)));
-        }
-        let page = self
-            .place(band, self.table(band), shape)
-            .page(offset / SUMS_PER_PAGE as u64);
-        let inside = offset as usize % SUMS_PER_PAGE;
-        let blocks = sums.len().min(SUMS_PER_PAGE - inside);
-        let known = self.pages.get(page.id).ok_or(page)?;
-        // Without bytes in the buffers, what a page says is not known.
-        let known = known.iter().skip(inside);
-        Ok((blocks, known.zip(sums).all(|(known, sum)| known == sum)))
+        let table = self.place(read.band, self.table(read.band), shape).page(0);
+        let rest = |offset, buffer| HomeRead {
+            offset,
+            buffer,
+            ..read
+        };
+        let blocks = (read.offset, read.buffer);
+        let is_right = |known, sum| known == sum;
+        self.pages.verify(&table, blocks, is_right, rest, ctx)
     }
 
     /// The table of a band, with what its pages must say.
@@ -211,23 +147,18 @@ impl Checksums {
 
     /// Where a page is read from, and what to tell when it was.
     pub fn read_page(&self, page: Page, buffer: BufferSlice) -> (Area, PageRead) {
-        let area = self.areas().area(Extent::new(page.id.address, 1));
-        (area, PageRead { page, buffer })
+        let read = PageRead { page, buffer };
+        (self.areas().area(read.extent()), read)
     }
 
     /// Takes in a page that was read; false when it is not what it must be.
     pub fn take_page(&mut self, read: &PageRead, ctx: &Context<'_>) -> bool {
-        let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
-        let PageRead { page, buffer } = *read;
-        self.pages.insert(page.id, |sums| {
-            let bytes = ctx.metadata(buffer);
-            bytes.is_none_or(|it| page.unseal(it, ignore_address, sums) == PageState::Right)
-        })
+        self.pages.take(&read.page, read.buffer, None, ctx)
     }
 
     /// The next read that waited for a page.
     pub fn next_waiting(&mut self, read: &PageRead) -> Option<HomeRead> {
-        self.waiting.next(read.page.id.address)
+        self.pages.next_waiting(&read.page)
     }
 
     /// The table of a band.
@@ -278,13 +209,13 @@ impl Checksums {
         sums: &mut Vec<u32>,
         ctx: &Context<'_>,
     ) -> Result<(), IoError> {
-        let place = self.place(band, self.table(band), shape);
+        let place = self.place(band, self.table(band), shape).page(0);
         let ignore_address = ctx.is_planted(PlantedBug::CrcWithoutAddress);
         let Some(bytes) = ctx.metadata(pages) else {
             return Ok(());
         };
         for (index, page) in (0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
-            match place.page(index).unseal(page, ignore_address, sums) {
+            match place.at(index).unseal(page, ignore_address, sums) {
                 PageState::Right => {}
                 PageState::Blank | PageState::Wrong => return Err(IoError::Medium),
             }
@@ -295,7 +226,7 @@ impl Checksums {
     /// Seals the checksums of a whole band into `pages`; returns where they are written to, and the
     /// pages that are.
     pub fn seal_table(
-        &self,
+        &mut self,
         (band, table): (BandId, Table),
         sums: &[u32],
         pages: BufferSlice,
@@ -308,11 +239,11 @@ impl Checksums {
             table,
             blocks: sums.len() as u64,
         };
-        let mut block = vec![0; BLOCK_BYTES as usize];
+        let first = place.page(0);
         let area = self.table_area(band, table, sums.len() as u64);
         for page in 0..area.extent.blocks.0 {
-            place.page(page).seal(sums, &mut block);
-            ctx.fill_metadata(pages.part(page, 1), &block);
+            let buffer = pages.part(page, 1);
+            self.pages.seal(&first.at(page), sums, buffer, ctx);
         }
         (area, pages.part(0, area.extent.blocks.0))
     }

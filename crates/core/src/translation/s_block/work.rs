@@ -1,72 +1,12 @@
 //! What is being served: requests, the tasks that they are cut into, and operations on their way.
 
-use super::tables::PageRead;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::map::Slab;
 use crate::operation::{Request, Tag};
+use crate::translation::checksums::PageRead;
 use alloc::vec::Vec;
-
-/// Things with numbers that are used again.
-#[derive(Debug)]
-pub struct Slab<T> {
-    entries: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab {
-            entries: Vec::new(),
-            free: Vec::new(),
-        }
-    }
-}
-
-impl<T> Slab<T> {
-    /// Takes something in.
-    pub fn insert(&mut self, value: T) -> u32 {
-        match self.free.pop() {
-            Some(index) => {
-                self.entries[index as usize] = value;
-                index
-            }
-            None => {
-                self.entries.push(value);
-                (self.entries.len() - 1) as u32
-            }
-        }
-    }
-
-    /// An entry that was given back, whose content is used again.
-    pub fn reuse(&mut self) -> Option<u32> {
-        self.free.pop()
-    }
-
-    /// Gives a number back.
-    pub fn remove(&mut self, index: u32) {
-        self.free.push(index);
-    }
-
-    /// Nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.free.len() == self.entries.len()
-    }
-}
-
-impl<T> core::ops::Index<u32> for Slab<T> {
-    type Output = T;
-
-    fn index(&self, index: u32) -> &T {
-        &self.entries[index as usize]
-    }
-}
-
-impl<T> core::ops::IndexMut<u32> for Slab<T> {
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.entries[index as usize]
-    }
-}
 
 /// A request from above.
 #[derive(Clone, Copy, Debug)]
@@ -192,19 +132,17 @@ pub enum Held {
 
 /// Operations on their way.
 #[derive(Debug, Default)]
-pub struct Ops(Slab<Option<Op>>);
+pub struct Ops(Slab<Op>);
 
 impl Ops {
     /// The tag of an operation that goes off.
     pub fn begin(&mut self, op: Op) -> Tag {
-        Tag(u64::from(self.0.insert(Some(op))))
+        Tag(u64::from(self.0.add(op)))
     }
 
     /// What a completed operation was for.
     pub fn end(&mut self, tag: Tag) -> Op {
-        let index = tag.0 as u32;
-        self.0.remove(index);
-        self.0[index].take().expect("an operation on its way")
+        self.0.take(tag.0 as u32)
     }
 
     /// None is on its way.

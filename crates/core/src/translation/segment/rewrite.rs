@@ -2,6 +2,7 @@
 
 use super::settings::RewriteReach;
 use crate::buffer::BufferSlice;
+use crate::translation::checksums::NOTHING;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -105,7 +106,7 @@ impl RewriteSums {
     /// Forgets all but its memory.
     fn begin(&mut self, parts: usize) {
         self.words.clear();
-        self.words.resize(parts, 0);
+        self.words.resize(parts, NOTHING);
         self.pages = 0..0;
         self.unreadable.clear();
         self.unreadable.resize(parts, false);

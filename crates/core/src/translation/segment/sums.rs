@@ -11,13 +11,10 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
-use crate::planted::PlantedBug;
+use crate::map::Slab;
 use crate::translation::checksums::{
-    BAD, ChecksumSettings, Numbered, Page, PageCache, PageId, PageState, SUMS_PER_PAGE, Waiting,
-    is_right,
+    BAD, ChecksumSettings, Page, PageId, PageState, Pages, Verdict, is_right,
 };
-use crate::units::BLOCK_BYTES;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Blocks of 4 KiB that were read and are to be compared.
@@ -58,16 +55,6 @@ pub(super) enum Waiter {
     Rewrite(u32),
 }
 
-/// What became of blocks that were read.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
-    /// They are what they must be, or nobody knows what that is.
-    Right,
-    Wrong,
-    /// A page must be read first: this one, where nobody waits for it yet.
-    Waits(Option<SegmentPage>),
-}
-
 /// The tables of checksums.
 #[derive(Debug)]
 pub(super) struct Sums {
@@ -75,14 +62,10 @@ pub(super) struct Sums {
     pub member: Uuid,
     /// What a page says, on which nothing was ever written: the word of each block.
     pub blank: u32,
-    pages: PageCache,
-    waiting: Waiting<Waiter>,
+    pages: Pages<Waiter>,
     /// What is being read, to be compared then.
-    pub checks: Numbered<Check>,
-    pub page_reads: Numbered<PageRead>,
-    /// Scratch space.
-    sums: Vec<u32>,
-    block: Vec<u8>,
+    pub checks: Slab<Check>,
+    pub page_reads: Slab<PageRead>,
 }
 
 impl Sums {
@@ -90,71 +73,43 @@ impl Sums {
         Sums {
             member: Uuid::default(),
             blank,
-            pages: PageCache::new(settings.pages_max(areas.tables.blocks.0, areas.segment_blocks)),
-            waiting: Waiting::new(),
-            checks: Numbered::default(),
-            page_reads: Numbered::default(),
-            sums: Vec::new(),
-            block: vec![0; BLOCK_BYTES as usize],
+            pages: Pages::new(settings.pages_max(areas.tables.blocks.0, areas.segment_blocks)),
+            checks: Slab::default(),
+            page_reads: Slab::default(),
+        }
+    }
+
+    /// The first page of the table of a segment.
+    fn table(&self, segment: u64, areas: &SegmentAreas) -> Page {
+        Page {
+            member: self.member,
+            id: PageId {
+                address: areas.tables_of(segment, 1).start.0,
+                generation: 0,
+            },
+            index: 0,
+            sums: areas.segment_blocks,
         }
     }
 
     /// What is said of a page.
     fn page(&self, page: SegmentPage, areas: &SegmentAreas) -> Page {
-        let SegmentPage { segment, index } = page;
-        Page {
-            member: self.member,
-            id: PageId {
-                address: areas.tables_of(segment, 1).start.0 + index,
-                generation: 0,
-            },
-            index,
-            sums: areas.segment_blocks,
-        }
+        self.table(page.segment, areas).at(page.index)
     }
 
-    /// Compares as many blocks as there are pages in memory; the rest waits for the next page.
+    /// Compares blocks that were read, as far as there are pages in memory.
     pub fn verify(&mut self, check: Check, areas: &SegmentAreas, ctx: &Context<'_>) -> Verdict {
-        if !has_bytes(ctx) || ctx.is_planted(PlantedBug::ReadCrcSkipped) {
-            return Verdict::Right;
-        }
-        let mut sums = core::mem::take(&mut self.sums);
-        sums.clear();
-        ctx.checksum(check.buffer, &mut sums);
-        let verdict = self.compare(check, &sums, areas);
-        self.sums = sums;
-        verdict
-    }
-
-    fn compare(&mut self, check: Check, sums: &[u32], areas: &SegmentAreas) -> Verdict {
-        let mut at = 0;
-        while at < sums.len() {
-            let offset = check.offset as usize + at;
-            let page = SegmentPage {
-                segment: check.segment,
-                index: (offset / SUMS_PER_PAGE) as u64,
-            };
-            let inside = offset % SUMS_PER_PAGE;
-            let blocks = (sums.len() - at).min(SUMS_PER_PAGE - inside);
-            let id = self.page(page, areas).id;
-            let Some(words) = self.pages.get(id) else {
-                let rest = Check {
-                    offset: offset as u64,
-                    buffer: check.buffer.part(at as u64, (sums.len() - at) as u64),
-                    ..check
-                };
-                let number = self.checks.add(rest);
-                let is_first = self.waiting.wait(id.address, Waiter::Check(number));
-                return Verdict::Waits(is_first.then_some(page));
-            };
-            let known = words[inside..inside + blocks].iter();
-            let mut pairs = known.zip(&sums[at..at + blocks]);
-            if !pairs.all(|(word, sum)| is_right(*word, *sum)) {
-                return Verdict::Wrong;
-            }
-            at += blocks;
-        }
-        Verdict::Right
+        let table = self.table(check.segment, areas);
+        let checks = &mut self.checks;
+        let rest = |offset, buffer| {
+            Waiter::Check(checks.add(Check {
+                offset,
+                buffer,
+                ..check
+            }))
+        };
+        let blocks = (check.offset, check.buffer);
+        self.pages.verify(&table, blocks, is_right, rest, ctx)
     }
 
     /// Asks for a page that is not in memory: `waiter` gets it then. True when it has to wait; the page
@@ -165,11 +120,11 @@ impl Sums {
         waiter: Waiter,
         areas: &SegmentAreas,
     ) -> (bool, Option<SegmentPage>) {
-        let id = self.page(page, areas).id;
-        if self.pages.get(id).is_some() {
+        let about = self.page(page, areas);
+        if self.pages.known(&about).is_some() {
             return (false, None);
         }
-        let is_first = self.waiting.wait(id.address, waiter);
+        let is_first = self.pages.wait(&about, waiter);
         (true, is_first.then_some(page))
     }
 
@@ -184,21 +139,7 @@ impl Sums {
         ctx: &Context<'_>,
     ) -> Result<(), IoError> {
         let page = self.page(read.page, areas);
-        let (blank, ignore_address) = (self.blank, ctx.is_planted(PlantedBug::CrcWithoutAddress));
-        let taken = self.pages.insert(page.id, |words| {
-            let Some(bytes) = ctx.metadata(read.buffer) else {
-                return true;
-            };
-            match page.unseal(bytes, ignore_address, words) {
-                PageState::Right => true,
-                PageState::Blank => {
-                    words.resize(page.len(), blank);
-                    true
-                }
-                PageState::Wrong => false,
-            }
-        });
-        match taken {
+        match self.pages.take(&page, read.buffer, Some(self.blank), ctx) {
             true => Ok(()),
             false => Err(IoError::Medium),
         }
@@ -206,7 +147,8 @@ impl Sums {
 
     /// The next one that waited for a page that was read.
     pub fn next_waiting(&mut self, page: SegmentPage, areas: &SegmentAreas) -> Option<Waiter> {
-        self.waiting.next(self.page(page, areas).id.address)
+        let page = self.page(page, areas);
+        self.pages.next_waiting(&page)
     }
 
     /// Puts what a page in memory says to its place among the words of the whole segment. Of a page
@@ -219,9 +161,8 @@ impl Sums {
         words: &mut [u32],
     ) {
         let about = self.page(page, areas);
-        let from = page.index as usize * SUMS_PER_PAGE;
-        let words = &mut words[from..from + about.len()];
-        match self.pages.get(about.id) {
+        let words = &mut words[about.first()..about.first() + about.len()];
+        match self.pages.known(&about) {
             Some(known) if is_there => {
                 // Without bytes in the buffers it says nothing.
                 for (word, known) in words.iter_mut().zip(known) {
@@ -239,17 +180,10 @@ impl Sums {
         pages: core::ops::Range<u64>,
         words: &[u32],
         areas: &SegmentAreas,
-        ctx: &Context<'_>,
     ) {
         for index in pages {
             let page = self.page(SegmentPage { segment, index }, areas);
-            let from = index as usize * SUMS_PER_PAGE;
-            self.pages.insert(page.id, |kept| {
-                if has_bytes(ctx) {
-                    kept.extend_from_slice(&words[from..from + page.len()]);
-                }
-                true
-            });
+            self.pages.keep(&page, words);
         }
     }
 
@@ -272,10 +206,7 @@ impl Sums {
     ) {
         for (at, index) in (0..).zip(pages) {
             let page = self.page(SegmentPage { segment, index }, areas);
-            let mut block = core::mem::take(&mut self.block);
-            page.seal(words, &mut block);
-            ctx.fill_metadata(buffer.part(at, 1), &block);
-            self.block = block;
+            self.pages.seal(&page, words, buffer.part(at, 1), ctx);
         }
     }
 
@@ -289,7 +220,7 @@ impl Sums {
         areas: &SegmentAreas,
         ctx: &mut Context<'_>,
     ) {
-        let mut words = core::mem::take(&mut self.sums);
+        let mut words = Vec::new();
         for (at, index) in (0..).zip(pages) {
             let page = self.page(SegmentPage { segment, index }, areas);
             words.clear();
@@ -302,18 +233,10 @@ impl Sums {
                 self.seal(segment, one, &words, buffer.part(at, 1), areas, ctx);
             }
         }
-        self.sums = words;
     }
 
     /// The checksums of blocks, in memory that is used again.
     pub fn of(&mut self, buffer: BufferSlice, ctx: &Context<'_>) -> &[u32] {
-        self.sums.clear();
-        ctx.checksum(buffer, &mut self.sums);
-        &self.sums
+        self.pages.sums_of(buffer, ctx)
     }
-}
-
-/// True when there is something that can be compared: buffers of a simulation hold no bytes.
-pub(super) fn has_bytes(ctx: &Context<'_>) -> bool {
-    ctx.metadata(BufferSlice::EMPTY).is_some()
 }

@@ -161,6 +161,7 @@ impl Reported for Facts {
             Counter::MissBlocks,
             Counter::FillBlocks,
             Counter::DroppedBlocks,
+            Counter::SkippedFillBlocks,
         ]
     }
 

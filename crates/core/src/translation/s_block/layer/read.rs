@@ -5,8 +5,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
-use crate::translation::checksums::Page;
-use crate::translation::s_block::tables::{PageRead, Tables, Verdict};
+use crate::translation::checksums::{Page, PageRead, Verdict};
 use crate::translation::s_block::work::{Held, Op, ReadPart};
 use crate::units::BlockCount;
 
@@ -144,7 +143,7 @@ impl SBlocks {
 
     fn read_page(&mut self, page: Page, ctx: &mut Context<'_>) {
         let buffer = ctx.allocate(BlockCount(1));
-        let page = Tables::read_page(page, buffer);
+        let page = PageRead { page, buffer };
         let what = (page.extent(), buffer);
         self.issue(Op::Page(page), Operation::Read, what, Cause::Metadata, ctx);
     }

@@ -22,7 +22,7 @@ impl SBlocks {
             copies: 0,
             result: Ok(()),
         };
-        let number = self.requests.insert(entry);
+        let number = self.requests.add(entry);
         match request.operation {
             Operation::Flush => self.flush(number, ctx),
             Operation::Read => {
@@ -53,9 +53,7 @@ impl SBlocks {
     }
 
     fn new_batch(&mut self) -> u32 {
-        let Some(batch) = self.batches.all.reuse() else {
-            return self.batches.all.insert(Batch::default());
-        };
+        let batch = self.batches.all.reuse_or(Batch::default);
         let entry = &mut self.batches.all[batch];
         entry.requests.clear();
         entry.waiting = 0;
@@ -80,17 +78,13 @@ impl SBlocks {
         let block = self.layout.block;
         for at in extent.start.0 / block..extent.end().0.div_ceil(block) {
             let whole = Extent::new(at * block, block);
-            let (what, data) = match extent.covers(whole) {
-                true => {
-                    let data = buffer.part(whole.start.0 - extent.start.0, block);
-                    (CopyOperation::Destaged, data)
-                }
-                false => (CopyOperation::Drop, BufferSlice::EMPTY),
-            };
+            let part = extent.intersection(whole).expect("a block of the request");
+            let data = buffer.part(part.start.0 - extent.start.0, part.blocks.0);
+            let what = Operation::Copy(CopyOperation::Destaged);
             let entry = &mut self.requests[number];
             (entry.left, entry.copies) = (entry.left + 1, entry.copies + 1);
             let op = Op::Copy { request: number };
-            self.issue(op, Operation::Copy(what), (whole, data), cause, ctx);
+            self.issue(op, what, (part, data), cause, ctx);
         }
     }
 
@@ -165,14 +159,11 @@ impl SBlocks {
     }
 
     fn new_task(&mut self, kind: Kind, segment: u16, part: Part) -> u32 {
-        let task = match self.tasks.reuse() {
-            Some(task) => task,
-            None => self.tasks.insert(Task {
-                kind,
-                segment,
-                parts: Vec::new(),
-            }),
-        };
+        let task = self.tasks.reuse_or(|| Task {
+            kind,
+            segment,
+            parts: Vec::new(),
+        });
         let entry = &mut self.tasks[task];
         (entry.kind, entry.segment) = (kind, segment);
         entry.parts.clear();

@@ -6,9 +6,8 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::translation::checksums::{BAD, is_right, word_of};
+use crate::translation::checksums::{BAD, PageRead, is_right, word_of};
 use crate::translation::s_block::rewrite::Source;
-use crate::translation::s_block::tables::{PageRead, Tables};
 use crate::translation::s_block::work::{OldPart, Op};
 use crate::units::BlockCount;
 
@@ -29,12 +28,13 @@ impl SBlocks {
         };
         let position = self.layout.position_number(region, position);
         for page in self.tables.pages_of(position) {
-            if let Some(known) = self.tables.known(page) {
+            if let Some(known) = self.tables.known(&page) {
                 take_words(&mut self.writes[index].sums.known, page.first(), known);
                 continue;
             }
             self.writes[index].left += 1;
-            let read = Tables::read_page(page, ctx.allocate(BlockCount(1)));
+            let buffer = ctx.allocate(BlockCount(1));
+            let read = PageRead { page, buffer };
             self.read_old_words(region, (read, false), ctx);
         }
     }

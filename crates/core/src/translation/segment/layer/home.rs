@@ -137,7 +137,7 @@ impl Segments {
     /// more is taken: the next start tries again.
     pub(super) fn all_home(&mut self, job: u32, ctx: &mut Context<'_>) {
         if self.jobs.get(job).work == Work::Write {
-            self.keep_sums(job, ctx);
+            self.keep_sums(job);
         }
         let pages_at = self.pages_in_slot(job);
         let entry = self.jobs.get_mut(job);

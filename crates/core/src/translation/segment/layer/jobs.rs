@@ -1,6 +1,7 @@
 //! What is being served, and what each operation below is for.
 
 use crate::error::IoError;
+use crate::map::Slab;
 use crate::operation::{Request, Tag};
 use crate::translation::segment::rewrite::Rewrite;
 use alloc::vec::Vec;
@@ -41,19 +42,13 @@ pub struct Job {
 
 /// The jobs by number. A job that is done is used again with its memory.
 #[derive(Debug, Default)]
-pub struct Jobs {
-    jobs: Vec<Job>,
-    free: Vec<u32>,
-}
+pub struct Jobs(Slab<Job>);
 
 impl Jobs {
     /// A new job.
     pub fn add(&mut self, work: Work) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.jobs.push(Job::default());
-            self.jobs.len() as u32 - 1
-        });
-        let job = &mut self.jobs[index as usize];
+        let index = self.0.reuse_or(Job::default);
+        let job = &mut self.0[index];
         job.work = work;
         job.requests.clear();
         job.left = 0;
@@ -64,22 +59,22 @@ impl Jobs {
     }
 
     pub fn get(&self, job: u32) -> &Job {
-        &self.jobs[job as usize]
+        &self.0[job]
     }
 
     pub fn get_mut(&mut self, job: u32) -> &mut Job {
-        &mut self.jobs[job as usize]
+        &mut self.0[job]
     }
 
     /// The job is done.
     pub fn remove(&mut self, job: u32) {
-        self.jobs[job as usize].work = Work::None;
-        self.free.push(job);
+        self.0[job].work = Work::None;
+        self.0.remove(job);
     }
 
     /// True when nothing is being served.
     pub fn is_empty(&self) -> bool {
-        self.free.len() == self.jobs.len()
+        self.0.is_empty()
     }
 }
 

@@ -250,7 +250,7 @@ impl Segments {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        let failure = match self.needs_parts(aim, result, ctx) {
+        let failure = match self.needs_parts(aim, result) {
             true => None,
             false => result.err(),
         };
@@ -334,13 +334,16 @@ impl Segments {
                 continue;
             }
             let extent = self.device_extent(entry.rewrite.segment, block);
-            let whole = entry.requests.iter().find(|it| it.extent.covers(extent));
-            match whole.and_then(|request| data_of(request, extent)) {
-                Some(data) => self.tell_store(job, CopyOperation::Destaged, (extent, data), ctx),
-                None => {
-                    let nothing = (extent, BufferSlice::EMPTY);
-                    self.tell_store(job, CopyOperation::Drop, nothing, ctx);
-                }
+            for at in 0..entry.requests.len() {
+                let request = self.jobs.get(job).requests[at];
+                let Some(part) = request.extent.intersection(extent) else {
+                    continue;
+                };
+                let (what, data) = match data_of(&request, part) {
+                    Some(data) => (CopyOperation::Destaged, data),
+                    None => (CopyOperation::Drop, BufferSlice::EMPTY),
+                };
+                self.tell_store(job, what, (part, data), ctx);
             }
         }
     }

@@ -8,9 +8,9 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue};
 use crate::operation::{Cause, Durability, Operation};
 use crate::planted::PlantedBug;
-use crate::translation::checksums::{BAD, NOTHING, SUMS_PER_PAGE, is_right, word_of};
+use crate::translation::checksums::{BAD, NOTHING, SUMS_PER_PAGE, Verdict, is_right, word_of};
 use crate::translation::segment::layout::Place;
-use crate::translation::segment::sums::{Check, PageRead, SegmentPage, Verdict, Waiter, has_bytes};
+use crate::translation::segment::sums::{Check, PageRead, SegmentPage, Waiter};
 use crate::units::BlockCount;
 use core::ops::Range;
 
@@ -164,7 +164,13 @@ impl Segments {
             Verdict::Right => self.part_done(check.job, Ok(()), ctx),
             Verdict::Wrong => self.part_done(check.job, Err(IoError::Medium), ctx),
             Verdict::Waits(None) => {}
-            Verdict::Waits(Some(page)) => self.read_page(page, false, ctx),
+            Verdict::Waits(Some(page)) => {
+                let page = SegmentPage {
+                    segment: check.segment,
+                    index: page.index,
+                };
+                self.read_page(page, false, ctx);
+            }
         }
     }
 
@@ -225,13 +231,8 @@ impl Segments {
 
     /// A block that a rewrite needs could not be read: its parts are read one by one. False when
     /// that is of no use.
-    pub(super) fn needs_parts(
-        &mut self,
-        aim: Aim,
-        result: Result<(), IoError>,
-        ctx: &Context<'_>,
-    ) -> bool {
-        if result != Err(IoError::Medium) || self.sums.is_none() || !has_bytes(ctx) {
+    pub(super) fn needs_parts(&mut self, aim: Aim, result: Result<(), IoError>) -> bool {
+        if result != Err(IoError::Medium) || self.sums.is_none() {
             return false;
         }
         let parts = self.parts_of(aim.block);
@@ -246,10 +247,7 @@ impl Segments {
     /// disk what is not right. True when something is being read.
     pub(super) fn reads_again(&mut self, job: u32, ctx: &mut Context<'_>) -> bool {
         let rewrite = &mut self.jobs.get_mut(job).rewrite;
-        if core::mem::replace(&mut rewrite.sums.is_read_again, true)
-            || self.sums.is_none()
-            || !has_bytes(ctx)
-        {
+        if core::mem::replace(&mut rewrite.sums.is_read_again, true) || self.sums.is_none() {
             return false;
         }
         let is_unreadable = self.jobs.get(job).rewrite.sums.unreadable.contains(&true);
@@ -332,7 +330,7 @@ impl Segments {
 
     /// True when something of a block is not what it must be, so that nobody may have a copy of it.
     pub(super) fn is_doubtful(&mut self, job: u32, block: u64, ctx: &Context<'_>) -> bool {
-        if self.sums.is_none() || !has_bytes(ctx) {
+        if self.sums.is_none() {
             return false;
         }
         let words = &self.jobs.get(job).rewrite.sums.words;
@@ -348,11 +346,9 @@ impl Segments {
         if self.sums.is_none() {
             return;
         }
-        if has_bytes(ctx) {
-            for block in 0..self.shape.layout.blocks_of_segment() {
-                if self.jobs.get(job).rewrite.written[block as usize] {
-                    self.sum_block(job, block, ctx);
-                }
+        for block in 0..self.shape.layout.blocks_of_segment() {
+            if self.jobs.get(job).rewrite.written[block as usize] {
+                self.sum_block(job, block, ctx);
             }
         }
         let buffer = self.pages_in_buffer(job);
@@ -471,7 +467,7 @@ impl Segments {
     }
 
     /// What is in memory of the tables is that of what has gone home.
-    pub(super) fn keep_sums(&mut self, job: u32, ctx: &Context<'_>) {
+    pub(super) fn keep_sums(&mut self, job: u32) {
         let Some(sums) = &mut self.sums else {
             return;
         };
@@ -480,7 +476,7 @@ impl Segments {
         match rewrite.zeroed {
             0 => {
                 let (pages, words) = (rewrite.sums.pages.clone(), &rewrite.sums.words);
-                sums.keep(segment, pages, words, areas, ctx);
+                sums.keep(segment, pages, words, areas);
             }
             zeroed => sums.forget(areas.tables_of(segment, zeroed)),
         }

@@ -50,6 +50,7 @@ fn any_settings(rng: &mut Rng) -> PersistentCacheSettings {
         bypass: (rng.below(2) == 0).then(|| BypassSettings {
             after_blocks: BlockCount(one_of(rng, [0, 3, 12])),
             min_blocks: BlockCount(rng.below(5)),
+            after_max_blocks: BlockCount(12),
         }),
         trim: one_of(
             rng,

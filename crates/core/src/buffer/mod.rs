@@ -4,10 +4,12 @@
 //! simulation. *Stamped* holds one [`Stamp`] per block, so that a test can tell lost, stale and
 //! misplaced data apart. *Bytes* holds the data itself, for serving.
 
+mod bytes;
+
 use crate::units::{BLOCK_BYTES, Lba};
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// Names a buffer of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -89,8 +91,7 @@ pub enum ContentKind {
 enum Content {
     Counted,
     Stamps(Vec<Stamp>),
-    /// Starts at the first multiple of the block size inside the allocation, for direct I/O.
-    Bytes(Box<[u8]>, usize),
+    Bytes(Bytes),
 }
 
 struct Buffer {
@@ -195,12 +196,7 @@ impl Buffers {
         match self.kind {
             ContentKind::Counted => Content::Counted,
             ContentKind::Stamped => Content::Stamps(vec![Stamp::ZERO; blocks]),
-            ContentKind::Bytes => {
-                let align = BLOCK_BYTES as usize;
-                let storage = vec![0u8; (blocks + 1) * align].into_boxed_slice();
-                let start = storage.as_ptr().align_offset(align);
-                Content::Bytes(storage, start)
-            }
+            ContentKind::Bytes => Content::Bytes(Bytes::new(blocks)),
         }
     }
 
@@ -222,7 +218,7 @@ impl Buffers {
         );
         buffer.allocated = false;
         let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
-        let is_bytes = matches!(buffer.content, Content::Bytes(..));
+        let is_bytes = matches!(buffer.content, Content::Bytes(_));
         if is_bytes && self.free_blocks + (1 << class) > FREE_BLOCKS_MAX {
             buffer.content = Content::Counted;
             self.vacant.push(slice.buffer.0);
@@ -294,10 +290,7 @@ impl Buffers {
             return (self.kind == ContentKind::Bytes).then_some(&[]);
         }
         match &self.slab[slice.buffer.0 as usize].content {
-            Content::Bytes(storage, start) => {
-                let (from, length) = byte_range(slice);
-                Some(&storage[start + from..start + from + length])
-            }
+            Content::Bytes(bytes) => Some(bytes.get(slice)),
             _ => None,
         }
     }
@@ -308,10 +301,7 @@ impl Buffers {
             return (self.kind == ContentKind::Bytes).then_some(&mut []);
         }
         match &mut self.slab[slice.buffer.0 as usize].content {
-            Content::Bytes(storage, start) => {
-                let (from, length) = byte_range(slice);
-                Some(&mut storage[*start + from..*start + from + length])
-            }
+            Content::Bytes(bytes) => Some(bytes.get_mut(slice)),
             _ => None,
         }
     }
@@ -353,7 +343,7 @@ impl Buffers {
             from,
             to,
             |_, source| source,
-            |target, source| target.copy_from_slice(source),
+            |target, source| target.copy_from(to, source, from),
         );
     }
 
@@ -364,10 +354,7 @@ impl Buffers {
         match &mut self.slab[from.buffer.0 as usize].content {
             Content::Counted => {}
             Content::Stamps(stamps) => stamps.copy_within(a..a + from.blocks as usize, b),
-            Content::Bytes(bytes, start) => {
-                let ((a, length), (b, _)) = (byte_range(from), byte_range(to));
-                bytes.copy_within(*start + a..*start + a + length, *start + b);
-            }
+            Content::Bytes(bytes) => bytes.copy_within(from, to),
         }
     }
 
@@ -380,7 +367,10 @@ impl Buffers {
                 lba: Lba(a.lba.0 ^ b.lba.0),
                 version: a.version ^ b.version,
             },
-            |target, source| target.iter_mut().zip(source).for_each(|(t, s)| *t ^= s),
+            |target, source| {
+                let bytes = target.get_mut(to).iter_mut().zip(source.get(from));
+                bytes.for_each(|(t, s)| *t ^= s);
+            },
         );
     }
 
@@ -389,7 +379,7 @@ impl Buffers {
         from: BufferSlice,
         to: BufferSlice,
         stamp: impl Fn(Stamp, Stamp) -> Stamp,
-        bytes: impl Fn(&mut [u8], &[u8]),
+        bytes: impl Fn(&mut Bytes, &Bytes),
     ) {
         assert_eq!(from.blocks, to.blocks, "source and target differ in length");
         if from.blocks == 0 {
@@ -412,14 +402,7 @@ impl Buffers {
                     target[b + i] = stamp(target[b + i], source[a + i]);
                 }
             }
-            (Content::Bytes(source, source_start), Content::Bytes(target, target_start)) => {
-                let ((a, length), (b, _)) = (byte_range(from), byte_range(to));
-                let source = &source[source_start + a..source_start + a + length];
-                bytes(
-                    &mut target[*target_start + b..*target_start + b + length],
-                    source,
-                );
-            }
+            (Content::Bytes(source), Content::Bytes(target)) => bytes(target, source),
             _ => unreachable!("buffers of one engine are of one kind"),
         }
     }
@@ -467,48 +450,12 @@ impl Buffers {
                 }));
             }
             ContentKind::Bytes => {
-                let bytes = self.bytes(slice).unwrap_or(&[]);
-                out.extend(bytes.chunks_exact(BLOCK_BYTES as usize).map(crc32c::crc32c));
+                if slice.blocks > 0
+                    && let Content::Bytes(bytes) = &self.slab[slice.buffer.0 as usize].content
+                {
+                    bytes.checksum(slice, out);
+                }
             }
         }
-    }
-}
-
-fn byte_range(slice: BufferSlice) -> (usize, usize) {
-    let block = BLOCK_BYTES as usize;
-    (
-        slice.first_block as usize * block,
-        slice.blocks as usize * block,
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn released_buffers_are_reused_and_a_burst_is_given_back() {
-        let mut buffers = Buffers::new(ContentKind::Bytes);
-        let first = buffers.allocate(3);
-        buffers.release(first);
-        let again = buffers.allocate(4);
-        assert_eq!(again.buffer, first.buffer, "same capacity, same memory");
-        buffers.release(again);
-        let burst: Vec<BufferSlice> = (0..40).map(|_| buffers.allocate(1024)).collect();
-        burst.into_iter().for_each(|slice| buffers.release(slice));
-        assert!(buffers.free_blocks <= FREE_BLOCKS_MAX);
-        assert!(
-            buffers.free_blocks > FREE_BLOCKS_MAX - 1024,
-            "kept up to the bound"
-        );
-        assert!(!buffers.vacant.is_empty());
-        let slab = buffers.slab.len();
-        let second: Vec<BufferSlice> = (0..40).map(|_| buffers.allocate(1024)).collect();
-        assert_eq!(buffers.slab.len(), slab, "vacant places are used again");
-        for slice in &second {
-            assert_eq!(buffers.bytes(*slice).expect("bytes").len(), 1024 * 4096);
-        }
-        second.into_iter().for_each(|slice| buffers.release(slice));
-        assert_eq!(buffers.allocated(), 0);
     }
 }
