@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads both copies of the label at the end of a file of a disk, from docs/formats/label.md alone, and prints them as
-JSON; null for a copy that is not whole."""
+"""Reads both copies of the label at the end of a file or block device of a disk, from docs/formats/label.md alone, and
+prints them as JSON; null for a copy that is not whole."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from format_blocks import BLOCK, crc32c, uuid
 
 
 def label(path):
-    """Both copies of the label at the end of a file."""
+    """Both copies of the label at the end of a file or block device."""
     with open(path, "rb") as file:
-        end = os.path.getsize(path) // BLOCK * BLOCK
+        end = file.seek(0, os.SEEK_END) // BLOCK * BLOCK
         copies = []
         for copy in range(2):
             at = end - (2 - copy) * BLOCK

@@ -50,25 +50,52 @@ def cells_of(band_of, writes, ends):
     return cells
 
 
-def least_cost(cells, prices, rewrite, drained):
-    """The cheapest schedule of one band. In a cell that does not write to it a rewrite cleans no more."""
+def least_cost(cells, prices, rewrite, merged, drained):
+    """What one band costs at least. In a cell that does not write to it a rewrite cleans no more."""
     count = len(prices)
     least = [0] * (count + 1)
     for start in reversed(range(count)):
-        held, spent, best = set(), 0, None
+        distinct, seen = [], set()
         for at in range(start, count):
-            cost = spent + rewrite + least[at + 1]
-            best = cost if best is None else min(best, cost)
-            held |= cells.get(at, set())
-            spent += prices[at] * len(held)
-        least[start] = min(best, spent + (rewrite if drained and held else 0))
+            seen |= cells.get(at, set())
+            distinct.append(len(seen))
+        behind = least[start + 1:]
+        least[start] = max(whole(distinct, prices[start:], behind, rewrite, drained),
+                           counted(distinct, prices[start:], behind, rewrite, merged, drained))
     return least[0]
 
 
-def cover(held, room):
+def whole(distinct, prices, behind, rewrite, drained):
+    """The least cost when the first rewrite cleans the band."""
+    spent, best = 0, None
+    for blocks, price, rest in zip(distinct, prices, behind):
+        best = spent + rewrite + rest if best is None else min(best, spent + rewrite + rest)
+        spent += price * blocks
+    return min(best, spent + (rewrite if drained and distinct[-1] else 0))
+
+
+def counted(distinct, prices, behind, rewrite, merged, drained):
+    """The least cost when k rewrites clean k times `merged` blocks, by the number of rewrites so far."""
+    costs, ends = {0: 0}, []
+    for blocks, price, rest in zip(distinct, prices, behind):
+        enough = -(-blocks // merged)
+        following = {}
+        for before, cost in costs.items():
+            ends.append(cost + (max(enough, before + 1) - before) * rewrite + rest)
+            for rewrites in range(before, max(enough, before + 1)):
+                held = max(blocks - rewrites * merged, 0)
+                with_hold = cost + (rewrites - before) * rewrite + price * held
+                following[rewrites] = min(following.get(rewrites, with_hold), with_hold)
+        costs = following
+    enough = -(-distinct[-1] // merged) if drained else 0
+    return min(ends + [cost + max(enough - rewrites, 0) * rewrite for rewrites, cost in costs.items()])
+
+
+def cover(held, room, merged):
     """The least cost of rewrites, parts of one allowed, that leave no more than the room."""
     excess, cost = sum(blocks for blocks, _ in held) - room, fractions.Fraction(0)
-    for blocks, rewrite in sorted(held, key=lambda it: fractions.Fraction(it[1], it[0])):
+    cleaned = [(min(merged, blocks - from_), rewrite) for blocks, rewrite in held for from_ in range(0, blocks, merged)]
+    for blocks, rewrite in sorted(cleaned, key=lambda it: fractions.Fraction(it[1], it[0])):
         part = min(max(excess, 0), blocks)
         cost += fractions.Fraction(rewrite * part, blocks)
         excess -= part
@@ -89,15 +116,20 @@ def check_writes(document, bound, costs):
 
     assert all(starts[band_of(block)] <= block < sum(bands[band_of(block)]) for block in writes)
     assert document["block_writes"] == len(writes)
+    merged = document["log_blocks"]
     room = document["cache_blocks"] + document["destage_slots"] + document["log_blocks"]
     proof = bound["prices"]
     ends, prices, unit = proof["cell_ends"], proof["cell_prices"], proof["unit"]
     assert len(ends) == len(prices) <= CELLS and ends[-1] == len(writes) and set(ends) <= request_ends
     assert ends == sorted(set(ends)) and min(prices) >= 0
     cells = cells_of(band_of, writes, ends)
-    value = sum(least_cost(of_band, prices, costs[band] * unit, document["drained"]) for band, of_band in cells.items())
-    value -= room * sum(prices)
-    assert proof["bound"] == max(0, -(-value // unit)), (proof["bound"], value / unit)
+
+    def proven(merged):
+        of_bands = (least_cost(of_band, prices, costs[band] * unit, merged, document["drained"])
+                    for band, of_band in cells.items())
+        return max(0, -(-(sum(of_bands) - room * sum(prices)) // unit))
+
+    assert proof["bound"] == proven(merged), (proof["bound"], proven(merged))
     before = total = 0
     for window in bound["windows"]["windows"]:
         assert before <= window["start"] < window["end"] <= len(writes)
@@ -108,10 +140,13 @@ def check_writes(document, bound, costs):
             inside.setdefault(band_of(block), set()).add(block)
         must_be_clean = document["drained"] and window["end"] == len(writes)
         held = [(len(blocks), costs[band]) for band, blocks in inside.items()]
-        assert window["cost"] == cover(held, 0 if must_be_clean else room), window
+        assert window["cost"] == cover(held, 0 if must_be_clean else room, merged), window
         total += window["cost"]
     assert bound["windows"]["bound"] == total
     assert bound["bound"] == max(proof["bound"], total) > 0
+    longest = max(len(set().union(*of_band.values())) for of_band in cells.values())
+    assert proven(longest) <= proof["bound"]
+    return longest > merged and proven(longest) < proof["bound"]
 
 
 def check_reads(document):
@@ -137,6 +172,10 @@ def check_reads(document):
 make_trace()
 found = {}
 for drained in ([], ["--drained"]):
+    # A log that holds less than is written to a band: a rewrite cleans no more than that.
+    document = run("bound", TRACE, "--cache", "3MiB", "--log", "160KiB", "--cells", CELLS, "--json", *drained)
+    assert check_writes(document, document["bands_rewritten"], [1] * len(document["bands"])), "the log makes no difference"
+    check_writes(document, document["band_blocks_written"], [length for _, length in document["bands"]])
     document = run("bound", TRACE, "--cache", "3MiB", "--log", "2MiB", "--cells", CELLS, "--json", *drained)
     assert document == run("bound", TRACE, *STACK, "--cells", CELLS, "--json", *drained), "two runs differ"
     check_writes(document, document["bands_rewritten"], [1] * len(document["bands"]))

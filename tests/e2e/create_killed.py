@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`imbrex create` killed at its system calls, one run a call: what is left is never an image unless it is a whole one,
 and the same command makes it afterwards and leaves nothing else in the folder. One whose system calls fail leaves no
-file at all."""
+file at all. A file of somebody else that is called like what a killed creation leaves is refused, and stays."""
 
 import subprocess
 
@@ -14,7 +14,7 @@ if subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], check=False).retu
 
 # With the calls at which to kill: each rename and each new file, some of the others.
 CALLS = {"rename": range(1, 9), "ftruncate": range(1, 9), "mkdir": range(1, 9), "fsync": range(1, 30),
-         "fdatasync": range(1, 90, 4), "pwrite64": range(1, 400, 12)}
+         "fdatasync": range(1, 90, 4), "pwrite64": [*range(1, 9), *range(13, 400, 12)]}
 WHOLE = ["image", "smr.img", "ssd.img"]
 KILLED = 137
 
@@ -66,5 +66,31 @@ for call, numbers in {"rename": range(1, 4), "fsync": (1, 4, 7, 8, 9), "ftruncat
 assert failures >= 10, failures
 
 print(f"{failures} creations failed and left nothing")
+
+
+def refuses(name, *settings):
+    """Nothing says that the file was left by a creation: one error names it, and it stays as it is."""
+    path = SCRATCH / "mine" / name
+    before = path.stat()
+    command = [IMBREX, "create", "lru", "--data", path.parent, "--size", "16MiB", *settings]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("imbrex:") == 1, done
+    expected = f"cannot create {path}: there is such a file, and nothing says that this program has left it"
+    assert expected in done.stderr, done
+    after = path.stat()
+    assert [it.name for it in path.parent.iterdir()] == [name]
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns), "it was written"
+    path.unlink()
+
+
+(SCRATCH / "mine").mkdir()
+for mine in ("ssd.img.new", "smr.img.new"):
+    (SCRATCH / "mine" / mine).write_text("mine")
+    refuses(mine)
+# A hole from end to end, but the disk of another node.
+hole = SCRATCH / "mine" / "ssd.img.new"
+with open(hole, "wb") as file:
+    file.truncate(16 << 30)
+refuses(hole.name, "--set", f"smr.backing={hole}")
 print(f"{kills} creations killed, each followed by a whole one")
 assert kills >= 20, kills

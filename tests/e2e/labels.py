@@ -1,27 +1,20 @@
 #!/usr/bin/env python3
 """Disks of served stacks are exchanged between two starts: an older copy, another disk, a foreign one, zeroes. Each is
 refused with its name, nothing is written, and `--read-only --force` shows what is there; with the right disk back
-everything that was flushed is there. Images of the build before get labels at their first start. With IMBREX_BEFORE,
-the program of that build, the images are made by it; otherwise they are made like its images."""
+everything that was flushed is there. Images without labels get some at their first start. Here they are made like
+images of the build before; soak_images_before.py has images that it has made itself."""
 
-import json
 import os
-import pathlib
 import random
 import shutil
-import signal
-import struct
 import subprocess
 
 from _kill import Killable
+from _labels import BLOCK, check_labels, state, version_of, without_labels
 from _nbd import Client
 from _serving import IMBREX, SCRATCH, create
 
-READER = pathlib.Path(__file__).parent.parent / "format_label.py"
-BLOCK = 4096
-LABEL = 2 * BLOCK
 SIZE = 64 << 20
-BEFORE = os.environ.get("IMBREX_BEFORE")
 BANDS = ("translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=1MiB")
 STACKS = {
     "cmr-only": (),
@@ -36,53 +29,13 @@ STACKS = {
 CHOSEN = os.environ.get("IMBREX_LABEL_STACKS", "hwsr,striped")
 
 
-def crc32c(data, table=[]):
-    if not table:
-        for byte in range(256):
-            for _ in range(8):
-                byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-            table.append(byte)
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
+def size_of(stack):
+    return None if stack in ("s-block", "spanned") else f"{SIZE >> 20}MiB"
 
 
-def version_of(data):
-    return struct.unpack_from("<I", (data / "image").read_bytes(), 8)[0]
-
-
-def as_before(data):
-    """Takes the labels away: what the build before has made."""
-    image = (data / "image").read_bytes()
-    body = image[64:]
-    disks = sorted(data.glob("*.img"))
-    tail = 4 + sum(6 + len(disk.stem) for disk in disks)
-    body = body[:-tail]
-    header = image[:8] + struct.pack("<I", 3) + image[12:48] + struct.pack("<QI", len(body), crc32c(body))
-    (data / "image").write_bytes(header + struct.pack("<I", crc32c(header)) + body)
-    for disk in disks:
-        os.truncate(disk, disk.stat().st_size - LABEL)
-
-
-def made_before(stack):
-    if not BEFORE:
-        data = create(stack, None if stack in ("s-block", "spanned") else f"{SIZE >> 20}MiB", *STACKS[stack])
-        as_before(data)
-        return data
-    data = SCRATCH / f"data-{len(list(SCRATCH.glob('data-*')))}"
-    options = [word for setting in STACKS[stack] for word in ("--set", setting)]
-    options += [] if stack in ("s-block", "spanned") else ["--size", f"{SIZE >> 20}MiB"]
-    subprocess.run([BEFORE, "create", stack, "--data", data, *options], check=True, stdout=subprocess.DEVNULL)
-    return data
-
-
-def use(stack, data, known, rng, kill=False, before=False):
+def use(stack, data, known, rng, kill=False):
     """Serves, compares what is known, writes and flushes, and ends."""
-    server = Killable(stack, data)
-    if before and BEFORE:
-        server.command[0] = BEFORE
-    with server:
+    with Killable(stack, data) as server:
         client = Client(server.socket)
         verify(client, known)
         for _ in range(40):
@@ -117,26 +70,6 @@ def refused(stack, data, *options):
 
 def copy(path, to):
     subprocess.run(["cp", "--sparse=always", path, to], check=True)
-
-
-def state(data):
-    """When each file was written last: the files are too large to be read."""
-    return {path.name: path.stat().st_mtime_ns for path in [*data.glob("*.img"), data / "image"]}
-
-
-def labelled(data):
-    """Both copies of every label, which say that all disks were in when the server ended."""
-    found = []
-    for disk in sorted(data.glob("*.img")):
-        done = subprocess.run([READER, disk], capture_output=True, text=True, check=True)
-        found.append(json.loads(done.stdout))
-    marks = {tuple(copy["mark"]) for label in found for copy in label}
-    assert len(marks) == 1, f"{data}: {found}"
-    for label in found:
-        for copy in label:
-            assert {entry["disk"] for entry in copy["entries"]} == {label[0]["disk"] for label in found}
-            assert all(tuple(entry["last"]) in marks for entry in copy["entries"])
-        assert all(entry["before"] is None for entry in label[1]["entries"])
 
 
 def exchanged(stack, data, disk, foreign, known, rng):
@@ -177,12 +110,11 @@ def exchanged(stack, data, disk, foreign, known, rng):
 
 def round_of(stack, seed):
     rng, known = random.Random(seed), {}
-    size = None if stack in ("s-block", "spanned") else f"{SIZE >> 20}MiB"
-    data = create(stack, size, *STACKS[stack])
-    foreign = create(stack, size, *STACKS[stack])
+    data = create(stack, size_of(stack), *STACKS[stack])
+    foreign = create(stack, size_of(stack), *STACKS[stack])
     assert version_of(data) == 4
     use(stack, data, known, rng)
-    labelled(data)
+    check_labels(sorted(data.glob("*.img")))
     for disk in sorted(data.glob("*.img")):
         exchanged(stack, data, disk, foreign, known, rng)
     shutil.rmtree(data)
@@ -190,12 +122,12 @@ def round_of(stack, seed):
 
 
 def goes_over(stack, seed):
-    """An image of the build before, closed and killed, gets labels and is whole."""
+    """An image like those of the build before, closed and killed, gets labels and is whole."""
     for kill in (False, True):
         rng, known = random.Random(seed), {}
-        data = made_before(stack)
-        if BEFORE:
-            use(stack, data, known, rng, kill=kill, before=True)
+        data = create(stack, size_of(stack), *STACKS[stack])
+        use(stack, data, known, rng, kill=kill)
+        without_labels(data)
         before = state(data)
         with Killable(stack, data, "--read-only") as server:
             verify(Client(server.socket), known)
@@ -222,4 +154,4 @@ for at, name in enumerate(STACKS):
     if name in ("pore", "hwsr", "striped", "spanned", "s-block"):
         round_of(name, at)
     goes_over(name, at)
-    print(f"{name}: exchanged disks refused, images of the build before served")
+    print(f"{name}: exchanged disks refused, images without labels served")

@@ -2,7 +2,8 @@
 """tests/format_reader.py, which was written from docs/formats alone, and `imbrex inspect --json --all` find the same
 superblocks, epochs, journals and maps: on an image that is new, one whose server was killed in the middle of its
 work, the same with its newest data and journal block damaged, one that was recovered and closed, and one whose
-server was killed after it had marked its last flush."""
+server was killed after it had marked its last flush. So do they on images that older builds have made, with the versions
+of `image` that have members; tests/format_label.py reads the labels of one, and one that no start writes so soon."""
 
 import json
 import pathlib
@@ -11,15 +12,19 @@ import subprocess
 import sys
 import time
 
+from _image_fixtures import unpack
 from _kill import Killable
+from _labels import read_label
 from _nbd import Client
-from _serving import IMBREX, create
+from _serving import IMBREX, SCRATCH, create
 
 BLOCK = 4096
 # Longer than a server waits before it marks the last flush.
 IDLE_S = 1
 SIZE = 64 << 20
-READER = pathlib.Path(__file__).parent.parent / "format_reader.py"
+TESTS = pathlib.Path(__file__).parent.parent
+READER = TESTS / "format_reader.py"
+CRATES = TESTS.parent / "crates"
 # Small ones, so that victims are destaged, bands rewritten and checkpoints written.
 TRANSLATION = ("translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=2MiB")
 # The smallest buffer is 3.6 MiB: most bands take two stretches.
@@ -174,5 +179,44 @@ def check(stack, settings, members):
     print(f"{stack}: the same in five states; records by kind when it was killed: {sizes}")
 
 
+def check_fixture(version):
+    """An image that was made when that version of `image` was the newest; its server was killed."""
+    packed = CRATES / f"cli/tests/fixtures/image-{version}/killed.parts.xz"
+    data = unpack(packed, SCRATCH / f"image-{version}")
+    members = compare(data, {"ssd": "flash", "smr": "disk"}, f"fixture of version {version}")
+    assert all(member["journal"]["every_record"] for member in members.values())
+    found = read_again("image", data / "image")["image"]
+    assert found["version"] == version
+    listed = [(disk["node"], disk["number"], disk["is_labelled"]) for disk in found["labels"]]
+    if version == 3:
+        assert (listed, found["next_disk"]) == ([], None)
+        return
+    assert (listed, found["next_disk"]) == ([("smr", 1, True), ("ssd", 2, True)], 3)
+    # Its creation and the start of the server that was killed.
+    marks = [[1, 1834388], [2, 314459933]]
+    for node, number, _ in listed:
+        for copy, before in zip(read_label(data / f"{node}.img"), (marks[0], None)):
+            entries = [{"disk": disk, "last": marks[1], "before": before} for disk in (1, 2)]
+            expected = {"set": found["set"], "disk": number, "mark": marks[1], "from": marks[0], "entries": entries}
+            assert copy == expected, f"{node}: the page says {copy}, expected {expected}"
+
+
+def check_label():
+    """A label with a disk that is away, of which the first copy is newer."""
+    older, old, new = [6, 0x01020304], [0x107, 0xF00DCAFE], [0x10009, 0x80000001]
+    away = {"disk": 0x103, "last": older, "before": None}
+
+    def copy(mark, came_from, before):
+        entries = [*({"disk": disk, "last": mark, "before": before} for disk in (1, 2)), away]
+        return {"set": "00112233-4455-6677-8899-aabbccddeeff", "disk": 2, "mark": mark, "from": came_from, "entries": entries}
+
+    found = read_label(CRATES / "core/tests/fixtures/format-1/label.img")
+    assert found == [copy(new, old, old), copy(old, None, None)], found
+
+
 for parts in STACKS:
     check(*parts)
+for number in (3, 4):
+    check_fixture(number)
+check_label()
+print("the same on images of versions 3 and 4 of the format, and the labels are what they were")

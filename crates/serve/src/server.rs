@@ -6,7 +6,7 @@ use crate::control::{Commands, Control, ControlSocket};
 use crate::image::new_random;
 use crate::listener::{Listen, ListenError, Listener};
 use crate::nbd::handshake::Export;
-use crate::signals::{is_ignored, say};
+use crate::signals::{say, set_on_signals};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
@@ -17,7 +17,6 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use rustix::fd::AsFd;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::cell::RefCell;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -27,9 +26,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-
-/// Exit status after a second signal: data may be lost as in a crash.
-const FORCED_EXIT_STATUS: i32 = 130;
 
 /// Why a server cannot run, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -185,9 +181,7 @@ impl Server {
     }
 
     /// From now on SIGINT, SIGTERM and SIGHUP stop the server, and a further SIGINT or SIGTERM ends
-    /// the process at once. A further SIGHUP does not: a terminal that closes sends two, one from
-    /// the kernel and one from the shell. SIGHUP stays ignored in a process that was started so, as
-    /// by `nohup`.
+    /// the process at once, so that data may be lost as in a crash ([`set_on_signals`]).
     ///
     /// # Errors
     /// When the system refuses.
@@ -197,21 +191,10 @@ impl Server {
             source,
         };
         let (reader, writer) = UnixStream::pair().map_err(refused)?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            if signal == SIGHUP && is_ignored(SIGHUP) {
-                continue;
-            }
-            // In this order: the first signal finds the flag unset, sets it and wakes the loop.
-            let stop = Arc::clone(&self.stop);
-            if signal != SIGHUP {
-                let status = FORCED_EXIT_STATUS;
-                signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&stop))
-                    .map_err(refused)?;
-            }
-            signal_hook::flag::register(signal, stop).map_err(refused)?;
-            let writer = writer.try_clone().map_err(refused)?;
-            signal_hook::low_level::pipe::register(signal, writer).map_err(refused)?;
-        }
+        set_on_signals(&self.stop, |signal| {
+            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+            Ok(())
+        })?;
         self.poller
             .add(&reader, SIGNALS)
             .map_err(|errno| refused(errno.into()))?;

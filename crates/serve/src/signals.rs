@@ -2,12 +2,47 @@
 
 use crate::connections::SIGNALS;
 use crate::server::{ServeError, Server};
-use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit status of a process that a signal ended: at once after a second one, and of a command that was
+/// stopped before it was done.
+pub const STOPPED_EXIT_STATUS: u8 = 130;
+
+/// Has SIGINT, SIGTERM and SIGHUP set a flag, and a further SIGINT or SIGTERM end the process at once.
+/// A further SIGHUP does not: a terminal that closes sends two, one from the kernel and one from the
+/// shell. SIGHUP stays ignored in a process that was started so, as by `nohup`. `also` is called for each
+/// signal that is caught.
+///
+/// # Errors
+/// When the system refuses.
+pub fn set_on_signals(
+    stop: &Arc<AtomicBool>,
+    mut also: impl FnMut(i32) -> io::Result<()>,
+) -> Result<(), ServeError> {
+    let refused = |source| ServeError::System {
+        action: "catch SIGINT, SIGTERM and SIGHUP",
+        source,
+    };
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if signal == SIGHUP && is_ignored(SIGHUP) {
+            continue;
+        }
+        // In this order: the first signal finds the flag unset and sets it, then comes `also`.
+        if signal != SIGHUP {
+            let status = STOPPED_EXIT_STATUS.into();
+            signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(stop))
+                .map_err(refused)?;
+        }
+        signal_hook::flag::register(signal, Arc::clone(stop)).map_err(refused)?;
+        also(signal).map_err(refused)?;
+    }
+    Ok(())
+}
 
 /// Notices SIGUSR1, with which a person asks a running server how it is doing.
 #[derive(Debug)]
@@ -61,7 +96,7 @@ impl FiguresSignal {
 }
 
 /// True when whoever started this process had it ignore a signal, as `nohup` does with SIGHUP.
-pub(crate) fn is_ignored(signal: i32) -> bool {
+fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status");
     status.is_ok_and(|status| is_ignored_in(&status, signal))
 }
@@ -84,7 +119,6 @@ pub(crate) fn say(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signal_hook::consts::{SIGHUP, SIGINT};
 
     #[test]
     fn ignored_signals_are_read_from_the_mask() {

@@ -1,11 +1,13 @@
 //! What `imbrex check` says of the disks themselves: whether they are long enough, and belong together by
 //! their labels. What they need and what labels say is judged by the code that `serve` uses.
 
-use super::members::{disks_without_labels, image_options, labels_of_nodes, listed_members};
+use super::members::{
+    disks_without_labels, image_options, labels_of_nodes, listed_members, words_of,
+};
 use crate::Failure;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Survival;
-use imbrex_core::label::{LabelCopy, Reason};
+use imbrex_core::label::LabelCopy;
 use imbrex_core::units::BlockCount;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::fsck::Findings;
@@ -97,13 +99,7 @@ fn check_labels(
     let mut files = LabelFiles(files.collect());
     if let Err(refused) = labels.check(&mut files) {
         for refusal in refused {
-            let expected = match refusal.reason {
-                Reason::Foreign(_) | Reason::OtherDisk(_) => {
-                    format!("; expected: disk {} of this image", refusal.disk)
-                }
-                _ => String::new(),
-            };
-            let problem = format!("{}{expected}", refusal.reason);
+            let problem = words_of(&refusal);
             findings.damage(&names[refusal.index], "label", problem);
         }
         return;

@@ -11,6 +11,7 @@ use imbrex_core::label::{DISKS_MAX, LABEL_BLOCKS};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, parse_size};
+use imbrex_drives::shell_word;
 use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
@@ -22,7 +23,7 @@ use imbrex_sim::experiment::config::{ChecksumsKey, Destage, DiskConfig, NodeConf
 use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
 use imbrex_sim::report::human_bytes;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Root seed of the band layout of every image.
 pub const IMAGE_SEED: u64 = 1;
@@ -66,7 +67,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         disks: Some(image_disks(&config)?),
     };
     let (uuid, disks) = (description.uuid, description.disks.clone());
-    let image = NewImage::begin(&args.data, description)?;
+    let image = NewImage::begin(&args.data, description, &backings(&config))?;
     format(&config, &plan, &image, uuid, disks.as_ref())?;
     image.finish()?;
     emit(&format!(
@@ -74,8 +75,8 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         args.data.display(),
         config.name,
         human_bytes(plan.blocks().bytes()),
-        args.stack,
-        args.data.display(),
+        shell_word(&args.stack),
+        shell_word(&args.data.to_string_lossy()),
         settings_to_repeat(args, &config)
     ));
     Ok(())
@@ -86,8 +87,8 @@ fn settings_to_repeat(args: &CreateArgs, config: &StackConfig) -> String {
     if is_name(&args.stack, config) {
         return String::new();
     }
-    let quoted = |setting: &String| format!(" --set '{}'", setting.replace('\'', r"'\''"));
-    args.set.iter().map(quoted).collect()
+    let word = |setting: &String| format!(" --set {}", shell_word(setting));
+    args.set.iter().map(word).collect()
 }
 
 /// Measures every file and block device that is named in the stack, once: the image is planned for
@@ -208,16 +209,22 @@ fn format(
         .map_err(|(node, error)| stack.layer_error(node, &error))
 }
 
-/// A file or block device that is named in the stack may hold something that somebody needs.
-fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
-    let disks = config.node.iter().filter_map(|node| match node {
+fn disks(config: &StackConfig) -> impl Iterator<Item = &DiskConfig> {
+    config.node.iter().filter_map(|node| match node {
         NodeConfig::Disk(disk) => Some(disk),
         _ => None,
-    });
-    for disk in disks {
-        refuse_used_backing(disk)?;
-    }
-    Ok(())
+    })
+}
+
+/// The files and block devices that are named in the stack.
+fn backings(config: &StackConfig) -> Vec<PathBuf> {
+    let named = disks(config).filter_map(|disk| disk.backing.as_ref());
+    named.map(PathBuf::from).collect()
+}
+
+/// A file or block device that is named in the stack may hold something that somebody needs.
+fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
+    disks(config).try_for_each(refuse_used_backing)
 }
 
 /// The same for one disk.

@@ -4,7 +4,7 @@ mod blame;
 mod labels;
 
 pub use blame::layer_error;
-pub use labels::{disks_without_labels, labels_of_nodes, tell_of_labels};
+pub use labels::{disks_without_labels, labels_of_nodes, tell_of_labels, words_of};
 
 use super::create::IMAGE_SEED;
 use crate::Failure;

@@ -1,7 +1,7 @@
 //! What the log of a write buffer says: which blocks it alone may have, and where.
 
 use super::findings::Findings;
-use super::journal::{JournalRecord, JournalState};
+use super::journal::{JournalRecord, JournalState, Written};
 use super::member::Member;
 use super::words::Words;
 use imbrex_core::memory_buffer::codec;
@@ -48,15 +48,9 @@ impl BufferState {
             first_place: journal.superblock.area_blocks,
             ..BufferState::default()
         };
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
-            into.damage(member.name(), "checkpoint", problem);
+        let (checkpoint, record) = (Self::take_checkpoint, Self::apply);
+        if !journal.tell(&mut state, checkpoint, record, (member, into)) {
             return None;
-        }
-        for record in &journal.records {
-            if let Err(problem) = state.apply(record) {
-                let words = format!("record in journal block {}: {problem}", record.lsn);
-                into.damage(member.name(), "journal", words);
-            }
         }
         let end = state.first_place.saturating_add(places);
         if end > journal.superblock.member_blocks {
@@ -94,21 +88,17 @@ impl BufferState {
     fn apply(&mut self, record: &JournalRecord) -> Result<(), String> {
         let mut words = Words::new(&record.payload);
         match (record.kind, record.data) {
-            (codec::RECORD_WRITTEN, Some(data)) => {
-                let first = words.u64().filter(|_| words.left() == 0);
-                let first = first.ok_or("its payload is not one number")?;
-                for (index, checksum) in record.checksums.iter().enumerate() {
-                    let at = index as u64;
-                    let place = (data.start.0 + at).checked_sub(self.first_place);
-                    let place = place.and_then(|place| u32::try_from(place).ok());
-                    let place = LogPlace {
-                        place: place.ok_or("its data does not lie in places")?,
-                        checksum: *checksum,
-                    };
-                    let lba = first.checked_add(at).ok_or("its blocks end past all")?;
-                    match record.is_missing(index) {
+            (codec::RECORD_WRITTEN, Some(_)) => {
+                for block in record.written(self.first_place)? {
+                    let Written {
+                        lba,
+                        place,
+                        checksum,
+                        is_missing,
+                    } = block;
+                    match is_missing {
                         true => drop(self.rolled_back.insert(lba)),
-                        false => self.written(lba, place)?,
+                        false => self.written(lba, LogPlace { place, checksum })?,
                     }
                 }
                 Ok(())
@@ -133,10 +123,7 @@ impl BufferState {
                 gone.iter().for_each(|lba| self.forget(*lba));
                 Ok(())
             }
-            (kind, data) => {
-                let with = if data.is_some() { "with" } else { "without" };
-                Err(format!("it is of the unknown kind {kind}, {with} data"))
-            }
+            _ => Err(record.unknown()),
         }
     }
 
@@ -192,12 +179,8 @@ impl BufferState {
         log: &Member,
         into: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let read = log.read(self.first_place + u64::from(place.place), 1, into);
-        read.map_err(|error| error.to_string())?;
-        match crc32c::crc32c(into) == place.checksum {
-            true => Ok(()),
-            false => Err("its data does not match its checksum".to_owned()),
-        }
+        let address = self.first_place + u64::from(place.place);
+        log.read_checked(address, Some(place.checksum), into)
     }
 
     /// Reads every place that holds a block and compares it with its checksum.

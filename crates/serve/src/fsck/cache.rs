@@ -48,15 +48,9 @@ impl CacheState {
             slot_base: journal.superblock.area_blocks,
             ..CacheState::default()
         };
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
-            into.damage(member.name(), "checkpoint", problem);
+        let (checkpoint, record) = (Self::take_checkpoint, Self::apply);
+        if !journal.tell(&mut state, checkpoint, record, (member, into)) {
             return None;
-        }
-        for record in &journal.records {
-            if let Err(problem) = state.apply(record) {
-                let words = format!("record in journal block {}: {problem}", record.lsn);
-                into.damage(member.name(), "journal", words);
-            }
         }
         state.roll_back();
         let end = state.slot_base.saturating_add(state.slots);
@@ -115,21 +109,14 @@ impl CacheState {
 
     fn apply(&mut self, record: &JournalRecord) -> Result<(), String> {
         match (record.kind, record.data) {
-            (codec::RECORD_MAP, Some(data)) => {
-                let mut words = Words::new(&record.payload);
-                let first = words.u64().filter(|_| words.left() == 0);
-                let first = first.ok_or("its payload is not one number")?;
-                for (index, checksum) in record.checksums.iter().enumerate() {
-                    let at = index as u64;
-                    let slot = (data.start.0 + at).checked_sub(self.slot_base);
-                    let slot = slot.and_then(|slot| u32::try_from(slot).ok());
+            (codec::RECORD_MAP, Some(_)) => {
+                for block in record.written(self.slot_base)? {
                     let place = Place {
-                        slot: slot.ok_or("its data does not lie in slots")?,
-                        checksum: *checksum,
-                        missing: record.is_missing(index),
+                        slot: block.place,
+                        checksum: block.checksum,
+                        missing: block.is_missing,
                     };
-                    let lba = first.checked_add(at).ok_or("its blocks end past all")?;
-                    self.map(lba, place)?;
+                    self.map(block.lba, place)?;
                 }
                 Ok(())
             }
@@ -149,10 +136,7 @@ impl CacheState {
                 }
                 Ok(())
             }
-            (kind, data) => {
-                let with = if data.is_some() { "with" } else { "without" };
-                Err(format!("it is of the unknown kind {kind}, {with} data"))
-            }
+            _ => Err(record.unknown()),
         }
     }
 
@@ -216,12 +200,7 @@ impl CacheState {
         into: &mut Vec<u8>,
     ) -> Result<(), String> {
         let address = self.slot_base + u64::from(slot);
-        let read = flash.read(address, 1, into);
-        read.map_err(|error| error.to_string())?;
-        match crc32c::crc32c(into) == checksum {
-            true => Ok(()),
-            false => Err("its data does not match its checksum".to_owned()),
-        }
+        flash.read_checked(address, Some(checksum), into)
     }
 
     /// Reads every slot in use and compares it with its checksum.

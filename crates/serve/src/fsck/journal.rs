@@ -6,6 +6,7 @@ use super::findings::Findings;
 use super::member::{BLOCK, Member};
 use super::mirror;
 use super::superblocks::Superblocks;
+use super::words::Words;
 use imbrex_core::durability::block::{
     self, BlockError, BlockKind, Expected, Header, PAYLOAD_BYTES,
 };
@@ -45,6 +46,47 @@ impl JournalRecord {
     pub fn is_missing(&self, index: usize) -> bool {
         self.missing.get(index).copied().unwrap_or(false)
     }
+
+    /// The blocks that a record was written for whose payload is the number of the first. Their data
+    /// lies in places of one block, from `base` on.
+    pub(super) fn written(&self, base: u64) -> Result<Vec<Written>, String> {
+        let mut words = Words::new(&self.payload);
+        let first = words.u64().filter(|_| words.left() == 0);
+        let first = first.ok_or("its payload is not one number")?;
+        let data = self.data.ok_or("it has no data")?;
+        let place = |at: u64| u32::try_from((data.start.0 + at).checked_sub(base)?).ok();
+        let block = |(index, checksum): (usize, &u32)| {
+            let at = index as u64;
+            Ok(Written {
+                lba: first.checked_add(at).ok_or("its blocks end past all")?,
+                place: place(at).ok_or("its data does not lie in places")?,
+                checksum: *checksum,
+                is_missing: self.is_missing(index),
+            })
+        };
+        self.checksums.iter().enumerate().map(block).collect()
+    }
+
+    /// What is wrong with a record of a kind that its layer does not have.
+    pub(super) fn unknown(&self) -> String {
+        let with = match self.data {
+            Some(_) => "with",
+            None => "without",
+        };
+        format!("it is of the unknown kind {}, {with} data", self.kind)
+    }
+}
+
+/// A block whose data a record speaks of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    /// The block.
+    pub lba: u64,
+    /// The place of its data.
+    pub place: u32,
+    pub checksum: u32,
+    /// The data never became durable.
+    pub is_missing: bool,
 }
 
 /// What the journal of a member says.
@@ -148,6 +190,40 @@ impl JournalState {
         }
         state.look_for_data(member, elsewhere, into);
         Some(state)
+    }
+
+    /// True when the journal takes as many blocks as the settings of the node say; told otherwise.
+    pub(super) fn takes(&self, expected: u64, member: &Member, into: &mut Findings) -> bool {
+        let found = self.superblock.area_blocks;
+        if found != expected {
+            let words = format!(
+                "its journal takes {found} blocks, and by the settings of the node {expected}"
+            );
+            into.damage(member.name(), "superblock", words);
+        }
+        found == expected
+    }
+
+    /// Hands the checkpoint and then each record to the state of a layer, and says what is wrong with
+    /// them. False when that is the checkpoint: then nothing is known.
+    pub(super) fn tell<S>(
+        &self,
+        state: &mut S,
+        checkpoint: impl FnOnce(&mut S, &[u8]) -> Result<(), String>,
+        record: impl Fn(&mut S, &JournalRecord) -> Result<(), String>,
+        (member, into): (&Member, &mut Findings),
+    ) -> bool {
+        if let Err(problem) = checkpoint(state, &self.checkpoint) {
+            into.damage(member.name(), "checkpoint", problem);
+            return false;
+        }
+        for it in &self.records {
+            if let Err(problem) = record(state, it) {
+                let words = format!("record in journal block {}: {problem}", it.lsn);
+                into.damage(member.name(), "journal", words);
+            }
+        }
+        true
     }
 
     /// Reads the ring once around.

@@ -160,6 +160,23 @@ impl Member {
         }
     }
 
+    /// Reads a block and compares it with its checksum, where that is known.
+    pub(super) fn read_checked(
+        &self,
+        address: u64,
+        checksum: Option<u32>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let read = self.read(address, 1, into);
+        read.map_err(|error| error.to_string())?;
+        match checksum {
+            Some(checksum) if crc32c::crc32c(into) != checksum => {
+                Err("its data does not match its checksum".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The end of the hole of the file that a block is in; the block itself where it is in none.
     pub(super) fn hole_end(&self, address: u64) -> u64 {
         let Source::File(file) = &self.source else {

@@ -65,12 +65,7 @@ impl SBlocksState {
         member: &Member,
         into: &mut Findings,
     ) -> Option<SBlocksState> {
-        let (found, expected) = (journal.superblock.area_blocks, layout.journal.blocks.0);
-        if found != expected {
-            let words = format!(
-                "its journal takes {found} blocks, and by the settings of the node {expected}"
-            );
-            into.damage(member.name(), "superblock", words);
+        if !journal.takes(layout.journal.blocks.0, member, into) {
             return None;
         }
         let mut state = SBlocksState {
@@ -79,15 +74,9 @@ impl SBlocksState {
             member: journal.superblock.member,
             last: RefCell::default(),
         };
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint) {
-            into.damage(member.name(), "checkpoint", problem);
+        let (checkpoint, record) = (Self::take_checkpoint, Self::apply);
+        if !journal.tell(&mut state, checkpoint, record, (member, into)) {
             return None;
-        }
-        for record in &journal.records {
-            if let Err(problem) = state.apply(record) {
-                let words = format!("record in journal block {}: {problem}", record.lsn);
-                into.damage(member.name(), "journal", words);
-            }
         }
         for (number, region) in state.regions.iter_mut().enumerate() {
             region.drop_surplus();
@@ -248,10 +237,7 @@ impl SBlocksState {
                 }
                 take_ring(&self.layout, place, (region, block), record)
             }
-            (kind, has_data) => {
-                let with = if has_data { "with" } else { "without" };
-                Err(format!("it is of the unknown kind {kind}, {with} data"))
-            }
+            _ => Err(record.unknown()),
         }
     }
 
@@ -303,14 +289,7 @@ impl SBlocksState {
                 return Ok(());
             }
         };
-        let read = disk.read(address, 1, into);
-        read.map_err(|error| error.to_string())?;
-        match checksum {
-            Some(checksum) if crc32c::crc32c(into) != checksum => {
-                Err("its data does not match its checksum".to_owned())
-            }
-            _ => Ok(()),
-        }
+        disk.read_checked(address, checksum, into)
     }
 
     /// Compares a block of the S-block in a position with its checksum, where there are some.
@@ -390,13 +369,8 @@ impl SBlocksState {
         for (number, region) in (0..).zip(&self.regions) {
             for (place, block, part, checksum) in region.ring.parts() {
                 let address = self.layout.ring_place(number, place).start.0 + part;
-                let read = disk.read(address, 1, &mut bytes);
-                let problem = match (read, checksum) {
-                    (Err(error), _) => error.to_string(),
-                    (Ok(()), Some(sum)) if crc32c::crc32c(&bytes) != sum => {
-                        "its data does not match its checksum".to_owned()
-                    }
-                    (Ok(()), _) => continue,
+                let Err(problem) = disk.read_checked(address, checksum, &mut bytes) else {
+                    continue;
                 };
                 let words = format!(
                     "part {part} of block {block} in place {place} of region {number}: {problem}"

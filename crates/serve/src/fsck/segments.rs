@@ -84,15 +84,7 @@ impl SegmentsState {
             sums: BTreeMap::new(),
             torn: BTreeSet::new(),
         };
-        let (found, expected) = (
-            journal.superblock.area_blocks,
-            geometry.areas.journal.blocks.0,
-        );
-        if found != expected {
-            let words = format!(
-                "its journal takes {found} blocks, and by the settings of the node {expected}"
-            );
-            into.damage(member.name(), "superblock", words);
+        if !journal.takes(geometry.areas.journal.blocks.0, member, into) {
             return None;
         }
         let has_sums = journal.superblock.required_features & FEATURE_CHECKSUMS != 0;
@@ -102,15 +94,9 @@ impl SegmentsState {
             into.damage(member.name(), "superblock", words.to_owned());
             return None;
         }
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint, has_sums) {
-            into.damage(member.name(), "checkpoint", problem);
+        let take = |state: &mut Self, bytes: &[u8]| state.take_checkpoint(bytes, has_sums);
+        if !journal.tell(&mut state, take, Self::apply, (member, into)) {
             return None;
-        }
-        for record in &journal.records {
-            if let Err(problem) = state.apply(record) {
-                let words = format!("record in journal block {}: {problem}", record.lsn);
-                into.damage(member.name(), "journal", words);
-            }
         }
         Some(state)
     }
@@ -179,10 +165,7 @@ impl SegmentsState {
                 self.noted.retain(|(known, _)| *known != slot);
                 Ok(())
             }
-            (kind, data) => {
-                let with = if data.is_some() { "with" } else { "without" };
-                Err(format!("it is of the unknown kind {kind}, {with} data"))
-            }
+            _ => Err(record.unknown()),
         }
     }
 
@@ -293,14 +276,7 @@ impl SegmentsState {
         member: &Member,
         into: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let read = member.read(address, 1, into);
-        read.map_err(|error| error.to_string())?;
-        match self.sums.get(&address) {
-            Some(checksum) if crc32c::crc32c(into) != *checksum => {
-                Err("its data does not match its checksum".to_owned())
-            }
-            _ => Ok(()),
-        }
+        member.read_checked(address, self.sums.get(&address).copied(), into)
     }
 
     /// Reads what the noted slots hold and compares it with its checksums.

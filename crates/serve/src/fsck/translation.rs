@@ -115,15 +115,9 @@ impl TranslationState {
             true => disks.home().blocks(),
             false => log_blocks,
         };
-        if let Err(problem) = state.take_checkpoint(&journal.checkpoint, home_blocks) {
-            into.damage(member.name(), "checkpoint", problem);
+        let take = |state: &mut Self, bytes: &[u8]| state.take_checkpoint(bytes, home_blocks);
+        if !journal.tell(&mut state, take, Self::apply, (member, into)) {
             return None;
-        }
-        for record in &journal.records {
-            if let Err(problem) = state.apply(record) {
-                let words = format!("record in journal block {}: {problem}", record.lsn);
-                into.damage(member.name(), "journal", words);
-            }
         }
         let log_end_max = match disks.is_two() {
             true => log_blocks,

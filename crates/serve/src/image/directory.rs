@@ -1,6 +1,6 @@
 //! The files of an image and who may touch them.
 
-use super::{ImageDescription, ImageError, ImageNode, format};
+use super::{ImageError, ImageNode};
 use crate::file_kind::{Accepted, open_to_read};
 use rustix::fs::FlockOperation;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -124,47 +124,9 @@ impl Directory {
         self.path.join(format!("{name}{NEW_NODE_SUFFIX}"))
     }
 
-    /// Removes what a creation that was killed has left here and the creation of `description`
-    /// would meet.
-    ///
-    /// # Errors
-    /// When a file is in the way that is not of that kind; nothing is removed then.
-    pub fn remove_leftovers(&self, description: &ImageDescription) -> Result<(), ImageError> {
-        let new = self.path.join(NEW_DESCRIPTION_FILE);
-        let mut leftovers = Vec::new();
-        // Disks that were renamed already: the new description says whose they are.
-        if is_there(&new) {
-            let bytes = read_description(&new)?;
-            let found = format::decode(&bytes).ok();
-            let nodes = found.iter().flat_map(|found| &found.nodes);
-            for node in nodes {
-                let (path, unnamed) = (self.node_path(node), self.new_node_path(&node.name));
-                let length = fs::symlink_metadata(&path).map_or(0, |found| found.len());
-                if is_there(&unnamed) {
-                    leftovers.push(unnamed);
-                } else if found.as_ref().map(|found| found.file_bytes(node)) == Some(length) {
-                    leftovers.push(path);
-                }
-            }
-            if !format::may_be_cut(&bytes) {
-                return Err(ImageError::InTheWay { path: new });
-            }
-        }
-        for node in &description.nodes {
-            let (path, unnamed) = (self.node_path(node), self.new_node_path(&node.name));
-            if is_there(&path) && !leftovers.contains(&path) {
-                return Err(ImageError::InTheWay { path });
-            }
-            if is_there(&unnamed) && !leftovers.contains(&unnamed) {
-                leftovers.push(unnamed);
-            }
-        }
-        // Last, because it explains the others.
-        leftovers.extend(is_there(&new).then_some(new));
-        for path in leftovers {
-            fs::remove_file(&path).map_err(system("remove", &path))?;
-        }
-        Ok(())
+    /// The description under the name that does not count yet.
+    pub fn new_description_path(&self) -> PathBuf {
+        self.path.join(NEW_DESCRIPTION_FILE)
     }
 
     /// Makes the names of the files durable.
@@ -177,7 +139,7 @@ impl Directory {
     /// Writes the description under the name that does not count yet, durably with the names of
     /// all files.
     pub fn write_new_description(&self, bytes: &[u8]) -> Result<(), ImageError> {
-        let new = self.path.join(NEW_DESCRIPTION_FILE);
+        let new = self.new_description_path();
         create_private_file(&new)
             .and_then(|mut file| {
                 file.write_all(bytes)?;
@@ -190,7 +152,7 @@ impl Directory {
     /// Gives the description its name, which makes the directory an image: a crash leaves it or
     /// nothing.
     pub fn rename_description(&self) -> Result<(), ImageError> {
-        let new = self.path.join(NEW_DESCRIPTION_FILE);
+        let new = self.new_description_path();
         let path = self.path.join(DESCRIPTION_FILE);
         fs::rename(&new, &path)
             .and_then(|()| self.file.sync_all())
@@ -203,7 +165,7 @@ impl Directory {
     /// Writes another description in the place of the one that is there: a crash leaves either.
     pub fn replace_description(&self, bytes: &[u8]) -> Result<(), ImageError> {
         self.write_new_description(bytes)?;
-        let new = self.path.join(NEW_DESCRIPTION_FILE);
+        let new = self.new_description_path();
         let path = self.path.join(DESCRIPTION_FILE);
         fs::rename(&new, &path).map_err(system("write", &path))?;
         self.synchronise()
@@ -232,7 +194,7 @@ impl Directory {
     }
 
     pub fn remove_new_description(&self) {
-        let _ = fs::remove_file(self.path.join(NEW_DESCRIPTION_FILE));
+        let _ = fs::remove_file(self.new_description_path());
     }
 
     pub fn is_marked_in_use(&self) -> bool {
@@ -315,7 +277,7 @@ pub(super) fn read_description(path: &Path) -> Result<Vec<u8>, ImageError> {
 }
 
 /// True of anything at the path, a link that leads nowhere included.
-fn is_there(path: &Path) -> bool {
+pub(super) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 

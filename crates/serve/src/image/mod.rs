@@ -274,15 +274,19 @@ pub struct NewImage {
 
 impl NewImage {
     /// Makes the directory if it is not there, and a sparse file per disk, all durably. What a
-    /// creation that was killed has left in the directory is removed first.
+    /// creation that was killed has left in the directory is removed first, but for what is one of the
+    /// files that are `in_use`.
     ///
     /// # Errors
     /// When there is an image already, a file is in the way, or the system refuses; then no file is
     /// left behind.
-    pub fn begin(dir: &Path, description: ImageDescription) -> Result<NewImage, ImageError> {
+    pub fn begin(
+        dir: &Path,
+        description: ImageDescription,
+        in_use: &[PathBuf],
+    ) -> Result<NewImage, ImageError> {
         for node in &description.nodes {
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if node.name.is_empty() || !node.name.chars().all(plain) {
+            if !is_plain(&node.name) {
                 let name = node.name.clone();
                 return Err(ImageError::NodeName { name });
             }
@@ -292,7 +296,7 @@ impl NewImage {
             let dir = dir.to_owned();
             return Err(ImageError::Exists { dir });
         }
-        directory.remove_leftovers(&description)?;
+        directory.remove_killed_creation(&description, in_use)?;
         let mut image = NewImage {
             directory,
             description,
@@ -451,6 +455,12 @@ impl Image {
     pub fn close(self) {
         self.directory.remove_mark();
     }
+}
+
+/// True of a name that can be part of a file's, and leads nowhere else.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.chars().all(is_plain)
 }
 
 fn node_path(directory: &Directory, of: &ImageDescription, name: &str) -> Option<PathBuf> {

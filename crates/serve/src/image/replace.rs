@@ -291,7 +291,7 @@ mod tests {
                     .to_vec(),
             }),
         };
-        NewImage::begin(dir, description)
+        NewImage::begin(dir, description, &[])
             .and_then(NewImage::finish)
             .expect("an image");
         write(&dir.join("a.img"), "the old disk", Some(1));

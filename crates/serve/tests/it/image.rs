@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-fn description() -> ImageDescription {
+pub fn description() -> ImageDescription {
     let node = |name: &str, blocks| ImageNode {
         name: name.into(),
         blocks: BlockCount(blocks),
@@ -45,16 +45,16 @@ fn disk(number: u16, node: &str, is_labelled: bool) -> ImageDisk {
     }
 }
 
-fn create(dir: &Path) -> Result<(), ImageError> {
-    NewImage::begin(dir, description())?.finish()
+pub fn create(dir: &Path) -> Result<(), ImageError> {
+    NewImage::begin(dir, description(), &[])?.finish()
 }
 
-fn refusal(dir: &Path) -> String {
+pub fn refusal(dir: &Path) -> String {
     Image::open(dir).expect_err("a refusal").to_string()
 }
 
 /// The file of `description()` as `docs/formats/image.md` draws it, written down by hand.
-fn image_by_hand(version: u32) -> Vec<u8> {
+pub fn image_by_hand(version: u32) -> Vec<u8> {
     let toml = "name = \"pöre\"\n".as_bytes();
     let mut body = toml.to_vec();
     let replacement: &[u8] = if version == 2 { b"" } else { &[0, 0] };
@@ -181,7 +181,7 @@ fn numbers_that_no_image_has_are_damage() {
 #[test]
 fn the_description_is_as_the_page_draws_it_and_never_changes() {
     let dir = tempfile::tempdir().expect("a directory");
-    let new = NewImage::begin(dir.path(), description()).expect("an image");
+    let new = NewImage::begin(dir.path(), description(), &[]).expect("an image");
     let path = dir.path().join("image");
     assert!(!path.exists(), "it is no image before it is finished");
     new.finish().expect("an image");
@@ -315,7 +315,7 @@ fn a_failed_creation_leaves_no_file_behind() {
     for name in ["", "a/b", "..", "x y"] {
         let mut description = description();
         description.nodes[0].name = name.into();
-        let error = NewImage::begin(dir.path(), description).expect_err("a bad name");
+        let error = NewImage::begin(dir.path(), description, &[]).expect_err("a bad name");
         assert!(matches!(error, ImageError::NodeName { .. }));
         let expected =
             format!("the node name `{name}` cannot name a file: use letters, digits, `-` and `_`");
@@ -326,7 +326,7 @@ fn a_failed_creation_leaves_no_file_behind() {
 #[test]
 fn an_image_that_is_not_finished_leaves_no_file_behind() {
     let dir = tempfile::tempdir().expect("a directory");
-    let new = NewImage::begin(dir.path(), description()).expect("an image");
+    let new = NewImage::begin(dir.path(), description(), &[]).expect("an image");
     assert!(new.node_path("ssd").expect("a node").exists());
     drop(new);
     assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 0);
@@ -338,123 +338,13 @@ fn a_new_description_is_never_written_through_a_link() {
     let dir = tempfile::tempdir().expect("a directory");
     let (victim, data) = (dir.path().join("victim"), dir.path().join("data"));
     fs::write(&victim, "mine").expect("a file");
-    let new = NewImage::begin(&data, description()).expect("an image");
+    let new = NewImage::begin(&data, description(), &[]).expect("an image");
     std::os::unix::fs::symlink(&victim, data.join("image.new")).expect("a link");
     new.finish().expect("an image");
     assert_eq!(fs::read_to_string(&victim).expect("a file"), "mine");
     let description = fs::symlink_metadata(data.join("image"));
     assert!(description.expect("a description").is_file());
     Image::open(&data).expect("an image");
-}
-
-fn names_in(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(dir)
-        .expect("the directory")
-        .map(|entry| entry.expect("an entry").file_name())
-        .map(|name| name.into_string().expect("plain names"))
-        .collect();
-    names.sort();
-    names
-}
-
-/// The names in a directory at the steps of a creation, in the order in which it comes to them.
-const STEPS: [&[&str]; 6] = [
-    &[],
-    &["ssd.img.new"],
-    &["ssd.img.new", "smr.img.new"],
-    &["ssd.img.new", "smr.img.new", "image.new"],
-    &["ssd.img", "smr.img.new", "image.new"],
-    &["ssd.img", "smr.img", "image.new"],
-];
-
-/// Puts into `dir` what a creation leaves that is killed at a step.
-fn kill_at(dir: &Path, names: &[&str], new_description: &[u8]) {
-    for name in names {
-        if name.starts_with("image") {
-            fs::write(dir.join(name), new_description).expect("a description");
-            continue;
-        }
-        let node = name.split('.').next().expect("a node");
-        let blocks = if node == "ssd" { 3 } else { 1 << 28 };
-        let file = fs::File::create(dir.join(name)).expect("a file");
-        file.set_len(blocks * 4096).expect("a length");
-        file.write_all_at(b"old", 4096).expect("a write");
-    }
-}
-
-#[test]
-fn a_creation_after_one_that_was_killed_succeeds_whenever_that_was() {
-    let description = image_by_hand(2);
-    let mut states: Vec<(&[&str], &[u8])> =
-        STEPS.iter().map(|step| (*step, &description[..])).collect();
-    // A kill, or a power cut, while the description was written.
-    states.extend([0, 5, 64, 100].map(|length| (STEPS[3], &description[..length])));
-    for (names, new_description) in states {
-        let dir = tempfile::tempdir().expect("a directory");
-        kill_at(dir.path(), names, new_description);
-        let shown = dir.path().display();
-        assert_eq!(refusal(dir.path()), format!("there is no image in {shown}"));
-        create(dir.path()).unwrap_or_else(|error| panic!("{names:?}: {error}"));
-        assert_eq!(
-            names_in(dir.path()),
-            ["image", "smr.img", "ssd.img"],
-            "{names:?}"
-        );
-        let mut start = [1; 8];
-        let member = fs::File::open(dir.path().join("ssd.img")).expect("a member");
-        member.read_exact_at(&mut start, 4096).expect("a block");
-        assert_eq!(start, [0; 8], "{names:?}: nothing of the old one is left");
-        Image::open(dir.path()).expect("an image");
-    }
-}
-
-#[test]
-fn a_creation_goes_through_its_steps_in_order() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let new = NewImage::begin(dir.path(), description()).expect("an image");
-    assert_eq!(names_in(dir.path()), ["smr.img.new", "ssd.img.new"]);
-    new.finish().expect("an image");
-    assert_eq!(names_in(dir.path()), ["image", "smr.img", "ssd.img"]);
-}
-
-/// Only what a creation has made may go.
-#[test]
-fn files_that_no_killed_creation_has_left_are_not_touched() {
-    let description = image_by_hand(2);
-    let states: [(&str, &[&str], &[u8]); 4] = [
-        ("ssd.img", &["ssd.img"], b""),
-        // The disk of the killed creation has its first name still: the other is somebody else's.
-        (
-            "ssd.img",
-            &["ssd.img", "ssd.img.new", "image.new"],
-            &description,
-        ),
-        // Its description was never whole, so none of its disks was renamed.
-        ("smr.img", &["smr.img", "image.new"], &description[..80]),
-        ("image.new", &["ssd.img.new", "image.new"], b"my pictures"),
-    ];
-    for (in_the_way, names, new_description) in states {
-        let dir = tempfile::tempdir().expect("a directory");
-        kill_at(dir.path(), names, new_description);
-        let before = names_in(dir.path());
-        let error = create(dir.path()).expect_err("a file in the way");
-        let path = dir.path().join(in_the_way);
-        assert!(
-            matches!(&error, ImageError::InTheWay { path: named } if *named == path),
-            "{names:?}: {error}"
-        );
-        assert_eq!(names_in(dir.path()), before);
-    }
-    // A renamed disk is as long as the description says.
-    let dir = tempfile::tempdir().expect("a directory");
-    kill_at(dir.path(), STEPS[5], &description);
-    fs::write(dir.path().join("ssd.img"), "mine").expect("a file");
-    let error = create(dir.path()).expect_err("a file in the way");
-    assert!(matches!(error, ImageError::InTheWay { .. }), "{error}");
-    assert_eq!(
-        fs::read(dir.path().join("ssd.img")).expect("a file"),
-        b"mine"
-    );
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod handshake;
 mod held;
 mod hostile;
 mod image;
+mod image_killed;
 mod listener;
 mod memory;
 mod overlay;

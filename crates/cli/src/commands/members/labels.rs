@@ -41,6 +41,16 @@ pub fn disks_without_labels(config: &StackConfig) -> ImageDisks {
     ImageDisks::without_labels(disks)
 }
 
+/// Why a disk is refused, and which one belongs in its place.
+pub fn words_of(refusal: &Refusal) -> String {
+    match &refusal.reason {
+        reason @ (Reason::Foreign(_) | Reason::OtherDisk(_)) => {
+            format!("{reason}; expected: disk {} of this image", refusal.disk)
+        }
+        reason => reason.to_string(),
+    }
+}
+
 impl StackOnFiles {
     /// Finds the disks that have no label and cannot get one, and tells of them. They are left out.
     pub fn leave_out_full_disks(&mut self, set: Uuid, disks: &ImageDisks) {
@@ -94,18 +104,10 @@ impl StackOnFiles {
         let each = refused.iter().map(|refusal| {
             let member = &self.members[refusal.index];
             let (node, path) = (&member.node, member.path.display());
-            format!("node `{node}`: {path}: {}", self.words(refusal))
+            format!("node `{node}`: {path}: {}", words_of(refusal))
         });
         let each: Vec<String> = each.collect();
         format!("{}; {WAY_OUT}", each.join("; ")).into()
-    }
-
-    fn words(&self, refusal: &Refusal) -> String {
-        let expected = format!("expected: disk {} of this image", refusal.disk);
-        match &refusal.reason {
-            reason @ (Reason::Foreign(_) | Reason::OtherDisk(_)) => format!("{reason}; {expected}"),
-            reason => reason.to_string(),
-        }
     }
 
     pub(super) fn unwritten_label(&self, disk: DiskId, error: IoError) -> Failure {
