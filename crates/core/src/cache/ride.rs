@@ -5,7 +5,8 @@
 //! taken in as much as it holds; then the translation rewrites the band. Every block of the band that
 //! is appended inside the window is merged by that same rewrite: it *rides*. What a policy costs is
 //! therefore the number of windows that it opens. RIDE sends down the blocks whose window is open.
-//! When there are none, it opens the band whose dirty blocks have been idle longest in sum, for its
+//! When there are none, it opens the band that frees the most for the longest: the one with the
+//! greatest product of how many dirty blocks it has and how long they have been idle in sum, for its
 //! length.
 
 mod riders;
@@ -153,9 +154,16 @@ struct Band {
 }
 
 impl Band {
-    /// The time for which its dirty blocks have been idle, summed over them, for its length.
+    /// How many dirty blocks it has, times the time for which they have been idle in sum, for its
+    /// length of so many blocks.
     fn ripeness(&self, clock: u64, blocks: u64) -> f64 {
-        (u64::from(self.dirty) * clock - self.clocks) as f64 / blocks as f64
+        let idle = u64::from(self.dirty) * clock - self.clocks;
+        f64::from(self.dirty) * idle as f64 / blocks as f64
+    }
+
+    /// By how much its ripeness grows while the clock grows by one.
+    fn slope(&self, blocks: u64) -> f64 {
+        f64::from(self.dirty) * f64::from(self.dirty) / blocks as f64
     }
 }
 
@@ -229,11 +237,12 @@ impl Ride {
         band.dirty += 1;
         band.clocks += clock;
         self.dirty_blocks += 1;
-        let Band { dirty, oldest, .. } = *band;
-        let slope = f64::from(dirty) / self.zones.blocks_of(number) as f64;
-        self.ripeness.raise(number, slope);
+        let (band, blocks) = (*band, self.zones.blocks_of(number));
+        let ripeness = band.ripeness(self.clock, blocks);
+        self.ripeness
+            .raise(number, self.clock, ripeness, band.slope(blocks));
         if self.windows.is_open(number) {
-            let oldest = self.blocks[oldest as usize].clock;
+            let oldest = self.blocks[band.oldest as usize].clock;
             self.riders.add(number, oldest);
         }
     }
@@ -312,9 +321,8 @@ impl Ride {
     fn ripest(&mut self) -> Option<u32> {
         let (bands, zones) = (&self.bands, &self.zones);
         self.ripeness.ripest(self.clock, |number| {
-            let (band, blocks) = (&bands[number], zones.blocks_of(number as u32) as f64);
-            let (clock, dirty) = (self.clock, f64::from(band.dirty));
-            (band.dirty > 0).then(|| (band.ripeness(clock, blocks as u64), dirty / blocks))
+            let (band, blocks) = (&bands[number], zones.blocks_of(number as u32));
+            (band.dirty > 0).then(|| (band.ripeness(self.clock, blocks), band.slope(blocks)))
         })
     }
 
@@ -429,6 +437,12 @@ impl EvictionPolicy for Ride {
         state: &mut StateReader<'_>,
     ) -> Result<(), StateError> {
         self.clock = state.take_u64()?;
+        // The clocks of all blocks are summed up, and go on.
+        if self.clock > u64::MAX / 2 / (self.share.capacity_blocks + 1) {
+            return Err(StateError::new(
+                "more blocks were looked up in the saved cache than can be",
+            ));
+        }
         let mut order = Vec::with_capacity(cached.len());
         for number in 0..cached.len() as u32 {
             order.push((state.take_u64()?, number));

@@ -1,25 +1,31 @@
-//! Of many bands, the one whose dirty blocks have been idle longest in sum, for its length, without
-//! looking at every band.
+//! Of many bands, the one whose opening frees the most for the longest, without looking at every band.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Bands that are looked at together.
 const GROUP_BANDS: usize = 64;
-/// A bound is raised by this much, so that rounding never makes it too low.
+/// A bound is raised by this much each time it is computed, so that rounding never makes it too low.
 const ROUNDING: f64 = 1.0 + 1e-12;
 
-/// What is known of some adjoining bands. The ripeness of a band grows with the clock by its slope:
-/// its dirty blocks for its length. A new block adds to the slope alone, and whatever else happens
-/// makes a band less ripe.
+/// What is known of some adjoining bands. The ripeness of a band grows with the clock by its slope.
+/// A new dirty block raises both; whatever else happens lowers them.
 #[derive(Clone, Copy)]
 struct Group {
-    /// When they were looked at last.
+    /// When the ripeness was computed.
     clock: u64,
     /// The ripest of them was no riper then.
     ripeness: f64,
     /// None of them has had a greater slope since then.
     slope: f64,
+}
+
+impl Group {
+    /// How ripe its bands are at most.
+    #[inline]
+    fn at(&self, clock: u64) -> f64 {
+        (self.ripeness + self.slope * (clock - self.clock) as f64) * ROUNDING
+    }
 }
 
 /// How ripe the bands are at most, by group.
@@ -42,20 +48,21 @@ impl Ripeness {
         }
     }
 
-    /// A band has a dirty block more.
+    /// A band has a dirty block more, and this ripeness and slope with it.
     #[inline]
-    pub fn raise(&mut self, band: u32, slope: f64) {
+    pub fn raise(&mut self, band: u32, clock: u64, ripeness: f64, slope: f64) {
         let group = &mut self.groups[band as usize / GROUP_BANDS];
-        group.slope = group.slope.max(slope);
+        *group = Group {
+            clock,
+            ripeness: group.at(clock).max(ripeness),
+            slope: group.slope.max(slope),
+        };
     }
 
     /// The ripest band, the lowest of equal ones. `of` tells the ripeness and the slope of a band;
     /// none when it has no dirty block.
     pub fn ripest(&mut self, clock: u64, of: impl Fn(usize) -> Option<(f64, f64)>) -> Option<u32> {
-        let bound = |group: &Group| {
-            let ripeness = group.ripeness + group.slope * (clock - group.clock) as f64;
-            (group.slope > 0.0).then_some(ripeness * ROUNDING)
-        };
+        let bound = |group: &Group| (group.slope > 0.0).then_some(group.at(clock));
         // The most promising group first: it spares most of the others.
         let bounds = self.groups.iter().map(&bound);
         let promising = (0..)

@@ -146,7 +146,7 @@ impl Model {
         let ripeness = |(band, blocks): &(&usize, &Vec<Cached>)| {
             let idle: u64 = blocks.iter().map(|block| self.clock - block.clock).sum();
             let (start, end) = self.bands[**band];
-            idle as f64 / (end - start) as f64
+            blocks.len() as f64 * idle as f64 / (end - start) as f64
         };
         let ripest = of_bands
             .iter()
