@@ -6,7 +6,7 @@ use super::nodes::Facts;
 use super::plan::Plan;
 use super::run::{Footprints, RunError, Task};
 use crate::analysis::bound::{
-    BlockWrites, BlockWritesBuilder, Cost, Lookup, WriteBound, read_misses, write_bound,
+    BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
 };
 use crate::replay::{ReplayError, place};
 use imbrex_core::cache::next_uses;
@@ -43,6 +43,15 @@ impl Room {
     pub fn blocks(self) -> u64 {
         let caches = self.cache_blocks.saturating_add(self.destage_slots);
         caches.saturating_add(self.log_blocks)
+    }
+
+    /// What lies in front of the bands. A rewrite merges what the log holds of its band and nothing
+    /// else: what is still above the log stays held.
+    fn limits(self) -> Limits {
+        Limits {
+            room: self.blocks(),
+            merged_max: self.log_blocks,
+        }
     }
 }
 
@@ -109,8 +118,8 @@ pub(super) struct Bounded {
 
 impl Bounded {
     /// What a bound depends on beside the workload, so that equal stacks need one.
-    pub fn key(&self) -> (String, u64) {
-        (self.plan.bands_key().to_string(), self.room.blocks())
+    pub fn key(&self) -> (String, Limits) {
+        (self.plan.bands_key().to_string(), self.room.limits())
     }
 
     fn bands(&self) -> &BandTable {
@@ -136,11 +145,11 @@ impl Task<'_> {
             ConfigError::words(format!("system `{system}`: {why}"))
         })?;
         let requests = self.requests(&bounded)?;
-        let room = bounded.room.blocks();
+        let limits = bounded.room.limits();
         let bound = |cost| {
             write_bound(
                 &requests.writes,
-                room,
+                limits,
                 cost,
                 options.is_drained,
                 options.cells,
@@ -178,8 +187,8 @@ impl Task<'_> {
     /// The least number of band rewrites alone, of a stack that [`bounded`](Self::bounded) found.
     pub(super) fn rewrites_bound(&self, bounded: &Bounded, cells: u32) -> Result<u64, RunError> {
         let writes = self.requests(bounded)?.writes;
-        let room = bounded.room.blocks();
-        Ok(write_bound(&writes, room, Cost::Rewrites, false, cells).bound)
+        let limits = bounded.room.limits();
+        Ok(write_bound(&writes, limits, Cost::Rewrites, false, cells).bound)
     }
 
     /// The sizes of the stack, as a run would have them; or in words why no bound holds for it.

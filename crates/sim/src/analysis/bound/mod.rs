@@ -2,8 +2,11 @@
 //! has the proofs).
 //!
 //! A block that was written is *held* until its band is rewritten. All blocks held must fit into the
-//! cache and the log. That alone makes rewrites necessary, whatever the policy foresees.
+//! cache and the log, and a rewrite cleans no more than the log holds. That alone makes rewrites
+//! necessary, whatever the policy foresees.
 
+#[cfg(test)]
+mod log_tests;
 mod prices;
 mod reads;
 mod schedule;
@@ -67,11 +70,20 @@ pub struct WindowBound {
     pub windows: Vec<Window>,
 }
 
-/// A lower bound on what rewrites cost when no more than `room` written blocks can be held back from
-/// their bands. With `is_drained` what is held at the end must be rewritten too.
+/// What lies in front of the bands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Written blocks that can be held back from their bands.
+    pub room: u64,
+    /// Blocks that one rewrite cleans at most: no more than the log holds. At least 1.
+    pub merged_max: u64,
+}
+
+/// A lower bound on what rewrites cost within these limits. With `is_drained` what is held at the end must
+/// be rewritten too.
 pub fn write_bound(
     writes: &BlockWrites,
-    room: u64,
+    limits: Limits,
     cost: Cost,
     is_drained: bool,
     cells: u32,
@@ -82,7 +94,8 @@ pub fn write_bound(
     };
     let problem = Problem {
         writes,
-        room,
+        room: limits.room,
+        merged_max: limits.merged_max,
         costs: &costs,
         is_drained,
     };

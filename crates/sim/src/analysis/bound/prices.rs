@@ -25,6 +25,8 @@ pub(super) struct Problem<'a> {
     pub writes: &'a BlockWrites,
     /// Blocks that may be held back from the bands.
     pub room: u64,
+    /// Blocks that a rewrite cleans at most.
+    pub merged_max: u64,
     /// The cost of a rewrite of each band of the writes.
     pub costs: &'a [u64],
     /// Whether what is held at the end costs a rewrite of its band.
@@ -56,7 +58,8 @@ impl Priced {
 
 /// The best prices found for at most `cells` cells.
 pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
-    let unit = unit_of(problem.costs, cells);
+    let rewrites = problem.writes.len() / problem.merged_max + u64::from(cells) + 2;
+    let unit = unit_of(problem.costs, rewrites);
     let mut count = CELLS_FIRST.min(cells);
     let mut best: Option<Priced> = None;
     loop {
@@ -68,7 +71,7 @@ pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
             ends,
         };
         let start = match &best {
-            None => search.one_price(),
+            None => search.simple_prices(),
             Some(coarse) => search.spread(coarse),
         };
         let found = search.climb(start);
@@ -83,15 +86,15 @@ pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
     }
 }
 
-/// Units in a cost of 1, so many that rounding does not matter and so few that no schedule with a
-/// rewrite in every cell costs more than 64 bits hold.
-fn unit_of(costs: &[u64], cells: u32) -> u64 {
+/// Units in a cost of 1, so many that rounding does not matter and so few that no schedule with so many
+/// `rewrites`, in which every cell is cleaned, costs more than 64 bits hold.
+fn unit_of(costs: &[u64], rewrites: u64) -> u64 {
     let highest = costs.iter().max().copied().unwrap_or(1).max(1);
-    let most = u128::from(highest) * u128::from(cells + 2);
+    let most = u128::from(highest) * u128::from(rewrites);
     let bits = 128 - most.leading_zeros();
     assert!(
         bits <= COST_BITS,
-        "a band of {highest} blocks is too long for {cells} cells"
+        "a band of {highest} blocks is too long for {rewrites} rewrites"
     );
     1 << (COST_BITS - bits).min(UNIT_BITS)
 }
@@ -111,12 +114,18 @@ struct Answer {
 
 impl Search<'_> {
     fn answer(&self, prices: &[u64]) -> Answer {
-        let mut scheduler = Scheduler::new(prices, self.problem.is_drained);
+        let Problem {
+            is_drained,
+            merged_max,
+            ..
+        } = *self.problem;
+        let mut scheduler = Scheduler::new(prices, is_drained, merged_max);
         let mut change = vec![0i64; self.ends.len()];
         let mut value = 0i128;
         for (band, cost) in self.bands.iter().zip(self.problem.costs) {
-            value += i128::from(scheduler.least_cost(band, cost * self.unit));
-            scheduler.add_held(band, &mut change);
+            let cost = cost * self.unit;
+            value += i128::from(scheduler.least_cost(band, cost));
+            scheduler.add_held(band, cost, &mut change);
         }
         let sum: i128 = prices.iter().map(|price| i128::from(*price)).sum();
         value -= i128::from(self.problem.room) * sum;
@@ -132,18 +141,26 @@ impl Search<'_> {
         }
     }
 
-    /// The price that is best when all cells have the same, of powers of two.
-    fn one_price(&self) -> Vec<u64> {
-        let highest = self.highest();
-        let mut best = (0, 0);
+    /// The best of simple prices: the same in all cells, or in the last one alone. The second are those
+    /// with which a window over the whole trace is proven.
+    fn simple_prices(&self) -> Vec<u64> {
+        let (highest, cells) = (self.highest(), self.ends.len());
+        let mut best = (0, vec![0; cells]);
         let powers = (0..u64::BITS).map(|bit| highest >> bit);
-        for price in powers.take_while(|price| *price > 0) {
-            let value = self.answer(&vec![price; self.ends.len()]).value;
-            if value > best.0 {
-                best = (value, price);
+        let prices = powers.take_while(|price| *price > 0);
+        for price in prices.chain([highest / self.problem.merged_max]) {
+            let mut at_end = vec![0; cells];
+            if let Some(last) = at_end.last_mut() {
+                *last = price;
+            }
+            for prices in [vec![price; cells], at_end] {
+                let value = self.answer(&prices).value;
+                if value > best.0 {
+                    best = (value, prices);
+                }
             }
         }
-        vec![best.1; self.ends.len()]
+        best.1
     }
 
     /// Prices of coarser cells, each shared out among those that took its place.

@@ -45,7 +45,11 @@ impl Small {
     }
 
     fn bound(&self, cost: Cost, is_drained: bool, cells: u32) -> WriteBound {
-        write_bound(&self.writes(), self.room, cost, is_drained, cells)
+        let limits = Limits {
+            room: self.room,
+            merged_max: u64::MAX,
+        };
+        write_bound(&self.writes(), limits, cost, is_drained, cells)
     }
 
     fn cost_of(&self, band: usize, cost: Cost) -> u64 {
@@ -55,7 +59,7 @@ impl Small {
         }
     }
 
-    /// The least cost of all policies, by trying every choice of bands to rewrite after every request.
+    /// The least cost of all policies if a rewrite cleans all of its band, by trying every choice of bands to rewrite after every request.
     /// To rewrite earlier, within a request, cleans less and gains nothing.
     fn optimum(&self, cost: Cost, is_drained: bool) -> u64 {
         let table = self.table();
@@ -87,10 +91,15 @@ impl Small {
         states.into_values().min().expect("clean is always allowed")
     }
 
+    /// A log that takes half of the room, and a cache that takes the other half.
+    fn log_blocks(&self) -> u64 {
+        (self.room - self.room / 2).max(1)
+    }
+
     /// Rewrites of a cache of half the room that evicts by `victims`, over a log of the rest.
     fn simulated(&self, victims: Victims) -> u64 {
         let table = self.table();
-        let (cache, log) = (self.room / 2, self.room - self.room / 2);
+        let (cache, log) = (self.room / 2, self.log_blocks());
         let mut disk = Log {
             blocks: log,
             entries: VecDeque::new(),
@@ -168,7 +177,7 @@ fn band_of(lba: u64, table: &BandTable) -> u32 {
     table.band_of(Lba(lba)).0
 }
 
-/// A log that rewrites the band of its oldest entry when it is full.
+/// A log that rewrites the band of its oldest entry when it is full and has to take another.
 struct Log {
     blocks: u64,
     entries: VecDeque<u64>,
@@ -177,12 +186,12 @@ struct Log {
 
 impl Log {
     fn append(&mut self, lba: u64, table: &BandTable) {
-        self.entries.push_back(lba);
-        while self.entries.len() as u64 > self.blocks {
+        while self.entries.len() as u64 >= self.blocks {
             let band = band_of(self.entries[0], table);
             self.entries.retain(|it| band_of(*it, table) != band);
             self.rewrites += 1;
         }
+        self.entries.push_back(lba);
     }
 }
 
@@ -217,7 +226,11 @@ fn no_bound_exceeds_what_policies_do() {
     let mut above_zero = 0;
     for case in 0..300 {
         let small = Small::random(&mut rng, 12, 30, 400);
-        let found = small.bound(Cost::Rewrites, false, 64).bound;
+        let limits = Limits {
+            room: small.room / 2 + small.log_blocks(),
+            merged_max: small.log_blocks(),
+        };
+        let found = write_bound(&small.writes(), limits, Cost::Rewrites, false, 64).bound;
         for victims in [
             Victims::Oldest,
             Victims::BandOfOldest,
@@ -256,13 +269,19 @@ fn the_bound_follows_from_the_prices_alone() {
     let mut rng = Rng::new(4, 0);
     for case in 0..300 {
         let small = Small::random(&mut rng, 5, 12, 80);
+        let merged_max = [1, 2, 3, 5, 8, u64::MAX][rng.below(6) as usize];
+        let limits = Limits {
+            room: small.room,
+            merged_max,
+        };
         for is_drained in [false, true] {
-            let prices = small.bound(Cost::Rewrites, is_drained, 16).prices;
-            let value = dual_value(&small, &prices, is_drained);
+            let found = write_bound(&small.writes(), limits, Cost::Rewrites, is_drained, 16);
+            let prices = found.prices;
+            let value = dual_value(&small, merged_max, &prices, is_drained);
             let unit = i128::from(prices.unit);
             let bound = (value.max(0) + unit - 1) / unit;
             assert_eq!(i128::from(prices.bound), bound, "case {case}");
-            let other = dual_value(&small, &prices, !is_drained);
+            let other = dual_value(&small, merged_max, &prices, !is_drained);
             let gain = if is_drained {
                 value - other
             } else {
@@ -274,45 +293,117 @@ fn the_bound_follows_from_the_prices_alone() {
                 ..prices
             };
             if !is_drained {
-                assert_eq!(dual_value(&small, &free, false), 0, "case {case}");
+                let value = dual_value(&small, merged_max, &free, false);
+                assert_eq!(value, 0, "case {case}");
             }
         }
     }
 }
 
 /// What prices prove, computed as the proof says it: every schedule of every band.
-fn dual_value(small: &Small, prices: &PriceBound, is_drained: bool) -> i128 {
+fn dual_value(small: &Small, merged_max: u64, prices: &PriceBound, is_drained: bool) -> i128 {
     let table = small.table();
     let lbas: Vec<u64> = small
         .requests
         .iter()
         .flat_map(|it| it.start.0..it.end().0)
         .collect();
-    let unit = i128::from(prices.unit);
     let ends: Vec<usize> = prices.cell_ends.iter().map(|it| *it as usize).collect();
     let start_of = |cell: usize| if cell == 0 { 0 } else { ends[cell - 1] };
     let mut sum: i128 = 0;
     for band in 0..table.bands() {
         let of_band = |lba: &u64| band_of(*lba, &table) == band;
-        // The least cost from each cell on, when the band is clean before it.
-        let mut least = vec![0; ends.len() + 1];
-        for start in (0..ends.len()).rev() {
-            let mut costs: Vec<i128> = Vec::new();
-            let mut spent = 0;
-            let mut held: BTreeSet<u64> = BTreeSet::new();
-            for at in start..ends.len() {
-                costs.push(spent + unit + least[at + 1]);
-                held.extend(lbas[start_of(at)..ends[at]].iter().filter(|it| of_band(it)));
-                spent += i128::from(prices.cell_prices[at]) * held.len() as i128;
-            }
-            let owed = is_drained && !held.is_empty();
-            costs.push(spent + if owed { unit } else { 0 });
-            least[start] = costs.into_iter().min().expect("one is there");
-        }
-        sum += least[0];
+        let written = |cell: usize| {
+            let all = lbas[start_of(cell)..ends[cell]].iter();
+            all.copied().filter(of_band).collect()
+        };
+        let band = PricedBand {
+            written: (0..ends.len()).map(written).collect(),
+            prices: &prices.cell_prices,
+            unit: i128::from(prices.unit),
+            is_drained,
+        };
+        sum += band.least_cost(i128::from(merged_max));
     }
     let paid: i128 = prices.cell_prices.iter().map(|it| i128::from(*it)).sum();
     sum - i128::from(small.room) * paid
+}
+
+/// A band for which each cell has a price.
+struct PricedBand<'a> {
+    /// What each cell writes to it.
+    written: Vec<BTreeSet<u64>>,
+    prices: &'a [u64],
+    /// The cost of a rewrite.
+    unit: i128,
+    is_drained: bool,
+}
+
+impl PricedBand<'_> {
+    fn least_cost(&self, merged_max: i128) -> i128 {
+        let cells = self.written.len();
+        let mut least = vec![0; cells + 1];
+        for start in (0..cells).rev() {
+            let mut distinct = Vec::new();
+            let mut seen: BTreeSet<u64> = BTreeSet::new();
+            for blocks in &self.written[start..] {
+                seen.extend(blocks);
+                distinct.push(seen.len() as i128);
+            }
+            let behind = &least[start + 1..];
+            let whole = self.first_rewrite(start, 0, &distinct, behind);
+            let counted = self.with_counted(start, merged_max, &distinct, behind);
+            least[start] = whole.max(counted);
+        }
+        least[0]
+    }
+
+    /// The least cost when the first rewrite cleans all of the band.
+    fn first_rewrite(&self, start: usize, at: usize, distinct: &[i128], behind: &[i128]) -> i128 {
+        if at == distinct.len() {
+            let owed = self.is_drained && distinct[at - 1] > 0;
+            return if owed { self.unit } else { 0 };
+        }
+        let hold = i128::from(self.prices[start + at]) * distinct[at]
+            + self.first_rewrite(start, at + 1, distinct, behind);
+        hold.min(self.unit + behind[at])
+    }
+
+    /// The least cost when each rewrite cleans `merged_max` blocks: of every number of rewrites up to each
+    /// cell that leaves something, the least cost so far.
+    fn with_counted(
+        &self,
+        start: usize,
+        merged_max: i128,
+        distinct: &[i128],
+        behind: &[i128],
+    ) -> i128 {
+        let mut best = i128::MAX;
+        let mut costs: BTreeMap<i128, i128> = BTreeMap::from([(0, 0)]);
+        for (at, blocks) in distinct.iter().enumerate() {
+            let mut next: BTreeMap<i128, i128> = BTreeMap::new();
+            for (before, cost) in costs {
+                for rewrites in before.. {
+                    let held = (blocks - rewrites * merged_max).max(0);
+                    let spent = cost + (rewrites - before) * self.unit;
+                    if rewrites > before && held == 0 {
+                        best = best.min(spent + behind[at]);
+                        break;
+                    }
+                    let with_hold = spent + i128::from(self.prices[start + at]) * held;
+                    let least = next.entry(rewrites).or_insert(i128::MAX);
+                    *least = with_hold.min(*least);
+                }
+            }
+            costs = next;
+        }
+        let to_the_end = costs.into_iter().map(|(rewrites, cost)| {
+            let held = (distinct[distinct.len() - 1] - rewrites * merged_max).max(0);
+            let owed = if self.is_drained { held } else { 0 };
+            cost + (owed + merged_max - 1) / merged_max * self.unit
+        });
+        best.min(to_the_end.min().expect("there is a schedule"))
+    }
 }
 
 #[test]
@@ -326,15 +417,28 @@ fn blocks_that_are_trimmed_do_not_count() {
     let writes = builder.finish();
     assert_eq!(writes.len(), 2);
     assert_eq!(writes.cell_ends(8), [1, 2]);
-    assert_eq!(write_bound(&writes, 0, Cost::Rewrites, false, 8).bound, 2);
-    assert_eq!(write_bound(&writes, 1, Cost::Rewrites, false, 8).bound, 1);
+    let bound = |room| {
+        let limits = Limits {
+            room,
+            merged_max: 9,
+        };
+        write_bound(&writes, limits, Cost::Rewrites, false, 8).bound
+    };
+    assert_eq!((bound(0), bound(1)), (2, 1));
 }
 
 #[test]
 fn nothing_written_needs_no_rewrite() {
     let writes = BlockWritesBuilder::new(&BandTable::new([BlockCount(4)])).finish();
     assert!(writes.is_empty());
-    assert_eq!(write_bound(&writes, 0, Cost::Rewrites, true, 8).bound, 0);
+    let limits = Limits {
+        room: 0,
+        merged_max: 1,
+    };
+    assert_eq!(
+        write_bound(&writes, limits, Cost::Rewrites, true, 8).bound,
+        0
+    );
 }
 
 /// Looks up blocks in their order, some as reads.

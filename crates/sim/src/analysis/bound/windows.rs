@@ -40,7 +40,7 @@ pub(super) fn best_windows(problem: &Problem<'_>) -> Vec<Window> {
             });
             let must_be_clean = problem.is_drained && end == ends.len();
             let room = if must_be_clean { 0 } else { problem.room };
-            *least = least_cover(held.collect(), room);
+            *least = least_cover(held.collect(), room, problem.merged_max);
         }
     }
     let position = |cell: usize| if cell == 0 { 0 } else { ends[cell - 1] };
@@ -78,29 +78,40 @@ fn windows_back_from(best: &[(u64, Option<Window>)], ends: &[u32]) -> Vec<Window
 }
 
 /// The least cost of rewrites after which no more than `room` blocks are held, where each band is
-/// given by the blocks it holds and the cost of its rewrite. A part of a band may be rewritten for that part of
-/// the cost, which only makes it less; the sum is rounded up.
-fn least_cover(mut held: Vec<(u64, u64)>, room: u64) -> u64 {
+/// given by the blocks it holds and the cost of its rewrite, which cleans `merged_max` of them at most. A
+/// part of a rewrite may be had for that part of the cost, which only makes it less; the sum is rounded up.
+fn least_cover(held: Vec<(u64, u64)>, room: u64, merged_max: u64) -> u64 {
     let blocks: u64 = held.iter().map(|it| it.0).sum();
     let mut excess = blocks.saturating_sub(room);
-    let per_cost = |it: &(u64, u64), other: &(u64, u64)| {
+    // What each rewrite cleans, its cost, and how many such there are.
+    let mut rewrites: Vec<(u64, u64, u64)> = Vec::new();
+    for (blocks, cost) in held {
+        rewrites.push((merged_max, cost, blocks / merged_max));
+        rewrites.push((
+            blocks % merged_max,
+            cost,
+            u64::from(blocks % merged_max > 0),
+        ));
+    }
+    rewrites.retain(|it| it.2 > 0);
+    rewrites.sort_unstable_by(|it, other| {
         let (own, others) = (
             u128::from(it.0) * u128::from(other.1),
             u128::from(other.0) * u128::from(it.1),
         );
         others.cmp(&own)
-    };
-    held.sort_unstable_by(per_cost);
-    let mut cost = 0;
-    for (blocks, rewrite_cost) in held {
-        if excess < blocks {
-            let part = u128::from(excess) * u128::from(rewrite_cost);
-            return cost + part.div_ceil(u128::from(blocks)) as u64;
+    });
+    let mut sum = 0;
+    for (blocks, cost, count) in rewrites {
+        let whole = count.min(excess / blocks);
+        sum += whole * cost;
+        excess -= whole * blocks;
+        if whole < count {
+            let part = u128::from(excess) * u128::from(cost);
+            return sum + part.div_ceil(u128::from(blocks)) as u64;
         }
-        excess -= blocks;
-        cost += rewrite_cost;
     }
-    cost
+    sum
 }
 
 #[cfg(test)]
@@ -109,13 +120,25 @@ mod tests {
 
     #[test]
     fn the_bands_that_free_most_for_their_cost_go_first() {
-        let held = vec![(4, 1), (1, 1), (3, 1)];
-        assert_eq!(least_cover(held.clone(), 8), 0);
-        assert_eq!(least_cover(held.clone(), 7), 1);
-        assert_eq!(least_cover(held.clone(), 4), 1);
-        assert_eq!(least_cover(held.clone(), 3), 2);
-        assert_eq!(least_cover(held, 0), 3);
+        let cover = |held: &[(u64, u64)], room| least_cover(held.to_vec(), room, 100);
+        let held = [(4, 1), (1, 1), (3, 1)];
+        assert_eq!(cover(&held, 8), 0);
+        assert_eq!(cover(&held, 7), 1);
+        assert_eq!(cover(&held, 4), 1);
+        assert_eq!(cover(&held, 3), 2);
+        assert_eq!(cover(&held, 0), 3);
         // A part of the second band, at its cost of 10 for 5 blocks.
-        assert_eq!(least_cover(vec![(5, 10), (5, 5)], 3), 5 + 4);
+        assert_eq!(cover(&[(5, 10), (5, 5)], 3), 5 + 4);
+    }
+
+    #[test]
+    fn a_rewrite_frees_no_more_than_it_cleans() {
+        let cover = |room, merged_max| least_cover(vec![(7, 1), (2, 1)], room, merged_max);
+        assert_eq!(cover(2, 7), 1);
+        // 3, 3, then 2 of the other band, then the last 1.
+        assert_eq!(cover(2, 3), 3);
+        assert_eq!(cover(3, 3), 2);
+        assert_eq!(cover(0, 3), 4);
+        assert_eq!(cover(0, 1), 9);
     }
 }

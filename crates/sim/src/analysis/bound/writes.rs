@@ -208,8 +208,10 @@ impl BandBuilder {
             before = Some(pair);
             first[pair.0 as usize + 1] = returns.len() as u32;
         }
+        let last = returns.iter().filter(|it| it.next == u32::MAX);
         BandCells {
             cells: self.cells,
+            blocks: last.map(|it| u64::from(it.blocks)).sum(),
             returns,
             first,
         }
@@ -230,6 +232,8 @@ pub(super) struct Return {
 pub struct BandCells {
     /// The cells in which the band is written, ascending. The band counts them from 0.
     pub(super) cells: Vec<u32>,
+    /// The blocks of the band that are written at all.
+    pub(super) blocks: u64,
     returns: Vec<Return>,
     /// Where the returns of each cell of the band begin.
     first: Vec<u32>,
