@@ -65,6 +65,10 @@ pub struct TranslationSettings {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_after: Option<Size>,
+    /// How long it must have been at most where the streams before it ended at a flush;
+    /// `bypass_after` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_after_max: Option<Size>,
     /// Shortest write that may go round the log; any when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_min: Option<Size>,
@@ -117,6 +121,7 @@ impl TranslationSettings {
             idle_piece: self.idle_piece.or(drive.idle_piece),
             idle_on_arrival: self.idle_on_arrival.or(drive.idle_on_arrival),
             bypass_after: self.bypass_after.or(drive.bypass_after),
+            bypass_after_max: self.bypass_after_max.or(drive.bypass_after_max),
             bypass_min: self.bypass_min.or(drive.bypass_min),
             trim: self.trim.or(drive.trim),
             journal_every_records: self.journal_every_records.or(drive.journal_every_records),

@@ -1,7 +1,7 @@
 //! Sequential reads over a SCSI bus: requests in flight share it, so they are as fast as it is.
 
 use super::mechanics::queued_sequential_rate;
-use super::row::{Accepted, Gate, Measurement, Published, Role};
+use super::row::{Accepted, Draws, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
 use crate::basis::Basis;
 use imbrex_drives::Drive;
@@ -26,6 +26,7 @@ const fn rate(mb_per_s: f64) -> Gate {
 pub const ATLAS_10K: Measurement = Measurement {
     drive: "atlas10k",
     gates: &[rate(5.172)],
+    draws: Draws::Nothing,
     needs_traces: false,
     measure: reads,
 };
@@ -34,6 +35,7 @@ pub const ATLAS_10K: Measurement = Measurement {
 pub const BARRACUDA_4LP: Measurement = Measurement {
     drive: "barracuda-4lp",
     gates: &[rate(3.821)],
+    draws: Draws::Nothing,
     needs_traces: false,
     measure: reads,
 };
@@ -42,6 +44,7 @@ pub const BARRACUDA_4LP: Measurement = Measurement {
 pub const CHEETAH_9LP: Measurement = Measurement {
     drive: "cheetah-9lp",
     gates: &[rate(4.876)],
+    draws: Draws::Nothing,
     needs_traces: false,
     measure: reads,
 };
@@ -50,6 +53,7 @@ pub const CHEETAH_9LP: Measurement = Measurement {
 pub const IBM_18ES: Measurement = Measurement {
     drive: "ibm-18es",
     gates: &[rate(5.069)],
+    draws: Draws::Nothing,
     needs_traces: false,
     measure: reads,
 };

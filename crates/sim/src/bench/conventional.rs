@@ -1,6 +1,6 @@
 //! Measurements of disks whose tracks do not overlap.
 
-use super::row::{Accepted, Gate, Measurement, Published, Role};
+use super::row::{Accepted, Draws, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
 use crate::basis::Basis;
 use crate::fio::{Direction, Job};
@@ -36,6 +36,7 @@ pub const RANDOM_WRITES: Measurement = Measurement {
             source: "PORE, MSST 2017, figure 3",
         },
     ],
+    draws: Draws::Briefly,
     needs_traces: false,
     measure: random_writes,
 };

@@ -37,9 +37,23 @@ pub fn writes(
     chunk: u64,
     bytes: u64,
 ) -> Result<Writes, BenchError> {
+    let scale = if subject.quick { QUICK_SCALE } else { 1 };
+    writes_at(subject, scale, (random, synced), chunk, bytes)
+}
+
+/// As [`writes`], on the drive divided by `scale`.
+///
+/// # Errors
+/// As [`writes`].
+pub fn writes_at(
+    subject: &Subject,
+    scale: u64,
+    (random, synced): (bool, bool),
+    chunk: u64,
+    bytes: u64,
+) -> Result<Writes, BenchError> {
     /// The cliff is looked for between so many parts of the job.
     const PARTS: u64 = 100;
-    let scale = if subject.quick { QUICK_SCALE } else { 1 };
     let mut session = subject.scaled_session(scale)?;
     let mut job = Job::simple("writes", Direction::Write, random, chunk);
     job.sync_writes = synced;

@@ -6,7 +6,8 @@ use super::drive_managed::{
     rewritten, stalls, writes,
 };
 use super::row::{
-    Accepted, Gate, Measurement, Published, Role, by_construction, calibrated, gate, own_bound,
+    Accepted, Draws, Gate, Measurement, Published, Role, by_construction, calibrated, gate,
+    own_bound,
 };
 use super::streams::{before_over_after, plateaus, plot, streaming_mb_per_s};
 use super::subject::{BenchError, Subject};
@@ -18,7 +19,7 @@ const GIB: u64 = 1 << 30;
 const PORE: &str = "PORE, MSST 2017, figure 3";
 const PLOTTER: &str = "bhamon/gpuPlotGenerator issue 45";
 const SKYLIGHT: &str = "Skylight, FAST 2015";
-const AICODIX: &str = "plots of github.com/aicodix/smr";
+pub(super) const AICODIX: &str = "plots of github.com/aicodix/smr";
 const BORG: &str = "borgbackup/borg issue 2252";
 
 /// Random writes over two ranges: 56 GB and 1 TB, as PORE measured.
@@ -74,22 +75,22 @@ pub const ST5000AS0011: Measurement = Measurement {
             (Published::Number(15.1), Accepted::Share(0.3)),
             (Role::Gate, PORE),
         )),
-        gate(
+        calibrated(gate(
             "V10",
             "time to clean a band over 56 GB",
             "mean over the writes of V01",
             "s",
-            (Published::Between(0.6, 1.6), Accepted::Between(0.3, 1.6)),
+            (Published::Between(0.6, 1.6), Accepted::Between(0.6, 1.6)),
             (Role::Gate, SKYLIGHT),
-        ),
-        gate(
+        )),
+        calibrated(gate(
             "V10",
             "time to clean a band over 1 TB",
             "mean over the writes of V02",
             "s",
-            (Published::Between(0.6, 1.6), Accepted::Between(0.3, 1.6)),
+            (Published::Between(0.6, 1.6), Accepted::Between(0.6, 1.6)),
             (Role::Gate, SKYLIGHT),
-        ),
+        )),
         gate(
             "V11",
             "small writes until cleaning begins",
@@ -129,6 +130,7 @@ pub const ST5000AS0011: Measurement = Measurement {
             ),
         )),
     ],
+    draws: Draws::AtLength,
     needs_traces: false,
     measure: st5000as0011,
 };
@@ -188,7 +190,7 @@ fn st5000as0011(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
     ])
 }
 
-const SYNCED: &str = "random writes with O_SYNC at queue depth 1 to an empty disk, a flush after each; \
+pub(super) const SYNCED: &str = "random writes with O_SYNC at queue depth 1 to an empty disk, a flush after each; \
                       mean over the writes of size / latency";
 const CLIFF: &str = "as V12: GiB written when the first band is cleaned";
 const LATENCY: &str =
@@ -220,14 +222,14 @@ const fn plotted(metric: &'static str, unit: &'static str, low: f64, high: f64) 
 }
 
 const fn cliff(metric: &'static str, gib: f64) -> Gate {
-    gate(
+    calibrated(gate(
         "V14",
         metric,
         CLIFF,
         "GiB",
         (Published::Number(gib), Accepted::Share(0.2)),
         (Role::Gate, AICODIX),
-    )
+    ))
 }
 
 const fn large(metric: &'static str, mib_per_s: f64, role: Role) -> Gate {
@@ -455,6 +457,7 @@ pub const ST8000AS0002: Measurement = Measurement {
         plotted("a plot in strides, cliff", "GB", 40.0, 80.0),
         plotted("a plot in strides, slowest step", "MB/s", 1.0, 2.0),
     ],
+    draws: Draws::AtLength,
     needs_traces: false,
     measure: st8000as0002,
 };

@@ -3,13 +3,15 @@
 
 use super::row::Measurement;
 use super::{
-    bus, conventional, drive_managed_gates, positioning, rebuild, solid_state, zoned_gates,
+    bus, conventional, drive_managed_gates, large_writes, positioning, rebuild, solid_state,
+    zoned_gates,
 };
 
 /// In the order in which they are printed: measurements of one drive follow one another.
 pub const MEASUREMENTS: &[Measurement] = &[
     drive_managed_gates::ST5000AS0011,
     drive_managed_gates::ST8000AS0002,
+    large_writes::ST8000AS0002,
     rebuild::RESILVER,
     zoned_gates::ST8000AS0022,
     zoned_gates::HC620,

@@ -16,6 +16,7 @@ mod drive_managed_gates;
 mod gates;
 pub mod host_aware;
 pub mod host_managed;
+mod large_writes;
 pub mod mechanics;
 mod page;
 mod positioning;

@@ -14,14 +14,12 @@ impl Row {
     /// The page: for each drive a table, in which each row is drawn as well: the accepted range as a
     /// band, the published figure as a tick, the model as a dot.
     pub fn bench_page(rows: &[Row]) -> String {
-        let gates: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Gate).collect();
-        let hold = gates.iter().filter(|row| row.pass == Some(true)).count();
         let mut body = format!(
-            "<header>\n<p class=\"eyebrow\">Imbrex drive models</p>\n<h1>{hold} of {} gates hold</h1>\n\
+            "<header>\n<p class=\"eyebrow\">Imbrex drive models</p>\n<h1>{}</h1>\n\
              <p class=\"workload\">The band is what is accepted, the tick what was measured on the real \
              drive, the dot the model. A hollow dot: the drive was calibrated on this row, or its file \
-             states the number.</p>\n<p>Of these hold</p>\n<pre>{}</pre>\n</header>\n",
-            gates.len(),
+             states the number.</p>\n<p>Of the gates hold</p>\n<pre>{}</pre>\n</header>\n",
+            escape(&Row::verdict(rows)),
             escape(&Tally::lines(&Row::tallies(rows)))
         );
         let mut rest = rows;
@@ -49,7 +47,7 @@ fn section(rows: &[Row], body: &mut String) {
         let model = row.model.map_or("-".to_string(), number);
         let _ = writeln!(
             body,
-            "<tr><td class=\"text\"><details><summary>{} {}</summary>{}{}</details></td>\
+            "<tr><td class=\"text\"><details><summary>{} {}</summary>{}{}{}</details></td>\
              <td>{}</td><td>{model}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&row.id),
             escape(&row.metric),
@@ -58,6 +56,7 @@ fn section(rows: &[Row], body: &mut String) {
                 true => String::new(),
                 false => format!(" [{}]", escape(&row.source)),
             },
+            escape(&row.seeds_text()),
             escape(&row.published_text()),
             escape(&row.unit),
             escape(&row.tolerance),
@@ -159,7 +158,7 @@ mod tests {
         };
         let rows = [gate.row("one", Some(95.0)), gate.row("two", Some(50.0))];
         let page = Row::bench_page(&rows);
-        assert!(page.contains("1 of 2 gates hold"));
+        assert!(page.contains("1 of 2 gates hold, 0 of 0 ungated rows differ"));
         assert!(page.contains("1 of   2 published numbers and statements"));
         assert!(page.contains("<h2>one</h2>") && page.contains("<h2>two</h2>"));
         assert!(page.contains("reads &lt;fast&gt;") && !page.contains("<fast>"));

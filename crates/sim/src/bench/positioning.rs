@@ -5,7 +5,7 @@ use super::mechanics::{
     KOLMOGOROV_1_PERCENT, queued_random_reads, random_reads, sequential_rates, solved_average_ms,
     solver_error,
 };
-use super::row::{Accepted, Gate, Measurement, Published, Role};
+use super::row::{Accepted, Draws, Gate, Measurement, Published, Role};
 use super::subject::{BenchError, Subject};
 use crate::basis::Basis;
 use imbrex_core::units::BLOCK_BYTES;
@@ -67,6 +67,7 @@ pub const ATLAS_10K: Measurement = Measurement {
         of_trace("mean response of reads", 5.4627, Role::Report),
         of_trace("mean response of writes", 0.8879, Role::Report),
     ],
+    draws: Draws::Nothing,
     needs_traces: true,
     measure: |subject| disksim(subject, "atlas10k"),
 };
@@ -80,6 +81,7 @@ pub const BARRACUDA_4LP: Measurement = Measurement {
         of_trace("mean response of reads", 9.2697, Role::Report),
         of_trace("mean response of writes", 1.6964, Role::Report),
     ],
+    draws: Draws::Nothing,
     needs_traces: true,
     measure: |subject| disksim(subject, "barracuda"),
 };
@@ -93,6 +95,7 @@ pub const CHEETAH_9LP: Measurement = Measurement {
         of_trace("mean response of reads", 5.8045, Role::Report),
         of_trace("mean response of writes", 1.3077, Role::Report),
     ],
+    draws: Draws::Nothing,
     needs_traces: true,
     measure: |subject| disksim(subject, "cheetah9LP"),
 };
@@ -106,6 +109,7 @@ pub const IBM_18ES: Measurement = Measurement {
         of_trace("mean response of reads", 7.6129, Role::Report),
         of_trace("mean response of writes", 0.7306, Role::Report),
     ],
+    draws: Draws::Nothing,
     needs_traces: true,
     measure: |subject| disksim(subject, "ibm18es"),
 };
@@ -133,6 +137,7 @@ const fn solver(drive: &'static str) -> Measurement {
     Measurement {
         drive,
         gates: &[SOLVER],
+        draws: Draws::Nothing,
         needs_traces: false,
         measure: |subject| {
             let table = Drive::open(&subject.drive)?
@@ -195,6 +200,7 @@ pub const HC620_READS: Measurement = Measurement {
         smr_fio("V35", "90 % latency", 174.0, "ms", 0.25, Role::Report),
         smr_fio("V35", "99 % latency", 409.0, "ms", 0.25, Role::Gate),
     ],
+    draws: Draws::AtLength,
     needs_traces: false,
     measure: |subject| {
         let drive = Drive::open(&subject.drive)?;
@@ -219,6 +225,7 @@ pub const HP_97560: Measurement = Measurement {
         seek_of_97560("seek over 383 cylinders", 11.064),
         seek_of_97560("seek over 1961 cylinders", 23.688),
     ],
+    draws: Draws::Nothing,
     needs_traces: false,
     measure: |_| {
         let curve = SeekCurve::formula(&FORMULA_97560, FORMULA_97560.cylinders);
@@ -261,6 +268,7 @@ pub const WD_4TB: Measurement = Measurement {
         of_4tb("sequential reads, outer edge", 189.0, "MB/s"),
         of_4tb("sequential reads, inner edge", 94.0, "MB/s"),
     ],
+    draws: Draws::Briefly,
     needs_traces: false,
     measure: |subject| {
         let drive = Drive::open(&subject.drive)?;
@@ -314,6 +322,7 @@ pub const AVERAGES: Measurement = Measurement {
         average("average seek of a C15K600, reading", 2.9),
         average("average seek of a C15K600, writing", 3.1),
     ],
+    draws: Draws::Nothing,
     needs_traces: false,
     measure: |_| {
         let solved = |average_ms: f64| {
@@ -371,6 +380,7 @@ pub const RANDOM_READS: Measurement = Measurement {
             source: "identity",
         },
     ],
+    draws: Draws::Briefly,
     needs_traces: false,
     measure: |subject| {
         let drive = Drive::open(&subject.drive)?;

@@ -7,7 +7,9 @@
 //! between drives, not a promise.
 
 use super::drive_managed::rewritten;
-use super::row::{Accepted, Measurement, Published, Role, by_construction, gate};
+use super::row::{
+    Accepted, Draws, Gate, Measurement, Published, Role, by_construction, calibrated, gate,
+};
 use super::subject::{BenchError, Subject};
 use crate::fio::{Access, Direction, Job, Sequencer, Session};
 use serde::Serialize;
@@ -31,6 +33,10 @@ const WALK_BYTES: u64 = 8 << 30;
 /// The short writes of which Ars Technica says that they bring the drive to its knees; its own array
 /// of eight would write as short ones.
 const SHORT_BYTES: u64 = 32 << 10;
+/// What `badblocks` writes at a time: 64 blocks of 4 KiB.
+const BADBLOCKS_BYTES: u64 = 256 << 10;
+/// Over how much the rate at an edge is measured: much beside the write buffer.
+const EDGE_BYTES: u64 = 4 << 30;
 /// A conventional disk of the same maker and size.
 const CONVENTIONAL: &str = "wd-4tb-7200";
 /// More than nine days over 16 hours.
@@ -148,6 +154,17 @@ fn walk_rate(subject: &Subject, bytes: u64) -> Result<f64, BenchError> {
     Ok(outcome.direction(Direction::Write).bytes_per_s())
 }
 
+/// MB/s of writes in sequence over 4 GiB from `start_bytes` on, as `badblocks` makes them.
+fn edge_mb_per_s(subject: &Subject, start_bytes: u64) -> Result<f64, BenchError> {
+    let mut session = subject.session()?;
+    let mut job = Job::simple("edge", Direction::Write, false, BADBLOCKS_BYTES);
+    job.offset_bytes = start_bytes;
+    job.size_bytes = Some(EDGE_BYTES);
+    job.end_fsync = true;
+    let outcome = subject.run_one(&mut session, &job)?;
+    Ok(outcome.direction(Direction::Write).bytes_per_s() / 1e6)
+}
+
 /// By how much longer a resilver takes than on a conventional disk: in order of address, and in runs
 /// that lie anywhere.
 fn times_a_conventional_disk(subject: &Subject) -> Result<[f64; 2], BenchError> {
@@ -181,6 +198,19 @@ fn runs_anywhere(session: &Session) -> Job {
     job.iodepth = DEPTH;
     job.size_bytes = Some(session.device_bytes() / RECORD_BYTES * RECORD_BYTES);
     job
+}
+
+/// Its tracks were chosen by these rates.
+const fn edge(metric: &'static str, mb_per_s: f64) -> Gate {
+    calibrated(gate(
+        "edges",
+        metric,
+        "bytes over time of 256 KiB writes in sequence over 4 GiB, with a flush at the end; published of \
+         `badblocks -w` on a WD40EFAX",
+        "MB/s",
+        (Published::Number(mb_per_s), Accepted::Share(0.05)),
+        (Role::Gate, "openzfs/zfs issue 10214"),
+    ))
 }
 
 /// The WD Red that made shingled disks known to users of ZFS.
@@ -224,11 +254,18 @@ pub const RESILVER: Measurement = Measurement {
             ),
             (Role::Gate, "Ars Technica, June 2020, page 2"),
         )),
+        edge("writes in sequence, first addresses", 180.0),
+        edge("writes in sequence, last addresses", 80.0),
     ],
+    draws: Draws::AtLength,
     needs_traces: false,
     measure: |subject| {
         let [in_order, anywhere] = times_a_conventional_disk(subject)?;
         let shorter = walk_rate(subject, SHORT_BYTES)? / walk_rate(subject, CHUNK_BYTES)?;
-        Ok([in_order, anywhere, shorter].map(Some).into())
+        let last = subject.session()?.device_bytes() / EDGE_BYTES * EDGE_BYTES - EDGE_BYTES;
+        let edges = [edge_mb_per_s(subject, 0)?, edge_mb_per_s(subject, last)?];
+        Ok([in_order, anywhere, shorter, edges[0], edges[1]]
+            .map(Some)
+            .into())
     },
 };

@@ -78,6 +78,20 @@ pub struct Gate {
     pub source: &'static str,
 }
 
+/// How many seeds a row is measured with that draws random numbers.
+const SEEDS: u64 = 8;
+
+/// Whether a measurement draws random numbers: then its rows are means over eight seeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Draws {
+    /// It does not.
+    Nothing,
+    /// It does, and takes no time worth saving.
+    Briefly,
+    /// It does, and takes long: one seed has to do when it is to be quick.
+    AtLength,
+}
+
 /// Something that is done to a drive.
 #[derive(Clone, Copy)]
 pub struct Measurement {
@@ -85,6 +99,8 @@ pub struct Measurement {
     pub drive: &'static str,
     /// What is compared.
     pub gates: &'static [Gate],
+    /// Whether it draws random numbers.
+    pub draws: Draws,
     /// Replays recorded traces, and so cannot be done without their folder.
     pub needs_traces: bool,
     /// Does it and returns a number for each gate; none where what the gate is about did not happen.
@@ -106,8 +122,11 @@ pub struct Row {
     pub unit: String,
     /// On the real drive: a number, two for a range, or words.
     pub published: Published,
-    /// On the model; `None` where it could not be measured here, or did not happen.
+    /// On the model, the mean over the seeds; `None` where it could not be measured here, or did not
+    /// happen.
     pub model: Option<f64>,
+    /// The smallest and the largest over the seeds; `None` where there was one.
+    pub over_seeds: Option<[f64; 2]>,
     /// Which models pass, in words.
     pub tolerance: String,
     /// The smallest and largest number that pass, where there are such.
@@ -205,6 +224,23 @@ impl Gate {
         self.row_with(drive, model, pass)
     }
 
+    /// The row of this gate for what the model gave with each seed: their mean has to pass.
+    fn row_over(&self, drive: &str, models: &[Option<f64>]) -> Row {
+        let models: Option<Vec<f64>> = models.iter().copied().collect();
+        let Some(models) = models else {
+            return self.row(drive, None);
+        };
+        let mean = models.iter().sum::<f64>() / models.len() as f64;
+        let lowest = models.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = models.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // A mean of equal numbers may differ from them in its last place.
+        let mean = mean.clamp(lowest, highest);
+        Row {
+            over_seeds: (models.len() > 1).then_some([lowest, highest]),
+            ..self.row(drive, Some(mean))
+        }
+    }
+
     /// The row of this gate where nothing was measured.
     pub fn row_not_measured(&self, drive: &str) -> Row {
         self.row_with(drive, None, None)
@@ -220,6 +256,7 @@ impl Gate {
             unit: self.unit.to_string(),
             published: self.published,
             model,
+            over_seeds: None,
             tolerance: self.tolerance(),
             // JSON has no infinity: an open end is the largest number there is.
             accepted: range.map(|ends| ends.map(|end| end.clamp(f64::MIN, f64::MAX))),
@@ -229,6 +266,57 @@ impl Gate {
             basis: (self.role != Role::Model).then_some(self.basis),
             source: self.source.to_string(),
         }
+    }
+}
+
+impl Measurement {
+    /// The subjects that it is done to: one, or one for each seed from that of `subject` on.
+    pub(super) fn subjects(&self, subject: &Subject) -> Vec<Subject> {
+        let seeds = match (self.draws, subject.quick) {
+            (Draws::Nothing, _) | (Draws::AtLength, true) => 1,
+            (Draws::Briefly, _) | (Draws::AtLength, false) => SEEDS,
+        };
+        let of_seed = |number: u64| Subject {
+            seed: subject.seed.wrapping_add(number),
+            ..subject.clone()
+        };
+        (0..seeds).map(of_seed).collect()
+    }
+
+    /// Measures once: a number for each gate; `None` without the traces that it needs.
+    ///
+    /// # Errors
+    /// When the drive cannot be built, or fails a request.
+    pub(super) fn values(&self, subject: &Subject) -> Result<Option<Vec<Option<f64>>>, BenchError> {
+        if self.needs_traces && subject.traces.is_none() {
+            return Ok(None);
+        }
+        let values = (self.measure)(subject)?;
+        assert_eq!(values.len(), self.gates.len(), "a value for each gate");
+        Ok(Some(values))
+    }
+
+    /// Puts what came out with each seed beside what was published.
+    pub(super) fn rows_of(&self, of_seeds: &[Option<Vec<Option<f64>>>]) -> Vec<Row> {
+        let of_seeds: Option<Vec<_>> = of_seeds.iter().map(Option::as_ref).collect();
+        let gates = self.gates.iter().enumerate();
+        gates
+            .map(|(place, gate)| match &of_seeds {
+                None => gate.row_not_measured(self.drive),
+                Some(of_seeds) => {
+                    let models: Vec<_> = of_seeds.iter().map(|values| values[place]).collect();
+                    gate.row_over(self.drive, &models)
+                }
+            })
+            .collect()
+    }
+
+    /// Measures with the seed of the subject alone, and puts what came out beside what was published.
+    ///
+    /// # Errors
+    /// As [`values`](Self::values).
+    pub fn rows_of_one_seed(&self, subject: &Subject) -> Result<Vec<Row>, BenchError> {
+        Ok(self.rows_of(&[self.values(subject)?]))
     }
 }
 
@@ -243,6 +331,27 @@ impl Row {
     pub fn tallies(rows: &[Row]) -> Vec<Tally> {
         let gates = rows.iter().filter(|row| row.role == Role::Gate);
         Tally::of(gates.filter_map(|row| Some((row.basis?, row.pass == Some(true)))))
+    }
+
+    /// How many gates hold, and in the same breath how many of the rows that are no gates differ from
+    /// what was published: one number says nothing without the other.
+    pub fn verdict(rows: &[Row]) -> String {
+        let of_role = |role: Role| rows.iter().filter(move |row| row.role == role);
+        let passed = |row: &&Row| row.pass == Some(true);
+        let ungated = of_role(Role::Report).filter(|row| row.pass.is_some());
+        let mut text = format!(
+            "{} of {} gates hold, {} of {} ungated rows differ",
+            of_role(Role::Gate).filter(passed).count(),
+            of_role(Role::Gate).count(),
+            ungated.clone().filter(|row| !passed(row)).count(),
+            ungated.count()
+        );
+        let unmeasured = of_role(Role::Gate).chain(of_role(Role::Report));
+        match unmeasured.filter(|row| row.pass.is_none()).count() {
+            0 => {}
+            unmeasured => text.push_str(&format!(", {unmeasured} could not be measured here")),
+        }
+        text
     }
 
     /// By how much the model is off, as a share of the published number.
@@ -320,6 +429,51 @@ mod tests {
         let calibrated: Vec<bool> = rows.iter().map(|row| row.calibrated).collect();
         assert_eq!(calibrated.iter().filter(|is| **is).count(), 1);
         assert_eq!(rows[6].basis, None);
+    }
+
+    #[test]
+    fn the_verdict_counts_the_ungated_rows_that_differ_beside_the_gates_that_hold() {
+        let one = made_up(Published::Number(1.0), Accepted::Share(0.1));
+        let report = Gate {
+            role: Role::Report,
+            ..one
+        };
+        let described = Gate {
+            role: Role::Model,
+            ..one
+        };
+        let mut rows = vec![
+            one.row("drive", Some(1.0)),
+            report.row("drive", Some(1.0)),
+            report.row("drive", Some(7.0)),
+            described.row("drive", Some(7.0)),
+        ];
+        let verdict = "1 of 1 gates hold, 1 of 2 ungated rows differ";
+        assert_eq!(Row::verdict(&rows), verdict);
+        let table = Row::bench_table(&rows, crate::report::TableStyle::Plain);
+        assert!(table.contains(&format!("\n{verdict}:\n")), "{table}");
+        let page = Row::bench_page(&rows);
+        assert!(page.contains(&format!("<h1>{verdict}</h1>")));
+        rows.push(one.row_not_measured("drive"));
+        rows.push(report.row_not_measured("drive"));
+        assert_eq!(
+            Row::verdict(&rows),
+            "1 of 2 gates hold, 1 of 2 ungated rows differ, 2 could not be measured here"
+        );
+    }
+
+    #[test]
+    fn a_row_over_seeds_is_their_mean_and_tells_their_range() {
+        let gate = made_up(Published::Number(100.0), Accepted::Share(0.1));
+        let row = gate.row_over("drive", &[Some(85.0), Some(111.0)]);
+        assert_eq!((row.model, row.pass), (Some(98.0), Some(true)));
+        assert_eq!(row.over_seeds, Some([85.0, 111.0]));
+        let one = gate.row_over("drive", &[Some(85.0)]);
+        assert_eq!((one.pass, one.over_seeds), (Some(false), None));
+        let once = gate.row_over("drive", &[Some(100.0), None]);
+        assert_eq!((once.model, once.pass), (None, Some(false)));
+        let tenths = gate.row_over("drive", &[Some(0.1); 3]);
+        assert_eq!(tenths.model, Some(0.1));
     }
 
     #[test]

@@ -25,8 +25,21 @@ pub struct BenchOptions {
 }
 
 enum Task<'a> {
-    Published(&'a Measurement),
+    /// With one of its seeds.
+    Published {
+        measurement: &'static Measurement,
+        subject: Subject,
+        /// The last of its seeds.
+        is_last: bool,
+    },
     Standard(&'a str),
+}
+
+/// What a task gave.
+enum Outcome {
+    /// A number for each gate of a measurement; see [`Measurement::values`].
+    Values(Option<Vec<Option<f64>>>),
+    Rows(Vec<Row>),
 }
 
 /// Measures, and returns the rows in the order of the drives and, for each drive, of its
@@ -38,33 +51,79 @@ pub fn run(
     options: &BenchOptions,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Row>, BenchError> {
-    let mut tasks: Vec<Task<'_>> = Vec::new();
-    if options.drives.is_empty() {
-        tasks.extend(MEASUREMENTS.iter().map(Task::Published));
-    }
     let drives = options.drive_names()?;
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    if drives.is_empty() {
+        tasks.extend(MEASUREMENTS.iter().flat_map(|m| m.tasks(options)));
+    }
     for drive in &drives {
         let of_drive = MEASUREMENTS.iter().filter(|m| m.drive == drive);
-        tasks.extend(of_drive.map(Task::Published));
+        tasks.extend(of_drive.flat_map(|m| m.tasks(options)));
         tasks.push(Task::Standard(drive));
     }
-    let results = in_parallel(options.jobs, &tasks, &|task| {
-        let result = match task {
-            Task::Published(measurement) => measurement.rows(&options.subject(measurement.drive)),
-            Task::Standard(drive) => standard::rows(&options.subject(drive)),
-        };
-        if let Ok(rows) = &result
-            && let Some(row) = rows.first()
-        {
-            progress(&format!("{} {}", row.drive, row.metric));
-        }
-        result
-    });
+    let results = in_parallel(options.jobs, &tasks, &|task| task.run(options, progress));
     let mut rows = Vec::new();
-    for result in results {
-        rows.extend(result?);
+    let mut of_seeds = Vec::new();
+    for (task, result) in tasks.iter().zip(results) {
+        match result? {
+            Outcome::Rows(of_drive) => rows.extend(of_drive),
+            Outcome::Values(values) => of_seeds.push(values),
+        }
+        if let Task::Published {
+            measurement,
+            is_last: true,
+            ..
+        } = task
+        {
+            rows.extend(measurement.rows_of(&std::mem::take(&mut of_seeds)));
+        }
     }
     Ok(rows)
+}
+
+impl Measurement {
+    /// One for each of its seeds.
+    fn tasks<'a>(&'static self, options: &BenchOptions) -> Vec<Task<'a>> {
+        let subjects = self.subjects(&options.subject(self.drive));
+        let seeds = subjects.len();
+        let subjects = subjects.into_iter().enumerate();
+        let tasks = subjects.map(|(number, subject)| Task::Published {
+            measurement: self,
+            subject,
+            is_last: number + 1 == seeds,
+        });
+        tasks.collect()
+    }
+}
+
+impl Task<'_> {
+    fn run(
+        &self,
+        options: &BenchOptions,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<Outcome, BenchError> {
+        match self {
+            Task::Published {
+                measurement,
+                subject,
+                is_last,
+            } => {
+                let values = measurement.values(subject)?;
+                if *is_last {
+                    let metric = measurement.gates[0].metric;
+                    progress(&format!("{} {metric}", measurement.drive));
+                }
+                Ok(Outcome::Values(values))
+            }
+            Task::Standard(drive) => {
+                let rows = standard::rows(&options.subject(drive))?;
+                if let Some(row) = rows.first() {
+                    progress(&format!("{} {}", row.drive, row.metric));
+                }
+                Ok(Outcome::Rows(rows))
+            }
+        }
+    }
 }
 
 /// Does something with every task, `jobs` at a time, and gives the results in their order.
@@ -113,26 +172,5 @@ impl BenchOptions {
             quick: self.quick,
             traces: self.traces.clone(),
         }
-    }
-}
-
-impl Measurement {
-    /// Measures, and puts what came out beside what was published.
-    ///
-    /// # Errors
-    /// When the drive cannot be built, or fails a request.
-    pub fn rows(&self, subject: &Subject) -> Result<Vec<Row>, BenchError> {
-        if self.needs_traces && subject.traces.is_none() {
-            let gates = self.gates.iter();
-            return Ok(gates
-                .map(|gate| gate.row_not_measured(self.drive))
-                .collect());
-        }
-        let values = (self.measure)(subject)?;
-        assert_eq!(values.len(), self.gates.len(), "a value for each gate");
-        let gates = self.gates.iter().zip(values);
-        Ok(gates
-            .map(|(gate, value)| gate.row(self.drive, value))
-            .collect())
     }
 }

@@ -1,6 +1,6 @@
 //! Measurements of disks without moving parts.
 
-use super::row::{Accepted, Gate, Measurement, Published, Role, by_construction, gate};
+use super::row::{Accepted, Draws, Gate, Measurement, Published, Role, by_construction, gate};
 use super::subject::{BenchError, Subject};
 use crate::fio::{Direction, Job};
 
@@ -44,6 +44,7 @@ pub const EVO_850: Measurement = Measurement {
             EVO,
         ),
     ],
+    draws: Draws::Briefly,
     needs_traces: false,
     measure: |subject| {
         use Direction::{Read, Write};
@@ -70,6 +71,7 @@ pub const INTEL_320: Measurement = Measurement {
             INTEL,
         ),
     ],
+    draws: Draws::Briefly,
     needs_traces: false,
     measure: |subject| {
         let cases = [Direction::Read, Direction::Write];

@@ -7,7 +7,7 @@ use crate::report::TableStyle;
 
 impl Row {
     /// A line for each row, and under it how it was measured, by whom, and whether the drive was
-    /// calibrated on it; at the end how many gates hold, by what they rest on.
+    /// calibrated on it; at the end [`Row::verdict`] and what the gates rest on.
     pub fn bench_table(rows: &[Row], style: TableStyle) -> String {
         let mut text = String::new();
         let mut drive = "";
@@ -22,17 +22,10 @@ impl Row {
             }
             text.push_str(&row.lines());
         }
-        let gates: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Gate).collect();
-        if gates.is_empty() {
-            return text;
+        if rows.iter().any(|row| row.role != Role::Model) {
+            let tallies = Tally::lines(&Row::tallies(rows));
+            text.push_str(&format!("\n{}:\n{tallies}", Row::verdict(rows)));
         }
-        let hold = gates.iter().filter(|row| row.pass == Some(true)).count();
-        let unmeasured = gates.iter().filter(|row| row.pass.is_none()).count();
-        text.push_str(&format!("\n{hold} of {} gates hold", gates.len()));
-        if unmeasured > 0 {
-            text.push_str(&format!(", {unmeasured} could not be measured here"));
-        }
-        text.push_str(&format!(":\n{}", Tally::lines(&Row::tallies(rows))));
         text
     }
 
@@ -72,7 +65,19 @@ impl Row {
             Some(Basis::Construction) => " Holds by construction.",
             Some(Basis::Own) => " The bound is ours.",
         });
+        notes.push_str(&self.seeds_text());
         format!("{}\n        {}\n", line.trim_end(), notes.trim())
+    }
+
+    /// Between what the seeds lie that the model's number is the mean of; nothing of one.
+    pub fn seeds_text(&self) -> String {
+        self.over_seeds.map_or(String::new(), |[lowest, highest]| {
+            format!(
+                " Mean of eight seeds, {} to {}.",
+                number(lowest),
+                number(highest)
+            )
+        })
     }
 
     /// The published figure in words.

@@ -198,7 +198,7 @@ impl Variant {
             drive: self.drive.clone(),
             ..options.subject(self.measurement.drive)
         };
-        let rows = self.measurement.rows(&subject);
+        let rows = self.measurement.rows_of_one_seed(&subject);
         match self.change {
             None => rows.map(Some),
             // A drive that cannot be built with another value has no number.

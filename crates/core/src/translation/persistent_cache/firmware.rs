@@ -136,9 +136,8 @@ impl Firmware {
         self.is_stalled = false;
     }
 
-    /// True when a flush ends sequential streams: a host that flushes each of its writes writes to
-    /// the log.
-    pub fn flush_ends_streams(&self) -> bool {
+    /// True when a flush writes a record of what went to the log.
+    pub fn flushes_have_records(&self) -> bool {
         self.settings.log_per_flush > BlockCount::ZERO
     }
 

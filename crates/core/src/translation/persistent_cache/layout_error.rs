@@ -19,6 +19,13 @@ pub enum LayoutError {
     PacketLength(BlockCount),
     /// A clean that can be interrupted is made of empty chunks.
     NoChunk,
+    /// The longest that a stream must be to go around the log is shorter than the least.
+    BypassAfterMax {
+        /// The longest.
+        after_max: BlockCount,
+        /// The least.
+        after: BlockCount,
+    },
     /// The record of one flush fills the log.
     LogPerFlush(BlockCount),
     /// A stall of the map's journal may take so long.
@@ -111,6 +118,13 @@ impl fmt::Display for LayoutError {
             LayoutError::NoChunk => {
                 f.write_str("a clean needs chunks of at least one block to be interrupted between")
             }
+            LayoutError::BypassAfterMax { after_max, after } => write!(
+                f,
+                "bypass_after_max = {} KiB is less than bypass_after = {} KiB; accepted: as much or \
+                 more",
+                after_max.bytes() / 1024,
+                after.bytes() / 1024
+            ),
             LayoutError::LogPerFlush(blocks) => write!(
                 f,
                 "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \

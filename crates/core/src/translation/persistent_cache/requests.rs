@@ -1,12 +1,14 @@
 //! The requests that are being served, and the operations below that are in flight for them.
 
-use super::checksums::{Origin, PageRead};
+use super::checksums::Origin;
 use super::firmware::RecordOf;
+use super::streams::NEVER;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::ExtentLocks;
 use crate::operation::Request;
+use crate::translation::checksums::PageRead;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -21,8 +23,8 @@ pub(super) struct Job {
     pub result: Result<(), IoError>,
     /// Blocks of a write that have been issued.
     pub progress: u64,
-    /// Blocks by which a sequential stream had come before it.
-    pub stream_blocks: u64,
+    /// From which block of a write on its stream is long enough to go around the log.
+    pub around_from: u64,
     /// The log position it holds.
     pub hold: Option<u64>,
     /// The zeroes that a zero writes which is served like a write.
@@ -38,7 +40,7 @@ impl Job {
             issued: false,
             result: Ok(()),
             progress: 0,
-            stream_blocks: 0,
+            around_from: NEVER,
             hold: None,
             zeroes: BufferSlice::EMPTY,
         }

@@ -164,8 +164,10 @@ impl IdleCleaning {
 /// Which sequential streams go around the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BypassSettings {
-    /// How long a stream must have been sequential before.
+    /// How long a stream must have been sequential before ...
     pub after_blocks: BlockCount,
+    /// ... and at most, where flushes stop streams that are longer than that.
+    pub after_max_blocks: BlockCount,
     /// Shortest write of it that may.
     pub min_blocks: BlockCount,
 }
@@ -175,6 +177,7 @@ impl BypassSettings {
     pub fn after(after_blocks: BlockCount) -> BypassSettings {
         BypassSettings {
             after_blocks,
+            after_max_blocks: after_blocks,
             min_blocks: BlockCount::ZERO,
         }
     }
@@ -316,6 +319,14 @@ impl PersistentCacheSettings {
         }
         if self.idle.is_some_and(|idle| idle.chunk_blocks.0 == 0) {
             return Err(LayoutError::NoChunk);
+        }
+        if let Some(bypass) = self.bypass
+            && bypass.after_max_blocks < bypass.after_blocks
+        {
+            return Err(LayoutError::BypassAfterMax {
+                after_max: bypass.after_max_blocks,
+                after: bypass.after_blocks,
+            });
         }
         let log_per_flush = self.map_journal.log_per_flush;
         if log_per_flush >= self.log_blocks {

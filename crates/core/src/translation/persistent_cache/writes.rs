@@ -1,6 +1,7 @@
 //! Writes that are not issued in full, and writes in flight.
 
 use super::block_map::SUPERSEDES_NOTHING;
+use super::settings::BypassSettings;
 use super::streams::Streams;
 use crate::map::BandId;
 use crate::units::{BlockCount, Duration, Instant};
@@ -17,13 +18,14 @@ pub(super) enum FirstBlocks {
 }
 
 /// The queue of writes, and what is known of those in flight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Writes {
     /// Writes that are not issued in full, in the order in which they may proceed.
     pub queue: VecDeque<u32>,
     /// Since when writes have waited for room.
     waiting_since: Option<Instant>,
-    pub streams: Streams,
+    /// None where all writes go to the log.
+    pub streams: Option<Streams>,
     /// Writes to the log and of the bypass that are in flight, and their blocks.
     in_flight: u32,
     blocks_in_flight: u64,
@@ -34,6 +36,19 @@ pub(super) struct Writes {
 }
 
 impl Writes {
+    /// No writes yet. Streams are followed where they may go around the log.
+    pub fn new(bypass: Option<BypassSettings>, has_records: bool) -> Writes {
+        Writes {
+            queue: VecDeque::new(),
+            waiting_since: None,
+            streams: bypass.map(|bypass| Streams::new(bypass, has_records)),
+            in_flight: 0,
+            blocks_in_flight: 0,
+            bypassing: Vec::new(),
+            superseding: Vec::new(),
+        }
+    }
+
     /// Writes wait for room, or do so no longer; returns how long they did when they did.
     pub fn waits_for_room(&mut self, waits: bool, now: Instant) -> Option<Duration> {
         match self.waiting_since {

@@ -81,6 +81,10 @@ pub struct PersistentCacheConfig {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_after: Option<Size>,
+    /// How long it must have been at most where the streams before it ended at a flush;
+    /// `bypass_after` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_after_max: Option<Size>,
     /// Shortest write that may go round the log; any when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_min: Option<Size>,
@@ -133,6 +137,7 @@ impl PersistentCacheConfig {
             idle_piece: self.idle_piece,
             idle_on_arrival: self.idle_on_arrival,
             bypass_after: self.bypass_after,
+            bypass_after_max: self.bypass_after_max,
             bypass_min: self.bypass_min,
             trim: self.trim,
             journal_every_records: self.journal_every_records,

@@ -49,8 +49,10 @@ pub(super) fn layer_settings(
     settings.rewrite.overhead = time(from.rewrite_overhead);
     if from.bypass == Some(Bypass::On) {
         let usual = BypassSettings::default();
+        let after_blocks = from.bypass_after.map_or(usual.after_blocks, blocks);
         settings.bypass = Some(BypassSettings {
-            after_blocks: from.bypass_after.map_or(usual.after_blocks, blocks),
+            after_blocks,
+            after_max_blocks: from.bypass_after_max.map_or(after_blocks, blocks),
             min_blocks: from.bypass_min.map_or(usual.min_blocks, at_least),
         });
     }

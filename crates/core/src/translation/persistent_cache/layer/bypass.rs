@@ -31,7 +31,7 @@ impl PersistentCache {
     ) -> Option<FirstBlocks> {
         let bypass = self.shape.settings.bypass?;
         let entry = self.requests.get(job);
-        if entry.stream_blocks + entry.progress < bypass.after_blocks.0 {
+        if entry.progress < entry.around_from {
             return None;
         }
         if entry.request.extent.blocks < bypass.min_blocks {

@@ -23,11 +23,8 @@ impl PersistentCache {
         }
     }
 
-    /// Serves a flush. What is written behind it goes on no stream where the firmware says so.
+    /// Serves a flush.
     pub(super) fn flush(&mut self, job: u32, ctx: &mut Context<'_>) {
-        if self.firmware.flush_ends_streams() {
-            self.writes.streams.forget();
-        }
         if let Some(error) = self.firmware.transaction.take_failure() {
             return self.fail(job, error, ctx);
         }

@@ -184,16 +184,17 @@ impl PersistentCache {
         if let Some(host_aware) = &shape.settings.host_aware {
             blocks.fill_conventional(&shape, host_aware.zones.conventional_zones);
         }
+        let firmware = Firmware::new(shape.settings.map_journal);
         let cache = PersistentCache {
             blocks,
             zones,
             requests: Requests::default(),
-            writes: Writes::default(),
+            writes: Writes::new(shape.settings.bypass, firmware.flushes_have_records()),
             reads: Reads::default(),
             rewriter: Rewriter::default(),
             copy_check: CopyCheck::default(),
             cleaner: Cleaner::new(CleaningPolicy::new(&shape.settings)),
-            firmware: Firmware::new(shape.settings.map_journal),
+            firmware,
             timers: Timers::default(),
             ledger,
             undo: Undo::default(),

@@ -17,10 +17,16 @@ impl PersistentCache {
             self.stop_idle_rewrite();
         }
         let job = self.requests.add(request);
-        if self.shape.settings.bypass.is_some()
-            && matches!(request.operation, Operation::Write { .. })
-        {
-            self.requests.get_mut(job).stream_blocks = self.writes.streams.follow(request.extent);
+        if let Some(streams) = &mut self.writes.streams {
+            match request.operation {
+                Operation::Write { .. } => {
+                    let is_forced = request.operation.is_durable();
+                    let from = streams.follow(request.extent, is_forced);
+                    self.requests.get_mut(job).around_from = from;
+                }
+                Operation::Flush => streams.flush(),
+                _ => {}
+            }
         }
         job
     }
