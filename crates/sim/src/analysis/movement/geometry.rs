@@ -37,6 +37,13 @@ impl Geometry {
         (self.track(block) + 1) * self.track_blocks
     }
 
+    /// True when the blocks from `first` to `last` reach over a border of two tracks of the band of `last`.
+    #[inline]
+    pub fn crosses_tracks_of_band(self, first: u64, last: u64) -> bool {
+        let band_start = last / self.band_blocks * self.band_blocks;
+        self.track(first.max(band_start)) < self.track(last)
+    }
+
     /// The block after the last one of the band of `block`.
     #[inline]
     pub fn band_end(self, block: u64) -> u64 {

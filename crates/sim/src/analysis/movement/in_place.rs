@@ -61,13 +61,16 @@ impl InPlace {
         }
     }
 
-    /// What a write that ends with `block` damages, if that is anything written.
-    pub fn rest(&self, written: &Written, block: u64) -> Option<Rest> {
+    /// What a write of the blocks from `first` to `last` damages, if that is anything written.
+    pub fn rest(&self, written: &Written, first: u64, last: u64) -> Option<Rest> {
         let start = match self.unit {
-            RestUnit::Track => self.geometry.track_end(block),
-            RestUnit::Block => block + 1,
+            // Its last track is damaged too where it also writes the one before.
+            RestUnit::Track if !self.geometry.crosses_tracks_of_band(first, last) => {
+                self.geometry.track_end(last)
+            }
+            RestUnit::Track | RestUnit::Block => last + 1,
         };
-        let end = self.geometry.band_end(block);
+        let end = self.geometry.band_end(last);
         let behind = written.behind(start, end)?;
         let (blocks, start) = match self.extent {
             RestExtent::Written => (behind.last + 1 - start, Some(start)),

@@ -238,7 +238,7 @@ impl InPlace {
     /// Writes a piece; a first write writes nothing back when these are `first_writes_free`.
     fn write_piece(&mut self, piece: &Piece, written: &Written, first_writes_free: bool) {
         let last = piece.first + (piece.blocks - 1);
-        let rest = self.rest(written, last);
+        let rest = self.rest(written, piece.first, last);
         let run = (piece.first, piece.blocks);
         if rest.is_none() {
             self.write(run, None, written);

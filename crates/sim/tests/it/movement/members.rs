@@ -2,7 +2,7 @@
 
 use super::{movement, small};
 use imbrex_core::rng::Rng;
-use imbrex_sim::experiment::{Experiment, Found, execute};
+use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
 use imbrex_sim::report::{MovementCounts, Report};
 use std::fmt::Write;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn report(more: &str) -> (Report, Vec<super::Request>) {
          \"trace.csv\"\n{more}"
     );
     let experiment = Experiment::parse("test.toml", &text, folder.path()).unwrap();
-    let mut outcomes = execute(&[experiment], &[], None, 1, &|_| {}).unwrap();
+    let mut outcomes = execute(&[experiment], &[], None, 1, &Watch::nobody()).unwrap();
     let Found::Runs(report) = outcomes.remove(0).workloads.remove(0).found else {
         panic!("stacks were run");
     };

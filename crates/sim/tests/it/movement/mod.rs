@@ -113,15 +113,31 @@ fn a_request_may_be_one_write() {
         ..small()
     };
     let once = movement(settings, &requests)[2];
-    // 4 5, 4 5 0 1 2 4 5, 4 5 0 1 2 4 5
+    // 4 5, 3 4 5 0 1 2 3 4 5, 3 4 5 0 1 2 3 4 5: blocks 0 and 1 damage the track of 2 and 3.
     assert_eq!(
         (once.updates, once.rewrites, once.rewritten_blocks),
-        (1, 2, 4)
+        (1, 2, 6)
     );
     assert_eq!(
         (once.head.visits, once.head.block),
-        (16, 1 + 2 * (1 + 1 + 5 + 2 + 2 + 1))
+        (20, 1 + 2 * (2 + 2 + 5 + 2 + 1 + 2))
     );
+}
+
+#[test]
+fn a_request_over_two_tracks_writes_back_the_rest_of_the_second() {
+    let settings = |band_tracks| MovementSettings {
+        track_blocks: 4,
+        band_tracks,
+        write_unit: WriteUnit::Request,
+        ..small()
+    };
+    // 0 to 11, then 2 to 5: the first two damage the track of 6 and 7.
+    let requests = [(true, 0, 12), (true, 2, 4)];
+    let in_place = movement(settings(3), &requests)[2];
+    assert_eq!((in_place.rewritten_blocks, in_place.head.block), (6, 39));
+    // With a band of one track nothing is damaged.
+    assert_eq!(movement(settings(1), &requests)[2].rewrites, 0);
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Naive<'_> {
     fn write_in_place(&mut self, blocks: &[u64], is_update: bool) {
         let rest = match self.settings.first_write {
             FirstWrite::Free if !is_update => Vec::new(),
-            _ => self.rest(blocks[blocks.len() - 1]),
+            _ => self.rest(blocks),
         };
         if rest.is_empty() {
             self.visits.extend(blocks);
@@ -111,14 +111,17 @@ impl Naive<'_> {
         }
     }
 
-    fn rest(&self, block: u64) -> Vec<u64> {
+    fn rest(&self, blocks: &[u64]) -> Vec<u64> {
         let tracks = self.settings.track_blocks;
         let band_blocks = tracks * self.settings.band_tracks;
+        let block = blocks[blocks.len() - 1];
+        let in_band = |other: &&u64| **other / band_blocks == block / band_blocks;
+        let in_band: Vec<u64> = blocks.iter().filter(in_band).copied().collect();
         let mut behind = Vec::new();
         let mut candidate = block + 1;
         while candidate / band_blocks == block / band_blocks {
             let is_damaged = match self.settings.rest_unit {
-                RestUnit::Track => candidate / tracks > block / tracks,
+                RestUnit::Track => in_band.iter().any(|it| candidate / tracks > it / tracks),
                 RestUnit::Block => true,
             };
             if is_damaged {
