@@ -248,8 +248,8 @@ fn unrecognised(lines: &[&[u8]], first: &str) -> String {
     let hint = if fields.len() == 3 && are_integers {
         "; three integers may be a fio iolog of version 1 (--format fio-v1)"
     } else if fields.len() == 5 && are_integers {
-        "; five integers may be a Tencent block trace (--format tencent) or columns of any other order (--format csv --map, \
-         for example time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5)"
+        "; five integers may be a Tencent block trace (--format tencent) or columns of any other order (for \
+         example --format csv --map 'time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5')"
     } else {
         ""
     };

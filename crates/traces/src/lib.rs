@@ -26,6 +26,7 @@ mod fio_writer;
 mod input;
 mod line_parser;
 mod log_line;
+mod losses;
 mod msr;
 mod objects;
 mod options;
@@ -52,6 +53,7 @@ pub use characterise::{Capacity, Characterise, DirectionInfo, TraceInfo, charact
 pub use column_map::TimeUnit;
 pub use error::TraceError;
 pub use fio_reader::FioWait;
+pub use losses::{Loss, Losses};
 pub use options::{BlkEvent, Format, ObjectId, ReadOptions, parse_delimiter, parse_devices};
 pub use partial_file::PartialFile;
 pub use reader::{Source, TraceReader, open, stored_sha256};

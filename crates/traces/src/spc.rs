@@ -79,22 +79,18 @@ pub(super) fn looks_like(line: &[u8]) -> bool {
     record(line).is_some()
 }
 
-/// Writes one record; false if the format cannot express the operation or the offset.
-pub(super) fn write(output: &mut impl Write, record: &TraceRecord) -> io::Result<bool> {
+/// Writes one read or write at a multiple of 512 bytes.
+pub(super) fn write(output: &mut impl Write, record: &TraceRecord) -> io::Result<()> {
     let operation = match record.operation {
         TraceOperation::Read => 'r',
         TraceOperation::Write | TraceOperation::WriteZeroes => 'w',
-        TraceOperation::Trim | TraceOperation::Flush => return Ok(false),
+        TraceOperation::Trim | TraceOperation::Flush => unreachable!("left out"),
     };
-    if !record.offset_bytes.is_multiple_of(SECTOR_BYTES) {
-        return Ok(false);
-    }
     let (seconds, nanoseconds) = (record.time_ns / SECOND_NS, record.time_ns % SECOND_NS);
     let block = record.offset_bytes / SECTOR_BYTES;
     writeln!(
         output,
         "{},{block},{},{operation},{seconds}.{nanoseconds:09}",
         record.device, record.length_bytes
-    )?;
-    Ok(true)
+    )
 }

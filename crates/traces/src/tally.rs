@@ -45,8 +45,6 @@ pub enum SkipReason {
     ZoneCommand,
     /// The request went to a device that was not selected.
     DeviceNotSelected,
-    /// The output format has no way to write this operation.
-    NotRepresentable,
     /// The recording stops without a trailer, and that was accepted.
     NoTrailer,
 }
@@ -71,7 +69,6 @@ impl fmt::Display for SkipReason {
             Self::Passthrough => f.write_str("passthrough command"),
             Self::ZoneCommand => f.write_str("zone command"),
             Self::DeviceNotSelected => f.write_str("device not selected"),
-            Self::NotRepresentable => f.write_str("not representable in the output format"),
             Self::NoTrailer => f.write_str("recording without trailer"),
         }
     }

@@ -5,25 +5,25 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::error::TraceError;
+use super::fio_writer::FioWriter;
+use super::losses::Losses;
 use super::partial_file::PartialFile;
 use super::reader::TraceReader;
 use super::record::{SourceKind, TraceRecord};
 use super::recording::RecordingHeader;
 use super::recording_writer::RecordingWriter;
-use super::tally::{SkipReason, SkippedLines};
-use super::{fio_writer, msr, spc};
+use super::{msr, spc};
 
-/// The formats that can be written.
+/// The formats that can be written; [`Loss`](super::Loss) says what each of them cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteFormat {
-    /// Imbrex's own recording format; keeps operation, forced unit access, device and time in microseconds.
+    /// Imbrex's own recording format.
     Recording,
-    /// MSR Cambridge CSV; keeps reads and writes, times to 100 ns, response times. Synthetic loads are named in the host
-    /// column.
+    /// MSR Cambridge CSV. Synthetic loads are named in the host column.
     Msr,
-    /// SPC; keeps reads and writes at 512-byte boundaries, times to the nanosecond.
+    /// SPC.
     Spc,
-    /// fio iolog version 3; keeps every operation, times in microseconds.
+    /// fio iolog version 3, with a file for each device.
     Fio,
 }
 
@@ -62,8 +62,8 @@ impl WriteFormat {
 pub struct WriteSummary {
     /// Records written.
     pub records: u64,
-    /// Records the output format cannot express.
-    pub skipped: SkippedLines,
+    /// What the output format cannot say.
+    pub losses: Losses,
 }
 
 /// What is written of a trace, and how.
@@ -222,13 +222,17 @@ pub fn write_to<W: Write>(
         device_bytes: source.device_bytes.unwrap_or(0),
         has_times: reader.has_times(),
     };
-    let mut summary = WriteSummary::default();
+    let format = options.format;
+    let mut summary = WriteSummary {
+        records: 0,
+        losses: Losses::of_header(&header, format),
+    };
     let fail = |records, source| TraceError::Write {
         path: path.to_owned(),
         records,
         source,
     };
-    let mut sink = Sink::new(output, options.format, &header).map_err(|source| fail(0, source))?;
+    let mut sink = Sink::new(output, format, &header).map_err(|source| fail(0, source))?;
     let skip = usize::try_from(options.skip).unwrap_or(usize::MAX);
     let limit = options
         .limit
@@ -237,13 +241,10 @@ pub fn write_to<W: Write>(
     for record in reader.skip(skip).take(limit) {
         let mut record = record?;
         record.time_ns -= *first_ns.get_or_insert(record.time_ns);
-        if sink
-            .write(&record)
-            .map_err(|source| fail(summary.records, source))?
-        {
+        if summary.losses.count(&record, format) {
+            sink.write(&record)
+                .map_err(|source| fail(summary.records, source))?;
             summary.records += 1;
-        } else {
-            summary.skipped.count(SkipReason::NotRepresentable);
         }
     }
     let output = sink
@@ -252,18 +253,15 @@ pub fn write_to<W: Write>(
     Ok((output, summary))
 }
 
-/// File name in an iolog; users replace it by their device.
-const FIO_FILE: &str = "imbrex-trace";
-
 enum Sink<W: Write> {
     Recording(RecordingWriter<W>),
     Msr { output: W, host: String },
     Spc(W),
-    Fio { output: W, last_ns: u64 },
+    Fio(FioWriter<W>),
 }
 
 impl<W: Write> Sink<W> {
-    fn new(mut output: W, format: WriteFormat, header: &RecordingHeader) -> io::Result<Self> {
+    fn new(output: W, format: WriteFormat, header: &RecordingHeader) -> io::Result<Self> {
         Ok(match format {
             WriteFormat::Recording => Self::Recording(RecordingWriter::new(output, header)?),
             WriteFormat::Msr => {
@@ -283,23 +281,17 @@ impl<W: Write> Sink<W> {
                 Self::Msr { output, host }
             }
             WriteFormat::Spc => Self::Spc(output),
-            WriteFormat::Fio => {
-                fio_writer::begin(&mut output, FIO_FILE)?;
-                Self::Fio { output, last_ns: 0 }
-            }
+            WriteFormat::Fio => Self::Fio(FioWriter::new(output)?),
         })
     }
 
-    /// False if the format cannot express the record.
-    fn write(&mut self, record: &TraceRecord) -> io::Result<bool> {
+    /// Writes a record that is not left out.
+    fn write(&mut self, record: &TraceRecord) -> io::Result<()> {
         match self {
-            Self::Recording(writer) => writer.write(record).map(|()| true),
+            Self::Recording(writer) => writer.write(record),
             Self::Msr { output, host } => msr::write(output, host, record),
             Self::Spc(output) => spc::write(output, record),
-            Self::Fio { output, last_ns } => {
-                *last_ns = record.time_ns;
-                fio_writer::write(output, FIO_FILE, record).map(|()| true)
-            }
+            Self::Fio(writer) => writer.write(record),
         }
     }
 
@@ -307,13 +299,7 @@ impl<W: Write> Sink<W> {
         match self {
             Self::Recording(writer) => writer.finish(),
             Self::Msr { output, .. } | Self::Spc(output) => Ok(output),
-            Self::Fio {
-                mut output,
-                last_ns,
-            } => {
-                fio_writer::end(&mut output, FIO_FILE, last_ns)?;
-                Ok(output)
-            }
+            Self::Fio(writer) => writer.finish(),
         }
     }
 }

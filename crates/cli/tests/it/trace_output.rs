@@ -1,4 +1,4 @@
-//! What `trace convert` and `trace combine` write never takes the place of what they read.
+//! What `trace convert` and `trace combine` write never takes the place of what they read, and what it cannot say is told.
 
 use std::fs;
 use std::path::Path;
@@ -59,4 +59,31 @@ fn a_failure_keeps_the_old_output_and_leaves_no_new_one() {
     let old = fs::read_to_string(folder.join("old.spc")).expect("the old trace");
     assert_eq!(old, TRACE);
     assert_eq!(fs::read_dir(folder).expect("the folder").count(), 2);
+}
+
+#[test]
+fn what_the_output_cannot_say_is_told_in_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = "h,op,off,len\n0,W,0,4096\n0,T,0,4096\n0,W,4096,4096\n";
+    fs::write(folder.path().join("trims.csv"), trace).expect("written");
+    let told = |output: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+        command.current_dir(folder.path()).args([
+            "trace",
+            "convert",
+            "trims.csv",
+            output,
+            "--map",
+            "op=op:R|W|T,off=off,len=len",
+        ]);
+        let output = command.output().expect("the program runs");
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(
+        told("out.spc"),
+        "out.spc: 2 records\nout.spc: lost in this format: trims (left out): 1, that there are no times (now \
+         all 0)\n"
+    );
+    assert_eq!(told("out.imbrex"), "out.imbrex: 3 records\n");
 }

@@ -166,7 +166,7 @@ fn space(info: &TraceInfo) -> Vec<Row> {
         row(
             "random requests *",
             percent_of(reads + writes, random.random_percent),
-            "The offset is more than 128 KiB from the offsets of each of the last 32 requests to the device.",
+            "The offset is more than 128 KiB from the offsets of each of the last 32 requests to the device, and none of them ended there.",
         ),
         row(
             "random reads *",

@@ -69,7 +69,8 @@ impl RecentRequests {
             near |= access.offset_bytes.abs_diff(offset) <= NEAR_BYTES;
             follows |= access.offset_bytes == end;
         }
-        direction.random += u64::from(!near);
+        // A stream of requests longer than the distance would be random by its offsets alone.
+        direction.random += u64::from(!near && !follows);
         if follows {
             direction.sequential += 1;
             direction.sequential_bytes += access.length_bytes;

@@ -43,8 +43,8 @@ pub struct RequestSizes {
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Randomness {
     /// Random requests per cent of the reads and writes: the least distance of the offset to those of the last 32 requests
-    /// to the device exceeds 128 KiB (Li et al., ACM ToS 2023). The first request of a device has none before and does
-    /// not count.
+    /// to the device exceeds 128 KiB (Li et al., ACM ToS 2023), and it starts where none of them ended. The first request of
+    /// a device has none before and does not count, neither as random nor among all.
     pub random_percent: f64,
     /// The same of the reads alone.
     pub random_reads_percent: f64,

@@ -207,8 +207,8 @@ fn formats_that_cannot_be_told_are_refused() {
     );
     assert!(
         message("7,2048,16,0,5\n8,2048,16,1,5\n").contains(
-            "five integers may be a Tencent block trace (--format tencent) or columns of any other order (--format csv --map, \
-             for example time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5)"
+            "five integers may be a Tencent block trace (--format tencent) or columns of any other order (for \
+             example --format csv --map 'time=1:s,off=2:sectors,len=3:sectors,op=4:0|1,dev=5')"
         )
     );
     assert_eq!(

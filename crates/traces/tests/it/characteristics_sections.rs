@@ -173,6 +173,16 @@ fn random_requests_are_far_from_the_last_32() {
         ),
         (25.0, 25.0)
     );
+    // A stream of requests of 1 MiB: each offset is far from the others, and none is random.
+    let stream = |direction: char| {
+        let line = |at: u64| format!("0,{},1048576,{direction},{at}\n", at * 2048);
+        sections(&(0..40).map(line).collect::<String>()).randomness
+    };
+    for found in [stream('r'), stream('w')] {
+        assert_eq!(found.random_percent, 0.0);
+        assert_eq!(found.random_reads_percent, 0.0);
+        assert_eq!(found.random_writes_percent, 0.0);
+    }
     // After 32 requests elsewhere the first is forgotten.
     let mut text = "0,0,512,w,0\n".to_owned();
     for request in 1..=32u64 {

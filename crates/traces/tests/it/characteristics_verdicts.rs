@@ -45,6 +45,16 @@ fn scattered(index: u64) -> u64 {
 }
 
 #[test]
+fn a_fast_stream_of_large_requests_is_not_random() {
+    // 200 a second of 256 KiB, four reads to a write.
+    let operation = |i: u64| if i.is_multiple_of(5) { Write } else { Read };
+    let found = verdicts((0..4000).map(|i| (i * S / 200, operation(i), i * MIB / 4, MIB / 4)));
+    assert_eq!(of(&found, DriveKind::Plain).verdict, Suits::Well);
+    let managed = of(&found, DriveKind::HostManaged);
+    assert!(!speaks_for(managed, "random reads"), "{managed:?}");
+}
+
+#[test]
 fn a_quiet_sequential_writer_suits_every_shingled_disk() {
     let found = verdicts((0..2000).map(|i| (i * 2 * S, Write, i * MIB, MIB)));
     for drive in [

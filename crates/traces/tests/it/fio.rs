@@ -2,7 +2,7 @@
 
 use imbrex_traces::TraceOperation::{Flush, Read, Trim, Write};
 use imbrex_traces::{
-    FioWait, Format, ReadOptions, SkipReason, TraceRecord, WriteFormat, open, write_to,
+    FioWait, Format, Loss, ReadOptions, SkipReason, TraceRecord, WriteFormat, open, write_to,
 };
 
 use crate::{read_bytes, read_fixture, record};
@@ -188,7 +188,8 @@ fn recordings_survive_the_way_through_an_iolog() {
             &WriteFormat::Fio.into(),
         )
         .unwrap();
-        assert_eq!(summary.skipped.total(), 0);
+        assert_eq!(summary.losses.of(Loss::Flush), 0);
+        assert_eq!(summary.losses.of(Loss::Trim), 0);
         let bytes = std::io::Cursor::new(iolog);
         let mut reader = imbrex_traces::TraceReader::from_read("t", bytes, &options).unwrap();
         let mut records = 0;
@@ -201,6 +202,28 @@ fn recordings_survive_the_way_through_an_iolog() {
         assert_eq!(reader.skipped().of(SkipReason::FioFileAction), 3);
     }
     assert!(recordings >= 7, "{recordings} recordings");
+}
+
+/// Two devices with the same addresses stay two, and each is added before its first request.
+#[test]
+fn each_device_of_a_trace_has_a_file_in_an_iolog() {
+    let trace = "5,0,4096,w,0.0\n0,0,4096,r,0.5\n5,8,4096,r,1.0\n0,8,4096,w,1.5\n";
+    let options = ReadOptions::default();
+    let bytes = std::io::Cursor::new(trace.as_bytes());
+    let reader = imbrex_traces::TraceReader::from_read("t", bytes, &options).unwrap();
+    let (iolog, summary) = write_to(reader, Vec::new(), "out", &WriteFormat::Fio.into()).unwrap();
+    assert!(summary.losses.is_empty(), "{}", summary.losses);
+    assert_eq!(
+        String::from_utf8(iolog.clone()).unwrap(),
+        "fio version 3 iolog\n\
+         0 imbrex-trace-5 add\n0 imbrex-trace-5 open\n0 imbrex-trace-5 write 0 4096\n\
+         500000 imbrex-trace add\n500000 imbrex-trace open\n500000 imbrex-trace read 0 4096\n\
+         1000000 imbrex-trace-5 read 4096 4096\n1500000 imbrex-trace write 4096 4096\n\
+         1500000 imbrex-trace close\n1500000 imbrex-trace-5 close\n"
+    );
+    let after = read_bytes(&iolog, &options).unwrap();
+    let devices: Vec<u16> = after.iter().map(|record| record.device).collect();
+    assert_eq!(devices, [0, 1, 0, 1], "numbered as they appear");
 }
 
 /// What fio writes is what fio did, where fio is installed.

@@ -51,10 +51,10 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
 fn check_outputs(args: &CombineArgs) -> Result<(), Failure> {
     let traces = || args.traces.iter().map(|trace| trace.path.as_str());
     let Some(parts) = args.split else {
-        return check_output(&args.output, traces());
+        return check_output("--output", &args.output, traces());
     };
     for number in 1..=parts.min(PARTS_MAX) {
-        check_output(numbered(&args.output, number), traces())?;
+        check_output("--output", numbered(&args.output, number), traces())?;
     }
     Ok(())
 }

@@ -7,14 +7,15 @@ use imbrex_traces::WriteOptions;
 
 /// Writes a trace, or a part of it, in another format.
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    check_output(&args.output, [args.input.as_str()])?;
+    let format = format_of(&args.output)?;
+    check_output("OUTPUT", &args.output, [args.input.as_str()])?;
     let reader = imbrex_traces::open(&args.input, &args.read.options()?)?;
     let options = WriteOptions {
         skip: args.skip,
         limit: args.limit,
         name: args.name.clone(),
         description: args.description.clone(),
-        ..WriteOptions::from(format_of(&args.output)?)
+        ..WriteOptions::from(format)
     };
     write(reader, &args.output, &options)
 }

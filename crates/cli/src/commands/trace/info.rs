@@ -11,7 +11,7 @@ use imbrex_traces::synthetic::Recipe;
 /// Says what a trace holds.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     if let Some(file) = &args.html {
-        check_output(file, [args.path.as_str()])?;
+        check_output("--html", file, [args.path.as_str()])?;
     }
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
     let info = imbrex_traces::characterise(reader, args.blocks)?;

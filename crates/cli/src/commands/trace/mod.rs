@@ -8,6 +8,7 @@ mod synth;
 
 use crate::Failure;
 use crate::args::TraceCommand;
+use crate::commands::outputs::check_file;
 use imbrex_traces::{TraceReader, WriteFormat, WriteOptions};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -33,13 +34,18 @@ fn format_of(output: &str) -> Result<WriteFormat, Failure> {
     })?)
 }
 
-/// Refuses an output that is one of the traces, by whatever name: it would be emptied before it is read.
+/// Refuses an output that could not be written, and one that is one of the traces, by whatever name: it would
+/// be emptied before it is read. `option` names it.
 fn check_output<'a>(
+    option: &str,
     output: impl AsRef<Path>,
     traces: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), Failure> {
-    // What has no metadata is not there yet, or is a recipe.
     let output = output.as_ref();
+    if output != Path::new("-") {
+        check_file(option, output)?;
+    }
+    // What has no metadata is not there yet, or is a recipe.
     let place = |path: &Path| {
         let found = fs::metadata(path).ok()?;
         Some((found.dev(), found.ino()))
@@ -63,11 +69,8 @@ fn check_output<'a>(
 fn write(reader: TraceReader, output: &str, options: &WriteOptions) -> Result<(), Failure> {
     let summary = imbrex_traces::write(reader, output, options)?;
     eprintln!("{output}: {} records", summary.records);
-    if summary.skipped.total() > 0 {
-        eprintln!(
-            "{output}: left out, because the format cannot say them: {}",
-            summary.skipped
-        );
+    if !summary.losses.is_empty() {
+        eprintln!("{output}: lost in this format: {}", summary.losses);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `imbrex trace synth`.
 
 use super::super::emit;
-use super::{format_of, write};
+use super::{check_output, format_of, write};
 use crate::Failure;
 use crate::args::SynthArgs;
 use imbrex_traces::synthetic::Recipe;
@@ -18,6 +18,8 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     let (Some(recipe), Some(output)) = (&args.recipe, &args.output) else {
         return Err("trace synth: RECIPE and OUTPUT are needed, or --list".into());
     };
+    let format = format_of(output)?;
+    check_output("OUTPUT", output, [])?;
     let mut recipe = Recipe::load(recipe)?.scaled(args.scale)?;
     let mut label = recipe.label();
     if let Some(seed) = args.seed.filter(|&seed| seed != recipe.seed) {
@@ -28,7 +30,7 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     eprint!("{label}\n{}\n", recipe.text());
     let options = WriteOptions {
         description: Some(label),
-        ..WriteOptions::from(format_of(output)?)
+        ..WriteOptions::from(format)
     };
     write(TraceReader::from_recipe(&recipe), output, &options)
 }
