@@ -64,8 +64,7 @@ pub enum Command {
     Create(CreateArgs),
     /// Serve a stack as an NBD block device
     Serve(ServeArgs),
-    /// Give a command to a node of a stack that is served, such as `status`, `fail`, `replace`,
-    /// `rebuild` or `scrub`
+    /// Give a command to a node of a stack that is served, such as `status` or `fail`
     Control(ControlArgs),
     /// Say what the members of an image hold
     Inspect(InspectArgs),

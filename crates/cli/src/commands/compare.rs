@@ -1,6 +1,6 @@
 //! `imbrex compare`.
 
-use super::{batch_jobs, settings, workload, write_results};
+use super::{batch_jobs, check_out, settings, workload, write_results};
 use crate::Failure;
 use crate::args::CompareArgs;
 use imbrex_drives::quantity::{Size, parse_size};
@@ -20,6 +20,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         )
         .into());
     }
+    check_out(&args.output)?;
     let (workload, mut replay) = workload(&args.workload)?;
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {

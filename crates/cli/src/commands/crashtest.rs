@@ -364,7 +364,7 @@ fn made_small(subject: &Subject, failure: &PointFailure, options: Options) -> St
 fn plant_all(subject: &Subject) -> ExitCode {
     let mut unnoticed = 0;
     emit("| bug | points to find | found as |\n|---|---|---|\n");
-    // The stacks of the search have no array, and so no copies of a journal, and no write buffer.
+    // Tests of layers, or cases with members, find the others.
     let bugs = PlantedBug::ALL.iter().copied();
     let bugs: Vec<PlantedBug> = bugs.filter(|bug| bug.is_searched()).collect();
     for bug in &bugs {

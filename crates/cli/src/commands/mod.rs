@@ -12,6 +12,7 @@ pub mod drive;
 mod image_shape;
 pub mod inspect;
 pub mod members;
+mod outputs;
 mod page_file;
 pub mod replace;
 pub mod reproduce;
@@ -64,6 +65,20 @@ pub fn complain(message: &str) {
 pub fn progress(message: &str) {
     if std::io::stderr().is_terminal() {
         eprintln!("  done: {message}");
+    }
+}
+
+/// Tells whoever runs experiments, in a log too, which run has finished: they may take hours.
+pub fn tell_progress(message: &str) {
+    // Nothing can be done when nobody is left to tell.
+    let _ = writeln!(std::io::stderr(), "  done: {message}");
+}
+
+/// Refuses an `--out` that could not be written.
+pub fn check_out(output: &OutputArgs) -> Result<(), Failure> {
+    match &output.out {
+        Some(folder) => outputs::check_folder("--out", folder),
+        None => Ok(()),
     }
 }
 

@@ -213,9 +213,9 @@ fn every_setting_of_a_stack_file_must_be_that_of_the_image() {
 #[test]
 fn the_command_that_create_names_serves_what_it_has_created() {
     let place = Place::new();
-    let (data, socket) = (place.data(), place.socket());
+    let (data, socket) = (place.path("it's|data"), place.socket());
     let shown = run(&["systems", "--show", "lru"]);
-    let file = place.path("mine.toml");
+    let file = place.path("mine or yours.toml");
     std::fs::write(&file, shown.stdout).expect("a file");
     let words = ["create", &file, "--data", &data, "--size", "64MiB"];
     let created = run(&[&words[..], &["--set", "cache.capacity=4 MiB"]].concat());

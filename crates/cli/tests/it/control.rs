@@ -383,10 +383,8 @@ fn a_device_whose_only_disk_fails_answers_errors_and_ends() {
     assert!(said.contains("disk is lost"), "{said}");
 }
 
-/// Two parts of one disk, one after the other.
-const SPAN: &str = r#"
-name = "halves"
-
+/// Two parts of a disk.
+const PARTS: &str = r#"
 [[node]]
 name = "disk"
 kind = "disk"
@@ -405,18 +403,20 @@ kind = "slice"
 below = "disk"
 offset = "8 MiB"
 size = "4 MiB"
-
-[[node]]
-name = "top"
-kind = "span"
-below = ["a", "b"]
 "#;
+
+/// A stack of this name: two parts of a disk and what `others` adds, joined in this order.
+pub fn span(name: &str, others: &str, joined: &[&str]) -> String {
+    let top = format!("[[node]]\nname = \"top\"\nkind = \"span\"\nbelow = {joined:?}\n");
+    format!("name = {name:?}\n{PARTS}{others}\n{top}")
+}
 
 #[test]
 fn the_parts_of_a_span_are_exports_by_their_names() {
     let place = Place::new();
     let stack = place.path("halves.toml");
-    std::fs::write(&stack, SPAN).expect("a file");
+    let text = span("halves", "", &["a", "b"]);
+    std::fs::write(&stack, &text).expect("a file");
     let server = serve(&place, &stack, &["--emulate"]);
     let mut whole = server.client();
     let mut client = Client::haggling(Path::new(&place.socket()));
@@ -434,7 +434,7 @@ fn the_parts_of_a_span_are_exports_by_their_names() {
     assert_eq!(whole.read((8 << 20) + 4096, 4096), Ok(vec![9; 4096]));
     assert!(client.read(4 << 20, 4096).is_err(), "it ends there");
     server.stop();
-    let wrong = SPAN.replace("\"b\"", "\"halves\"");
+    let wrong = text.replace("\"b\"", "\"halves\"");
     std::fs::write(&stack, wrong).expect("a file");
     let socket = place.socket();
     let said = failure(&run(&["serve", &stack, "--emulate", "--socket", &socket]));

@@ -1,7 +1,7 @@
 //! What `imbrex control ... status` says, as text and as JSON.
 
 use crate::client::FLUSH;
-use crate::control::{done, serve};
+use crate::control::{done, serve, span};
 use crate::served::{Place, Served};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -224,33 +224,12 @@ fn a_log_of_a_buffer_tells_how_full_it_is() {
     server.stop();
 }
 
-/// Two parts of a disk and one of another, joined.
-const SPAN: &str = r#"
-name = "three"
-
-[[node]]
-name = "disk"
-kind = "disk"
-drive = "wd-4tb-7200"
-
+/// A part of another disk.
+const OTHER: &str = r#"
 [[node]]
 name = "other"
 kind = "disk"
 drive = "wd-4tb-7200"
-
-[[node]]
-name = "a"
-kind = "slice"
-below = "disk"
-offset = "0"
-size = "8 MiB"
-
-[[node]]
-name = "b"
-kind = "slice"
-below = "disk"
-offset = "8 MiB"
-size = "4 MiB"
 
 [[node]]
 name = "c"
@@ -258,18 +237,13 @@ kind = "slice"
 below = "other"
 offset = "0"
 size = "4 MiB"
-
-[[node]]
-name = "top"
-kind = "span"
-below = ["a", "b", "c"]
 "#;
 
 #[test]
 fn a_node_tells_what_it_means_that_it_is_lost() {
     let place = Place::new();
     let stack = place.path("three.toml");
-    std::fs::write(&stack, SPAN).expect("a file");
+    std::fs::write(&stack, span("three", OTHER, &["a", "b", "c"])).expect("a file");
     let server = serve(&place, &stack, &["--emulate"]);
     let words = |node: &str| status(&place, &[node])["when_lost"].clone();
     let span = "top goes on: requests for this part fail, and the other parts are served; the device is \

@@ -64,7 +64,7 @@ fn a_device_that_a_power_cut_would_take_is_served_only_emulated() {
             members: None,
             disks: None,
         };
-        let image = NewImage::begin(Path::new(&data), description).expect("an image");
+        let image = NewImage::begin(Path::new(&data), description, &[]).expect("an image");
         image.finish().expect("an image");
         assert_eq!(place.refused(&stack), expected);
         let arguments = ["serve", &stack, "--emulate", "--socket", &socket];

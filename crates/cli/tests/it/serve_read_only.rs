@@ -245,6 +245,30 @@ fn an_emulated_drive_has_nothing_to_look_at() {
     );
 }
 
+/// What labels refuse may be looked at, and never be written to.
+#[test]
+fn force_needs_read_only() {
+    let place = Place::new();
+    place.create("striped", "16MiB", &[]);
+    let (data, socket) = (place.data(), place.socket());
+    let serve = ["serve", "striped", "--data", &data, "--socket", &socket];
+    let output = run(&[&serve[..], &["--force"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let expected = "error: the following required arguments were not provided:\n  --read-only\n";
+    assert!(said.starts_with(expected), "{said}");
+    assert!(!Path::new(&place.path("data/in-use")).exists());
+    // With it the same image is shown.
+    let shown = [&serve[..], &["--force", "--read-only"]].concat();
+    let server = Served::start(imbrex().args(shown), Path::new(&socket));
+    let said = server.said();
+    assert!(
+        said.contains("--force: the labels of the disks are not compared"),
+        "{said}"
+    );
+    server.stop();
+}
+
 #[test]
 fn a_member_that_may_not_be_read_is_refused() {
     let (place, _) = killed("smr-only");

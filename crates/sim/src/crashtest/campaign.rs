@@ -370,23 +370,35 @@ pub fn in_parallel<T: Send>(
 /// not. Half as many points a seed as the campaign has, so that `limit` covers the settings of twice
 /// as many seeds: some bugs show with some settings only.
 pub fn points_to_find(subject: &Subject, bug: PlantedBug, limit: u64) -> (u64, Option<Failure>) {
-    let mut points = 0;
-    for seed in 0.. {
-        let left = limit - points;
+    tries_to_find(POINTS / 2, limit, |seed, points| {
         let options = Options {
-            points: left.min(POINTS / 2),
+            points,
             mode: None,
             soak: false,
             plant: Some(bug),
         };
         let totals = run_seed(subject, seed, options);
-        points += totals.points;
-        if let Some(failure) = totals.failures.into_iter().next() {
-            return (points, Some(failure));
+        (totals.points, totals.failures)
+    })
+}
+
+/// How many tries it takes until one fails, of at most `limit`; no failure when that many do not. A
+/// seed is `run` with so many of them at most, and answers how many it took, and what failed.
+pub(super) fn tries_to_find(
+    of_seed: u64,
+    limit: u64,
+    run: impl Fn(u64, u64) -> (u64, Vec<Failure>),
+) -> (u64, Option<Failure>) {
+    let mut tries = 0;
+    for seed in 0.. {
+        let (tried, failures) = run(seed, of_seed.min(limit - tries));
+        tries += tried;
+        if let Some(failure) = failures.into_iter().next() {
+            return (tries, Some(failure));
         }
-        if points >= limit {
+        if tries >= limit {
             break;
         }
     }
-    (points, None)
+    (tries, None)
 }

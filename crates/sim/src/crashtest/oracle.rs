@@ -72,7 +72,10 @@ pub struct Leniency {
 }
 
 /// Everything the host has asked for since the contents of the device were last known.
+#[derive(Clone)]
 pub struct Oracle {
+    /// For each block the contents that it had before the start. Only damage may bring them back.
+    earlier: Vec<Vec<Content>>,
     /// For each block the contents that it may have had at the start: the first is durable.
     base: Vec<Vec<Content>>,
     asked: Vec<Asked>,
@@ -90,6 +93,7 @@ impl Oracle {
     /// A device whose contents are known and durable.
     pub fn known(contents: Vec<Content>) -> Oracle {
         Oracle {
+            earlier: vec![Vec::new(); contents.len()],
             by_block: vec![Vec::new(); contents.len()],
             base: contents.into_iter().map(|content| vec![content]).collect(),
             asked: Vec::new(),
@@ -97,30 +101,29 @@ impl Oracle {
         }
     }
 
-    /// A device of which some blocks may hold one of several contents, all of them durable.
-    pub fn of_candidates(base: Vec<Vec<Content>>) -> Oracle {
-        Oracle {
-            by_block: vec![Vec::new(); base.len()],
-            base,
-            asked: Vec::new(),
-            ticks: 0,
-        }
-    }
-
-    /// What each block may hold after a power cut at log index `index`, when it was read since and these
-    /// reads were [right](Self::judge_recovered): what was found, or any that it may hold where it could
-    /// not be read.
-    pub fn left_by(&self, index: u64, reads: &[ReadBack]) -> Vec<Vec<Content>> {
+    /// The device that a power cut at log index `index` leaves, when it was read since and these reads
+    /// were [right](Self::judge_recovered). A block holds what was found, or any that it may hold where it
+    /// could not be read.
+    pub fn left_by(&self, index: u64, reads: &[ReadBack]) -> Oracle {
         let left = |(lba, read): (u64, &ReadBack)| {
             let Ok(found) = read else {
                 return self.candidates(lba, index);
             };
-            let ever = self.candidates_ever(lba, index).into_iter();
+            let ever = self.ever(lba, index).into_iter();
             ever.filter(|content| content.matches(*found))
                 .take(1)
                 .collect()
         };
-        (0..).zip(reads).map(left).collect()
+        Oracle {
+            earlier: (0..)
+                .zip(reads)
+                .map(|(lba, _)| self.ever(lba, index))
+                .collect(),
+            base: (0..).zip(reads).map(left).collect(),
+            asked: Vec::new(),
+            by_block: vec![Vec::new(); reads.len()],
+            ticks: 0,
+        }
     }
 
     /// Judges the whole device as it was read while the power was on, behind all requests.
@@ -281,7 +284,7 @@ impl Oracle {
             };
             let mut candidates = self.candidates(lba, index);
             if leniency.older {
-                candidates = self.candidates_ever(lba, index);
+                candidates = self.ever(lba, index);
             }
             let content = candidates.iter().find(|content| content.matches(found));
             match content {
@@ -303,7 +306,7 @@ impl Oracle {
                 .iter()
                 .map(|number| self.content_of(*number))
                 .collect(),
-            None => self.candidates_ever(lba, index),
+            None => self.since_start(lba, index),
         }
     }
 
@@ -332,8 +335,19 @@ impl Oracle {
         reply.is_some_and(|reply| reply.result.is_err())
     }
 
-    /// Every content that a block has had before a power cut.
-    fn candidates_ever(&self, lba: u64, index: u64) -> Vec<Content> {
+    /// Every content that a block has had before a power cut, before the last start too.
+    fn ever(&self, lba: u64, index: u64) -> Vec<Content> {
+        let mut ever = self.since_start(lba, index);
+        for content in &self.earlier[lba as usize] {
+            if !ever.contains(content) {
+                ever.push(*content);
+            }
+        }
+        ever
+    }
+
+    /// Every content that a block has had from the last start to a power cut.
+    fn since_start(&self, lba: u64, index: u64) -> Vec<Content> {
         let writes = self.arrived(lba, index);
         let writes = writes.iter().map(|number| self.content_of(*number));
         self.base[lba as usize]
@@ -359,7 +373,7 @@ impl Oracle {
 
     /// Says whether the content found is an older one that was acknowledged as superseded.
     fn describe_loss(&self, lba: u64, index: u64, found: Found) -> String {
-        let ever = self.candidates_ever(lba, index);
+        let ever = self.ever(lba, index);
         let was_there = ever.iter().any(|content| content.matches(found));
         let what = if was_there {
             "after recovery: an acknowledged-durable block is lost"
@@ -460,6 +474,31 @@ mod tests {
         assert_eq!(oracle.asked[0].durable_from, Some(6));
         assert_eq!(oracle.asked[2].durable_from, None);
         assert_eq!(oracle.promises(), [6]);
+    }
+
+    #[test]
+    fn only_damage_may_bring_back_what_was_there_before_the_last_start() {
+        let two = [Ok(Found::Version(2)), Ok(Found::Zero)];
+        let mut since = oracle().left_by(9, &two);
+        let four = since.arrive(write(0, 4), 0);
+        since.reply(four, Ok(()), 1);
+        since.closed(2);
+        let judge = |found, older| {
+            let leniency = Leniency {
+                older,
+                ..Leniency::default()
+            };
+            since.judge_recovered(3, &[Ok(found), Ok(Found::Zero)], leniency)
+        };
+        assert!(judge(Found::Version(4), false).is_ok());
+        for version in [1, 2, 3] {
+            assert!(judge(Found::Version(version), false).is_err());
+            assert!(judge(Found::Version(version), true).is_ok());
+        }
+        assert!(
+            judge(Found::Version(5), true).is_err(),
+            "it never was there"
+        );
     }
 
     #[test]

@@ -48,7 +48,7 @@ const S_BLOCK_NAME: &str = "s-block-only";
 const HWSR_NAME: &str = "hwsr";
 const STRIPED_NAME: &str = "striped";
 
-/// The stack on which a bug shows that can show on no other; none where it shows on most.
+/// The stack that a bug is looked for on when it shows on few; none where it shows on most.
 pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
     match bug {
         PlantedBug::SliceGuardLeftOut | PlantedBug::SliceFlushFailureForgotten => {
@@ -57,6 +57,7 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
         PlantedBug::StripeFlushesFirstAlone => Some(STRIPED_NAME),
         PlantedBug::UpOverLostNode => Some("s-block"),
         PlantedBug::LabelNotCompared | PlantedBug::CountMovedAfterFirstWrite => Some("spanned"),
+        PlantedBug::SumOfWhatWasRead => Some("segments-only"),
         PlantedBug::HomeFlushSkipped => Some("smr-two-ports"),
         PlantedBug::SBlockRecordedUnflushed
         | PlantedBug::SBlockRingLeftOut

@@ -45,6 +45,21 @@ impl Member {
     pub fn address_in_part(&self, at: u64) -> u64 {
         at - part_of(&self.parts, at, self.geometry.blocks.0).start.0
     }
+
+    /// True when a block is data of a translation that keeps checksums and rewrites: one that is bad there
+    /// stops no write.
+    pub fn stops_nothing(&self, at: u64) -> bool {
+        let at = self.address_in_part(at);
+        match &self.kept {
+            _ if self.is_trusted => false,
+            Some(Kept::Segments(_, _, areas)) => at >= areas.blocks().0,
+            Some(Kept::SBlocks(layout)) => (0..).zip(&layout.places).any(|(region, place)| {
+                let mut positions = 0..place.shape.positions();
+                positions.any(|it| layout.position(region, it).contains(Lba(at)))
+            }),
+            Some(Kept::Log(_)) | None => false,
+        }
+    }
 }
 
 /// The slice of a member that holds a block; the whole member where none does.

@@ -5,7 +5,8 @@ use super::config::{ConfigError, Setting};
 use super::events::check_events;
 use super::experiment::{Analysis, DirectWriteConfig, Experiment};
 use super::observers::check_series;
-use super::run::{Case, RunError, Task, kind_of, report_of, run_tasks};
+use super::run::{Case, RunError, Task, kind_of, report_of};
+use super::tasks::{Watch, run_tasks};
 use super::workload::Workload;
 use crate::analysis::DirectWrite;
 use crate::replay::{Fit, place};
@@ -18,8 +19,13 @@ use std::collections::BTreeMap;
 /// What an experiment found.
 #[derive(Debug)]
 pub struct Outcome {
-    /// One for each workload, in the order of the file.
+    /// One for each workload, in the order of the file. Of an experiment that was stopped those are left
+    /// out of which no run was finished, and the others have the runs that were.
     pub workloads: Vec<WorkloadOutcome>,
+    /// Whether the experiment has several workloads.
+    pub has_several: bool,
+    /// What was not run to its end because the runs were stopped: workload, and system with its settings.
+    pub left: Vec<String>,
 }
 
 /// What an experiment found on one workload.
@@ -74,8 +80,9 @@ impl PreparedWorkload {
     }
 }
 
-/// Runs experiments, `jobs` runs at a time. Runs that several of them share are made once.
-/// Settings of `more` go over those of the files; `seed` replaces theirs.
+/// Runs experiments, `jobs` runs at a time, until the last is made or `watch` stops them. Runs that
+/// several of them share are made once. Settings of `more` go over those of the files; `seed` replaces
+/// theirs.
 ///
 /// # Errors
 /// The first error in the order of the experiments.
@@ -84,7 +91,7 @@ pub fn execute(
     more: &[Setting],
     seed: Option<u64>,
     jobs: usize,
-    progress: &(dyn Fn(&str) + Sync),
+    watch: &Watch<'_>,
 ) -> Result<Vec<Outcome>, RunError> {
     let prepared = experiments
         .iter()
@@ -102,41 +109,64 @@ pub fn execute(
             }
         }
     }
-    let results = run_tasks(&tasks, jobs, progress)?;
-    let mut outcomes = Vec::new();
-    for (experiment, prepared) in experiments.iter().zip(&prepared) {
-        let mut workloads = Vec::new();
-        for (config, of) in experiment.workload.iter().zip(&prepared.workloads) {
-            let workload = &of.swept[0];
-            let runs = of.tasks(prepared.seed).map(|task| {
-                let (run, source) = &results[index_of[&key_of(&task)]];
-                with_parameters(run, task.case, source)
-            });
-            let (kind, found) = match &experiment.analysis {
-                None => {
-                    let report = report_of(prepared.seed, runs.collect())?;
-                    (report.workload.kind, Found::Runs(Box::new(report)))
-                }
-                Some(analysis) => analyse(experiment, analysis, workload, prepared.seed)?,
-            };
-            workloads.push(WorkloadOutcome {
-                name: config.name(),
-                path: workload.path.clone(),
-                kind,
-                scale: config.factor(),
-                found,
-            });
+    let results = run_tasks(&tasks, jobs, watch)?;
+    let made = |task: &Task<'_>| results[index_of[&key_of(task)]].as_ref();
+    let outcomes = experiments.iter().zip(&prepared);
+    outcomes
+        .map(|(experiment, prepared)| outcome_of(experiment, prepared, &made, watch))
+        .collect()
+}
+
+/// What an experiment found in the runs that were made.
+fn outcome_of<'a>(
+    experiment: &Experiment,
+    prepared: &Prepared,
+    made: &dyn Fn(&Task<'_>) -> Option<&'a (Run, report::Workload)>,
+    watch: &Watch<'_>,
+) -> Result<Outcome, RunError> {
+    let (mut workloads, mut left) = (Vec::new(), Vec::new());
+    for (config, of) in experiment.workload.iter().zip(&prepared.workloads) {
+        let workload = &of.swept[0];
+        let mut runs = Vec::new();
+        for task in of.tasks(prepared.seed) {
+            match made(&task) {
+                Some((run, source)) => runs.push(with_parameters(run, task.case, source)),
+                None => left.push(task.name()),
+            }
         }
-        workloads.extend(prepared.form.as_ref().map(|table| WorkloadOutcome {
-            name: table.form.to_string(),
-            path: table.title.to_string(),
-            kind: WorkloadKind::ClosedForm,
-            scale: 1.0,
-            found: Found::Form(table.clone()),
-        }));
-        outcomes.push(Outcome { workloads });
+        let (kind, found) = match &experiment.analysis {
+            None if runs.is_empty() && watch.stops() => continue,
+            None => {
+                let report = report_of(prepared.seed, runs)?;
+                (report.workload.kind, Found::Runs(Box::new(report)))
+            }
+            Some(_) if watch.stops() => {
+                left.push(workload.path.clone());
+                continue;
+            }
+            Some(analysis) => analyse(experiment, analysis, workload, prepared.seed)?,
+        };
+        workloads.push(WorkloadOutcome {
+            name: config.name(),
+            path: workload.path.clone(),
+            kind,
+            scale: config.factor(),
+            found,
+        });
     }
-    Ok(outcomes)
+    workloads.extend(prepared.form.as_ref().map(|table| WorkloadOutcome {
+        name: table.form.to_string(),
+        path: table.title.to_string(),
+        kind: WorkloadKind::ClosedForm,
+        scale: 1.0,
+        found: Found::Form(table.clone()),
+    }));
+    let of_forms = usize::from(prepared.form.is_some());
+    Ok(Outcome {
+        workloads,
+        has_several: prepared.workloads.len() + of_forms > 1,
+        left,
+    })
 }
 
 fn prepare(

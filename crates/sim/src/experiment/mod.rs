@@ -25,6 +25,7 @@ mod rows;
 mod run;
 mod stated;
 mod sweep;
+mod tasks;
 mod workload;
 
 pub use areas::Footprint;
@@ -47,6 +48,7 @@ pub use reproduce::{Figure, figures};
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
 pub use sweep::{Point, SweptStack, check_taken, points};
+pub use tasks::Watch;
 pub use workload::Workload;
 
 /// The commit the program was built from; `unknown` without git.

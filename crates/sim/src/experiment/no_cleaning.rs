@@ -11,6 +11,7 @@ use imbrex_core::counters::Counter;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, SizeOrShare};
+use imbrex_drives::shell_word;
 
 /// By how much the live blocks must exceed the log, so that there is more than one clean to see.
 const OVERFILL: u64 = 2;
@@ -75,7 +76,7 @@ impl PastRun<'_> {
         let config = self.config.clone();
         let config = config.with("", &[Setting::parse(&setting).ok()?]).ok()?;
         self.fits(&config, self.options)
-            .then(|| format!("--set {setting}"))
+            .then(|| format!("--set {}", shell_word(&setting)))
     }
 
     /// True when such a stack can be built, and holds the addresses that were used.

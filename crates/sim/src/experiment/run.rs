@@ -9,8 +9,9 @@ use super::member_movement::{DiskRecordings, MovementConfig};
 use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
+use super::tasks::{Until, Watch, run_tasks};
 use super::workload::Workload;
-use crate::analysis::bound::CELLS_DEFAULT;
+use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
     Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
@@ -26,7 +27,7 @@ use imbrex_traces::{SourceKind, TraceError, TraceReader, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Requests in the stack at once when a replay has no queue depth of its own.
@@ -167,7 +168,8 @@ impl Batch {
                 case,
             })
             .collect();
-        report_of(self.seed, run_tasks(&tasks, self.jobs, progress)?)
+        let made = run_tasks(&tasks, self.jobs, &Watch::to_the_end(progress))?;
+        report_of(self.seed, made.into_iter().flatten().collect())
     }
 }
 
@@ -179,7 +181,7 @@ impl Batch {
     /// The first error in the order of the cases, or why no bound holds when none does for any.
     pub fn rewrite_bounds(&self) -> Result<Vec<Option<u64>>, RunError> {
         let footprints = Footprints::default();
-        let mut known: Vec<((String, u64), u64)> = Vec::new();
+        let mut known: Vec<((String, Limits), u64)> = Vec::new();
         let mut unbounded = Vec::new();
         let bounds = self.cases.iter().map(|case| {
             let task = Task {
@@ -226,41 +228,6 @@ pub(super) fn report_of(
     Ok(report)
 }
 
-/// Makes every run, `jobs` at a time, and gives the results in the order of the tasks. `progress`
-/// hears of every finished run.
-///
-/// # Errors
-/// The first error in the order of the tasks.
-pub(super) fn run_tasks(
-    tasks: &[Task<'_>],
-    jobs: usize,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<(Run, report::Workload)>, RunError> {
-    let footprints = Footprints::default();
-    let next = AtomicUsize::new(0);
-    let results: Vec<OnceLock<Result<(Run, report::Workload), RunError>>> =
-        tasks.iter().map(|_| OnceLock::new()).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, tasks.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(task) = tasks.get(index) else {
-                        return;
-                    };
-                    let result = task.run(&footprints);
-                    progress(&task.case.config.name);
-                    let _ = results[index].set(result);
-                }
-            });
-        }
-    });
-    results
-        .into_iter()
-        .map(|result| result.into_inner().expect("every task was run"))
-        .collect()
-}
-
 impl Task<'_> {
     pub(super) fn options(&self) -> BuildOptions {
         BuildOptions {
@@ -283,7 +250,12 @@ impl Task<'_> {
         Ok((plan, footprint, built))
     }
 
-    fn run(&self, footprints: &Footprints) -> Result<(Run, report::Workload), RunError> {
+    /// Makes the run. What it finds after it was stopped means nothing.
+    pub(super) fn run(
+        &self,
+        footprints: &Footprints,
+        stop: &AtomicBool,
+    ) -> Result<(Run, report::Workload), RunError> {
         let started = std::time::Instant::now();
         let options = self.options();
         let (plan, footprint, built) = self.build(&options, footprints)?;
@@ -293,7 +265,7 @@ impl Task<'_> {
             counts,
             stack,
             describe,
-        } = self.replay(built, &plan, footprint)?;
+        } = self.replay(built, &plan, footprint, stop)?;
         run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
         run.inputs.written_footprint_bytes = footprint
             .filter(|_| plan.has_log_of_written_bands())
@@ -323,6 +295,7 @@ impl Task<'_> {
         built: Built,
         plan: &Plan,
         footprint: Option<Footprint>,
+        stop: &AtomicBool,
     ) -> Result<Replayed, RunError> {
         let replay = self.case.replay;
         let in_flight_max = match replay.mode {
@@ -350,6 +323,7 @@ impl Task<'_> {
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         let windows = windows_of(self.case, &describe)?;
         let shared = Rc::clone(&recorder);
+        let records = Until { records, stop };
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
@@ -363,7 +337,7 @@ impl Task<'_> {
         let counts = replayer.counts;
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
-        let workload = self.told(replayer.records(), counts)?;
+        let workload = self.told(&replayer.records().records, counts)?;
         let finished_at = replayer.finished_at;
         drop(replayer);
         drop(fill);

@@ -18,6 +18,7 @@ mod report;
 mod run_parts;
 mod segment_use;
 mod series;
+mod speed;
 mod status;
 mod table;
 mod zone_use;
@@ -30,6 +31,7 @@ pub use imbrex_drives::HeatMap;
 pub use movement::{MemberMovement, MovementCounts};
 pub use no_cleaning::NoCleaning;
 pub use recorder::{Recorder, SERIES_BUCKETS};
+pub(crate) use report::label;
 pub use report::{
     ByCause, Combination, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report,
     ResponseTimes, Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification,

@@ -480,20 +480,25 @@ impl Run {
 
     /// The system, with the swept settings of this run if it has any.
     pub fn label(&self) -> String {
-        let mut label = self.system.clone();
-        for (name, value) in &self.parameters {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            // The system is in the label already.
-            if value != self.system {
-                let name = name.rsplit('.').next().unwrap_or(name);
-                label.push_str(&format!(" {name}={value}"));
-            }
-        }
-        label
+        label(&self.system, &self.parameters)
     }
+}
+
+/// A system with its swept settings, in few words.
+pub(crate) fn label(system: &str, parameters: &BTreeMap<String, Value>) -> String {
+    let mut label = system.to_string();
+    for (name, value) in parameters {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        // The system is in the label already.
+        if value != system {
+            let name = name.rsplit('.').next().unwrap_or(name);
+            label.push_str(&format!(" {name}={value}"));
+        }
+    }
+    label
 }
 
 /// `numerator / denominator`, or nothing when the denominator is zero.

@@ -60,8 +60,8 @@ impl TableStyle {
 }
 
 impl Report {
-    /// Workload, one row a run, the runs in which nothing was cleaned, and the headline. At most 120 columns wide; speed-up is the I/O
-    /// time of the first run over that of the row.
+    /// Workload, one row a run, the runs in which nothing was cleaned, and the headline. At most 120 columns wide; speed-up is
+    /// how many times as fast as the first run a row is ([`Run::speed_up`]).
     pub fn to_table(&self, style: TableStyle) -> String {
         let mut columns = self.columns();
         let mut lines = laid_out(&columns);
@@ -103,11 +103,10 @@ impl Report {
     /// The columns of the table. Columns about segments are there when a run has one; those about
     /// bands and the write-back cache that would be all dashes then give way to them.
     fn columns(&self) -> Vec<TableColumn> {
-        let first_total = self
-            .runs
-            .first()
-            .map_or(0.0, |run| run.costs.io_time_s.total);
-        let rows: Vec<Vec<String>> = self.runs.iter().map(|run| row(run, first_total)).collect();
+        let first = self.runs.first();
+        let rows: Vec<Vec<String>> = (self.runs.iter())
+            .map(|run| row(run, first.and_then(|first| run.speed_up(first))))
+            .collect();
         let mut columns: Vec<TableColumn> = (COLUMNS.into_iter().enumerate())
             .map(|(i, header)| TableColumn {
                 header,
@@ -213,13 +212,12 @@ fn width_of(lines: &[String]) -> usize {
     widths.max().unwrap_or(0)
 }
 
-fn row(run: &Run, first_total: f64) -> Vec<String> {
+fn row(run: &Run, speed_up: Option<f64>) -> Vec<String> {
     // A stack without a cache has no hits to speak of.
     let hit = |ratio: Option<f64>| match run.cache.capacity_blocks {
         Some(_) => percent(ratio),
         None => "-".to_string(),
     };
-    let total = run.costs.io_time_s.total;
     vec![
         cut(&run.label(), LABEL_CHARS_MAX),
         hit(run.hits.read_hit_ratio),
@@ -230,12 +228,8 @@ fn row(run: &Run, first_total: f64) -> Vec<String> {
         } else {
             "-".to_string()
         },
-        number(total),
-        if total > 0.0 {
-            factor(first_total / total)
-        } else {
-            "-".to_string()
-        },
+        number(run.costs.io_time_s.total),
+        speed_up.map_or_else(|| "-".to_string(), factor),
         optional(run.costs.response_ms.mean),
         optional(run.costs.response_ms.p50),
         optional(run.costs.response_ms.p99),

@@ -6,7 +6,7 @@ use crate::simulate::{back_to_back, workload};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_sim::experiment::{
-    Batch, BuildOptions, Built, Case, Experiment, Found, Plan, Setting, StackConfig, execute,
+    Batch, BuildOptions, Built, Case, Experiment, Found, Plan, Setting, StackConfig, Watch, execute,
 };
 use imbrex_sim::report::Run;
 use std::collections::BTreeMap;
@@ -295,7 +295,7 @@ model = 1
 "#
     );
     let experiment = Experiment::parse("test.toml", &text, Path::new("")).expect("an experiment");
-    let outcomes = execute(&[experiment], &[], None, 1, &|_| {}).expect("it runs");
+    let outcomes = execute(&[experiment], &[], None, 1, &Watch::nobody()).expect("it runs");
     let Found::Runs(report) = &outcomes[0].workloads[0].found else {
         panic!("a stack was run");
     };

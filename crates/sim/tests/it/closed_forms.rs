@@ -1,6 +1,6 @@
 //! Experiments that compute a closed form: what they say beside the paper, and what is refused.
 
-use imbrex_sim::experiment::{Experiment, Found, Setting, execute, figures};
+use imbrex_sim::experiment::{Experiment, Found, Setting, Watch, execute, figures};
 use imbrex_sim::report::{FormTable, WorkloadKind};
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn refused(text: &str) -> String {
 }
 
 fn table(experiment: Experiment) -> FormTable {
-    let mut outcomes = execute(&[experiment], &[], None, 1, &|_| {}).unwrap();
+    let mut outcomes = execute(&[experiment], &[], None, 1, &Watch::nobody()).unwrap();
     let mut workloads = outcomes.remove(0).workloads;
     assert_eq!(
         (workloads.len(), workloads[0].kind),
@@ -67,7 +67,7 @@ fn a_form_is_computed_at_every_combination() {
 fn a_row_says_that_no_workload_was_run() {
     let experiment = parse(RATIO);
     let experiments = [experiment];
-    let outcomes = execute(&experiments, &[], None, 1, &|_| {}).unwrap();
+    let outcomes = execute(&experiments, &[], None, 1, &Watch::nobody()).unwrap();
     let rows = experiments[0]
         .rows("hwsr", "figure-7", &outcomes[0])
         .unwrap();
@@ -85,7 +85,7 @@ fn the_shipped_forms_can_all_be_measured() {
             continue;
         }
         let experiments = [experiment];
-        let outcomes = execute(&experiments, &[], None, 1, &|_| {}).unwrap();
+        let outcomes = execute(&experiments, &[], None, 1, &Watch::nobody()).unwrap();
         let rows = experiments[0]
             .rows("hwsr", figure.figure, &outcomes[0])
             .unwrap();
@@ -192,7 +192,7 @@ fn what_is_wrong_is_said_with_key_value_and_what_is_accepted() {
 #[test]
 fn settings_of_nodes_are_refused() {
     let setting = Setting::parse("cache.capacity=1MiB").unwrap();
-    let error = execute(&[parse(RATIO)], &[setting], None, 1, &|_| {}).unwrap_err();
+    let error = execute(&[parse(RATIO)], &[setting], None, 1, &Watch::nobody()).unwrap_err();
     let error = error.to_string();
     assert!(
         error.contains("cache.capacity: test.toml has a [closed_form] and no nodes"),

@@ -1,7 +1,7 @@
 //! Combined workloads of experiments: sources, seeds, swept keys and what reports say of them.
 
 use crate::report::schema_violations;
-use imbrex_sim::experiment::{Experiment, Found, Outcome, execute};
+use imbrex_sim::experiment::{Experiment, Found, Outcome, Watch, execute};
 use imbrex_sim::report::Report;
 use imbrex_traces::{RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord};
 use std::path::Path;
@@ -53,7 +53,7 @@ fn refused(text: &str) -> String {
 
 fn run(experiment: &Experiment, jobs: usize) -> Outcome {
     let experiments = std::slice::from_ref(experiment);
-    let outcomes = execute(experiments, &[], None, jobs, &|_| {});
+    let outcomes = execute(experiments, &[], None, jobs, &Watch::nobody());
     outcomes.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
@@ -293,7 +293,8 @@ fn what_does_not_fit_a_combination_is_refused() {
     let folder = folder();
     let merged = TWO.replace("\"bursts\"", "\"merge\"");
     let experiments = [parse(&merged, folder.path())];
-    let error = execute(&experiments, &[], None, 1, &|_| {}).expect_err("bursts of a merge");
+    let error =
+        execute(&experiments, &[], None, 1, &Watch::nobody()).expect_err("bursts of a merge");
     assert_eq!(
         error.to_string(),
         "test.toml: [[workload]] `pair`: burst_requests = 2: the order merge has no bursts; accepted: the order bursts"

@@ -11,7 +11,7 @@ use imbrex_core::operation::{Cause, Completion, Request, Tag};
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::units::{BlockCount, Duration, Instant};
 use imbrex_sim::events::{Event, EventAction, Scripted, When};
-use imbrex_sim::experiment::{Experiment, Found, execute};
+use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
 use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
 use imbrex_sim::report::{EventUse, Recorder, ReplayMode};
 use imbrex_sim::simulation::{VirtualClock, format};
@@ -46,7 +46,7 @@ fn parse(text: &str) -> Experiment {
 fn report(text: &str) -> Result<Value, String> {
     let experiment = Experiment::parse("test.toml", text, Path::new(""));
     let experiment = experiment.map_err(|error| error.to_string())?;
-    let outcomes = execute(&[experiment], &[], None, 2, &|_| {});
+    let outcomes = execute(&[experiment], &[], None, 2, &Watch::nobody());
     let mut outcomes = outcomes.map_err(|error| error.to_string())?;
     match outcomes.remove(0).workloads.remove(0).found {
         Found::Runs(report) => Ok(serde_json::from_str(&report.to_json()).expect("JSON")),

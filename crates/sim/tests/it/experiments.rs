@@ -1,7 +1,7 @@
 //! Experiment files: reading, sweeping, running and setting stated numbers beside measured ones.
 
 use imbrex_sim::basis::Basis;
-use imbrex_sim::experiment::{Experiment, Found, Outcome, Row, execute, figures, points};
+use imbrex_sim::experiment::{Experiment, Found, Outcome, Row, Watch, execute, figures, points};
 use std::path::Path;
 
 /// Two systems on a small load, swept over two keys.
@@ -43,7 +43,7 @@ fn refused_stacks(text: &str) -> String {
 
 fn run(experiment: &Experiment, jobs: usize) -> Outcome {
     let experiments = std::slice::from_ref(experiment);
-    let outcomes = execute(experiments, &[], None, jobs, &|_| {});
+    let outcomes = execute(experiments, &[], None, jobs, &Watch::nobody());
     outcomes.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
@@ -523,7 +523,7 @@ fn every_shipped_statement_can_be_measured() {
     for experiment in &mut experiments {
         experiment.rescale(64.0).unwrap();
     }
-    let outcomes = execute(&experiments, &[], None, 2, &|_| {}).unwrap();
+    let outcomes = execute(&experiments, &[], None, 2, &Watch::nobody()).unwrap();
     for ((figure, experiment), outcome) in figures.iter().zip(&experiments).zip(&outcomes) {
         let rows = experiment.rows(figure.paper, figure.figure, outcome);
         let rows = rows.unwrap_or_else(|error| panic!("{error}"));

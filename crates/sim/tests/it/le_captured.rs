@@ -2,7 +2,7 @@
 
 use crate::shared_traces::shared_traces;
 use imbrex_sim::basis::Basis;
-use imbrex_sim::experiment::{Experiment, Row, execute};
+use imbrex_sim::experiment::{Experiment, Row, Watch, execute};
 use std::path::Path;
 
 /// The rows of an experiment file, its traces taken from `folder`.
@@ -13,7 +13,7 @@ fn rows(name: &str, folder: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(&file).expect("an experiment of the repository");
     let experiment = Experiment::parse(name, &text, folder).expect("a sound experiment");
     let experiments = std::slice::from_ref(&experiment);
-    let outcomes = execute(experiments, &[], None, 2, &|_| {}).expect("it runs");
+    let outcomes = execute(experiments, &[], None, 2, &Watch::nobody()).expect("it runs");
     let rows = experiment.rows("raid4smr", name, &outcomes[0]);
     rows.expect("everything stated is measured")
 }

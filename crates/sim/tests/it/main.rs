@@ -39,6 +39,7 @@ mod sample_traces;
 mod shared_traces;
 mod simulate;
 mod slices;
+mod stopped;
 mod trees;
 mod untimed;
 mod workload_page;

@@ -4,7 +4,7 @@ use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
 use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{BuildOptions, Experiment, Found, Plan, StackConfig, execute};
+use imbrex_sim::experiment::{BuildOptions, Experiment, Found, Plan, StackConfig, Watch, execute};
 use imbrex_sim::report::Run;
 
 /// Two caches over two translations over two slices of one shingled disk, their flash on two slices
@@ -157,7 +157,8 @@ fn in_windows(windows: &str, offset: u64) -> Result<Run, String> {
         dir.path().display()
     );
     let experiment = Experiment::parse("w.toml", &text, dir.path()).map_err(|it| it.to_string())?;
-    let outcome = execute(&[experiment], &[], None, 1, &|_| ()).map_err(|it| it.to_string())?;
+    let outcome =
+        execute(&[experiment], &[], None, 1, &Watch::nobody()).map_err(|it| it.to_string())?;
     match &outcome[0].workloads[0].found {
         Found::Runs(report) => Ok(report.runs[0].clone()),
         Found::Trace(_) | Found::Form(_) => panic!("a stack was run"),

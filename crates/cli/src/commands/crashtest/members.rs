@@ -72,7 +72,7 @@ pub fn one(subject: &Subject, seed: u64, number: u64, options: Options) -> ExitC
     tell(&Summary::new(&subject.name, 1, &totals, &more))
 }
 
-/// Prints how many cases it takes to find each bug that shows here alone.
+/// Prints how many cases it takes to find each bug that is looked for here.
 pub fn plant_all(subject: &Subject) -> ExitCode {
     emit("| bug | cases to find | found as |\n|---|---|---|\n");
     let bugs = PlantedBug::ALL.iter().copied();

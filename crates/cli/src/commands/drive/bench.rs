@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::BenchArgs;
+use crate::commands::outputs::check_file;
 use crate::commands::page_file::write_page;
 use crate::commands::{emit, progress};
 use imbrex_sim::bench::{self, Alternative, BenchOptions, Row, Sensitivity};
@@ -11,6 +12,9 @@ use std::process::ExitCode;
 
 /// Measures drive models. Fails when a gate does.
 pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
+    if let Some(file) = &args.html {
+        check_file("--html", file)?;
+    }
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let options = BenchOptions {
         drives: args.drives.clone(),

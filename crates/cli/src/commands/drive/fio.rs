@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::FioArgs;
+use crate::commands::outputs::check_file;
 use crate::commands::{check_nodes, emit, settings};
 use imbrex_drives::quantity::parse_size;
 use imbrex_drives::toml_error::read_text;
@@ -26,6 +27,7 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
     for note in &jobs.notes {
         eprintln!("imbrex: {file}: {note}");
     }
+    check_logs(&jobs)?;
     let mut session = Session::open(&config, &options, &jobs.jobs)?;
     let outcome = session
         .run(&jobs.jobs)
@@ -62,6 +64,24 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
         None => Ok(()),
         Some((job, error)) => Err(format!("{file}: job `{}`: {error}", job.name).into()),
     }
+}
+
+/// Refuses logs that could not be written.
+fn check_logs(jobs: &JobFile) -> Result<(), Failure> {
+    for report in &jobs.reports {
+        let logs = &report.logs;
+        let options = [
+            ("write_lat_log", &logs.latency),
+            ("write_bw_log", &logs.bandwidth),
+            ("write_iops_log", &logs.requests),
+        ];
+        for (option, start) in options {
+            if let Some(start) = start {
+                check_file(option, format!("{start}.log").as_ref())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What must be said when jobs wrote to a stack with bands and none was cleaned.

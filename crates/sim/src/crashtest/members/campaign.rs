@@ -3,7 +3,7 @@
 use super::case::{Case, First, Outcome, Play, mode_of};
 use super::happening::{Happened, Happening};
 use super::lives::Lives;
-use crate::crashtest::campaign::{Failure, in_parallel};
+use crate::crashtest::campaign::{Failure, in_parallel, tries_to_find};
 use crate::crashtest::subject::{Member, Subject};
 use crate::crashtest::trial::Setting;
 use imbrex_core::planted::PlantedBug;
@@ -239,20 +239,12 @@ pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: u
 
 /// How many cases it takes to find a planted bug, of at most `limit`; no failure when that many do not.
 pub fn cases_to_find(subject: &Subject, bug: PlantedBug, limit: u64) -> (u64, Option<Failure>) {
-    let mut cases = 0;
-    for seed in 0.. {
+    tries_to_find(CASES, limit, |seed, cases| {
         let options = Options {
-            cases: CASES.min(limit - cases),
+            cases,
             plant: Some(bug),
         };
         let totals = run_seed(subject, seed, options);
-        cases += totals.cases;
-        if let Some(failure) = totals.failures.into_iter().next() {
-            return (cases, Some(failure));
-        }
-        if cases >= limit {
-            break;
-        }
-    }
-    (cases, None)
+        (totals.cases, totals.failures)
+    })
 }

@@ -109,13 +109,9 @@ impl Play<'_> {
     pub fn play(&self) -> Result<Outcome, String> {
         let work = || {
             let image = self.lives.image(&self.case.cut);
-            let backup = self.case.happened.backup.map(|stop| {
-                let contents = self.lives.stops[stop].contents.clone();
-                Oracle::known(contents)
-            });
-            let before = match &backup {
+            let before = match self.case.happened.backup {
                 None => (&self.lives.oracle, self.case.cut.index),
-                Some(oracle) => (oracle, 0),
+                Some(stop) => (&self.lives.stops[stop].left, 0),
             };
             let Some((first, left)) = self.first(before)? else {
                 self.untouched(image)?;
@@ -155,7 +151,7 @@ impl Play<'_> {
             false => First::Whole,
         };
         let (oracle, index) = before;
-        let since = Oracle::of_candidates(oracle.left_by(index, &reads));
+        let since = oracle.left_by(index, &reads);
         let mut rng = Rng::new(self.case.seed, 49);
         let closes = rng.below(2) == 0;
         let since = self.serve(trial, since, &world, closes, &mut rng)?;
@@ -198,7 +194,7 @@ impl Play<'_> {
         let when = format!("{when}, while it is served");
         let lenient = Leniency {
             errors: true,
-            failed_writes: true,
+            failed_writes: !self.case.happened.stops_no_write(self.members),
             ..STRICT
         };
         let steps = rng.below(STEPS_MAX + 1) as usize;

@@ -94,6 +94,12 @@ impl Happened {
         }
     }
 
+    /// True when every write must be taken though it has happened: one block is bad that is only data.
+    pub fn stops_no_write(&self, members: &[Member]) -> bool {
+        let is_data = self.happening == Happening::Flipped && self.kind.is_none();
+        is_data && members[self.touched[0]].stops_nothing(self.place)
+    }
+
     /// Draws what happens to the disks of an image; `None` when nothing would change.
     pub fn draw(
         happening: Happening,

@@ -2,7 +2,7 @@
 
 use crate::crashtest::image::{Cut, Mode};
 use crate::crashtest::medium::Medium;
-use crate::crashtest::oracle::{Content, Leniency, Oracle};
+use crate::crashtest::oracle::{Leniency, Oracle};
 use crate::crashtest::recording_disk::World;
 use crate::crashtest::trial::{NotUp, Opening, Randoms, Setting, Trial, catching, set_of};
 use crate::crashtest::workload;
@@ -22,8 +22,8 @@ const DRAWS_MAX: u64 = 4;
 pub struct Stop {
     /// What its disks held.
     pub media: Vec<Medium>,
-    /// What the device held.
-    pub contents: Vec<Content>,
+    /// What the device holds, and has held.
+    pub left: Oracle,
 }
 
 /// The lives of a stack.
@@ -93,7 +93,7 @@ fn live(
     let mut trial = Trial::come_up(setting, &world, opening).map_err(failed)?;
     let mut oracle = match before {
         None => Oracle::empty(trial.shape.blocks),
-        Some(stop) => Oracle::known(stop.contents.clone()),
+        Some(stop) => stop.left.clone(),
     };
     let steps = workload::ordinary(
         setting.seed * STEPS.len() as u64 + number as u64,
@@ -114,14 +114,15 @@ fn live(
         .map_err(|error| in_words(&format!("it does not go down: {error}")))?;
     let end = world.borrow().log.events;
     oracle.closed(end);
-    let contents = oracle
+    oracle
         .judge_recovered(end, &reads, Leniency::default())
         .map_err(|violation| in_words(&violation.detail))?;
     let media = world.borrow().media.clone();
+    let left = oracle.left_by(end, &reads);
     Ok(Life {
         world,
         oracle,
-        stop: Stop { media, contents },
+        stop: Stop { media, left },
     })
 }
 

@@ -77,6 +77,7 @@ fn firmware(seed: u64) -> (TrimMethod, BypassSettings, MapJournalSettings) {
     let bypass = BypassSettings {
         after_blocks: BlockCount(rng.below(6)),
         min_blocks: BlockCount(rng.below(6)),
+        after_max_blocks: BlockCount(6),
     };
     let map_journal = MapJournalSettings {
         every_records: rng.below(4),

@@ -7,7 +7,7 @@ use super::super::headline::{Contest, contest};
 use super::super::report::{ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
 use super::CHART_RUNS_MAX;
-use crate::format::{bytes, count, number, optional, percent};
+use crate::format::{bytes, count, factor, number, optional, percent};
 use crate::page::{chip, escape, open_section};
 
 /// The sentence, and right under it what was replayed and whether it was real.
@@ -107,11 +107,14 @@ pub(super) fn cards(report: &Report, body: &mut String) {
 
 type Metric = fn(&Run) -> Option<f64>;
 
+/// The value of a run in a column, which may compare it with other runs of the report.
+type Value<'a> = Box<dyn Fn(&Run) -> Option<f64> + 'a>;
+
 /// A column of the comparison: header, unit, value, how to show it, and which extreme is best.
-struct Column {
+struct Column<'a> {
     name: &'static str,
     unit: &'static str,
-    value: Metric,
+    value: Value<'a>,
     show: fn(Option<f64>) -> String,
     best: Best,
 }
@@ -123,15 +126,22 @@ enum Best {
     None,
 }
 
-fn columns() -> Vec<Column> {
+fn columns(report: &Report) -> Vec<Column<'_>> {
     let whole: fn(Option<f64>) -> String =
         |value| value.map_or_else(|| "-".to_string(), |value| count(value as u64));
-    let column = |name, unit, show, best, value| Column {
+    let column = |name, unit, show, best, value: Metric| Column {
         name,
         unit,
-        value,
+        value: Box::new(value),
         show,
         best,
+    };
+    let speed_up = Column {
+        name: "speed-up",
+        unit: "x",
+        value: Box::new(|run| run.speed_up(report.runs.first()?)),
+        show: |value| value.map_or_else(|| "-".to_string(), factor),
+        best: Best::Most,
     };
     vec![
         column("read hits", "%", percent, Best::Most, |run| {
@@ -157,6 +167,7 @@ fn columns() -> Vec<Column> {
         column("I/O time", "s", optional, Best::Least, |run| {
             Some(run.costs.io_time_s.total)
         }),
+        speed_up,
         column("seek time", "s", optional, Best::Least, |run| {
             Some(run.costs.seek_time_s)
         }),
@@ -179,11 +190,11 @@ fn columns() -> Vec<Column> {
 }
 
 /// The columns about segments.
-fn segment_columns() -> impl Iterator<Item = Column> {
+fn segment_columns<'a>() -> impl Iterator<Item = Column<'a>> {
     SEGMENT_METRICS.iter().map(|metric| Column {
         name: metric.name,
         unit: metric.unit,
-        value: metric.value,
+        value: Box::new(metric.value),
         show: optional,
         best: match metric.is_cost {
             Some(true) => Best::Least,
@@ -194,8 +205,8 @@ fn segment_columns() -> impl Iterator<Item = Column> {
 }
 
 /// The columns in which some run has something.
-fn columns_of(report: &Report) -> Vec<Column> {
-    let mut columns = columns();
+fn columns_of(report: &Report) -> Vec<Column<'_>> {
+    let mut columns = columns(report);
     if report.has_segments() {
         columns.extend(segment_columns());
     }
@@ -203,7 +214,7 @@ fn columns_of(report: &Report) -> Vec<Column> {
         columns.push(Column {
             name: "rewrites / bound",
             unit: "x",
-            value: |run| run.rewrites.over_bound(),
+            value: Box::new(|run| run.rewrites.over_bound()),
             show: optional,
             best: Best::Least,
         });
@@ -218,8 +229,9 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
         "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
          data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
          <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
-         bytes the host wrote; WA evicted: over live bytes merged. Response times from issue to \
-         completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
+         bytes the host wrote; WA evicted: over live bytes merged. Speed-up: how many times as fast as \
+         the first row, by the finish times of a replay back to back, else by the mean responses. \
+         Response times from issue to completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
          <th scope=\"col\"><button type=\"button\">system</button></th>",
     );
     let columns = columns_of(report);
@@ -240,7 +252,7 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
         );
         for column in &columns {
             let value = (column.value)(run);
-            let others = report.runs.iter().filter_map(column.value);
+            let others = report.runs.iter().filter_map(&column.value);
             let best = match column.best {
                 Best::Least => others.reduce(f64::min),
                 Best::Most => others.reduce(f64::max),

@@ -204,10 +204,12 @@ impl<'a> RideReference<'a> {
         }
         let mut best: Option<(f64, u32)> = None;
         for (number, band) in with_dirty() {
-            let idle = band.dirty.len() as u64 * self.now - band.sum_of_accesses;
-            let idle = idle as f64 / self.bands.extent_of(BandId(*number)).blocks.0 as f64;
-            if best.is_none_or(|(most, _)| idle > most) {
-                best = Some((idle, *number));
+            let dirty = band.dirty.len() as u64;
+            let idle = dirty * self.now - band.sum_of_accesses;
+            let blocks = self.bands.extent_of(BandId(*number)).blocks.0;
+            let key = dirty as f64 * idle as f64 / blocks as f64;
+            if best.is_none_or(|(greatest, _)| key > greatest) {
+                best = Some((key, *number));
             }
         }
         best.map(|(_, number)| number)

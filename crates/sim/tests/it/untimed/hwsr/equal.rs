@@ -237,6 +237,7 @@ fn counters_of(buffer: &Counts, cache: &Counts, home: &Counts) -> Counters {
             miss_blocks: cache.counter(Counter::MissBlocks),
             fill_blocks: cache.counter(Counter::FillBlocks),
             dropped_blocks: cache.counter(Counter::DroppedBlocks),
+            skipped_fill_blocks: cache.counter(Counter::SkippedFillBlocks),
         },
         home: HomeCounters {
             segments_rewritten: home.counter(Counter::SegmentsRewritten),
@@ -293,6 +294,58 @@ fn with_caches(mut case: Case, buffer: u64, cache: u64) -> Case {
     case.buffer.capacity_blocks = buffer;
     case.cache.capacity_blocks = cache;
     case
+}
+
+/// Requests of whole pages, each a write or a read.
+fn requests(of: impl Iterator<Item = (TraceOperation, u64, u64)>) -> Vec<TraceRecord> {
+    of.map(|(operation, first, pages)| TraceRecord::new(0, operation, first * 4096, pages * 4096))
+        .collect()
+}
+
+/// Without memory above, a write of a part of a block updates its copy too.
+#[test]
+fn a_copy_that_writes_update_stays_without_a_buffer() {
+    use TraceOperation::{Read, Write};
+    let cache = FlashOptions {
+        on_write: OnWrite::Update,
+        ..FlashOptions::new(64)
+    };
+    let steps = [
+        (Read, 0, 16),
+        (Write, 3, 2),
+        (Read, 0, 16),
+        (Write, 0, 16),
+        (Write, 8, 24),
+        (Read, 0, 16),
+    ];
+    for home in [hwsr(), s_block(), with_ring(0)] {
+        let case = Case::new(BufferOptions::new(0, Policy::Lwa), cache, home);
+        let counters = case.check(&requests(steps.into_iter()));
+        let cache = counters.cache;
+        let counts = (cache.fill_blocks, cache.hit_blocks, cache.dropped_blocks);
+        assert_eq!(counts, (1, 2, 0), "{case:?}");
+    }
+}
+
+/// Reading where nothing was written takes no time, so copies come faster than the flash takes them: what
+/// finds no place is counted.
+#[test]
+fn a_fill_that_finds_no_place_is_counted() {
+    let home = HomeOptions::Segments(SegmentsOptions {
+        kappa: 3,
+        rewrite: Rewrite::Cascade,
+        valid: Valid::Touched,
+    });
+    let case = Case::new(
+        BufferOptions::new(0, Policy::Lwa),
+        FlashOptions::new(1),
+        home,
+    );
+    let reads = (0..200).map(|block| (TraceOperation::Read, 16 * block, 16));
+    let counts = case.stack_counters(&requests(reads)).cache;
+    assert_eq!(counts.miss_blocks, 200);
+    assert!(counts.skipped_fill_blocks > 0, "{counts:?}");
+    assert_eq!(counts.fill_blocks + counts.skipped_fill_blocks, 200);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct FlashCounters {
     pub miss_blocks: u64,
     pub fill_blocks: u64,
     pub dropped_blocks: u64,
+    /// None: a place is free at once.
+    pub skipped_fill_blocks: u64,
 }
 
 pub struct Flash {

@@ -35,7 +35,7 @@
 //! | the ring of S-blocks without a buffer | one of each region, a tenth of the blocks that it holds; a block written again keeps its place and its age |
 //! | the ring is full | the S-block with most blocks in it is destaged, by ties that of the oldest block |
 //! | `ring = 0` | a request rewrites each S-block it touches |
-//! | a write without a buffer | first acts on all copies of its blocks by `on_write`; of a block written in part no copy stays, nor of any that goes to a ring, but with `"update"` |
+//! | a write without a buffer | acts on all copies of its blocks by `on_write`, then as a destage of each, in whole or in part: with `"update"` all stay, else none |
 //! | a block written in part without a buffer | its rest is read if it holds data, as a block of the rewrite that is not dirty |
 //! | a block that leaves a ring | its copy, made by a read since, goes as at any destage |
 //! | blocks of the request that writes without a buffer | are not taken into flash by a rewrite of S-blocks that it causes |
@@ -251,11 +251,8 @@ impl Model {
         }
         if let Home::SBlocks(home) = &mut self.home {
             home.begin(parts.iter().map(|(block, _)| *block).collect());
-            for (block, part) in &parts {
-                match part.end - part.start == whole {
-                    true => self.flash.destaged(*block),
-                    false => self.flash.discard(*block),
-                }
+            for (block, _) in &parts {
+                self.flash.destaged(*block);
             }
         }
         let mut of_segment: BTreeMap<u64, Vec<(u64, Range<u64>)>> = BTreeMap::new();

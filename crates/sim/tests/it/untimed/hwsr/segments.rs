@@ -65,10 +65,7 @@ impl Segments {
         self.counters.rewrite_blocks_written += others.len() as u64;
         self.counters.rewrite_blocks_read += from_disk.len() as u64 + rests;
         for index in dirty {
-            match partial.contains(index) {
-                true => flash.discard(first + index),
-                false => flash.destaged(first + index),
-            }
+            flash.destaged(first + index);
             self.touch(first + index);
         }
         flash.read_by_rewrite(&from_disk);
