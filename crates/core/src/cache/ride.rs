@@ -142,6 +142,9 @@ pub(super) struct Ride {
     share: Share,
 }
 
+/// A saved state whose clock is beyond this is none: that many blocks are an exbibyte.
+const CLOCK_MAX: u64 = 1 << 48;
+
 /// The dirty cached blocks of a band, in a list from the least to the most recently used.
 #[derive(Clone, Copy)]
 struct Band {
@@ -149,7 +152,8 @@ struct Band {
     newest: u32,
     /// How many.
     dirty: u32,
-    /// Sum of the clocks of their last accesses.
+    /// Sum of the clocks of their last accesses. It may wrap: only its distance from as many times the
+    /// clock counts, which is how long they have been idle in sum.
     clocks: u64,
 }
 
@@ -157,7 +161,9 @@ impl Band {
     /// How many dirty blocks it has, times the time for which they have been idle in sum, for its
     /// length of so many blocks.
     fn ripeness(&self, clock: u64, blocks: u64) -> f64 {
-        let idle = u64::from(self.dirty) * clock - self.clocks;
+        let idle = u64::from(self.dirty)
+            .wrapping_mul(clock)
+            .wrapping_sub(self.clocks);
         f64::from(self.dirty) * idle as f64 / blocks as f64
     }
 
@@ -235,7 +241,7 @@ impl Ride {
         self.link_newest(entry);
         let band = &mut self.bands[number as usize];
         band.dirty += 1;
-        band.clocks += clock;
+        band.clocks = band.clocks.wrapping_add(clock);
         self.dirty_blocks += 1;
         let (band, blocks) = (*band, self.zones.blocks_of(number));
         let ripeness = band.ripeness(self.clock, blocks);
@@ -252,7 +258,8 @@ impl Ride {
         let Block {
             band, clock, newer, ..
         } = self.blocks[entry as usize];
-        self.bands[band as usize].clocks += self.clock - clock;
+        let band = &mut self.bands[band as usize];
+        band.clocks = band.clocks.wrapping_add(self.clock - clock);
         self.blocks[entry as usize].clock = self.clock;
         if newer != NONE {
             self.unlink(entry);
@@ -266,7 +273,7 @@ impl Ride {
         let Block { clock, band, .. } = self.blocks[entry as usize];
         let band = &mut self.bands[band as usize];
         band.dirty -= 1;
-        band.clocks -= clock;
+        band.clocks = band.clocks.wrapping_sub(clock);
         self.blocks[entry as usize].band = NONE;
         self.dirty_blocks -= 1;
     }
@@ -437,8 +444,7 @@ impl EvictionPolicy for Ride {
         state: &mut StateReader<'_>,
     ) -> Result<(), StateError> {
         self.clock = state.take_u64()?;
-        // The clocks of all blocks are summed up, and go on.
-        if self.clock > u64::MAX / 2 / (self.share.capacity_blocks + 1) {
+        if self.clock > CLOCK_MAX {
             return Err(StateError::new(
                 "more blocks were looked up in the saved cache than can be",
             ));

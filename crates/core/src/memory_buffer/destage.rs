@@ -195,6 +195,7 @@ impl MemoryBuffer {
             while let Some(parts) = self.next_to_write(task, from) {
                 from = parts.end;
                 let extent = self.parts_at(block, parts.start, parts.end - parts.start);
+                self.note_going_down(block, parts);
                 run = match run {
                     Some((first, run))
                         if run.end() == extent.start

@@ -24,7 +24,7 @@ const RUN_BLOCKS_MAX: u64 = 256;
 pub(super) struct Held {
     lba: u64,
     place: u32,
-    /// How often the place had been taken.
+    /// How often the place had been taken, or what it has had gone down.
     use_of_place: u32,
 }
 
@@ -161,6 +161,15 @@ impl Log {
     pub fn free_places(&mut self, durable_before: Lsn) {
         while let Some(place) = self.quarantine.next_free(durable_before) {
             self.give_back(place);
+        }
+    }
+
+    /// A block goes down. Should that fail, what was durable below may be gone: what an earlier destage
+    /// of it has said is void.
+    pub fn goes_down(&mut self, lba: u64) {
+        if let Some(place) = self.by_lba.get(&lba) {
+            let uses = &mut self.uses[*place as usize];
+            *uses = uses.wrapping_add(1);
         }
     }
 

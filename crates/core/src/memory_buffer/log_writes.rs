@@ -212,7 +212,8 @@ impl MemoryBuffer {
     }
 
     /// The next run of parts of a block that leaves which are written below: what memory has, and the
-    /// log too where there is one. What that has forgotten meanwhile is durable below as it is.
+    /// log too where there is one. What that has forgotten by now is durable below as it is, and is not
+    /// put at risk; what goes down it does not forget before the write is durable.
     pub(super) fn next_to_write(&self, task: u32, from: u64) -> Option<Range<u64>> {
         let it = self.tasks[task];
         let first = it.block * self.settings.block.0;
@@ -220,6 +221,14 @@ impl MemoryBuffer {
         next_such(from..it.first + it.count, |part| {
             self.blocks.has(it.entry, Valid::InFact, part) && is_safe(part)
         })
+    }
+
+    /// Parts of a block go down.
+    pub(super) fn note_going_down(&mut self, block: u64, parts: Range<u64>) {
+        let first = block * self.settings.block.0;
+        if let Some(log) = &mut self.log {
+            parts.for_each(|part| log.goes_down(first + part));
+        }
     }
 
     /// A block went down, as far as memory had it.

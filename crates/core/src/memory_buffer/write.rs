@@ -213,6 +213,12 @@ impl MemoryBuffer {
             self.jobs[job].request.operation,
             Operation::Write { .. }
         ));
+        let mut next = Tasks::first(self.jobs[job].tasks).filter(|_| result.is_err());
+        while let Some(task) = next {
+            next = self.tasks.next_of_owner(task);
+            // It has the data that did not get there.
+            self.drop_copy(self.extent_of(self.tasks[task].block), ctx);
+        }
         self.end_job_tasks(job);
         self.answer(job, result, ctx);
     }

@@ -126,6 +126,8 @@ pub struct Shared {
     pub operations_left: u64,
     /// Writes from this block on fail and leave everything as it was.
     pub fails_from: u64,
+    /// After so many writes each fails in the middle, and spoils what was there.
+    pub writes_left: u64,
     /// Writes may be forced.
     pub takes_forced_writes: bool,
 }
@@ -243,6 +245,7 @@ impl CrashDisk {
                 pending: Vec::new(),
                 operations_left: operations,
                 fails_from: u64::MAX,
+                writes_left: u64::MAX,
                 takes_forced_writes: false,
             })),
             rng: Rng::new(seed, 77),
@@ -253,6 +256,17 @@ impl CrashDisk {
 
     pub fn shared(&self) -> Rc<RefCell<Shared>> {
         Rc::clone(&self.shared)
+    }
+
+    /// True when a write fails.
+    fn fails(&self, extent: Extent) -> bool {
+        let shared = &mut *self.shared.borrow_mut();
+        let spoils = shared.writes_left == 0;
+        match spoils {
+            true => shared.spoil(extent),
+            false => shared.writes_left -= 1,
+        }
+        spoils || extent.start.0 >= shared.fails_from
     }
 
     /// True when it has failed.
@@ -299,15 +313,17 @@ impl Disk for CrashDisk {
         self.serial += 1;
         let serial = self.serial;
         let writes = matches!(op.operation, Operation::Write { .. });
-        let fails = writes && op.extent.start.0 >= self.shared.borrow().fails_from;
+        let fails = writes && self.fails(op.extent);
         let executed = !fails && self.rng.below(2) == 0;
         let fails = fails || executed && self.execute(serial, &op, buffers);
         let shared = self.shared.borrow();
         let completed = shared.pending.iter().filter(|write| write.completed);
         let covers = completed.map(|write| write.serial).collect();
         drop(shared);
+        // A disk tries a write that fails again and again.
+        let tries = if fails { 30 } else { 1 };
         self.queue.push(InFlight {
-            finish: Instant(now.0 + self.rng.below(1_000)),
+            finish: Instant(now.0 + tries * self.rng.below(1_000)),
             serial,
             op,
             fails,

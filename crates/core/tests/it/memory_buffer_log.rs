@@ -177,6 +177,43 @@ fn what_was_flushed_survives_one_power_cut_after_another() {
     (0..120).for_each(|seed| lives(seed, End::Power));
 }
 
+/// A write below fails and takes away what was there. Whatever was flushed is in the log then, though
+/// the disk had it before, and other blocks of the same write were flushed there.
+#[test]
+fn what_was_flushed_survives_a_destage_that_spoils_what_was_below() {
+    let mut spoilt = 0;
+    for seed in 0..4000 {
+        let settings = settings(seed);
+        // Few blocks, which leave again and again, each with some of its parts new.
+        let span = 4 * settings.block.0;
+        let few = |rng: &mut Rng| match rng.below(12) {
+            0 => Ask::Flush,
+            _ => Ask::Write(Extent::new(rng.below(span), 1)),
+        };
+        let media = media(&settings);
+        let mut oracle = Oracle::default();
+        let mut rng = Rng::new(seed, 35);
+        let mut first = up(settings, &media, seed, Start::Format(SET));
+        first.disks[1].borrow_mut().writes_left = 1 + rng.below(80);
+        let asks = (0..200).map(|_| few(&mut rng)).collect();
+        let mut host = Host::new(&mut oracle, asks, 1 + seed as usize % 8);
+        host.may_fail = MayFail::Changes;
+        let clock = &mut first.clock;
+        first.engine.run(clock, &mut host, &mut |_, _| {});
+        assert_eq!(host.mistake, None, "seed {seed}");
+        oracle.crash();
+        let mut fate = Rng::new(seed, 36);
+        let media = [0, 1].map(|at| first.disks[at].borrow_mut().after_the_cut(&mut fate));
+        spoilt += u64::from(media[1].is_unreadable());
+        let mut second = up(settings, &media, seed + 1, Start::Recover(Some(SET)));
+        play(&mut second, &mut oracle, look(), 4, true);
+    }
+    assert!(
+        spoilt > 100,
+        "{spoilt} disks had blocks that cannot be read"
+    );
+}
+
 #[test]
 fn a_buffer_that_is_only_read_says_what_its_log_has() {
     for seed in 0..20 {

@@ -288,7 +288,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..900)
 }
 
-fn check(steps: &[Step], settings: RideSettings, capacity: u64, log: LogSize) {
+fn check(steps: &[Step], settings: RideSettings, capacity: u64, log: LogSize, clock: u64) {
     // More bands than are looked at together, some longer than others.
     let mut bands = Vec::new();
     while bands.last().is_none_or(|(_, end)| *end < BLOCKS) {
@@ -299,10 +299,11 @@ fn check(steps: &[Step], settings: RideSettings, capacity: u64, log: LogSize) {
     let mut backing = Geometry::plain(table.blocks(), crate::disk::Media::Shingled);
     backing.bands = Some(Arc::new(table));
     backing.log = Some(log);
+    let zones = settings.zones.of("ride", &backing, ZONES_MAX);
+    let mut ride = Ride::new(&settings, capacity, log, zones.expect("bands"));
+    ride.clock = clock;
     let mut driven = Driven {
-        policy: settings
-            .build(capacity, &backing)
-            .expect("settings that fit"),
+        policy: Box::new(ride),
         settings: settings.clone(),
         capacity,
         backing,
@@ -319,7 +320,7 @@ fn check(steps: &[Step], settings: RideSettings, capacity: u64, log: LogSize) {
         log,
         bands,
         cached: Vec::new(),
-        clock: 0,
+        clock,
         appended: 0,
         runs: 0,
         next: None,
@@ -346,7 +347,7 @@ fn check(steps: &[Step], settings: RideSettings, capacity: u64, log: LogSize) {
                 model.write_around(extent);
             }
             // A smaller cache has no room to write down the windows of all bands.
-            Step::SaveAndRestore if capacity < 100 => {}
+            Step::SaveAndRestore if capacity < 100 || clock > CLOCK_MAX => {}
             Step::SaveAndRestore => driven.save_and_restore(),
         }
     }
@@ -372,7 +373,24 @@ proptest! {
             rewrite_over_read: 3,
             split,
         };
-        check(&steps, settings, capacity, LogSize { blocks: BlockCount(blocks), entries });
+        check(&steps, settings, capacity, LogSize { blocks: BlockCount(blocks), entries }, 0);
+    }
+
+    /// So it does after a long life, and where the sum of the clocks of a band has wrapped.
+    #[test]
+    fn it_chooses_as_a_scan_would_after_a_long_life(
+        steps in steps(),
+        capacity in 8u64..260,
+        clock in prop::sample::select(vec![CLOCK_MAX - 10_000, u64::MAX / 4]),
+    ) {
+        let settings = RideSettings {
+            zones: ZoneSettings::Bands,
+            log_blocks: None,
+            batch: 4,
+            rewrite_over_read: 3,
+            split: Split::Fixed,
+        };
+        check(&steps, settings, capacity, LogSize { blocks: BlockCount(50), entries: None }, clock);
     }
 }
 

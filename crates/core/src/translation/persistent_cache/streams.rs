@@ -8,7 +8,7 @@
 //!   others that are followed had brought when a flush stopped it, but for `after_max` at most.
 //! * One that goes around keeps that over a flush. One that does not begins anew, unless it brought
 //!   `after` since the flush before: so a stream that is flushed after each short write goes to the log.
-//! * A forced write is flushed by itself: it goes to the log, and its stream is stopped.
+//! * A forced write is flushed by itself: it goes to the log, and its stream is stopped and begins anew.
 
 use super::settings::BypassSettings;
 use crate::extent::Extent;
@@ -71,7 +71,7 @@ impl Streams {
         stream.used = self.clock;
         if self.has_records && is_forced {
             stream.stop();
-            stream.goes_around = false;
+            (stream.blocks, stream.goes_around) = (0, false);
             return NEVER;
         }
         stream.goes_around = from < extent.blocks.0;
@@ -240,7 +240,13 @@ mod tests {
         write(&mut streams, 1_000, 50, 1);
         assert_eq!(streams.follow(Extent::new(50, 50), true), NEVER);
         assert_eq!(write(&mut streams, 1_050, 5, 1), 5, "the other goes on");
+        assert_eq!(write(&mut streams, 100, 5, 4), 20 - AFTER, "it begins anew");
         let from = streams.follow(Extent::new(5_000, 200), false);
+        assert_eq!(from, AFTER, "what went on later was not stopped");
+        streams.follow(Extent::new(9_000, 100), true);
+        let from = streams.follow(Extent::new(5_200, 200), false);
+        assert_eq!(from, 0, "one that goes around keeps that");
+        let from = streams.follow(Extent::new(7_000, 200), false);
         assert_eq!(from, 100, "longer than what was forced at last");
     }
 }

@@ -162,6 +162,7 @@ macro_rules! every_kind {
             memory_buffer_with_copies: buffer_with_copies(buffering(BufferPolicy::Lwa(Scope::Window)), OnWrite::Invalidate),
             memory_buffer_with_copies_kept: buffer_with_copies(MemoryBufferSettings { partial_read: PartialRead::Flash, ..buffering(BufferPolicy::Most) }, OnWrite::Keep),
             durable_memory_buffer_with_copies: buffer_with_copies(kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::Window))), OnWrite::Invalidate),
+            memory_buffer_around_with_copies_updated: buffer_with_copies(MemoryBufferSettings { capacity_blocks: 0, ..buffering(BufferPolicy::LruBlock) }, OnWrite::Update),
             slice_of_a_plain_disk: slice(),
             span_of_three_disks: span(),
             stripe_of_blocks: stripe([41, 43, 60], 1),

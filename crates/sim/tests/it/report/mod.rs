@@ -287,7 +287,7 @@ fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
     );
     assert_eq!(row("smr-only")[3..7], ["-"; 4], "{plain}");
     assert!(
-        plain.contains("hwsr rewrites 8.0x fewer segments than s-block; s-block takes"),
+        plain.contains("hwsr rewrites 8.0x fewer segments than s-block; s-block needs"),
         "{plain}"
     );
     let page = report.to_html();
