@@ -13,6 +13,7 @@ reference traces beside the repository) is allowed, any other counts as a failur
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -182,6 +183,22 @@ def e2e_tests(counts, patterns, soak):
         run_e2e(counts, test, target / "release" / "imbrex", soak)
 
 
+def run_to_the_end(test, environment, output, timeout_s):
+    """Runs a test, and ends everything that it has started and not ended. Answers its exit status, or None when
+    it took too long."""
+    # A session of its own, and so a process group.
+    process = subprocess.Popen([str(test)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                               stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def run_e2e(counts, test, binary, soak):
     timeout_s = SOAK_TIMEOUT_S if soak else E2E_TIMEOUT_S
     started = time.monotonic()
@@ -189,19 +206,14 @@ def run_e2e(counts, test, binary, soak):
     environment = dict(os.environ, IMBREX=str(binary), IMBREX_TMP=scratch,
                        IMBREX_SOAK="1" if soak else "0", PYTHONDONTWRITEBYTECODE="1",
                        PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    # Its own session, so that a test that hangs can be ended with everything it started.
-    process = subprocess.Popen([str(test)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-        status = process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        output += f"\nended after {timeout_s} s\n".encode()
+    with tempfile.TemporaryFile() as output:
+        # A file, because a server that a failed test leaves behind would hold a pipe open.
+        status = run_to_the_end(test, environment, output, timeout_s)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if status is None:
+        text += f"\nended after {timeout_s} s\n"
         status = -signal.SIGKILL
-    text = output.decode(errors="replace")
     took = f"{time.monotonic() - started:.1f} s"
     if status == 0:
         counts.ok(test.name, took)

@@ -13,7 +13,7 @@ if subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], check=False).retu
     raise SystemExit(77)
 
 # With the calls at which to kill: each rename and each new file, some of the others.
-CALLS = {"rename": range(1, 9), "ftruncate": range(1, 9), "mkdir": range(1, 9), "fsync": range(1, 30),
+CALLS = {"renameat2": range(1, 9), "ftruncate": range(1, 9), "mkdir": range(1, 9), "fsync": range(1, 30),
          "fdatasync": range(1, 90, 4), "pwrite64": [*range(1, 9), *range(13, 400, 12)]}
 WHOLE = ["image", "smr.img", "ssd.img"]
 KILLED = 137
@@ -54,7 +54,7 @@ for call, numbers in CALLS.items():
         print(f"{call}: not killed after the last of {numbers}")
 
 failures = 0
-for call, numbers in {"rename": range(1, 4), "fsync": (1, 4, 7, 8, 9), "ftruncate": (1, 2), "fdatasync": (1, 2)}.items():
+for call, numbers in {"renameat2": range(1, 4), "fsync": (1, 4, 7, 8, 9), "ftruncate": (1, 2), "fdatasync": (1, 2)}.items():
     for number in numbers:
         data = SCRATCH / f"failed-{call}-{number}"
         trace = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=EIO:when={number}"]

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 from _kill import Killable
-from _labels import BLOCK, check_labels, state, version_of, without_labels
+from _labels import BLOCK, check_labels, read_label, state, version_of, without_labels
 from _nbd import Client
 from _serving import IMBREX, SCRATCH, create
 
@@ -25,8 +25,9 @@ STACKS = {
     "striped": (),
     "spanned": (),
 }
-# The others take longer, and differ in nothing here: `all`, or names.
-CHOSEN = os.environ.get("IMBREX_LABEL_STACKS", "hwsr,striped")
+# The others take longer: `all`, or names.
+SOAK = os.environ.get("IMBREX_SOAK") == "1"
+CHOSEN = os.environ.get("IMBREX_LABEL_STACKS") or ("all" if SOAK else "hwsr,striped")
 
 
 def size_of(stack):
@@ -135,6 +136,8 @@ def goes_over(stack, seed):
         said = use(stack, data, known, rng, kill=kill)
         assert "its disks have labels from now on (format version 4)" in said, said
         assert version_of(data) == 4
+        # Count 1 would say that a creation was killed, and the next one would remove the disk.
+        assert all(copy["mark"][0] > 1 for disk in data.glob("*.img") for copy in read_label(disk))
         use(stack, data, known, rng)
         disk = sorted(data.glob("*.img"))[-1]
         copy(disk, SCRATCH / "old")

@@ -26,6 +26,8 @@ TOLD = "imbrex: warning: node `there`: {path} has no label: {reason}; another di
 FULL = "it ends with the disk, and a label needs 8 KiB behind it"
 USED = "the 8 KiB behind the disk, where a label would lie, are not zero"
 NEW = "its disks have labels from now on (format version 4)"
+# The same data and places each time, so that a failure can be played again.
+RNG = random.Random(20)
 
 STACK.write_text(f"""name = "mine"
 
@@ -55,6 +57,16 @@ def attach():
 
 
 @contextlib.contextmanager
+def loop_device():
+    device = attach()
+    assert device, "a loop device that was there is gone"
+    with open(device, "rb"):
+        # One that is in use goes when the last one closes it: also when this test is killed.
+        subprocess.run(["losetup", "--detach", device], check=True)
+        yield device
+
+
+@contextlib.contextmanager
 def elsewhere(is_device, blocks, tail=b""):
     """The disk with that many blocks, the old ones as they were, and the last bytes; its path is the stack's."""
     os.truncate(CONTENTS, blocks * BLOCK)
@@ -62,15 +74,10 @@ def elsewhere(is_device, blocks, tail=b""):
         with open(CONTENTS, "r+b") as file:
             file.seek(-len(tail), os.SEEK_END)
             file.write(tail)
-    device = attach() if is_device else CONTENTS
-    assert device, "a loop device that was there is gone"
-    ELSEWHERE.unlink(missing_ok=True)
-    ELSEWHERE.symlink_to(device)
-    try:
+    with loop_device() if is_device else contextlib.nullcontext(CONTENTS) as device:
+        ELSEWHERE.unlink(missing_ok=True)
+        ELSEWHERE.symlink_to(device)
         yield
-    finally:
-        if is_device:
-            subprocess.run(["losetup", "--detach", device], check=True)
 
 
 def end(count):
@@ -87,8 +94,8 @@ def use(known, kill):
             assert client.read(block * BLOCK, BLOCK) == data, f"block {block}"
         blocks = client.size // BLOCK
         # The last ones too: the label lies right behind them.
-        for block in [*(random.randrange(blocks) for _ in range(60)), blocks - 2, blocks - 1]:
-            known[block] = random.randbytes(BLOCK)
+        for block in [*(RNG.randrange(blocks) for _ in range(60)), blocks - 2, blocks - 1]:
+            known[block] = RNG.randbytes(BLOCK)
             client.write(block * BLOCK, known[block])
         client.flush()
         said = server.said()

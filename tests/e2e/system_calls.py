@@ -23,7 +23,7 @@ READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
 EIO = 5
 # What a start writes to a disk before anything else.
 LABEL_COPIES = 2
-CALLS = "openat,mkdir,rename,fsync,fdatasync,pwrite64,fallocate"
+CALLS = "openat,mkdir,rename,renameat2,fsync,fdatasync,pwrite64,fallocate"
 
 
 class Client:
@@ -120,14 +120,14 @@ def create_is_durable():
 
     last(rf"fsync\(\d+<{SCRATCH}>\)")
     last(rf"fsync\(\d+<{SCRATCH}/new>\)")
-    named = last(r"rename\(.*image\.new")
+    named = last(r"rename(at2)?\(.*image\.new")
     synchronised = [index for index, line in enumerate(lines) if re.search(rf"fsync\(\d+<{data}>\)", line)]
     for node in ("smr", "ssd"):
         member = rf"{data}/{node}\.img\.new"
         made = last(rf"openat\(.*{member}.*O_CREAT")
         assert last(rf"fsync\(\d+<{member}>\)") > made
         formatted, kept = last(rf"pwrite64\(\d+<{member}>"), last(rf"fdatasync\(\d+<{member}>\)")
-        moved = last(rf'rename\("{member}"')
+        moved = last(rf'rename(at2)?\([^"]*"{member}"')
         assert made < formatted < kept < moved < named, f"{node}: {made}, {formatted}, {kept}, {moved}, {named}"
         assert last(rf"fsync\(\d+<{member}>\)") < moved, "a disk is durable before it has its name"
         assert any(moved < at < named for at in synchronised), "and its name before the image is one"

@@ -45,7 +45,7 @@ pub(super) use same_stack::is_name;
 use same_stack::stack_of_image;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -78,7 +78,7 @@ impl EmulatedDisks {
     fn make(&mut self, node: &str) -> Result<Box<dyn Disk>, Failure> {
         if let Some(folder) = &self.folder {
             // The file of the lost one, which would not be blank. It may be gone already.
-            let _ = std::fs::remove_file(folder.join(format!("{node}.contents")));
+            let _ = std::fs::remove_file(contents_of(folder, node));
         }
         let footprint = Some(self.footprint);
         let mut disk = self.plan.new_disk(node, footprint, ContentKind::Bytes)?;
@@ -469,10 +469,21 @@ fn warn_of_damaged_ends(
     }
 }
 
+/// The file with the contents of an emulated drive, whose name leads nowhere else.
+fn contents_of(folder: &Path, node: &str) -> PathBuf {
+    folder.join(format!("{node}.contents"))
+}
+
 /// The folder for the contents of emulated drives. They start as zeroes each time, because what
-/// the translation knew of them is gone.
-fn make_contents_dir(folder: &Path) -> Result<(), Failure> {
-    let named = |error| format!("{}: {error}", folder.display());
+/// the translation knew of them is gone: those that are there already of these nodes are removed.
+fn make_contents_dir(folder: &Path, nodes: &[&str]) -> Result<(), Failure> {
+    if let Some(node) = nodes.iter().find(|node| node.contains('/')) {
+        return Err(format!(
+            "node `{node}`: its name cannot name a file in {}; accepted: a name without `/`",
+            folder.display()
+        )
+        .into());
+    }
     if Image::is_in(folder) {
         return Err(format!(
             "{}: an image is kept there; emulated drives need a folder of their own",
@@ -480,14 +491,16 @@ fn make_contents_dir(folder: &Path) -> Result<(), Failure> {
         )
         .into());
     }
-    create_private_folder(folder).map_err(named)?;
-    for entry in std::fs::read_dir(folder).map_err(named)? {
-        let path = entry.map_err(named)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "contents")
-        {
-            std::fs::remove_file(&path).map_err(named)?;
+    let named = |path: &Path, error| format!("{}: {error}", path.display());
+    create_private_folder(folder).map_err(|error| named(folder, error))?;
+    for path in nodes.iter().map(|node| contents_of(folder, node)) {
+        match std::fs::remove_file(&path) {
+            Ok(()) => eprintln!(
+                "imbrex: {} was removed: an emulated drive starts empty",
+                path.display()
+            ),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(named(&path, error).into()),
         }
     }
     Ok(())
@@ -510,7 +523,11 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {
-        make_contents_dir(folder)?;
+        let disks = config.node.iter().filter_map(|node| match node {
+            NodeConfig::Disk(disk) => Some(disk.name.as_str()),
+            _ => None,
+        });
+        make_contents_dir(folder, &disks.collect::<Vec<_>>())?;
     }
     let footprint = Footprint::whole_device(plan.blocks().bytes());
     let built = plan.build(Some(footprint), None, ContentKind::Bytes)?;

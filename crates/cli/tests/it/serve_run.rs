@@ -1,7 +1,7 @@
 //! `--run`, and the end of a server that is busy.
 
 use crate::client::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC, WRITE};
-use crate::served::{Place, Served, imbrex};
+use crate::served::{Place, Served, disconnect, failure, imbrex, run};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -182,4 +182,62 @@ fn the_contents_of_an_emulated_drive_are_its_owners_alone() {
     };
     assert_eq!(mode("data"), 0o700);
     assert_eq!(mode("data/cmr.contents"), 0o600);
+}
+
+#[test]
+fn an_emulated_drive_starts_empty_and_leaves_the_files_of_others() {
+    let place = Place::new();
+    let (data, socket) = (place.data(), place.socket());
+    let path = |name: &str| place.path(&format!("data/{name}"));
+    std::fs::create_dir(&data).expect("a folder");
+    for name in ["notes.contents", "smr.contents", "cmr.contents.old"] {
+        std::fs::write(path(name), "mine").expect("a file");
+    }
+    let emulate = || {
+        let mut command = imbrex();
+        command
+            .args(["serve", "cmr-only", "--emulate", "--size", "8MiB"])
+            .args(["--data", &data, "--socket", &socket]);
+        Served::start(&mut command, Path::new(&socket))
+    };
+    let told = format!(
+        "imbrex: {} was removed: an emulated drive starts empty\n",
+        path("cmr.contents")
+    );
+    for start in 0..2 {
+        let server = emulate();
+        let mut client = server.client();
+        assert_eq!(client.read(0, 4096), Ok(vec![0; 4096]));
+        assert_eq!(client.write(0, 0, &[7; 4096]), 0);
+        disconnect(client);
+        let said = server.said();
+        assert_eq!(said.matches("was removed").count(), start, "{said}");
+        assert!(start == 0 || said.contains(&told), "{said}");
+        server.stop();
+    }
+    for name in ["notes.contents", "smr.contents", "cmr.contents.old"] {
+        assert_eq!(std::fs::read(path(name)).expect(name), b"mine");
+    }
+    // The name of a node leads nowhere else.
+    let stack = place.path("mine.toml");
+    let text = "name = 'mine'\nsize = '8 MiB'\n[[node]]\nname = 'cmr/../../beside'\nkind = 'disk'\n\
+                drive = 'cmr-500gb-7200'\n";
+    std::fs::write(&stack, text).expect("a file");
+    std::fs::create_dir(path("cmr")).expect("a folder");
+    std::fs::write(place.path("beside.contents"), "mine").expect("a file");
+    let arguments = [
+        "serve",
+        &stack,
+        "--emulate",
+        "--data",
+        &data,
+        "--socket",
+        &socket,
+    ];
+    let expected = format!(
+        "imbrex: node `cmr/../../beside`: its name cannot name a file in {data}; accepted: a name without `/`"
+    );
+    assert_eq!(failure(&run(&arguments)), expected);
+    let beside = std::fs::read(place.path("beside.contents"));
+    assert_eq!(beside.expect("a file"), b"mine");
 }

@@ -13,8 +13,8 @@ use core::fmt;
 const HEAD_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 6;
 const MARK_BYTES: usize = 8;
-/// No label says a greater count: a start must find one above it.
-const COUNT_MAX: u32 = u32::MAX - 1;
+/// No label says a greater count.
+pub(super) const COUNT_MAX: u32 = u32::MAX - 1;
 /// In the place of the index of a mark: there is none.
 const NO_MARK: u16 = u16::MAX;
 /// Features that a reader must know and this build does.
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_no_start_could_follow_is_refused() {
+    fn a_count_above_the_greatest_is_refused() {
         let mut own = label(3, |_| None);
         own.mark = mark(u32::MAX);
         let mut listed = label(3, |_| None);

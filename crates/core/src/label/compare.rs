@@ -1,9 +1,16 @@
 //! Whether the disks that are there belong together, by their labels.
 
+use super::codec::COUNT_MAX;
 use super::refusal::{Reason, Refusal};
 use super::{Entry, Label, LabelCopy, LabelError, Mark};
 use crate::lifecycle::Uuid;
 use alloc::vec::Vec;
+
+/// The greatest count with which a set may start: the start and its stop move the count.
+pub(super) const COUNT_BEFORE_START_MAX: u32 = COUNT_MAX - 2;
+/// The count that a set without a mark goes on from. Counts of a set that goes over begin behind the one
+/// that a creation gives, so that 1 says that nobody was served yet.
+const COUNT_WITHOUT_MARK: u32 = 1;
 
 /// What was read of both copies of a label.
 pub(super) type Copies = [Result<Label, LabelError>; 2];
@@ -40,7 +47,8 @@ pub(super) struct Standing {
     /// The mark that the set has come to, and what is known of each of its disks.
     pub mark: Option<Mark>,
     pub entries: Vec<Entry>,
-    /// The highest count of any label that was seen.
+    /// The count that the next one is above: the highest of any label that was seen, unless a creation
+    /// passes over what lies there.
     pub count_max: u32,
 }
 
@@ -79,12 +87,20 @@ impl Known<'_> {
     }
 }
 
-/// Compares the labels of the disks of a set. With `is_lenient`, which a planted bug alone sets, what
-/// the labels list is ignored.
+/// How labels are compared.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Judgement {
+    /// What the labels list is ignored: a planted bug alone sets it.
+    pub is_lenient: bool,
+    /// The set is being created: what lies there is no label of it.
+    pub is_creation: bool,
+}
+
+/// Compares the labels of the disks of a set.
 pub(super) fn compare(
     set: Uuid,
     disks: &[LabelledDisk],
-    is_lenient: bool,
+    judgement: Judgement,
 ) -> Result<Standing, Vec<Refusal>> {
     let mut known = Vec::new();
     let mut refused = Vec::new();
@@ -107,10 +123,10 @@ pub(super) fn compare(
     // The disk with the newest second copy lists the rest.
     let in_set = known.iter().filter(|it| !it.second.mark.is_new());
     let Some(newest) = in_set.max_by_key(|it| it.second.mark) else {
-        return Ok(standing_of_new(disks, &known));
+        return Ok(standing_of_new(disks, &known, judgement.is_creation));
     };
     let completed = completed(&known, newest);
-    if !is_lenient {
+    if !judgement.is_lenient {
         let refused = refusals(&known, newest);
         if !refused.is_empty() {
             return Err(refused);
@@ -286,7 +302,7 @@ fn listed_in_set(disks: &[LabelledDisk], label: &Label) -> Vec<Entry> {
 }
 
 /// A set of which no disk has been in.
-fn standing_of_new(disks: &[LabelledDisk], known: &[Known<'_>]) -> Standing {
+fn standing_of_new(disks: &[LabelledDisk], known: &[Known<'_>], is_creation: bool) -> Standing {
     let present = disks.iter().filter(|disk| disk.copies.is_some());
     let present = present.map(|disk| {
         let it = known.iter().find(|it| it.disk.number == disk.number);
@@ -300,7 +316,10 @@ fn standing_of_new(disks: &[LabelledDisk], known: &[Known<'_>]) -> Standing {
         present: present.collect(),
         mark: None,
         entries: Vec::new(),
-        count_max: count_max(disks),
+        count_max: match is_creation {
+            true => 0,
+            false => count_max(disks).max(COUNT_WITHOUT_MARK),
+        },
     }
 }
 
@@ -313,21 +332,33 @@ fn without_label(disk: &LabelledDisk) -> Present {
     }
 }
 
+/// The disks whose labels leave no room for a start and its stop.
+pub(super) fn used_up(disks: &[LabelledDisk]) -> Vec<Refusal> {
+    let refused = disks.iter().filter_map(|disk| {
+        let found = count_of(disk).filter(|count| *count > COUNT_BEFORE_START_MAX)?;
+        Some(Refusal {
+            index: disk.index,
+            disk: disk.number,
+            reason: Reason::CountUsedUp { found },
+        })
+    });
+    refused.collect()
+}
+
 /// The highest count of any label, those included that do not count.
 fn count_max(disks: &[LabelledDisk]) -> u32 {
-    let copies = disks
-        .iter()
-        .filter_map(|disk| disk.copies.as_ref())
-        .flatten();
+    disks.iter().filter_map(count_of).max().unwrap_or(0)
+}
+
+/// The highest count in the label of a disk.
+fn count_of(disk: &LabelledDisk) -> Option<u32> {
+    let copies = disk.copies.as_ref()?.iter();
     let labels = copies.filter_map(|copy| copy.as_ref().ok());
-    let counts = labels.map(|label| label.mark.count);
-    let listed = disks
-        .iter()
-        .filter_map(|disk| disk.copies.as_ref())
-        .flatten();
-    let listed = listed.filter_map(|copy| copy.as_ref().ok());
-    let listed = listed.flat_map(|label| label.entries.iter().map(|entry| entry.last.count));
-    counts.chain(listed).max().unwrap_or(0)
+    let marks = labels.flat_map(|label| {
+        let listed = label.entries.iter().map(|entry| entry.last);
+        listed.chain([label.mark])
+    });
+    marks.map(|mark| mark.count).max()
 }
 
 /// What stands in a copy of a disk, for the next comparison.

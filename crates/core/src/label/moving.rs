@@ -9,6 +9,7 @@
 //! - while the second copies are written, every first copy says the new mark. So what is written there
 //!   lists the new mark alone.
 
+use super::codec::COUNT_MAX;
 use super::compare::{Present, Standing};
 use super::{Entry, Label, LabelCopy, Mark};
 use crate::lifecycle::Uuid;
@@ -23,10 +24,17 @@ pub(super) struct LabelWrite {
     pub label: Label,
 }
 
-/// The rounds of a move to a mark one above any that was seen.
+/// True when there is a count above any that was seen.
+pub(super) fn has_room(standing: &Standing) -> bool {
+    standing.count_max < COUNT_MAX
+}
+
+/// The rounds of a move to a mark one above any that was seen. There must be [room](has_room) for it.
 pub(super) fn rounds(set: Uuid, standing: &Standing, random: u32) -> [Vec<LabelWrite>; 3] {
+    let count = standing.count_max.checked_add(1);
+    let count = count.filter(|count| *count <= COUNT_MAX);
     let mark = Mark {
-        count: standing.count_max + 1,
+        count: count.expect("a comparison has left room"),
         random,
     };
     let complete = standing.present.iter().filter(|disk| !disk.is_complete);

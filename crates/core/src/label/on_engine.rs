@@ -1,5 +1,6 @@
 //! The labels of the disks of an engine, before its layers come up and after they have gone down.
 
+use super::compare::Judgement;
 use super::{LabelStore, Labels, Refusal};
 use crate::buffer::BufferSlice;
 use crate::disk::DiskOp;
@@ -39,7 +40,10 @@ impl Engine {
         labels: &mut Labels,
         random: u32,
     ) -> Result<(), LabelledOpenError> {
-        labels.is_lenient = self.stack.is_planted(PlantedBug::LabelNotCompared);
+        labels.judgement = Judgement {
+            is_lenient: self.stack.is_planted(PlantedBug::LabelNotCompared),
+            is_creation: matches!(start, Start::Format(_)),
+        };
         let is_late = self.stack.is_planted(PlantedBug::CountMovedAfterFirstWrite);
         self.check_labels(clock, labels)
             .map_err(LabelledOpenError::Refused)?;

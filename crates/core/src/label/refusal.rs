@@ -1,5 +1,6 @@
 //! Why a disk is refused by its label.
 
+use super::compare::COUNT_BEFORE_START_MAX;
 use super::{LabelError, Mark};
 use crate::lifecycle::Uuid;
 use core::fmt;
@@ -50,6 +51,11 @@ pub enum Reason {
         /// A mark that the set had come to without them.
         missed: Mark,
     },
+    /// It says a count behind which there is no room for a start and its stop.
+    CountUsedUp {
+        /// The greatest count in its label.
+        found: u32,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -81,6 +87,11 @@ impl fmt::Display for Reason {
                 "it has come to count {}, and was away when others of this image went on to count \
                  {}; expected: one of those, too",
                 found.count, missed.count
+            ),
+            Reason::CountUsedUp { found } => write!(
+                f,
+                "its label has come to count {found}, and a start and its stop need two more; accepted: \
+                 counts of at most {COUNT_BEFORE_START_MAX}"
             ),
         }
     }

@@ -1,7 +1,9 @@
 //! The labels of a set over whatever holds their blocks.
 
-use super::compare::{LabelledDisk, Standing, compare, set_copy};
-use super::moving::{LabelWrite, rounds};
+use super::compare::{
+    COUNT_BEFORE_START_MAX, Judgement, LabelledDisk, Standing, compare, set_copy, used_up,
+};
+use super::moving::{LabelWrite, has_room, rounds};
 use super::{Label, LabelCopy, LabelError, Refusal};
 use crate::error::IoError;
 use crate::lifecycle::Uuid;
@@ -45,8 +47,7 @@ pub struct ListedDisk {
 pub struct Labels {
     set: Uuid,
     disks: Vec<LabelledDisk>,
-    /// A planted bug: nothing is compared.
-    pub(super) is_lenient: bool,
+    pub(super) judgement: Judgement,
 }
 
 impl Labels {
@@ -68,7 +69,7 @@ impl Labels {
         Labels {
             set,
             disks: disks.collect(),
-            is_lenient: false,
+            judgement: Judgement::default(),
         }
     }
 
@@ -82,10 +83,11 @@ impl Labels {
         labels
     }
 
-    /// Reads the labels and compares them. Nothing is written.
+    /// Reads the labels and compares them, and whether there is room for a start and its stop. Nothing is
+    /// written.
     ///
     /// # Errors
-    /// The disks that must not be used with the others, by their places.
+    /// The disks that must not be used, or not with the others, by their places.
     pub fn check(&mut self, store: &mut dyn LabelStore) -> Result<(), Vec<Refusal>> {
         for disk in &mut self.disks {
             disk.copies = None;
@@ -98,7 +100,11 @@ impl Labels {
             };
             disk.copies = (!read.iter().any(is_lost)).then_some(read);
         }
-        self.standing().map(|_| ())
+        let standing = self.standing()?;
+        match standing.count_max <= COUNT_BEFORE_START_MAX {
+            true => Ok(()),
+            false => Err(used_up(&self.disks)),
+        }
     }
 
     /// The copies of a disk that could not be read, with the reason, as [`check`](Self::check) found
@@ -115,7 +121,7 @@ impl Labels {
 
     /// Moves the count by one on the disks that [`check`](Self::check) found and that are still there.
     /// The label is durable on each of them then. Nothing is done where no disk has a label to go by
-    /// and one that is away does.
+    /// and one that is away does. Since the comparison the count may have moved once.
     ///
     /// # Errors
     /// A disk of which an operation fails, with the reason. The labels are then as after a cut.
@@ -129,10 +135,7 @@ impl Labels {
                 disk.copies = None;
             }
         }
-        // The labels belonged together when they were compared, and nobody else has written any since.
-        let Ok(standing) = self.standing() else {
-            unreachable!("labels that belonged together");
-        };
+        let standing = self.standing_since();
         let goes_by_none = standing.mark.is_none();
         let is_away = |disk: &LabelledDisk| disk.is_labelled && disk.copies.is_none();
         if goes_by_none && self.disks.iter().any(is_away) {
@@ -149,7 +152,8 @@ impl Labels {
     }
 
     /// Moves the count at a stop. A disk of which an operation fails counts as absent from then on, and
-    /// the others go on without it. Returns those disks, with the reasons.
+    /// the others go on without it, as long as there are counts: the labels are as after a cut otherwise.
+    /// Returns those disks, with the reasons.
     pub fn move_count_at_stop(
         &mut self,
         store: &mut dyn LabelStore,
@@ -166,6 +170,9 @@ impl Labels {
                     failed.push((disk.index, error));
                     disk.copies = None;
                 }
+            }
+            if !has_room(&self.standing_since()) {
+                break;
             }
         }
         failed
@@ -205,7 +212,16 @@ impl Labels {
     }
 
     fn standing(&self) -> Result<Standing, Vec<Refusal>> {
-        compare(self.set, &self.disks, self.is_lenient)
+        compare(self.set, &self.disks, self.judgement)
+    }
+
+    /// The set since it was compared.
+    fn standing_since(&self) -> Standing {
+        // The labels belonged together then, and nobody else has written any since.
+        let Ok(standing) = self.standing() else {
+            unreachable!("labels that belonged together");
+        };
+        standing
     }
 
     fn write_round(
@@ -238,4 +254,189 @@ fn read(store: &mut dyn LabelStore, disk: usize, copy: LabelCopy) -> Result<Labe
     let blocks = store.blocks(disk);
     let block = store.read(disk, copy.address(blocks));
     Label::unseal(&block.map_err(LabelError::Io)?, copy, blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::label::codec::COUNT_MAX;
+    use crate::label::{Mark, Reason};
+    use crate::units::BLOCK_BYTES;
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    const SET: Uuid = Uuid([7; 16]);
+    const BLOCKS: u64 = 5;
+
+    /// The two blocks behind each disk.
+    struct Memory {
+        disks: Vec<[Vec<u8>; 2]>,
+        /// Writes to this disk fail.
+        broken: Option<usize>,
+    }
+
+    impl LabelStore for Memory {
+        fn is_absent(&self, _disk: usize) -> bool {
+            false
+        }
+
+        fn blocks(&self, _disk: usize) -> u64 {
+            BLOCKS
+        }
+
+        fn read(&mut self, disk: usize, block: u64) -> Result<Vec<u8>, IoError> {
+            Ok(self.disks[disk][(block - BLOCKS) as usize].clone())
+        }
+
+        fn write(&mut self, disk: usize, block: u64, bytes: &[u8]) -> Result<(), IoError> {
+            if self.broken == Some(disk) {
+                return Err(IoError::Medium);
+            }
+            self.disks[disk][(block - BLOCKS) as usize] = bytes.to_vec();
+            Ok(())
+        }
+
+        fn flush(&mut self, _disk: usize) -> Result<(), IoError> {
+            Ok(())
+        }
+    }
+
+    impl Memory {
+        fn blank(disks: usize) -> Memory {
+            let block = || vec![0; BLOCK_BYTES as usize];
+            Memory {
+                disks: (0..disks).map(|_| [block(), block()]).collect(),
+                broken: None,
+            }
+        }
+
+        /// The counts of both copies of all disks.
+        fn counts(&self) -> Vec<u32> {
+            let copies = self
+                .disks
+                .iter()
+                .flat_map(|it| it.iter().zip(LabelCopy::ALL));
+            let read = copies.map(|(block, copy)| Label::unseal(block, copy, BLOCKS));
+            read.map(|label| label.expect("a label").mark.count)
+                .collect()
+        }
+
+        /// Writes the labels of a set that has come to a count.
+        fn at(disks: usize, count: u32) -> Memory {
+            let mut memory = Memory::blank(disks);
+            let mut labels = labels(disks, false);
+            labels.check(&mut memory).expect("blank disks");
+            labels.move_count(&mut memory, 1).expect("memory");
+            for disk in &mut memory.disks {
+                for (block, copy) in disk.iter_mut().zip(LabelCopy::ALL) {
+                    let mut label = Label::unseal(block, copy, BLOCKS).expect("a label");
+                    label.mark.count = count;
+                    for entry in &mut label.entries {
+                        (entry.last, entry.before) = (label.mark, None);
+                    }
+                    *block = label.seal(copy, BLOCKS).expect("a block holds it");
+                }
+            }
+            memory
+        }
+    }
+
+    fn labels(disks: usize, is_labelled: bool) -> Labels {
+        let listed = (1..=disks as u16).map(|number| {
+            Some(ListedDisk {
+                number,
+                is_labelled,
+            })
+        });
+        Labels::new(SET, &listed.collect::<Vec<_>>())
+    }
+
+    /// Whoever finds count 1 may take it that nobody was served from the disk.
+    #[test]
+    fn a_creation_begins_with_count_1_and_a_set_that_goes_over_behind_it() {
+        for (is_creation, expected) in [(true, 1), (false, 2)] {
+            let mut memory = Memory::blank(2);
+            let mut labels = labels(2, false);
+            labels.judgement.is_creation = is_creation;
+            labels.check(&mut memory).expect("blank disks");
+            labels.move_count(&mut memory, 1).expect("memory");
+            assert_eq!(memory.counts(), [expected; 4], "creation {is_creation}");
+            labels.move_count(&mut memory, 2).expect("memory");
+            assert_eq!(memory.counts(), [expected + 1; 4]);
+        }
+        // What lies on a disk that is used again is no label of the set that is created.
+        let mut memory = Memory::at(1, COUNT_MAX);
+        let mut labels = labels(1, false);
+        labels.judgement.is_creation = true;
+        labels.check(&mut memory).expect("no label counts");
+        labels.move_count(&mut memory, 1).expect("memory");
+        assert_eq!(memory.counts(), [1; 2]);
+    }
+
+    #[test]
+    fn a_set_has_room_for_a_start_and_its_stop_or_is_refused() {
+        for disks in [1, 3] {
+            let mut memory = Memory::at(disks, COUNT_MAX - 2);
+            let mut last = labels(disks, true);
+            last.check(&mut memory).expect("room for two");
+            last.move_count(&mut memory, 1).expect("memory");
+            assert!(memory.counts().iter().all(|count| *count == COUNT_MAX - 1));
+            assert_eq!(last.move_count_at_stop(&mut memory, 2), []);
+            assert!(memory.counts().iter().all(|count| *count == COUNT_MAX));
+            for count in [COUNT_MAX - 1, COUNT_MAX] {
+                let before = Memory::at(disks, count);
+                let mut memory = Memory::at(disks, count);
+                let refused = labels(disks, true).check(&mut memory);
+                let refused = refused.expect_err("no room for two");
+                let found = count;
+                assert_eq!(refused.len(), disks);
+                assert_eq!(refused[0].reason, Reason::CountUsedUp { found });
+                let expected = alloc::format!(
+                    "its label has come to count {count}, and a start and its stop need two more; \
+                     accepted: counts of at most 4294967292"
+                );
+                assert_eq!(refused[0].reason.to_string(), expected);
+                assert_eq!(memory.disks, before.disks);
+            }
+            let mut memory = Memory::at(disks, u32::MAX);
+            let refused = labels(disks, true).check(&mut memory);
+            let refused = refused.expect_err("no label says so");
+            assert_eq!(refused[0].reason, Reason::NoLabel(LabelError::Content));
+        }
+    }
+
+    /// The one that is listed may be away.
+    #[test]
+    fn a_count_that_is_listed_counts_too() {
+        let mut memory = Memory::at(2, 9);
+        let away = Mark {
+            count: COUNT_MAX - 1,
+            random: 5,
+        };
+        for (block, copy) in memory.disks[0].iter_mut().zip(LabelCopy::ALL) {
+            let mut label = Label::unseal(block, copy, BLOCKS).expect("a label");
+            label.entries[1].last = away;
+            *block = label.seal(copy, BLOCKS).expect("a block holds it");
+        }
+        memory.disks.truncate(1);
+        let refused = labels(1, true).check(&mut memory);
+        let found = away.count;
+        let refused = refused.expect_err("no room");
+        assert_eq!(refused[0].reason, Reason::CountUsedUp { found });
+    }
+
+    #[test]
+    fn a_stop_that_finds_no_count_for_those_that_are_left_ends() {
+        let mut memory = Memory::at(3, COUNT_MAX - 2);
+        let mut labels = labels(3, true);
+        labels.check(&mut memory).expect("room for two");
+        labels.move_count(&mut memory, 1).expect("memory");
+        memory.broken = Some(2);
+        let failed = labels.move_count_at_stop(&mut memory, 2);
+        assert_eq!(failed, [(2, IoError::Medium)]);
+        // As after a cut: each has a whole copy that the others list.
+        let expected = [COUNT_MAX, COUNT_MAX - 1];
+        let disks = [expected, expected, [COUNT_MAX - 1; 2]];
+        assert_eq!(memory.counts(), disks.concat());
+    }
 }

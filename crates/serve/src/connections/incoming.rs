@@ -63,8 +63,8 @@ impl Connections {
                 request, filled, ..
             } => {
                 let request = *self.requests.get(request);
-                let free = request.free_data(filled);
-                let data = buffers.bytes_mut(request.data).expect("buffers of bytes");
+                let (blocks, free) = request.free_blocks(filled, usize::MAX);
+                let data = buffers.bytes_mut(blocks).expect("buffers of bytes");
                 // Borrowed anew: the look at the requests ended the borrow before.
                 let Some(connection) = self.get(id) else {
                     return false;

@@ -63,12 +63,13 @@ impl Connections {
         else {
             return Step::Again;
         };
+        let received = connection.input().len();
         let request = *self.requests.get(index);
-        let free = request.free_data(filled);
+        let (blocks, free) = request.free_blocks(filled, received);
         let Some(connection) = self.get(id) else {
             return Step::Blocked;
         };
-        let bytes = buffers.bytes_mut(request.data).expect("buffers of bytes");
+        let bytes = buffers.bytes_mut(blocks).expect("buffers of bytes");
         filled += connection.take(&mut bytes[free]);
         if filled == request.record.length_bytes as usize {
             connection.payload = Payload::None;

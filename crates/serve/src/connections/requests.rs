@@ -108,6 +108,19 @@ impl ClientRequest {
         self.data_offset() + filled..self.data_end().min(end)
     }
 
+    /// The blocks that [`free_data`](Self::free_data) touches, at most `bytes` of it, and where in them it
+    /// is. Whoever writes to other blocks makes their checksums be taken again.
+    pub fn free_blocks(&self, filled: usize, bytes: usize) -> (BufferSlice, Range<usize>) {
+        let block = BLOCK_BYTES as usize;
+        let Range { start, end } = self.free_data(filled);
+        let end = end.min(start.saturating_add(bytes));
+        let first = start / block;
+        let blocks = end.div_ceil(block) - first;
+        let at = first * block;
+        let part = self.data.part(first as u64, blocks as u64);
+        (part, start - at..end - at)
+    }
+
     fn head_bytes(&self) -> usize {
         self.data_offset()
     }

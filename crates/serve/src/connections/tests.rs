@@ -3,10 +3,11 @@
 use super::*;
 use crate::clock::WallClock;
 use crate::listener::{Listen, Listener};
-use crate::nbd::transmission::REPLY_BYTES;
+use crate::nbd::transmission::{Command, REPLY_BYTES};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::engine::Clock;
 use imbrex_core::units::BLOCK_BYTES;
+use requests::ClientRequest;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -375,6 +376,75 @@ fn answers_that_nobody_takes_end_their_connections_while_another_request_waits()
     assert!(world.lines.borrow()[0].contains(told));
     assert_eq!(world.lines.borrow().len(), 3);
     assert!(other.read() > 0);
+}
+
+/// Who is in line before another has its turn first, and two seconds to take its answers: nobody can know
+/// that it will not.
+#[test]
+fn clients_in_line_that_take_no_answers_go_as_many_at_a_time_as_the_memory_holds() {
+    let mut world = World::new();
+    let rounds = CONNECTIONS_MAX / 3;
+    let _silent: Vec<Client> = (0..rounds).flat_map(|_| world.silent()).collect();
+    assert_eq!(world.arrived, 3, "the others wait for memory");
+    let mut other = world.ready();
+    other.request(READ, 8 * MIB);
+    world.settle();
+    for round in 0..rounds {
+        assert_eq!(other.read(), 0, "it waits for memory");
+        assert_eq!(world.connections.live, CONNECTIONS_MAX - 3 * round);
+        world.pass_ms(1_900);
+        assert_eq!(world.connections.live, CONNECTIONS_MAX - 3 * round);
+        world.pass_ms(100);
+    }
+    assert_eq!(world.connections.live, 1);
+    assert!(other.read() > 0);
+}
+
+/// As whole data and a place in it, whatever the offset, and no block more.
+#[test]
+fn a_payload_goes_on_in_the_blocks_that_it_touches() {
+    let block = BLOCK_BYTES as usize;
+    let mut buffers = Buffers::new(ContentKind::Bytes);
+    let data = buffers.allocate(4);
+    for (offset, length) in [
+        (0, 4 * block),
+        (1, 3 * block),
+        (4095, 3 * block),
+        (513, 100),
+    ] {
+        let durability = imbrex_core::operation::Durability::Cached;
+        let command = Command::Write { durability };
+        let (offset_bytes, length_bytes) = (7 * BLOCK_BYTES + offset as u64, length as u32);
+        let request = ClientRequest {
+            connection: ConnectionId::of_token(0),
+            cookie: 0,
+            command,
+            record: RequestRecord {
+                arrived: Instant::ZERO,
+                operation: requests::operation_of(command),
+                offset_bytes,
+                length_bytes,
+            },
+            extent: requests::extent_of(command, offset_bytes, length_bytes),
+            data,
+            part_of: None,
+        };
+        for filled in (0..=length).step_by(7).chain([length]) {
+            for most in [0, 1, 4095, 4096, 4097, usize::MAX] {
+                let (part, free) = request.free_blocks(filled, most);
+                let at = part.first_block as usize * block;
+                let end = length.min(filled.saturating_add(most));
+                let found = (at + free.start, at + free.end);
+                assert_eq!(found, (offset + filled, offset + end));
+                let blocks = (offset + end).div_ceil(block) - (offset + filled) / block;
+                assert_eq!(
+                    part.blocks as usize, blocks,
+                    "{filled} of {length} at {offset}"
+                );
+                assert!(buffers.bytes_mut(part).expect("bytes").len() >= free.end);
+            }
+        }
+    }
 }
 
 #[test]

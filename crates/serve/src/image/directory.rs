@@ -2,7 +2,8 @@
 
 use super::{ImageError, ImageNode};
 use crate::file_kind::{Accepted, open_to_read};
-use rustix::fs::FlockOperation;
+use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -78,7 +79,7 @@ impl Directory {
                 file,
                 is_read_only,
             }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(ImageError::InUse {
+            Err(Errno::WOULDBLOCK) => Err(ImageError::InUse {
                 dir: path.to_owned(),
             }),
             Err(errno) => Err(system("lock", path)(errno.into())),
@@ -154,12 +155,11 @@ impl Directory {
     pub fn rename_description(&self) -> Result<(), ImageError> {
         let new = self.new_description_path();
         let path = self.path.join(DESCRIPTION_FILE);
-        fs::rename(&new, &path)
-            .and_then(|()| self.file.sync_all())
-            .map_err(|source| {
-                let _ = fs::remove_file(&path);
-                system("write", &path)(source)
-            })
+        name_file(&new, &path)?;
+        self.file.sync_all().map_err(|source| {
+            let _ = fs::remove_file(&path);
+            system("write", &path)(source)
+        })
     }
 
     /// Writes another description in the place of the one that is there: a crash leaves either.
@@ -256,6 +256,24 @@ pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
     // Never opens what is there, so never follows a link that somebody makes now.
     options.write(true).create_new(true);
     options.mode(FILE_MODE).open(path)
+}
+
+/// Gives a file a name that nothing has yet.
+///
+/// # Errors
+/// When something has the name, which stays as it is, and when the system refuses.
+pub(super) fn name_file(from: &Path, to: &Path) -> Result<(), ImageError> {
+    let taken = || ImageError::NameTaken {
+        path: to.to_owned(),
+    };
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(taken()),
+        // The file system cannot do that in one step.
+        Err(Errno::INVAL | Errno::NOSYS) if is_there(to) => Err(taken()),
+        Err(Errno::INVAL | Errno::NOSYS) => fs::rename(from, to).map_err(system("create", to)),
+        Err(errno) => Err(system("create", to)(errno.into())),
+    }
 }
 
 /// Refuses what a file of the image cannot take the place of.

@@ -22,7 +22,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The count that a creation gives to labels. Every start that writes moves it on.
+/// The count that a creation alone gives to labels. Every start that writes moves it on, an image that goes
+/// over begins behind it, and a disk that takes the place of another one before.
 const COUNT_OF_CREATION: u32 = 1;
 
 impl Image {
@@ -39,14 +40,14 @@ impl Image {
                 continue;
             }
             let shown = path.display();
-            if !self.is_left(&path, in_use) {
+            let Some(left) = self.left(&path, in_use) else {
                 say(&format!(
                     "{shown} is no disk of the image, and nothing says that this program has left it: it \
                      stays; delete it if nobody needs it"
                 ));
                 continue;
-            }
-            match fs::remove_file(&path) {
+            };
+            match left.remove() {
                 Ok(()) => {
                     has_removed = true;
                     say(&format!(
@@ -61,16 +62,14 @@ impl Image {
         }
     }
 
-    /// True of a file that this program has left, and nobody uses.
-    pub(super) fn is_left(&self, path: &Path, in_use: &[PathBuf]) -> bool {
-        let Some(file) = open_unused(path, in_use) else {
-            return false;
-        };
+    /// A file that this program has left, and nobody uses.
+    pub(super) fn left(&self, path: &Path, in_use: &[PathBuf]) -> Option<Left> {
         let is_new = path.extension().is_some_and(|ending| ending == "new");
-        match path == self.directory.new_description_path() {
-            true => is_description_file(&file),
-            false => self.has_label_unlisted(&file) || is_new && is_hole(&file),
-        }
+        let is_description = path == self.directory.new_description_path();
+        Left::at(path, in_use, |file| match is_description {
+            true => is_description_file(file),
+            false => self.has_label_unlisted(file) || is_new && is_hole(file),
+        })
     }
 
     /// The label at the end says that it is of this set, and the image does not list its number.
@@ -98,41 +97,42 @@ impl Directory {
         in_use: &[PathBuf],
     ) -> Result<(), ImageError> {
         let new = self.new_description_path();
-        let is_there_new = is_there(&new);
+        let mut left_new = None;
         let mut killed = None;
-        if is_there_new {
-            if !open_unused(&new, in_use).is_some_and(|file| is_description_file(&file)) {
+        if is_there(&new) {
+            let Some(left) = Left::at(&new, in_use, is_description_file) else {
                 return Err(ImageError::InTheWay { path: new });
-            }
+            };
+            left_new = Some(left);
             killed = format::decode(&read_description(&new)?).ok();
         }
-        let mut leftovers = Vec::new();
+        let mut leftovers: Vec<Left> = Vec::new();
         // Its disks may be others than those that are to be made, and have their names already.
         if let Some(killed) = &killed {
             for node in killed.nodes.iter().filter(|node| is_plain(&node.name)) {
                 let (path, unnamed) = (self.node_path(node), self.new_node_path(&node.name));
-                let is_left = is_named_disk(&path, node, killed, in_use);
-                leftovers.extend(is_left.then_some(path));
-                leftovers.extend(is_unnamed_disk(&unnamed, in_use).then_some(unnamed));
+                leftovers.extend(named_disk(&path, node, killed, in_use));
+                leftovers.extend(unnamed_disk(&unnamed, in_use));
             }
         }
         for node in &description.nodes {
             let (path, unnamed) = (self.node_path(node), self.new_node_path(&node.name));
-            if is_there(&path) && !leftovers.contains(&path) {
+            let is_known = |path: &Path| leftovers.iter().any(|left| left.path == path);
+            if is_there(&path) && !is_known(&path) {
                 return Err(ImageError::InTheWay { path });
             }
-            if !is_there(&unnamed) || leftovers.contains(&unnamed) {
+            if !is_there(&unnamed) || is_known(&unnamed) {
                 continue;
             }
-            if !is_unnamed_disk(&unnamed, in_use) {
+            let Some(left) = unnamed_disk(&unnamed, in_use) else {
                 return Err(ImageError::Stranger { path: unnamed });
-            }
-            leftovers.push(unnamed);
+            };
+            leftovers.push(left);
         }
         // Last, because it explains the others.
-        leftovers.extend(is_there_new.then_some(new));
-        for path in leftovers {
-            fs::remove_file(&path).map_err(system("remove", &path))?;
+        for left in leftovers.into_iter().chain(left_new) {
+            let path = left.path.clone();
+            left.remove().map_err(system("remove", &path))?;
             let shown = path.display();
             say(&format!(
                 "{shown} was removed: a creation that was killed has left it"
@@ -142,26 +142,56 @@ impl Directory {
     }
 }
 
-/// True of a disk of a killed creation that has not got its name: nothing was written to it, or nobody
-/// was served from it.
-fn is_unnamed_disk(path: &Path, in_use: &[PathBuf]) -> bool {
-    open_unused(path, in_use).is_some_and(|file| is_hole(&file) || is_unserved(&labels_of(&file)))
+/// A file that this program has left.
+#[derive(Debug)]
+pub(super) struct Left {
+    path: PathBuf,
+    /// Locked: nobody else uses it until it is gone.
+    file: File,
 }
 
-/// True of a disk that has got its name already: its label is the one that the description of the killed
-/// creation means.
-fn is_named_disk(
+impl Left {
+    /// The regular file at a path that the stack does not use, nobody has locked, and of which that is
+    /// true.
+    fn at(path: &Path, in_use: &[PathBuf], is_left: impl Fn(&File) -> bool) -> Option<Left> {
+        let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+        if !is_file || is_one_of(path, in_use) {
+            return None;
+        }
+        let file = open_to_read(path, Accepted::File).ok()?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let path = path.to_owned();
+        is_left(&file).then_some(Left { path, file })
+    }
+
+    /// Removes it.
+    pub(super) fn remove(self) -> io::Result<()> {
+        let removed = fs::remove_file(&self.path);
+        drop(self.file);
+        removed
+    }
+}
+
+/// A disk of a killed creation that has not got its name: nothing was written to it, or nobody was served
+/// from it.
+fn unnamed_disk(path: &Path, in_use: &[PathBuf]) -> Option<Left> {
+    Left::at(path, in_use, |file| {
+        is_hole(file) || is_unserved(&labels_of(file))
+    })
+}
+
+/// A disk that has got its name already: its label is the one that the description of the killed creation
+/// means.
+fn named_disk(
     path: &Path,
     node: &ImageNode,
     killed: &ImageDescription,
     in_use: &[PathBuf],
-) -> bool {
+) -> Option<Left> {
     let disks = killed.disks.as_ref();
-    let Some(disk) = disks.and_then(|disks| disks.of_node(&node.name)) else {
-        return false;
-    };
-    open_unused(path, in_use).is_some_and(|file| {
-        let labels = labels_of(&file);
+    let disk = disks.and_then(|disks| disks.of_node(&node.name))?;
+    Left::at(path, in_use, |file| {
+        let labels = labels_of(file);
         let is_it = |label: &Label| label.set == killed.uuid && label.disk == disk.number;
         is_unserved(&labels) && labels.iter().all(is_it)
     })
@@ -169,20 +199,8 @@ fn is_named_disk(
 
 /// True of the labels of a disk that nobody was served from.
 fn is_unserved(labels: &[Label]) -> bool {
-    let is_of_creation = |label: &Label| label.mark.count <= COUNT_OF_CREATION;
+    let is_of_creation = |label: &Label| label.mark.count == COUNT_OF_CREATION;
     !labels.is_empty() && labels.iter().all(is_of_creation)
-}
-
-/// The regular file at a path that the stack does not use and nobody has locked. Nobody else locks it
-/// while it is open.
-fn open_unused(path: &Path, in_use: &[PathBuf]) -> Option<File> {
-    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    if !is_file || is_one_of(path, in_use) {
-        return None;
-    }
-    let file = open_to_read(path, Accepted::File).ok()?;
-    let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-    locked.ok().map(|()| file)
 }
 
 /// The copies of the label at the end of a file that are whole.

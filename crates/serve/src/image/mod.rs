@@ -11,7 +11,7 @@ mod labels;
 mod leftovers;
 mod replace;
 
-use directory::{Directory, create_private_file, read_description, system};
+use directory::{Directory, create_private_file, name_file, read_description, system};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -201,6 +201,16 @@ pub enum ImageError {
         /// The file.
         path: PathBuf,
     },
+    /// A file of the image was to get a name that something else has got meanwhile.
+    #[error(
+        "cannot create {path}: something has got that name meanwhile; accepted: nothing there; move it away, and \
+         try again",
+        path = path.display()
+    )]
+    NameTaken {
+        /// What is there.
+        path: PathBuf,
+    },
     /// Its members have no numbers.
     #[error(
         "the image in {dir} has format version 2, which knows no new disks; accepted: an image that this \
@@ -334,7 +344,7 @@ impl NewImage {
     /// it an image.
     ///
     /// # Errors
-    /// When the system refuses; then no file is left behind.
+    /// When something has got a name of one meanwhile, or the system refuses; then no file is left behind.
     pub fn finish(mut self) -> Result<(), ImageError> {
         for path in &self.created {
             File::open(path)
@@ -352,7 +362,7 @@ impl NewImage {
     fn rename_files(&mut self) -> Result<(), ImageError> {
         for (node, created) in self.description.nodes.iter().zip(&mut self.created) {
             let path = self.directory.node_path(node);
-            fs::rename(&*created, &path).map_err(system("create", &path))?;
+            name_file(created, &path)?;
             *created = path;
         }
         self.directory.synchronise()

@@ -8,7 +8,7 @@
 //! leaves the new one. What a cut leaves beside, the next start or replacement removes, by its label:
 //! the first thing that is written to a new disk, and its number is used up with those of its members.
 
-use super::directory::{create_private_file, system};
+use super::directory::{create_private_file, is_there, name_file, system};
 use super::labels::write_label;
 use super::{Image, ImageError, ImageMembers, ImageNode, format, new_random};
 use crate::file_kind::{self, Accepted};
@@ -106,8 +106,8 @@ impl Image {
     /// order of their numbers; `stack_toml` is the stack from now on.
     ///
     /// # Errors
-    /// When the system refuses. The image has the old disk then or the new one, as after a crash. The
-    /// old file is [left over](Self::remove_leftovers).
+    /// When something has the name of the new file, or the system refuses. The image has the old disk then
+    /// or the new one, as after a crash. The old file is [left over](Self::remove_leftovers).
     pub fn finish_replacement(
         &mut self,
         disk: &NewDisk,
@@ -151,10 +151,10 @@ impl Image {
 
     fn make_disk(&self, node: &str, in_use: &[PathBuf]) -> Result<PathBuf, ImageError> {
         let path = self.directory.new_node_path(node);
-        if fs::symlink_metadata(&path).is_ok() {
-            match self.is_left(&path, in_use) {
-                true => fs::remove_file(&path).map_err(system("remove", &path))?,
-                false => return Err(ImageError::Stranger { path }),
+        if is_there(&path) {
+            match self.left(&path, in_use) {
+                Some(left) => left.remove().map_err(system("remove", &path))?,
+                None => return Err(ImageError::Stranger { path }),
             }
         }
         create_private_file(&path).map_err(system("create", &path))?;
@@ -198,8 +198,8 @@ impl Image {
         });
         fs::File::open(path)
             .and_then(|file| file.sync_all())
-            .and_then(|()| fs::rename(path, &name))
-            .map_err(system("name", path))?;
+            .map_err(system("synchronise", path))?;
+        name_file(path, &name)?;
         self.directory.synchronise()
     }
 
@@ -494,6 +494,44 @@ mod tests {
         let refused = image.begin_replacement("b", 1, BlockCount(4), None, &[]);
         let words = refused.expect_err("a file of somebody").to_string();
         assert!(words.contains("b.img.new: there is such a file"), "{words}");
+    }
+
+    #[test]
+    fn a_leftover_is_locked_until_it_is_gone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut image = image(dir.path());
+        let (_, number) = image.reserve_numbers(1).expect("numbers");
+        let path = dir.path().join("a.7.img");
+        write(&path, "data", number);
+        let left = image.left(&path, &[]).expect("a leftover");
+        let file = fs::File::open(&path).expect("a file");
+        let lock = rustix::fs::FlockOperation::NonBlockingLockShared;
+        assert!(rustix::fs::flock(&file, lock).is_err(), "nobody else's");
+        left.remove().expect("a file");
+        assert!(!path.exists());
+        rustix::fs::flock(&file, lock).expect("free again");
+    }
+
+    #[test]
+    fn a_file_that_has_got_the_name_of_a_new_disk_stays() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut image = image(dir.path());
+        let disk = image.begin_replacement("a", 2, BlockCount(4), None, &[]);
+        let disk = disk.expect("a new disk");
+        let mine = dir.path().join("a.4.img");
+        fs::write(&mine, "mine").expect("a file");
+        let refused = image.finish_replacement(&disk, &members(), NEW.to_owned());
+        let expected = format!(
+            "cannot create {}: something has got that name meanwhile; accepted: nothing there; move it away, \
+             and try again",
+            mine.display()
+        );
+        assert_eq!(refused.expect_err("a file").to_string(), expected);
+        assert_eq!(read(&mine), "mine");
+        drop(image);
+        let image = Image::open(dir.path()).expect("an image");
+        assert_eq!(image.node_path("a"), Some(dir.path().join("a.img")));
+        assert_eq!(image.description().stack_toml, OLD);
     }
 
     #[test]

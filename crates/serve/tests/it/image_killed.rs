@@ -1,7 +1,8 @@
 //! What a creation that was killed leaves, and what the next one removes of it: nothing else.
 
-use crate::image::{create, description, image_by_hand, refusal};
-use imbrex_core::label::{LABEL_BLOCKS, Label, LabelCopy, Mark};
+use crate::image::{create, description, image_by_hand, refusal, with_header};
+use imbrex_core::error::IoError;
+use imbrex_core::label::{LABEL_BLOCKS, Label, LabelCopy, LabelStore, Labels, ListedDisk, Mark};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_serve::image::{Image, NewImage};
 use rustix::fs::FlockOperation;
@@ -23,6 +24,10 @@ enum Content {
     Hole,
     /// A disk that somebody was served from.
     Served,
+    /// A disk that somebody was served from since its image got labels, at that start.
+    WentOver,
+    /// A disk that somebody was served from since it took the place of another one, at that start.
+    Replaced,
     /// A disk that a creation of another image has left.
     OtherSet,
     /// Another disk of the same creation.
@@ -67,6 +72,7 @@ fn put(path: &Path, content: Content) {
         Content::OtherSet => (Uuid([0xa6; 16]), disk, 1),
         Content::OtherDisk => (description().uuid, disk ^ 0x100, 1),
         Content::Served => (description().uuid, disk, 2),
+        Content::Replaced => (description().uuid, disk, 0),
         _ => (description().uuid, disk, 1),
     };
     let label = Label {
@@ -74,7 +80,7 @@ fn put(path: &Path, content: Content) {
         ..Label::new(set, disk, 0)
     };
     let copies: &[LabelCopy] = match content {
-        Content::Hole => &[],
+        Content::Hole | Content::WentOver => &[],
         Content::FirstCopy => &[LabelCopy::First],
         _ => &LabelCopy::ALL,
     };
@@ -83,8 +89,58 @@ fn put(path: &Path, content: Content) {
         let at = copy.address(blocks) * BLOCK;
         file.write_all_at(&block, at).expect("a write");
     }
-    if copies.len() > 1 {
+    if let Content::WentOver = content {
+        get_label(
+            OneDisk {
+                file: &file,
+                blocks,
+            },
+            disk,
+        );
+    }
+    if copies.len() > 1 || matches!(content, Content::WentOver) {
         file.write_all_at(DATA, BLOCK).expect("a write");
+    }
+}
+
+/// Gives a disk its label at the first start that writes one, as an image of version 3 gets them.
+fn get_label(mut disk: OneDisk<'_>, number: u16) {
+    let listed = ListedDisk {
+        number,
+        is_labelled: false,
+    };
+    let mut labels = Labels::new(description().uuid, &[Some(listed)]);
+    labels.check(&mut disk).expect("no label");
+    labels.move_count(&mut disk, 7).expect("a label");
+}
+
+struct OneDisk<'a> {
+    file: &'a File,
+    blocks: u64,
+}
+
+impl LabelStore for OneDisk<'_> {
+    fn is_absent(&self, _disk: usize) -> bool {
+        false
+    }
+
+    fn blocks(&self, _disk: usize) -> u64 {
+        self.blocks
+    }
+
+    fn read(&mut self, _disk: usize, block: u64) -> Result<Vec<u8>, IoError> {
+        let mut bytes = vec![0; BLOCK as usize];
+        let read = self.file.read_exact_at(&mut bytes, block * BLOCK);
+        read.map(|()| bytes).map_err(|_| IoError::Medium)
+    }
+
+    fn write(&mut self, _disk: usize, block: u64, bytes: &[u8]) -> Result<(), IoError> {
+        let written = self.file.write_all_at(bytes, block * BLOCK);
+        written.map_err(|_| IoError::Medium)
+    }
+
+    fn flush(&mut self, _disk: usize) -> Result<(), IoError> {
+        Ok(())
     }
 }
 
@@ -175,11 +231,11 @@ fn refused(dir: &Path, in_the_way: &str, in_use: &[&str]) {
 /// Only what a creation has made may go.
 #[test]
 fn files_that_no_killed_creation_has_left_are_not_touched() {
-    use Content::{Killed, Mine, OtherDisk, OtherSet, Served};
+    use Content::{Killed, Mine, OtherDisk, OtherSet, Replaced, Served, WentOver};
     let (whole, of_version_3) = (image_by_hand(4), image_by_hand(3));
     let cut = &whole[..80];
     type State<'a> = (&'a str, &'a [(&'a str, Content)], Option<&'a [u8]>);
-    let states: [State<'_>; 13] = [
+    let states: [State<'_>; 17] = [
         ("ssd.img", &[("ssd.img", Mine)], None),
         ("ssd.img", &[("ssd.img", Killed)], None),
         ("ssd.img", &[("ssd.img", Mine)], Some(&whole)),
@@ -203,6 +259,10 @@ fn files_that_no_killed_creation_has_left_are_not_touched() {
         ("ssd.img.new", &[("ssd.img.new", Mine)], None),
         ("ssd.img.new", &[("ssd.img.new", Mine)], Some(&whole)),
         ("ssd.img.new", &[("ssd.img.new", Served)], None),
+        ("ssd.img.new", &[("ssd.img.new", WentOver)], None),
+        ("ssd.img.new", &[("ssd.img.new", Replaced)], None),
+        ("ssd.img", &[("ssd.img", WentOver)], Some(&whole)),
+        ("ssd.img", &[("ssd.img", Replaced)], Some(&whole)),
         (
             "smr.img.new",
             &[("ssd.img.new", Killed), ("smr.img.new", Served)],
@@ -218,6 +278,82 @@ fn files_that_no_killed_creation_has_left_are_not_touched() {
             fs::write(dir.path().join("image.new"), bytes).expect("a description");
         }
         refused(dir.path(), in_the_way, &[]);
+    }
+}
+
+/// The description of a creation of a stack with another disk in the place of `ssd`, whose name has as many
+/// letters.
+fn image_of_other_stack(name: &[u8; 3]) -> Vec<u8> {
+    let mut body = image_by_hand(4)[64..].to_vec();
+    let mut named = 0;
+    for at in 0..body.len() - 2 {
+        if body[at..].starts_with(b"ssd") {
+            body[at..at + 3].copy_from_slice(name);
+            named += 1;
+        }
+    }
+    assert_eq!(named, 2, "as a node, and as a disk with a label");
+    with_header(4, &body)
+}
+
+#[test]
+fn disks_of_a_killed_creation_of_another_stack_go_too() {
+    let whole = image_of_other_stack(b"hdd");
+    // Before it had its name, and after. The label of a disk says its number, not its name.
+    for name in ["hdd.img.new", "hdd.img"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        put(&dir.path().join("ssd"), Content::Killed);
+        fs::rename(dir.path().join("ssd"), dir.path().join(name)).expect("a file");
+        put(&dir.path().join("smr.img.new"), Content::Killed);
+        fs::write(dir.path().join("image.new"), &whole).expect("a description");
+        create(dir.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(names_in(dir.path()), ["image", "smr.img", "ssd.img"]);
+    }
+    // What it cannot have left stays, and is in nobody's way.
+    for content in [Content::Mine, Content::Served, Content::OtherSet] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("hdd.img");
+        put(&path, content);
+        fs::write(dir.path().join("image.new"), &whole).expect("a description");
+        create(dir.path()).unwrap_or_else(|error| panic!("{content:?}: {error}"));
+        let names = ["hdd.img", "image", "smr.img", "ssd.img"];
+        assert_eq!(names_in(dir.path()), names, "{content:?}");
+    }
+}
+
+/// A description may say any name; its file would be `../.img`, beside the folder.
+#[test]
+fn a_description_of_a_killed_creation_leads_nowhere_else() {
+    let above = tempfile::tempdir().expect("a directory");
+    let dir = above.path().join("data");
+    fs::create_dir(&dir).expect("a directory");
+    let whole = image_of_other_stack(b"../");
+    fs::write(dir.join("image.new"), whole).expect("a description");
+    for name in [".img", ".img.new"] {
+        put(&above.path().join("ssd"), Content::Killed);
+        fs::rename(above.path().join("ssd"), above.path().join(name)).expect("a file");
+    }
+    create(&dir).expect("an image");
+    assert_eq!(names_in(above.path()), [".img", ".img.new", "data"]);
+    assert_eq!(names_in(&dir), ["image", "smr.img", "ssd.img"]);
+}
+
+#[test]
+fn a_file_that_has_got_a_name_while_an_image_was_created_stays() {
+    for taken in ["ssd.img", "smr.img", "image"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let new = NewImage::begin(dir.path(), description(), &[]).expect("files");
+        let path = dir.path().join(taken);
+        fs::write(&path, "mine").expect("a file");
+        let error = new.finish().expect_err("a file");
+        let expected = format!(
+            "cannot create {}: something has got that name meanwhile; accepted: nothing there; move it away, \
+             and try again",
+            path.display()
+        );
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(names_in(dir.path()), [taken], "its own files are gone");
+        assert_eq!(fs::read(&path).expect("a file"), b"mine");
     }
 }
 
