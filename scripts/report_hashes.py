@@ -151,4 +151,5 @@ def main():
     return check(args.imbrex, args.only, args.jobs)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,8 @@ import re
 import subprocess
 import sys
 
-from _serving import IMBREX, SCRATCH, need
+from _callgrind import INPUTS, instructions
+from _serving import IMBREX, need
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECORD = ROOT / "tests" / "baseline" / "instructions.json"
@@ -20,17 +21,6 @@ MARGIN = 0.02
 RUSTC = str(pathlib.Path(os.environ.get("CARGO") or "cargo").with_name("rustc"))
 # What libraries choose their code by.
 FEATURES = ("sse4_2", "pclmulqdq", "avx", "avx2", "bmi1", "bmi2", "avx512f", "avx512bw", "sha_ni")
-INPUTS = {
-    "pore, pgbench": ("compare", "--trace", "workloads/pgbench.imbrex.xz", "--systems", "pore", "--limit", "6000",
-                      "--jobs", "1"),
-    "lru-band, file churn": ("compare", "--trace", "workloads/file-churn.imbrex.xz", "--systems", "lru-band", "--limit",
-                             "6000", "--jobs", "1"),
-    "pore, durable, sysbench": ("compare", "--trace", "workloads/sysbench.imbrex.xz", "--systems", "pore", "--limit", "6000",
-                                "--set", "cache.durable=true", "--set", "translation.durable=true", "--jobs", "1"),
-    "st8000as0002, compile": ("compare", "--trace", "workloads/compile.imbrex.xz", "--systems", "st8000as0002", "--limit",
-                              "10000", "--drive-scale", "64", "--jobs", "1"),
-    "crash search, pore": ("crashtest", "--stack", "pore", "--seeds", "0..1", "--points", "20", "--jobs", "1"),
-}
 
 
 def conditions():
@@ -42,17 +32,9 @@ def conditions():
             "features": [feature for feature in FEATURES if feature in flags]}
 
 
-def instructions(arguments):
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={SCRATCH}/callgrind", IMBREX, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(arguments)}: {done.stderr}")
-    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
-
-
 need("valgrind", RUSTC)
 here = conditions()
-counts = {name: instructions(arguments) for name, arguments in INPUTS.items()}
+counts = {name: instructions(IMBREX, arguments) for name, arguments in INPUTS.items()}
 if os.environ.get("IMBREX_RECORD") == "1":
     RECORD.write_text(json.dumps({**here, "instructions": counts}, indent=2) + "\n")
     print(f"recorded: {counts}")
