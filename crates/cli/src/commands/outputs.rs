@@ -1,36 +1,72 @@
 //! Whether an output can be written: asked before the work, which may take hours.
 
 use crate::Failure;
+use imbrex_sim::report::{FORM_FILES, REPORT_FILES};
 use imbrex_traces::PartialFile;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Refuses a file that could not be written, in the name of the option that names it. Nothing of it is
-/// left: what is there stays as it is.
+/// The file of what an experiment has looked at in a trace.
+pub const TRACE_FILE: &str = "trace.json";
+
+/// Refuses a file that could not be written beside what is there and then put in its place, in the name of
+/// the option that names it. Nothing of it is left: what is there stays as it is.
 pub fn check_file(option: &str, file: &Path) -> Result<(), Failure> {
-    let refused = |error: &dyn std::fmt::Display| {
-        let words = format!(
-            "{option} {}: {error}; accepted: a file in a folder that is there and can be written to",
-            file.display()
-        );
-        Failure::from(words)
-    };
     match fs::metadata(file) {
-        Ok(found) if found.is_dir() => return Err(refused(&"it is a folder")),
+        Ok(found) if found.is_dir() => Err(refused(option, file, &"it is a folder")),
         // A pipe or a terminal is opened when there is something to write.
-        Ok(found) if !found.is_file() => return Ok(()),
-        _ => {}
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => check_beside(file).map_err(|error| refused(option, file, &error)),
     }
+}
+
+/// Refuses a file that could not be written over as it is, or made where there is none. What is there stays
+/// as it is.
+pub fn check_file_in_place(option: &str, file: &Path) -> Result<(), Failure> {
+    match fs::metadata(file) {
+        Ok(found) if found.is_file() => {
+            // Without truncating.
+            let opened = File::options().write(true).open(file);
+            opened.map_err(|error| refused(option, file, &error))?;
+            Ok(())
+        }
+        _ => check_file(option, file),
+    }
+}
+
+/// Tries to make a file beside another one, or beside what a link to nothing leads to.
+fn check_beside(file: &Path) -> io::Result<()> {
     // It is removed when it is dropped.
     let partial = PartialFile::of(file);
-    File::create(partial.path()).map_err(|error| refused(&error))?;
+    File::create(partial.path()).map(drop)
+}
+
+fn refused(option: &str, file: &Path, error: &dyn Display) -> Failure {
+    let words = format!(
+        "{option} {}: {error}; accepted: a file in a folder that is there and can be written to",
+        file.display()
+    );
+    Failure::from(words)
+}
+
+/// Refuses a folder into which a report could not be written: one that could not be made, or in which a
+/// file of an earlier report could not be written over. It is not made yet.
+pub fn check_folder(option: &str, folder: &Path) -> Result<(), Failure> {
+    check_room(option, folder)?;
+    let names = REPORT_FILES.iter().chain(&FORM_FILES).chain([&TRACE_FILE]);
+    for file in names.map(|name| folder.join(name)) {
+        if fs::symlink_metadata(&file).is_ok() {
+            check_file_in_place(option, &file)?;
+        }
+    }
     Ok(())
 }
 
-/// Refuses a folder in which no files could be written, or that could not be made. It is not made yet.
-pub fn check_folder(option: &str, folder: &Path) -> Result<(), Failure> {
-    let refused = |error: &dyn std::fmt::Display| {
+/// Refuses a folder in which nothing could be made, or that could not be made itself.
+pub fn check_room(option: &str, folder: &Path) -> Result<(), Failure> {
+    let refused = |error: &dyn Display| {
         let words = format!(
             "{option} {}: {error}; accepted: a folder that can be written to, or made",
             folder.display()
@@ -43,9 +79,7 @@ pub fn check_folder(option: &str, folder: &Path) -> Result<(), Failure> {
         Ok(_) => return Err(refused(&format_args!("{} is no folder", there.display()))),
         Err(error) => return Err(refused(&error)),
     }
-    let partial = PartialFile::of(&there.join("imbrex-output"));
-    File::create(partial.path()).map_err(|error| refused(&error))?;
-    Ok(())
+    check_beside(&there.join("imbrex-output")).map_err(|error| refused(&error))
 }
 
 /// The folder itself, or the nearest one above it that is there.

@@ -1,58 +1,49 @@
 //! `imbrex reproduce`.
 
-use super::run::{execute_until_stopped, say_what_is_left, write_outcome};
+use super::run::stopped::{self, execute_until_stopped, say_what_is_left};
+use super::run::{check_folders, write_outcome};
 use super::{check_out, emit};
 use crate::Failure;
 use crate::args::ReproduceArgs;
 use imbrex_sim::basis::Tally;
-use imbrex_sim::experiment::{Experiment, Row, figures};
+use imbrex_sim::experiment::{Experiment, Figure, Row, figures};
 use imbrex_sim::report::TableStyle;
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs the shipped experiments and prints what papers state beside what was measured.
 pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
     check_out(&args.output)?;
     let figures = figures(args.paper.as_deref(), args.figure.as_deref())?;
-    let mut experiments = figures
-        .iter()
-        .map(|figure| figure.experiment())
-        .collect::<Result<Vec<Experiment>, _>>()?;
-    if let Some(scale) = args.scale {
-        let scalable = experiments.iter_mut().filter(|e| e.is_scalable());
-        let scaled = scalable
-            .map(|e| e.rescale(scale))
-            .collect::<Result<Vec<()>, _>>()?;
-        if scaled.is_empty() {
-            return Err(format!(
-                "--scale {scale}: the size of these workloads is what is measured"
-            )
-            .into());
+    let experiments = experiments(&figures, args.scale)?;
+    let output = &args.output;
+    if let Some(out) = &output.out {
+        for (figure, experiment) in figures.iter().zip(&experiments) {
+            check_folders("--out", experiment, &folder_of(out, figure))?;
         }
     }
-    let output = &args.output;
     let outcomes = execute_until_stopped(&experiments, &[], output)?;
-    let style = TableStyle::detect();
+    let mut written = Ok(());
+    if let Some(out) = &output.out {
+        for (figure, outcome) in figures.iter().zip(&outcomes) {
+            let folder = folder_of(out, figure);
+            let one = write_outcome(outcome, &folder);
+            written = written.and(one.map(|written| stopped::say_what_stays(&written, &folder)));
+        }
+    }
     let mut all_rows: Vec<Row> = Vec::new();
     let mut text = String::new();
     for ((figure, experiment), outcome) in figures.iter().zip(&experiments).zip(&outcomes) {
-        if let Some(folder) = &output.out {
-            write_outcome(outcome, &folder.join(figure.paper).join(figure.figure))?;
-        }
+        let name = format!("{} {}", figure.paper, figure.figure);
         if !outcome.left.is_empty() {
             // What a paper states is of all the runs.
-            let (paper, figure) = (figure.paper, figure.figure);
-            text.push_str(&format!("{paper} {figure}: stopped before its end\n\n"));
+            text.push_str(&format!("{name}: stopped before its end\n\n"));
             continue;
         }
         let rows = experiment.rows(figure.paper, figure.figure, outcome)?;
-        text.push_str(&format!(
-            "{} {}: {}\n\n{}\n",
-            figure.paper,
-            figure.figure,
-            experiment.title,
-            Row::table(&rows, style)
-        ));
+        let (title, table) = (&experiment.title, Row::table(&rows, TableStyle::detect()));
+        text.push_str(&format!("{name}: {title}\n\n{table}\n"));
         if !experiment.differs.is_empty() {
             text.push_str(&format!("{}\n\n", experiment.differs.trim()));
         }
@@ -60,15 +51,42 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
     }
     let tallies = Row::tallies(&all_rows);
     if output.json {
-        let document = json!({"rows": all_rows, "summary": tallies});
+        let mut document = json!({"rows": all_rows, "summary": tallies});
+        stopped::add_left(&mut document, &outcomes);
         emit(&format!("{document}\n"));
-        return Ok(say_what_is_left(&outcomes));
+    } else {
+        let agree = all_rows.iter().filter(|row| row.agrees).count();
+        emit(&format!(
+            "{text}{agree} of {} numbers agree:\n{}",
+            all_rows.len(),
+            Tally::lines(&tallies)
+        ));
     }
-    let agree = all_rows.iter().filter(|row| row.agrees).count();
-    emit(&format!(
-        "{text}{agree} of {} numbers agree:\n{}",
-        all_rows.len(),
-        Tally::lines(&tallies)
-    ));
-    Ok(say_what_is_left(&outcomes))
+    let status = say_what_is_left(&outcomes);
+    // What could not be written has been printed.
+    written?;
+    Ok(status)
+}
+
+/// The experiments of figures, those that can be scaled at this scale.
+fn experiments(figures: &[Figure], scale: Option<f64>) -> Result<Vec<Experiment>, Failure> {
+    let experiments = figures.iter().map(Figure::experiment);
+    let mut experiments = experiments.collect::<Result<Vec<Experiment>, _>>()?;
+    let Some(scale) = scale else {
+        return Ok(experiments);
+    };
+    let scalable = experiments.iter_mut().filter(|e| e.is_scalable());
+    let scaled = scalable
+        .map(|e| e.rescale(scale))
+        .collect::<Result<Vec<()>, _>>()?;
+    if scaled.is_empty() {
+        return Err(
+            format!("--scale {scale}: the size of these workloads is what is measured").into(),
+        );
+    }
+    Ok(experiments)
+}
+
+fn folder_of(out: &Path, figure: &Figure) -> PathBuf {
+    out.join(figure.paper).join(figure.figure)
 }

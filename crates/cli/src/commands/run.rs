@@ -1,17 +1,17 @@
 //! `imbrex run`.
 
-use super::outputs::check_folder;
-use super::{batch_jobs, complain, emit, settings, tell_progress};
+pub mod stopped;
+
+use super::outputs::{TRACE_FILE, check_folder, check_room};
+use super::{emit, settings};
 use crate::Failure;
-use crate::args::{OutputArgs, RunArgs};
-use imbrex_serve::signals::{STOPPED_EXIT_STATUS, set_on_signals};
-use imbrex_sim::experiment::{Experiment, Found, Outcome, Row, Setting, Watch, execute};
+use crate::args::RunArgs;
+use imbrex_sim::experiment::{Experiment, Found, Outcome, Row};
 use imbrex_sim::report::TableStyle;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use stopped::{execute_until_stopped, say_what_is_left};
 
 /// Runs one experiment.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -24,7 +24,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .out
         .clone()
         .unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
-    check_folder("--out", &folder)?;
+    check_folders("--out", &experiment, &folder)?;
     let settings = settings(&args.set)?;
     let experiments = [experiment];
     let outcomes = execute_until_stopped(&experiments, &settings, output)?;
@@ -36,10 +36,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         true => experiment.rows("", &experiment.name, outcome)?,
         false => vec![],
     };
-    if !outcome.workloads.is_empty() {
-        write_outcome(outcome, &folder)?;
-        eprintln!("results are in {}", folder.display());
-    }
+    let written = match outcome.workloads.is_empty() {
+        true => Ok(()),
+        false => write_outcome(outcome, &folder).map(|written| {
+            eprintln!("results are in {}", written.display());
+            stopped::say_what_stays(&written, &folder);
+        }),
+    };
     if output.json {
         emit(&format!(
             "{}\n",
@@ -48,68 +51,57 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     } else {
         emit(&table(&experiment, outcome, &rows));
     }
-    Ok(say_what_is_left(&outcomes))
+    let status = say_what_is_left(&outcomes);
+    // What could not be written has been printed.
+    written?;
+    Ok(status)
 }
 
-/// Makes the runs of experiments, and keeps those that are finished when a signal stops them.
-pub fn execute_until_stopped(
-    experiments: &[Experiment],
-    settings: &[Setting],
-    output: &OutputArgs,
-) -> Result<Vec<Outcome>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    set_on_signals(&stop, |_| Ok(()))?;
-    let watch = Watch {
-        progress: &tell_progress,
-        stop: &stop,
+/// Refuses a folder into which the results of an experiment could not be written.
+pub fn check_folders(option: &str, experiment: &Experiment, folder: &Path) -> Result<(), Failure> {
+    if !experiment.has_several_workloads() {
+        return check_folder(option, folder);
+    }
+    check_room(option, folder)?;
+    let workloads = experiment.workload.iter();
+    let mut folders = workloads.map(|workload| folder.join(workload.name()));
+    folders.try_for_each(|folder| check_folder(option, &folder))
+}
+
+/// Writes the files of every workload; each into a folder of its own when there are several. Gives the
+/// folder in which all are: what was stopped does not take the place of what was finished.
+pub fn write_outcome(outcome: &Outcome, folder: &Path) -> Result<PathBuf, Failure> {
+    let mut folders = outcome
+        .workloads
+        .iter()
+        .map(|it| folder_of(outcome, folder, &it.name));
+    let folder = match !outcome.left.is_empty() && folders.any(|it| stopped::is_finished(&it)) {
+        false => folder.to_path_buf(),
+        true => stopped::folder_beside(folder)?,
     };
-    let jobs = batch_jobs(output);
-    Ok(execute(experiments, settings, output.seed, jobs, &watch)?)
-}
-
-/// Names of what is left on one line at most; more are counted.
-const LEFT_NAMED_MAX: usize = 20;
-
-/// Says which runs were not made because a signal stopped them, if there are any, and gives the exit
-/// status.
-pub fn say_what_is_left(outcomes: &[Outcome]) -> ExitCode {
-    let left: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.left).collect();
-    if left.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    let mut text = format!("stopped; {} not run to the end:", left.len());
-    for name in left.iter().take(LEFT_NAMED_MAX) {
-        text.push_str(&format!("\n  {name}"));
-    }
-    match left.len().saturating_sub(LEFT_NAMED_MAX) {
-        0 => {}
-        more => text.push_str(&format!("\n  and {more} more")),
-    }
-    complain(&text);
-    ExitCode::from(STOPPED_EXIT_STATUS)
-}
-
-/// Writes the files of every workload; each into a folder of its own when there are several.
-pub fn write_outcome(outcome: &Outcome, folder: &Path) -> Result<(), Failure> {
     for workload in &outcome.workloads {
-        let folder = match outcome.has_several {
-            false => folder.to_path_buf(),
-            true => folder.join(&workload.name),
-        };
+        let folder = folder_of(outcome, &folder, &workload.name);
         match &workload.found {
             Found::Runs(report) => {
                 report.write_to(&folder)?;
             }
             Found::Form(table) => table.write_to(&folder)?,
             Found::Trace(values) => {
-                let path = folder.join("trace.json");
+                let path = folder.join(TRACE_FILE);
                 std::fs::create_dir_all(&folder)
                     .and_then(|()| std::fs::write(&path, format!("{values:#}\n")))
                     .map_err(|error| format!("{}: {error}", path.display()))?;
             }
         }
     }
-    Ok(())
+    Ok(folder)
+}
+
+fn folder_of(outcome: &Outcome, folder: &Path, workload: &str) -> PathBuf {
+    match outcome.has_several {
+        false => folder.to_path_buf(),
+        true => folder.join(workload),
+    }
 }
 
 /// The report itself when there is one; else a list of reports, or of what was found in traces.
@@ -131,10 +123,12 @@ fn document(experiment: &Experiment, outcome: &Outcome, rows: &[Row]) -> Value {
             }),
         })
         .collect();
-    json!({
+    let mut document = json!({
         "schema": "imbrex.experiment/1", "name": experiment.name, "title": experiment.title,
         "reports": reports, "rows": rows,
-    })
+    });
+    stopped::add_left(&mut document, [outcome]);
+    document
 }
 
 fn table(experiment: &Experiment, outcome: &Outcome, rows: &[Row]) -> String {

@@ -18,10 +18,15 @@ impl Row {
             "<header>\n<p class=\"eyebrow\">Imbrex drive models</p>\n<h1>{}</h1>\n\
              <p class=\"workload\">The band is what is accepted, the tick what was measured on the real \
              drive, the dot the model. A hollow dot: the drive was calibrated on this row, or its file \
-             states the number.</p>\n<p>Of the gates hold</p>\n<pre>{}</pre>\n</header>\n",
+             states the number.</p>\n",
             escape(&Row::verdict(rows)),
-            escape(&Tally::lines(&Row::tallies(rows)))
         );
+        let tallies = Row::tallies(rows);
+        if !tallies.is_empty() {
+            let lines = escape(&Tally::lines(&tallies));
+            let _ = writeln!(body, "<p>Of the gates hold</p>\n<pre>{lines}</pre>");
+        }
+        body.push_str("</header>\n");
         let mut rest = rows;
         while let Some(first) = rest.first() {
             let of_drive = rest

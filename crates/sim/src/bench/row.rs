@@ -339,10 +339,15 @@ impl Row {
         let of_role = |role: Role| rows.iter().filter(move |row| row.role == role);
         let passed = |row: &&Row| row.pass == Some(true);
         let ungated = of_role(Role::Report).filter(|row| row.pass.is_some());
+        let gates = match of_role(Role::Gate).count() {
+            0 => "no gates".to_string(),
+            gates => format!(
+                "{} of {gates} gates hold",
+                of_role(Role::Gate).filter(passed).count()
+            ),
+        };
         let mut text = format!(
-            "{} of {} gates hold, {} of {} ungated rows differ",
-            of_role(Role::Gate).filter(passed).count(),
-            of_role(Role::Gate).count(),
+            "{gates}, {} of {} ungated rows differ",
             ungated.clone().filter(|row| !passed(row)).count(),
             ungated.count()
         );
@@ -460,6 +465,23 @@ mod tests {
             Row::verdict(&rows),
             "1 of 2 gates hold, 1 of 2 ungated rows differ, 2 could not be measured here"
         );
+    }
+
+    #[test]
+    fn without_gates_the_table_says_so_and_announces_nothing() {
+        let report = Gate {
+            role: Role::Report,
+            ..made_up(Published::Number(1.0), Accepted::Share(0.1))
+        };
+        let rows = [
+            report.row("drive", Some(1.0)),
+            report.row("drive", Some(7.0)),
+        ];
+        let table = Row::bench_table(&rows, crate::report::TableStyle::Plain);
+        let end = "\nno gates, 1 of 2 ungated rows differ\n";
+        assert!(table.ends_with(end), "{table}");
+        let page = Row::bench_page(&rows);
+        assert!(!page.contains("Of the gates hold"), "{page}");
     }
 
     #[test]

@@ -23,8 +23,11 @@ impl Row {
             text.push_str(&row.lines());
         }
         if rows.iter().any(|row| row.role != Role::Model) {
-            let tallies = Tally::lines(&Row::tallies(rows));
-            text.push_str(&format!("\n{}:\n{tallies}", Row::verdict(rows)));
+            let verdict = Row::verdict(rows);
+            text.push_str(&match Row::tallies(rows).as_slice() {
+                [] => format!("\n{verdict}\n"),
+                tallies => format!("\n{verdict}:\n{}", Tally::lines(tallies)),
+            });
         }
         text
     }

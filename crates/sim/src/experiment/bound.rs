@@ -1,10 +1,11 @@
 //! What no policy can pass on a workload, for the bands, the log and the caches that a stack has.
 
-use super::config::ConfigError;
+use super::config::{ConfigError, StackConfig};
 use super::describe::Describe;
 use super::nodes::Facts;
 use super::plan::Plan;
 use super::run::{Footprints, RunError, Task};
+use super::workload::NEVER;
 use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
 };
@@ -201,15 +202,14 @@ impl Task<'_> {
                 "a bound reads the trace twice, which standard input does not allow; give a file";
             return Err(ConfigError::words(words.to_string()).into());
         }
-        let (plan, footprint, built) = self.build(&self.options(), footprints)?;
-        Ok(
-            room_of(&plan, &built.describe).map(|(room, rewrites_whole_bands)| Bounded {
-                plan,
-                room,
-                footprint_bytes: footprint.map(|it| it.touched_bytes),
-                rewrites_whole_bands,
-            }),
-        )
+        let (plan, footprint, built) = self.build(&self.options(), footprints, &NEVER)?;
+        let room = room_of(&self.case.config, &plan, &built.describe);
+        Ok(room.map(|(room, rewrites_whole_bands)| Bounded {
+            plan,
+            room,
+            footprint_bytes: footprint.map(|it| it.touched_bytes),
+            rewrites_whole_bands,
+        }))
     }
 
     fn requests(&self, bounded: &Bounded) -> Result<Requests, RunError> {
@@ -254,36 +254,52 @@ impl Task<'_> {
     }
 }
 
-/// Where written blocks may be held, and whether a rewrite writes its whole band.
-fn room_of(plan: &Plan, describe: &Describe) -> Result<(Room, bool), String> {
-    let translations = describe.nodes.iter().filter_map(|node| match &node.facts {
-        Facts::PersistentCache(facts) => Some((&node.name, facts)),
-        _ => None,
-    });
-    let translations: Vec<_> = translations.collect();
-    let (Some(_), [(name, translation)]) = (plan.bands(), &translations[..]) else {
-        return Err(
-            "a bound needs the bands of one translation on the way of the data; accepted: a stack \
-             such as `pore` or `smr-only`"
-                .to_string(),
-        );
+/// Where written blocks may be held, and whether a rewrite writes its whole band. On the way from the
+/// host to the translation there may be write-back caches and nothing else: what other nodes hold is not
+/// counted, and the bound would be too high.
+fn room_of(config: &StackConfig, plan: &Plan, describe: &Describe) -> Result<(Room, bool), String> {
+    let mut room = Room {
+        cache_blocks: 0,
+        destage_slots: 0,
+        log_blocks: 0,
     };
+    let mut node = config.top();
+    let (name, translation) = loop {
+        let name = node.name();
+        match describe.facts_of(name) {
+            Some(Facts::WriteBackCache(cache)) => {
+                room.cache_blocks = room.cache_blocks.saturating_add(cache.capacity_blocks);
+                room.destage_slots += cache.destage_slots;
+            }
+            Some(Facts::PersistentCache(translation)) => break (name, translation),
+            Some(Facts::Disk(_) | Facts::HostManaged(_)) | None => return Err(no_translation()),
+            Some(_) => {
+                return Err(format!(
+                    "node `{name}`: it stands above the translation, and what it holds is not counted, \
+                     so no bound holds; accepted: nodes of kind \"write-back-cache\" and no others there"
+                ));
+            }
+        }
+        let below = node.below().pop().and_then(|name| config.node(name));
+        node = below.ok_or_else(no_translation)?;
+    };
+    let is_translation = |facts: &Facts| matches!(facts, Facts::PersistentCache(_));
+    let translations = describe.nodes.iter().map(|node| &node.facts);
+    if plan.bands().is_none() || translations.filter(|it| is_translation(it)).count() != 1 {
+        return Err(no_translation());
+    }
     if let Some((what, accepted)) = translation.unbounded_by {
         return Err(format!(
             "node `{name}`: {what} brings blocks home without a band rewrite that is counted, so no \
              bound holds; accepted: {accepted}"
         ));
     }
-    let mut room = Room {
-        cache_blocks: 0,
-        destage_slots: 0,
-        log_blocks: translation.log_blocks,
-    };
-    for node in &describe.nodes {
-        if let Facts::WriteBackCache(cache) = &node.facts {
-            room.cache_blocks = room.cache_blocks.saturating_add(cache.capacity_blocks);
-            room.destage_slots += cache.destage_slots;
-        }
-    }
+    room.log_blocks = translation.log_blocks;
     Ok((room, translation.rewrites_whole_bands))
+}
+
+fn no_translation() -> String {
+    "a bound needs the bands of one translation on the way of the data; accepted: a stack such as \
+     `pore` or `smr-only`"
+        .to_string()
 }

@@ -1,20 +1,16 @@
 //! Running experiments, several at a time, without making the same run twice.
 
-use super::areas::lay_out;
+use super::analyse::{Look, Seen};
 use super::config::{ConfigError, Setting};
 use super::events::check_events;
-use super::experiment::{Analysis, DirectWriteConfig, Experiment};
+use super::experiment::{Experiment, WorkloadConfig};
 use super::observers::check_series;
-use super::run::{Case, RunError, Task, kind_of, report_of};
-use super::tasks::{Watch, run_tasks};
+use super::run::{Case, Footprints, RunError, Task, report_of};
+use super::tasks::{Watch, make_all};
 use super::workload::Workload;
-use crate::analysis::DirectWrite;
-use crate::replay::{Fit, place};
 use crate::report::{self, FormTable, Report, Run, WorkloadKind};
-use imbrex_core::operation::Operation;
-use imbrex_core::units::BlockCount;
-use imbrex_traces::{BlockRule, Characterise};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 /// What an experiment found.
 #[derive(Debug)]
@@ -24,8 +20,19 @@ pub struct Outcome {
     pub workloads: Vec<WorkloadOutcome>,
     /// Whether the experiment has several workloads.
     pub has_several: bool,
-    /// What was not run to its end because the runs were stopped: workload, and system with its settings.
-    pub left: Vec<String>,
+    /// What was not run to its end because the runs were stopped, and what failed before that.
+    pub left: Vec<Left>,
+}
+
+/// A run, or a look at a trace, that was not made to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Its number among all that the experiments run; those that share a run have the same.
+    pub number: usize,
+    /// The workload, and the system with its settings or what is looked at.
+    pub name: String,
+    /// Why it failed, if it did.
+    pub error: Option<String>,
 }
 
 /// What an experiment found on one workload.
@@ -61,6 +68,16 @@ struct Prepared {
     form: Option<FormTable>,
 }
 
+impl Prepared {
+    /// The workloads of the experiment, as its file states them and as they are run.
+    fn workloads_of<'a>(
+        &'a self,
+        experiment: &'a Experiment,
+    ) -> impl Iterator<Item = (&'a WorkloadConfig, &'a PreparedWorkload)> {
+        experiment.workload.iter().zip(&self.workloads)
+    }
+}
+
 /// A workload of an experiment.
 struct PreparedWorkload {
     /// One, or one for each point of the swept keys of a combined workload.
@@ -70,13 +87,80 @@ struct PreparedWorkload {
 }
 
 impl PreparedWorkload {
-    /// The runs to be made.
-    fn tasks(&self, seed: u64) -> impl Iterator<Item = Task<'_>> {
-        self.cases.iter().map(move |(workload, case)| Task {
+    /// The runs to be made, or the look to be taken.
+    fn work<'a>(&'a self, experiment: &'a Experiment, seed: u64) -> impl Iterator<Item = Work<'a>> {
+        let look = experiment.analysis.as_ref().map(|analysis| Look {
+            analysis,
+            workload: &self.swept[0],
+            seed,
+            size: experiment.size,
+        });
+        let tasks = self.cases.iter().map(move |(workload, case)| Task {
             workload: &self.swept[*workload],
             seed,
             case,
+        });
+        look.map(Work::Look).into_iter().chain(tasks.map(Work::Run))
+    }
+}
+
+/// What one experiment needs, and another one may need as well.
+enum Work<'a> {
+    Run(Task<'a>),
+    Look(Look<'a>),
+}
+
+/// What came of it.
+enum Done {
+    Run(Box<(Run, report::Workload)>),
+    Look(Seen),
+}
+
+impl Work<'_> {
+    fn name(&self) -> String {
+        match self {
+            Work::Run(task) => task.name(),
+            Work::Look(look) => look.name(),
+        }
+    }
+
+    /// All that it depends on.
+    fn key(&self) -> String {
+        match self {
+            Work::Run(task) => key_of(task),
+            Work::Look(look) => format!("{look:?}"),
+        }
+    }
+
+    fn make(&self, footprints: &Footprints, stop: &AtomicBool) -> Result<Done, RunError> {
+        Ok(match self {
+            Work::Run(task) => Done::Run(Box::new(task.run(footprints, stop)?)),
+            Work::Look(look) => Done::Look(look.take(stop)?),
         })
+    }
+}
+
+/// What became of the work, each piece under all that it depends on.
+struct Ended {
+    index_of: BTreeMap<String, usize>,
+    /// None of what was stopped.
+    results: Vec<Option<Result<Done, RunError>>>,
+}
+
+impl Ended {
+    /// What came of a piece of work, or what to say of it if nothing did.
+    fn of(&self, work: &Work<'_>) -> Result<&Done, Left> {
+        let number = self.index_of[&work.key()];
+        let left = |error: Option<&RunError>| Left {
+            number,
+            name: work.name(),
+            error: error.map(RunError::to_string),
+        };
+        match &self.results[number] {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(error)) => Err(left(Some(error))),
+            None => Err(left(None)),
+        }
     }
 }
 
@@ -85,7 +169,8 @@ impl PreparedWorkload {
 /// theirs.
 ///
 /// # Errors
-/// The first error in the order of the experiments.
+/// The first error in the order of the experiments; of runs that were stopped it is told by
+/// [`Outcome::left`] instead.
 pub fn execute(
     experiments: &[Experiment],
     more: &[Setting],
@@ -95,64 +180,78 @@ pub fn execute(
 ) -> Result<Vec<Outcome>, RunError> {
     let prepared = experiments
         .iter()
-        .map(|experiment| prepare(experiment, more, seed))
+        .map(|experiment| prepare(experiment, more, seed, watch.stop))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut tasks: Vec<Task<'_>> = Vec::new();
+    let of_each = || experiments.iter().zip(&prepared);
+    let mut all: Vec<Work<'_>> = Vec::new();
     let mut index_of: BTreeMap<String, usize> = BTreeMap::new();
-    for experiment in &prepared {
-        for workload in &experiment.workloads {
-            for task in workload.tasks(experiment.seed) {
-                index_of.entry(key_of(&task)).or_insert_with(|| {
-                    tasks.push(task);
-                    tasks.len() - 1
+    for (experiment, prepared) in of_each() {
+        for (_, workload) in prepared.workloads_of(experiment) {
+            for work in workload.work(experiment, prepared.seed) {
+                index_of.entry(work.key()).or_insert_with(|| {
+                    all.push(work);
+                    all.len() - 1
                 });
             }
         }
     }
-    let results = run_tasks(&tasks, jobs, watch)?;
-    let made = |task: &Task<'_>| results[index_of[&key_of(task)]].as_ref();
-    let outcomes = experiments.iter().zip(&prepared);
-    outcomes
-        .map(|(experiment, prepared)| outcome_of(experiment, prepared, &made, watch))
+    let footprints = Footprints::default();
+    let names: Vec<String> = all.iter().map(Work::name).collect();
+    let mut results = make_all(&names, jobs, watch, |index, stop| {
+        all[index].make(&footprints, stop)
+    });
+    let is_error = |result: &Option<Result<Done, RunError>>| matches!(result, Some(Err(_)));
+    if !watch.stops()
+        && let Some(at) = results.iter().position(is_error)
+        && let Some(Err(error)) = results.swap_remove(at)
+    {
+        return Err(error);
+    }
+    let ended = Ended { index_of, results };
+    of_each()
+        .map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended))
         .collect()
 }
 
-/// What an experiment found in the runs that were made.
-fn outcome_of<'a>(
+/// What an experiment found in the work that was done.
+fn outcome_of(
     experiment: &Experiment,
     prepared: &Prepared,
-    made: &dyn Fn(&Task<'_>) -> Option<&'a (Run, report::Workload)>,
-    watch: &Watch<'_>,
+    ended: &Ended,
 ) -> Result<Outcome, RunError> {
     let (mut workloads, mut left) = (Vec::new(), Vec::new());
-    for (config, of) in experiment.workload.iter().zip(&prepared.workloads) {
-        let workload = &of.swept[0];
-        let mut runs = Vec::new();
-        for task in of.tasks(prepared.seed) {
-            match made(&task) {
-                Some((run, source)) => runs.push(with_parameters(run, task.case, source)),
-                None => left.push(task.name()),
+    for (config, of) in prepared.workloads_of(experiment) {
+        let mut left_of_it: Vec<Left> = Vec::new();
+        let (mut runs, mut seen) = (Vec::new(), None);
+        for work in of.work(experiment, prepared.seed) {
+            match (ended.of(&work), &work) {
+                (Ok(Done::Run(run)), Work::Run(task)) => {
+                    runs.push(with_parameters(&run.0, task.case, &run.1));
+                }
+                (Ok(Done::Look(look)), _) => {
+                    seen = Some((look.kind, Found::Trace(look.values.clone())));
+                }
+                (Ok(Done::Run(_)), Work::Look(_)) => unreachable!("a look sees no run"),
+                (Err(it), _) => left_of_it.push(it),
             }
         }
-        let (kind, found) = match &experiment.analysis {
-            None if runs.is_empty() && watch.stops() => continue,
+        let found = match seen {
+            Some(seen) => Some(seen),
+            None if runs.is_empty() && !left_of_it.is_empty() => None,
             None => {
-                let report = report_of(prepared.seed, runs)?;
-                (report.workload.kind, Found::Runs(Box::new(report)))
+                let mut report = report_of(prepared.seed, runs)?;
+                report.left = left_of_it.iter().map(|it| it.name.clone()).collect();
+                Some((report.workload.kind, Found::Runs(Box::new(report))))
             }
-            Some(_) if watch.stops() => {
-                left.push(workload.path.clone());
-                continue;
-            }
-            Some(analysis) => analyse(experiment, analysis, workload, prepared.seed)?,
         };
-        workloads.push(WorkloadOutcome {
+        left.extend(left_of_it);
+        workloads.extend(found.map(|(kind, found)| WorkloadOutcome {
             name: config.name(),
-            path: workload.path.clone(),
+            path: of.swept[0].path.clone(),
             kind,
             scale: config.factor(),
             found,
-        });
+        }));
     }
     workloads.extend(prepared.form.as_ref().map(|table| WorkloadOutcome {
         name: table.form.to_string(),
@@ -161,10 +260,9 @@ fn outcome_of<'a>(
         scale: 1.0,
         found: Found::Form(table.clone()),
     }));
-    let of_forms = usize::from(prepared.form.is_some());
     Ok(Outcome {
         workloads,
-        has_several: prepared.workloads.len() + of_forms > 1,
+        has_several: experiment.has_several_workloads(),
         left,
     })
 }
@@ -173,6 +271,7 @@ fn prepare(
     experiment: &Experiment,
     more: &[Setting],
     seed: Option<u64>,
+    stop: &AtomicBool,
 ) -> Result<Prepared, RunError> {
     let form = experiment.closed_form;
     let form = form.map(|form| form.table(experiment, more)).transpose()?;
@@ -195,7 +294,7 @@ fn prepare(
         let swept = config.swept(experiment, &mut known)?;
         let replays = swept
             .iter()
-            .map(|swept| config.replay(experiment, &swept.workload, drop_reads))
+            .map(|swept| config.replay(experiment, &swept.workload, drop_reads, stop))
             .collect::<Result<Vec<_>, _>>()?;
         let mut cases = Vec::new();
         for stack in &stacks {
@@ -253,69 +352,4 @@ fn with_parameters(run: &Run, case: &Case, source: &report::Workload) -> (Run, r
     let mut run = run.clone();
     run.parameters.clone_from(&case.parameters);
     (run, source.clone())
-}
-
-fn analyse(
-    experiment: &Experiment,
-    analysis: &Analysis,
-    workload: &Workload,
-    seed: u64,
-) -> Result<(WorkloadKind, Found), RunError> {
-    let kind = kind_of(workload.records()?.source().kind);
-    let found = match analysis {
-        Analysis::Characteristics => {
-            let mut records = workload.records()?;
-            let mut characterise = Characterise::new(BlockRule::default());
-            for record in records.by_ref().take(workload.limit_records()) {
-                characterise.add(&record?);
-            }
-            serde_json::to_value(characterise.finish(&records)).expect("keys are strings")
-        }
-        Analysis::DirectWrite(config) => {
-            let size_bytes = match experiment.size {
-                Some(size) => size.bytes(),
-                None => workload.span_bytes()?,
-            };
-            config.estimate(workload, size_bytes, seed)?
-        }
-        Analysis::Movement(movement) => movement.count(workload)?,
-    };
-    Ok((kind, Found::Trace(found)))
-}
-
-impl DirectWriteConfig {
-    /// The estimate for a trace on a device of `size_bytes`.
-    fn estimate(
-        &self,
-        workload: &Workload,
-        size_bytes: u64,
-        seed: u64,
-    ) -> Result<serde_json::Value, RunError> {
-        let device = BlockCount::from_bytes_floor(size_bytes);
-        let bands = lay_out(self.bands, device, seed)?;
-        let footprint = workload.footprint(&bands, device, Fit::Refuse, true)?;
-        let log_bytes = footprint.bytes_of(self.persistent_cache);
-        let mut estimate = DirectWrite::new(&bands, BlockCount::from_bytes_floor(log_bytes));
-        for record in workload.records()?.take(workload.limit_records()) {
-            let record = record?;
-            match place(&record, device, Fit::Refuse) {
-                Some((Operation::Write { .. }, extent)) => estimate.write(extent),
-                Some(_) => {}
-                None => {
-                    return Err(ConfigError::words(format!(
-                        "{}: a request at offset {} ends beyond the device of {size_bytes} bytes; set a \
-                         larger `size`",
-                        workload.path, record.offset_bytes
-                    ))
-                    .into());
-                }
-            }
-        }
-        Ok(serde_json::json!({
-            "footprint_bytes": footprint.touched_bytes,
-            "fills": estimate.fills(),
-            "band_bytes_written": estimate.band_bytes_written(),
-            "write_amplification": estimate.write_amplification(),
-        }))
-    }
 }

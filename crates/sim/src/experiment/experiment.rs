@@ -18,6 +18,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 /// Combinations of values of a sweep at most: days of runs, not a mistake in a list of values.
 const SWEEP_POINTS_MAX: usize = 10_000;
@@ -270,6 +271,11 @@ impl Experiment {
         }
     }
 
+    /// True when there are several workloads, a closed form counting as one.
+    pub fn has_several_workloads(&self) -> bool {
+        self.workload.len() + usize::from(self.closed_form.is_some()) > 1
+    }
+
     /// True when a workload states a `scale`.
     pub fn is_scalable(&self) -> bool {
         self.workload
@@ -379,12 +385,14 @@ impl WorkloadConfig {
     /// The way it is replayed; `drop_reads` leaves the reads out.
     ///
     /// # Errors
-    /// When the mode is impossible, or a first pass over a trace that is to be squeezed fails.
+    /// When the mode is impossible, or a first pass over a trace that is to be squeezed fails. Once `stop`
+    /// is set what that pass finds means nothing.
     pub(super) fn replay(
         &self,
         of: &Experiment,
         workload: &Workload,
         drop_reads: bool,
+        stop: &AtomicBool,
     ) -> Result<ReplayOptions, super::RunError> {
         let wrong = |message: &str| ConfigError::words(format!("{}: {message}", of.file));
         let mode = match (self.queue_depth, self.open_loop_speed, self.streams) {
@@ -421,7 +429,7 @@ impl WorkloadConfig {
             None => Fit::Refuse,
             Some(FitConfig::Wrap) => Fit::Wrap,
             Some(FitConfig::Scale) => Fit::Scale {
-                span_bytes: workload.span_bytes()?,
+                span_bytes: workload.span_bytes_until(stop)?,
             },
         };
         Ok(ReplayOptions {

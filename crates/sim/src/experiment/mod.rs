@@ -1,5 +1,6 @@
 //! Experiments: from TOML to stacks, runs and reports.
 
+mod analyse;
 mod areas;
 mod bound;
 mod closed_form;
@@ -35,7 +36,7 @@ pub use config::{ConfigError, Setting, StackConfig, compared, ready_made, stack_
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;
 pub use events::{EventCommand, EventConfig};
-pub use execute::{Found, Outcome, WorkloadOutcome, execute};
+pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
 pub use member_movement::MovementConfig;
 pub use members::{ListedMember, MemberNumbers, StackMember};
@@ -50,6 +51,7 @@ pub use stated::{Comparison, Over, Row, Stated, StatedValue};
 pub use sweep::{Point, SweptStack, check_taken, points};
 pub use tasks::Watch;
 pub use workload::Workload;
+pub(crate) use workload::{NEVER, Until};
 
 /// The commit the program was built from; `unknown` without git.
 pub fn commit() -> &'static str {

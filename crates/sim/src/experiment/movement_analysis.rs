@@ -3,13 +3,12 @@
 use super::ConfigError;
 use super::run::RunError;
 use super::workload::Workload;
-use crate::analysis::movement::{
-    Model, ModelMovement, MovementSettings, RestExtent, trace_movement,
-};
+use crate::analysis::movement::{Model, ModelMovement, MovementSettings, RestExtent, moved};
 use imbrex_drives::quantity::Size;
 use imbrex_traces::BlockRule;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::sync::atomic::AtomicBool;
 
 /// The disks over whose models a trace is counted.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,11 +28,12 @@ pub struct MovementAnalysis {
 
 impl MovementAnalysis {
     /// The movement of each model, under the name of the geometry (`200x200`) and of the model: `conventional`, `log`,
-    /// `in-place` and `in-place-64MiB` for each buffer.
+    /// `in-place` and `in-place-64MiB` for each buffer. Once `stop` is set it means nothing.
     ///
     /// # Errors
     /// When the trace is damaged or a setting is out of range.
-    pub(super) fn count(&self, workload: &Workload) -> Result<Value, RunError> {
+    pub(super) fn count(&self, workload: &Workload, stop: &AtomicBool) -> Result<Value, RunError> {
+        let of = |models: &[Model], settings| self.of(workload, models, settings, stop);
         let mut geometries = Map::new();
         for &(track_blocks, band_tracks) in &self.bands {
             let settings = MovementSettings {
@@ -46,7 +46,7 @@ impl MovementAnalysis {
             let mut models = Map::new();
             for (name, model) in ["conventional", "log", "in-place"]
                 .into_iter()
-                .zip(self.of(workload, &unbounded, settings)?)
+                .zip(of(&unbounded, settings)?)
             {
                 models.insert(name.to_string(), value_of(&model)?);
             }
@@ -55,7 +55,7 @@ impl MovementAnalysis {
                     buffer_blocks: buffer.bytes() / imbrex_core::units::BLOCK_BYTES,
                     ..settings
                 };
-                for model in self.of(workload, &[Model::Buffered], settings)? {
+                for model in of(&[Model::Buffered], settings)? {
                     let name = format!("in-place-{buffer}").replace(' ', "");
                     models.insert(name, value_of(&model)?);
                 }
@@ -70,8 +70,9 @@ impl MovementAnalysis {
         workload: &Workload,
         models: &[Model],
         settings: MovementSettings,
+        stop: &AtomicBool,
     ) -> Result<Vec<ModelMovement>, RunError> {
-        let found = trace_movement(workload, self.blocks, models, settings, None);
+        let found = moved(workload, self.blocks, models, settings, None, stop);
         let found = found.map_err(|error| {
             ConfigError::words(format!("{}: [analysis]: {error}", workload.path))
         })?;

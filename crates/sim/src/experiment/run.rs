@@ -9,8 +9,8 @@ use super::member_movement::{DiskRecordings, MovementConfig};
 use super::no_cleaning::PastRun;
 use super::observers::{FillObserver, GaugeObserver};
 use super::plan::{BuildOptions, Built, Plan};
-use super::tasks::{Until, Watch, run_tasks};
-use super::workload::Workload;
+use super::tasks::{Watch, make_all};
+use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
@@ -23,11 +23,11 @@ use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
-use imbrex_traces::{SourceKind, TraceError, TraceReader, TraceRecord};
+use imbrex_traces::{SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Requests in the stack at once when a replay has no queue depth of its own.
@@ -168,8 +168,14 @@ impl Batch {
                 case,
             })
             .collect();
-        let made = run_tasks(&tasks, self.jobs, &Watch::to_the_end(progress))?;
-        report_of(self.seed, made.into_iter().flatten().collect())
+        let footprints = Footprints::default();
+        let names: Vec<String> = tasks.iter().map(Task::name).collect();
+        let watch = Watch::to_the_end(progress);
+        let made = make_all(&names, self.jobs, &watch, |index, stop| {
+            tasks[index].run(&footprints, stop)
+        });
+        let made = made.into_iter().flatten().collect::<Result<_, _>>()?;
+        report_of(self.seed, made)
     }
 }
 
@@ -241,11 +247,12 @@ impl Task<'_> {
         &self,
         options: &BuildOptions,
         footprints: &Footprints,
+        stop: &AtomicBool,
     ) -> Result<(Plan, Option<Footprint>, Built), RunError> {
         let plan = Plan::new(&self.case.config, options)?;
         let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
-        let footprint = self.footprint(&plan, writes_only, footprints)?;
-        let lookups = self.lookups(&plan, writes_only)?;
+        let footprint = self.footprint(&plan, writes_only, footprints, stop)?;
+        let lookups = self.lookups(&plan, writes_only, stop)?;
         let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
         Ok((plan, footprint, built))
     }
@@ -258,7 +265,7 @@ impl Task<'_> {
     ) -> Result<(Run, report::Workload), RunError> {
         let started = std::time::Instant::now();
         let options = self.options();
-        let (plan, footprint, built) = self.build(&options, footprints)?;
+        let (plan, footprint, built) = self.build(&options, footprints, stop)?;
         let Replayed {
             mut run,
             workload,
@@ -337,7 +344,7 @@ impl Task<'_> {
         let counts = replayer.counts;
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
-        let workload = self.told(&replayer.records().records, counts)?;
+        let workload = self.told(replayer.records(), counts)?;
         let finished_at = replayer.finished_at;
         drop(replayer);
         drop(fill);
@@ -372,14 +379,20 @@ impl Task<'_> {
     /// What a report says of the workload, which was read to its end.
     fn told(
         &self,
-        records: &TraceReader,
+        records: &Until<'_>,
         counts: ReplayCounts,
     ) -> Result<report::Workload, RunError> {
+        // The file may be long, and nobody waits for what was stopped.
+        let sha256 = match records.stop.load(Ordering::Relaxed) {
+            false => self.workload.sha256()?,
+            true => None,
+        };
+        let records = &records.records;
         Ok(report::Workload {
             path: self.workload.path.clone(),
             kind: kind_of(records.source().kind),
             requests: counts.requests + counts.skipped_reads,
-            sha256: self.workload.sha256()?,
+            sha256,
             format: Some(records.detected().to_string()),
             skipped_lines: records
                 .skipped()
@@ -395,7 +408,12 @@ impl Task<'_> {
     }
 
     /// The future of a clairvoyant cache, where the stack has one.
-    fn lookups(&self, plan: &Plan, writes_only: bool) -> Result<Option<Vec<Lba>>, RunError> {
+    fn lookups(
+        &self,
+        plan: &Plan,
+        writes_only: bool,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<Lba>>, RunError> {
         if !plan.needs_lookups() {
             return Ok(None);
         }
@@ -408,7 +426,9 @@ impl Task<'_> {
             .into());
         }
         let fit = self.case.replay.fit;
-        let lookups = self.workload.lookups(plan.blocks(), fit, writes_only)?;
+        let lookups = self
+            .workload
+            .lookups(plan.blocks(), fit, writes_only, stop)?;
         Ok(Some(lookups))
     }
 }
@@ -447,6 +467,7 @@ impl Task<'_> {
         plan: &Plan,
         writes_only: bool,
         footprints: &Footprints,
+        stop: &AtomicBool,
     ) -> Result<Option<Footprint>, RunError> {
         if !plan.needs_footprint() {
             return Ok(None);
@@ -474,7 +495,7 @@ impl Task<'_> {
         };
         let pass = || {
             self.workload
-                .footprint(bands, plan.blocks(), fit, writes_only)
+                .footprint_until(bands, plan.blocks(), fit, writes_only, stop)
         };
         Ok(Some(footprints.get(key, pass)?))
     }

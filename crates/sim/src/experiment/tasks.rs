@@ -1,19 +1,16 @@
 //! Making runs, several at a time, for somebody who is told of each and may stop them.
 
-use super::run::{Footprints, RunError, Task};
-use crate::report::{self, Run};
-use imbrex_traces::{TraceError, TraceReader, TraceRecord};
+use super::run::{RunError, Task};
+use super::workload::NEVER;
+use crate::report;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Never set.
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Who waits for runs.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Hears of every finished run: how many of how many are done, the workload and the system with
-    /// its settings.
+    /// Hears of every run that ended well: how many of how many have, the workload and the system with
+    /// its settings; and in the same way of what is looked at in a trace.
     pub progress: &'a (dyn Fn(&str) + Sync),
     /// Once it is set no run begins, and those under way are given up.
     pub stop: &'a AtomicBool,
@@ -39,46 +36,41 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What a run has found, or none of one that was not made to its end.
-pub(super) type Made = Option<(Run, report::Workload)>;
-
-/// Makes every run, `jobs` at a time, and gives the results in the order of the tasks.
-///
-/// # Errors
-/// The first error in the order of the tasks.
-pub(super) fn run_tasks(
-    tasks: &[Task<'_>],
+/// Makes all that has a name here, `jobs` at a time. `make` gets the number of one and what stops it.
+/// Gives in the order of the names what became of each, and none of one that was not made to its end
+/// because all were stopped.
+pub(super) fn make_all<T: Send + Sync>(
+    names: &[String],
     jobs: usize,
     watch: &Watch<'_>,
-) -> Result<Vec<Made>, RunError> {
-    let footprints = Footprints::default();
+    make: impl Fn(usize, &AtomicBool) -> Result<T, RunError> + Sync,
+) -> Vec<Option<Result<T, RunError>>> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let results: Vec<OnceLock<Result<Made, RunError>>> =
-        tasks.iter().map(|_| OnceLock::new()).collect();
+    let results: Vec<OnceLock<Result<T, RunError>>> =
+        names.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, tasks.len().max(1)) {
+        for _ in 0..jobs.clamp(1, names.len().max(1)) {
             scope.spawn(|| {
                 while !watch.stops() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(task) = tasks.get(index) else {
+                    let Some(name) = names.get(index) else {
                         return;
                     };
-                    let result = task.run(&footprints, watch.stop);
+                    let result = make(index, watch.stop);
                     // What was stopped ended in the middle, or could not tell.
                     if watch.stops() {
                         return;
                     }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    (watch.progress)(&format!("{done} of {}: {}", tasks.len(), task.name()));
-                    let _ = results[index].set(result.map(Some));
+                    if result.is_ok() {
+                        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                        (watch.progress)(&format!("{done} of {}: {name}", names.len()));
+                    }
+                    let _ = results[index].set(result);
                 }
             });
         }
     });
-    results
-        .into_iter()
-        .map(|result| result.into_inner().unwrap_or(Ok(None)))
-        .collect()
+    results.into_iter().map(OnceLock::into_inner).collect()
 }
 
 impl Task<'_> {
@@ -90,25 +82,5 @@ impl Task<'_> {
             self.workload.path,
             report::label(system, parameters)
         )
-    }
-}
-
-/// The records of a trace until the runs are stopped.
-pub(super) struct Until<'a> {
-    /// The trace.
-    pub records: TraceReader,
-    /// Ends it.
-    pub stop: &'a AtomicBool,
-}
-
-impl Iterator for Until<'_> {
-    type Item = Result<TraceRecord, TraceError>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.stop.load(Ordering::Relaxed) {
-            false => self.records.next(),
-            true => None,
-        }
     }
 }

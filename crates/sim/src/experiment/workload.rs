@@ -8,6 +8,10 @@ use imbrex_core::units::{BlockCount, Lba};
 use imbrex_traces::combine::Combined;
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Never set.
+pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A workload that can be replayed any number of times, unless it is standard input.
 #[derive(Clone, Debug)]
@@ -56,8 +60,13 @@ impl Workload {
     /// # Errors
     /// When the trace is damaged.
     pub fn span_bytes(&self) -> Result<u64, TraceError> {
+        self.span_bytes_until(&NEVER)
+    }
+
+    /// The same; once `stop` is set it means nothing.
+    pub(super) fn span_bytes_until(&self, stop: &AtomicBool) -> Result<u64, TraceError> {
         let mut span = 0;
-        for record in self.limited()? {
+        for record in self.until(stop)? {
             let record = record?;
             span = span.max(record.offset_bytes.saturating_add(record.length_bytes));
         }
@@ -76,9 +85,21 @@ impl Workload {
         fit: Fit,
         writes_only: bool,
     ) -> Result<Footprint, TraceError> {
+        self.footprint_until(bands, device_blocks, fit, writes_only, &NEVER)
+    }
+
+    /// The same; once `stop` is set it means nothing.
+    pub(super) fn footprint_until(
+        &self,
+        bands: &BandTable,
+        device_blocks: BlockCount,
+        fit: Fit,
+        writes_only: bool,
+        stop: &AtomicBool,
+    ) -> Result<Footprint, TraceError> {
         // Of each band, whether anything and whether a write has touched it.
         let mut touched = vec![(false, false); bands.bands() as usize];
-        for record in self.limited()? {
+        for record in self.until(stop)? {
             let record = record?;
             let is_write = match record.operation {
                 TraceOperation::Read if !writes_only => false,
@@ -112,18 +133,19 @@ impl Workload {
     }
 
     /// The blocks of the replay in the order in which a cache looks them up: what a clairvoyant
-    /// cache must know.
+    /// cache must know. Once `stop` is set it means nothing.
     ///
     /// # Errors
     /// When the trace is damaged.
-    pub fn lookups(
+    pub(super) fn lookups(
         &self,
         device_blocks: BlockCount,
         fit: Fit,
         writes_only: bool,
+        stop: &AtomicBool,
     ) -> Result<Vec<Lba>, TraceError> {
         let mut lookups = Vec::new();
-        for record in self.limited()? {
+        for record in self.until(stop)? {
             let record = record?;
             if writes_only && record.operation == TraceOperation::Read {
                 continue;
@@ -137,13 +159,38 @@ impl Workload {
         Ok(lookups)
     }
 
-    fn limited(&self) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>>, TraceError> {
-        Ok(self.records()?.take(self.limit_records()))
+    /// The records from the start to the limit, or until `stop` is set.
+    pub(super) fn until<'a>(
+        &self,
+        stop: &'a AtomicBool,
+    ) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>> + use<'a>, TraceError> {
+        let records = self.records()?;
+        Ok(Until { records, stop }.take(self.limit_records()))
     }
 
     /// Records to read at most.
-    pub(super) fn limit_records(&self) -> usize {
+    pub(crate) fn limit_records(&self) -> usize {
         let limit = self.limit.unwrap_or(u64::MAX);
         usize::try_from(limit).unwrap_or(usize::MAX)
+    }
+}
+
+/// The records of a trace until somebody stops what reads them.
+pub(crate) struct Until<'a> {
+    /// The trace.
+    pub records: TraceReader,
+    /// Ends it.
+    pub stop: &'a AtomicBool,
+}
+
+impl Iterator for Until<'_> {
+    type Item = Result<TraceRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.stop.load(Ordering::Relaxed) {
+            false => self.records.next(),
+            true => None,
+        }
     }
 }

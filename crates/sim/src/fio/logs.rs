@@ -17,32 +17,59 @@ enum Kind {
     Requests,
 }
 
+/// A log file that a clone of a job writes to.
+struct Log {
+    /// The option that gives the start of its name.
+    option: &'static str,
+    name: String,
+    /// None of one that stays empty.
+    kind: Option<Kind>,
+}
+
+/// The logs of a clone, which is the `number`th of all, from 1.
+fn logs_of(settings: &LogSettings, number: usize) -> Vec<Log> {
+    let number = match settings.per_job {
+        true => format!(".{number}"),
+        false => String::new(),
+    };
+    let (latency, bandwidth, requests) =
+        (&settings.latency, &settings.bandwidth, &settings.requests);
+    let all = [
+        // Submission takes no time, and its log stays empty, as with fio's synchronous engines.
+        ("write_lat_log", latency, "slat", None),
+        ("write_lat_log", latency, "clat", Some(Kind::Latency)),
+        ("write_lat_log", latency, "lat", Some(Kind::Latency)),
+        ("write_bw_log", bandwidth, "bw", Some(Kind::Bandwidth)),
+        ("write_iops_log", requests, "iops", Some(Kind::Requests)),
+    ];
+    let log = |(option, start, what, kind): (_, &Option<String>, _, _)| {
+        let name = format!("{}_{what}{number}.log", start.as_ref()?);
+        Some(Log { option, name, kind })
+    };
+    all.into_iter().filter_map(log).collect()
+}
+
+/// The names of the log files that a run will write, each with the option that gives its start.
+pub fn names(file: &JobFile) -> BTreeMap<String, &'static str> {
+    let clones = file.jobs.iter().zip(&file.reports);
+    let clones = clones.flat_map(|(job, report)| (0..job.numjobs).map(|_| &report.logs));
+    let logs = clones
+        .zip(1..)
+        .flat_map(|(settings, n)| logs_of(settings, n));
+    logs.map(|log| (log.name, log.option)).collect()
+}
+
 /// The log files of a run: name and content.
 pub fn files(file: &JobFile, outcome: &Outcome) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    for (index, job) in outcome.jobs.iter().enumerate() {
+    for (job, number) in outcome.jobs.iter().zip(1..) {
         let settings = &file.reports[job.job].logs;
-        let mut add = |start: &Option<String>, what: &str, kind: Option<Kind>| {
-            let Some(start) = start else {
-                return;
-            };
-            let number = match settings.per_job {
-                true => format!(".{}", index + 1),
-                false => String::new(),
-            };
-            let content = files
-                .entry(format!("{start}_{what}{number}.log"))
-                .or_default();
-            if let Some(kind) = kind {
+        for log in logs_of(settings, number) {
+            let content = files.entry(log.name).or_default();
+            if let Some(kind) = log.kind {
                 lines(content, job, settings, kind);
             }
-        };
-        // Submission takes no time, and its log stays empty, as with fio's synchronous engines.
-        add(&settings.latency, "slat", None);
-        add(&settings.latency, "clat", Some(Kind::Latency));
-        add(&settings.latency, "lat", Some(Kind::Latency));
-        add(&settings.bandwidth, "bw", Some(Kind::Bandwidth));
-        add(&settings.requests, "iops", Some(Kind::Requests));
+        }
     }
     files
 }

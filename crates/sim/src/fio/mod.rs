@@ -32,7 +32,7 @@ pub use known_options::{
     ASYNCHRONOUS, OPTIONS, REFUSED, SYNCHRONOUS, WITH_ONE_VALUE, WITHOUT_EFFECT, ZBD_OPTIONS,
     ZONE_OPTIONS,
 };
-pub use logs::files as log_files;
+pub use logs::{files as log_files, names as log_names};
 pub use outcome::{DirectionOutcome, JobOutcome, Outcome, Sample};
 pub use parse::{JobFile, JobFileError, JobReport, LogSettings};
 pub use session::{Session, SessionError};

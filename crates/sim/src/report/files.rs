@@ -5,6 +5,20 @@ use std::path::{Path, PathBuf};
 
 use super::report::Report;
 
+/// Names of all files that a report may be written as.
+pub const REPORT_FILES: [&str; 10] = [
+    "report.json",
+    "report.html",
+    "summary.csv",
+    "io.csv",
+    "latency.csv",
+    "throughput.csv",
+    "persistent_cache_fill.csv",
+    "band_writes.csv",
+    "segments.csv",
+    "series.csv",
+];
+
 impl Report {
     /// Writes `report.json`, `report.html` and the CSV files into `folder`, which is created if
     /// missing; gives their paths. Errors name the file.
@@ -16,6 +30,7 @@ impl Report {
         ];
         files.extend(self.to_csv());
         let write = |(name, text): (&str, String)| {
+            assert!(REPORT_FILES.contains(&name), "{name} is in the list");
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| named(&path, &error))?;
             Ok(path)

@@ -47,6 +47,9 @@ impl FormPoint {
     }
 }
 
+/// Names of all files that a closed form is written as.
+pub const FORM_FILES: [&str; 3] = ["closed_form.json", "closed_form.csv", "closed_form.html"];
+
 impl FormTable {
     /// The table as a document.
     pub fn to_json(&self) -> Value {
@@ -84,11 +87,12 @@ impl FormTable {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         };
         std::fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
-        for (name, text) in [
-            ("closed_form.json", format!("{:#}\n", self.to_json())),
-            ("closed_form.csv", self.to_csv()),
-            ("closed_form.html", self.to_html()),
-        ] {
+        let texts = [
+            format!("{:#}\n", self.to_json()),
+            self.to_csv(),
+            self.to_html(),
+        ];
+        for (name, text) in FORM_FILES.into_iter().zip(texts) {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| named(&path, error))?;
         }

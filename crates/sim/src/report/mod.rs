@@ -10,6 +10,7 @@ mod form_table;
 mod headline;
 mod histogram;
 mod html;
+mod left;
 mod movement;
 mod no_cleaning;
 mod recorder;
@@ -25,7 +26,8 @@ mod zone_use;
 
 pub use crate::format::bytes as human_bytes;
 pub use event_use::EventUse;
-pub use form_table::{FormPoint, FormTable};
+pub use files::REPORT_FILES;
+pub use form_table::{FORM_FILES, FormPoint, FormTable};
 pub use histogram::LatencyHistogram;
 pub use imbrex_drives::HeatMap;
 pub use movement::{MemberMovement, MovementCounts};

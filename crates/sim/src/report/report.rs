@@ -33,6 +33,10 @@ pub struct Report {
     pub seed: u64,
     /// What was replayed or served.
     pub workload: Workload,
+    /// Runs that were not made because somebody stopped them, or that failed before that: the workload, and
+    /// the system with its settings. Absent when all were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
     /// One entry a system (and swept setting), in the order asked for.
     pub runs: Vec<Run>,
 }
@@ -385,6 +389,7 @@ impl Report {
             commit,
             seed,
             workload,
+            left: Vec::new(),
             runs: Vec::new(),
         }
     }

@@ -90,11 +90,7 @@ impl Report {
             }
         }
         text.push('\n');
-        for line in self
-            .no_cleaning_lines()
-            .into_iter()
-            .chain(self.event_lines())
-        {
+        for line in self.notices() {
             text.push_str(&wrapped(&line));
         }
         text + &wrapped(&self.headline())
@@ -136,6 +132,13 @@ impl Report {
             }));
         }
         columns
+    }
+
+    /// What a reader must know of the runs, a line each.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        let of_runs = self.no_cleaning_lines().into_iter();
+        let of_runs = of_runs.chain(self.event_lines());
+        self.left_line().into_iter().chain(of_runs)
     }
 
     /// Whether rewrites are set beside the least number that any policy needs.

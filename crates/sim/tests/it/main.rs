@@ -33,6 +33,7 @@ mod memory_buffer;
 mod movement;
 mod no_cleaning;
 mod report;
+mod ride_bounds;
 mod s_block;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;

@@ -2,13 +2,13 @@
 
 use crate::Failure;
 use crate::args::FioArgs;
-use crate::commands::outputs::check_file;
+use crate::commands::outputs::check_file_in_place;
 use crate::commands::{check_nodes, emit, settings};
 use imbrex_drives::quantity::parse_size;
 use imbrex_drives::toml_error::read_text;
 use imbrex_sim::experiment::{BuildOptions, PastRun, Plan, StackConfig};
 use imbrex_sim::fio::{
-    Direction, Job, JobFile, Json, Session, Setting, document, log_files, summary,
+    Direction, Job, JobFile, Json, Session, Setting, document, log_files, log_names, summary,
 };
 use imbrex_sim::report::NoCleaning;
 
@@ -68,18 +68,8 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
 
 /// Refuses logs that could not be written.
 fn check_logs(jobs: &JobFile) -> Result<(), Failure> {
-    for report in &jobs.reports {
-        let logs = &report.logs;
-        let options = [
-            ("write_lat_log", &logs.latency),
-            ("write_bw_log", &logs.bandwidth),
-            ("write_iops_log", &logs.requests),
-        ];
-        for (option, start) in options {
-            if let Some(start) = start {
-                check_file(option, format!("{start}.log").as_ref())?;
-            }
-        }
+    for (name, option) in log_names(jobs) {
+        check_file_in_place(option, name.as_ref())?;
     }
     Ok(())
 }

@@ -176,6 +176,7 @@ fn no_bound_exceeds_the_optimum(cases: u64, seed: u64) {
                     assert!(of_prices <= bound && found.windows.bound <= bound);
                     let lower = disk.bound(u64::MAX, cost, is_drained, cells);
                     assert!(lower.windows.bound <= found.windows.bound, "case {case}");
+                    assert!(lower.prices.bound <= of_prices, "case {case}: {disk:?}");
                     reached += u64::from(bound == optimum);
                     raised += u64::from(bound > lower.bound);
                 }

@@ -56,20 +56,46 @@ impl Priced {
     }
 }
 
-/// The best prices found for at most `cells` cells.
+impl Problem<'_> {
+    /// Whether more is written to some band than a rewrite cleans.
+    fn is_limited(&self) -> bool {
+        let bands = self.writes.by_band(&self.writes.cell_ends(1));
+        bands.iter().any(|band| band.blocks > self.merged_max)
+    }
+}
+
+/// The best prices found for at most `cells` cells. They are looked for as if a rewrite cleaned everything,
+/// and, where the limit makes a difference, a second time with it. Both count with the limit: at equal
+/// prices it only raises the bound, but on the way to high prices it may lead astray.
 pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
     let rewrites = problem.writes.len() / problem.merged_max + u64::from(cells) + 2;
     let unit = unit_of(problem.costs, rewrites);
+    let unlimited = Problem {
+        merged_max: u64::MAX,
+        ..*problem
+    };
+    if !problem.is_limited() {
+        return search(&unlimited, unit, cells);
+    }
+    let (limited, mut other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| search(&unlimited, unit, cells));
+        let limited = search(problem, unit, cells);
+        (limited, other.join().expect("a search does not panic"))
+    });
+    other.value = Search::new(problem, unit, other.ends.clone())
+        .answer(&other.prices)
+        .value;
+    match other.value > limited.value {
+        true => other,
+        false => limited,
+    }
+}
+
+fn search(problem: &Problem<'_>, unit: u64, cells: u32) -> Priced {
     let mut count = CELLS_FIRST.min(cells);
     let mut best: Option<Priced> = None;
     loop {
-        let ends = problem.writes.cell_ends(count);
-        let search = Search {
-            problem,
-            bands: problem.writes.by_band(&ends),
-            unit,
-            ends,
-        };
+        let search = Search::new(problem, unit, problem.writes.cell_ends(count));
         let start = match &best {
             None => search.simple_prices(),
             Some(coarse) => search.spread(coarse),
@@ -112,7 +138,16 @@ struct Answer {
     excess: Vec<i64>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem<'a>, unit: u64, ends: Vec<u32>) -> Search<'a> {
+        Search {
+            problem,
+            bands: problem.writes.by_band(&ends),
+            ends,
+            unit,
+        }
+    }
+
     fn answer(&self, prices: &[u64]) -> Answer {
         let Problem {
             is_drained,

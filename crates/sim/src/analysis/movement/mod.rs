@@ -21,6 +21,7 @@ pub use settings::{
     TOUCHED_BLOCKS_MAX, WriteUnit,
 };
 pub use timer::ModelTime;
+pub(crate) use trace::moved;
 pub use trace::{TRACE_MOVEMENT_SCHEMA, TraceMovement, trace_movement};
 
 use geometry::Geometry;

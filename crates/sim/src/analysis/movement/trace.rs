@@ -1,10 +1,11 @@
 //! Movement over the requests of a trace.
 
 use super::{Footprint, Model, ModelMovement, Movement, MovementError, MovementSettings};
-use crate::experiment::Workload;
+use crate::experiment::{NEVER, Until, Workload};
 use imbrex_drives::{Drive, DriveError, Mechanism};
-use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceOperation, TraceRecord};
+use imbrex_traces::{BlockRule, Source, SourceKind, TraceError, TraceOperation, TraceRecord};
 use serde::Serialize;
+use std::sync::atomic::AtomicBool;
 
 /// The schema identifier of [`TraceMovement`].
 pub const TRACE_MOVEMENT_SCHEMA: &str = "imbrex.movement/1";
@@ -73,15 +74,60 @@ pub fn trace_movement(
     settings: MovementSettings,
     drive: Option<&Drive>,
 ) -> Result<TraceMovement, TraceMovementError> {
+    let moved = moved(workload, rule, models, settings, drive, &NEVER)?;
+    Ok(TraceMovement {
+        schema: TRACE_MOVEMENT_SCHEMA,
+        path: workload.path.clone(),
+        kind: moved.source.kind,
+        label: moved.source.label,
+        sha256: workload.sha256()?,
+        requests: moved.requests,
+        touched_blocks: moved.touched_blocks,
+        blocks: match rule {
+            BlockRule::Touched => "cover",
+            BlockRule::Size => "size",
+        },
+        settings,
+        drive: drive.map(|drive| drive.file.clone()),
+        drive_sha256: drive.map(|drive| drive.sha256.clone()),
+        models: moved.models,
+    })
+}
+
+/// What was counted over a trace.
+pub(crate) struct Moved {
+    source: Source,
+    requests: u64,
+    touched_blocks: u64,
+    /// The models in the order asked for.
+    pub models: Vec<ModelMovement>,
+}
+
+/// Counts over a trace; once `stop` is set it means nothing.
+///
+/// # Errors
+/// As [`trace_movement`].
+pub(crate) fn moved(
+    workload: &Workload,
+    rule: BlockRule,
+    models: &[Model],
+    settings: MovementSettings,
+    drive: Option<&Drive>,
+    stop: &AtomicBool,
+) -> Result<Moved, TraceMovementError> {
     settings.check()?;
     if workload.is_stream() {
         return Err(TraceMovementError::Stream);
     }
     let mechanism = drive.map(Mechanism::new).transpose()?;
-    let limit = usize::try_from(workload.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let records = || -> Result<Until<'_>, TraceError> {
+        let records = workload.records()?;
+        Ok(Until { records, stop })
+    };
+    let limit = workload.limit_records();
     let mut footprint = Footprint::default();
     let mut requests = 0;
-    for record in workload.records()?.take(limit) {
+    for record in records()?.take(limit) {
         let (_, first, blocks) = blocks_of(rule, &record?);
         footprint.add(first, first + blocks);
         requests += 1;
@@ -91,28 +137,17 @@ pub fn trace_movement(
         movement.time_on(mechanism);
     }
     let touched_blocks = movement.written.touched_blocks();
-    let mut reader = workload.records()?;
-    for record in reader.by_ref().take(limit) {
+    let mut second_pass = records()?;
+    for record in second_pass.by_ref().take(limit) {
         match blocks_of(rule, &record?) {
             (true, first, blocks) => movement.write(first, blocks),
             (false, first, blocks) => movement.read(first, blocks),
         }
     }
-    Ok(TraceMovement {
-        schema: TRACE_MOVEMENT_SCHEMA,
-        path: workload.path.clone(),
-        kind: reader.source().kind,
-        label: reader.source().label.clone(),
-        sha256: workload.sha256()?,
+    Ok(Moved {
+        source: second_pass.records.source().clone(),
         requests,
         touched_blocks,
-        blocks: match rule {
-            BlockRule::Touched => "cover",
-            BlockRule::Size => "size",
-        },
-        settings,
-        drive: drive.map(|drive| drive.file.clone()),
-        drive_sha256: drive.map(|drive| drive.sha256.clone()),
         models: movement.finish()?,
     })
 }

@@ -29,11 +29,7 @@ pub(super) fn header(report: &Report, body: &mut String) {
         count(workload.requests),
         workload.describe(),
     );
-    for line in report
-        .no_cleaning_lines()
-        .into_iter()
-        .chain(report.event_lines())
-    {
+    for line in report.notices() {
         let _ = writeln!(body, "<p class=\"notice\">{}</p>", escape(&line));
     }
     body.push_str("</header>\n");
