@@ -43,8 +43,8 @@ impl<T> Ledger<T> {
     /// The other copies record its number durably, then the new copy is written whole; `map` is the
     /// map of the layer with every record so far. [`CopyAdmitted`](super::LedgerEvent::CopyAdmitted)
     /// says when it is in, [`CopyOut`](super::LedgerEvent::CopyOut) that it could not be written.
-    /// Until then [`is_checkpointing`](Self::is_checkpointing) is true. Nothing is done when the
-    /// copy is in or the ledger is not running.
+    /// Until then the ledger wants no checkpoint. Nothing is done when the copy is in or the ledger is
+    /// not running.
     ///
     /// Panics when another copy is being admitted.
     pub fn admit_copy(&mut self, port: Port, map: Vec<u8>, ctx: &mut Context<'_>) {

@@ -10,19 +10,25 @@ use alloc::collections::VecDeque;
 pub(super) struct Undo {
     /// Flushes in flight, and the log position before which slots are free when they are done.
     releases: VecDeque<(FlushTicket, u64)>,
-    /// The same for the checkpoint in flight.
-    checkpoint_release: u64,
+    checkpoint: Option<CheckpointInFlight>,
     /// Blocks that are lost by the newest checkpoint or by any record since: a power cut may undo
     /// the writes that have taken their place.
     lost_since: u64,
-    /// How much less that is when the checkpoint in flight is done.
-    checkpoint_forgets: u64,
     /// The newest zero.
     pub zeroed_at: Option<Lsn>,
     /// The end of the last band rewrite.
     pub home_at: Option<Lsn>,
     /// The flush that a band rewrite waits for.
     rewrite_waits: Option<FlushTicket>,
+}
+
+/// What a checkpoint changes when it is done.
+#[derive(Clone, Copy, Debug)]
+struct CheckpointInFlight {
+    /// The log position before which slots are free.
+    release: u64,
+    /// How many blocks fewer are lost since.
+    forgets: u64,
 }
 
 impl Undo {
@@ -50,14 +56,24 @@ impl Undo {
     /// A checkpoint begins: when it is done, the slots before a position are free, and of all
     /// blocks that were lost only `lost` blocks are.
     pub fn checkpoint_begins(&mut self, position: u64, lost: u64) {
-        self.checkpoint_release = position;
-        self.checkpoint_forgets = self.lost_since - lost;
+        let before = self.checkpoint.replace(CheckpointInFlight {
+            release: position,
+            forgets: self.lost_since - lost,
+        });
+        assert!(before.is_none(), "two checkpoints at once");
+    }
+
+    /// True from the begin of a checkpoint until it is known to be done. The journal may have ended it
+    /// before.
+    pub fn awaits_checkpoint(&self) -> bool {
+        self.checkpoint.is_some()
     }
 
     /// The checkpoint is durable; returns the position before which slots are free.
     pub fn checkpoint_done(&mut self) -> u64 {
-        self.lost_since -= self.checkpoint_forgets;
-        self.checkpoint_release
+        let done = self.checkpoint.take().expect("a checkpoint has begun");
+        self.lost_since -= done.forgets;
+        done.release
     }
 
     /// The layer has come up with so many lost blocks.

@@ -242,11 +242,10 @@ impl PersistentCache {
 
     /// Begins a checkpoint if one is due and no write is in flight.
     pub(super) fn checkpoint_when_due(&mut self, ctx: &mut Context<'_>) {
-        if self.writes.in_flight() > 0 {
+        if self.writes.in_flight() > 0 || self.undo.awaits_checkpoint() {
             return;
         }
-        let forgets = self.may_lose_too_much() && !self.ledger.is_checkpointing();
-        let is_due = self.ledger.wants_checkpoint() || forgets;
+        let is_due = self.ledger.wants_checkpoint() || self.may_lose_too_much();
         if !is_due || !self.ledger.is_running() {
             return;
         }
