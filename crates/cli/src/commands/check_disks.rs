@@ -12,7 +12,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::fsck::Findings;
 use imbrex_serve::image::{Image, LabelFiles, needed_bytes};
-use imbrex_sim::experiment::config::{DiskConfig, NodeConfig};
+use imbrex_sim::experiment::config::DiskConfig;
 use imbrex_sim::experiment::{Footprint, Plan, StackConfig};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -38,10 +38,7 @@ pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure
     }
     let whole = Footprint::whole_device(plan.blocks().bytes());
     let built = plan.build(Some(whole), None, ContentKind::Counted)?;
-    let disks = config.node.iter().filter_map(|node| match node {
-        NodeConfig::Disk(disk) if disk.survival() == Survival::Power => Some(disk),
-        _ => None,
-    });
+    let disks = (config.disks()).filter(|disk| disk.survival() == Survival::Power);
     let disks = disks.filter_map(|config| {
         let own = || image.node_path(&config.name);
         let path = config.backing.as_ref().map(PathBuf::from).or_else(own)?;

@@ -209,22 +209,15 @@ fn format(
         .map_err(|(node, error)| stack.layer_error(node, &error))
 }
 
-fn disks(config: &StackConfig) -> impl Iterator<Item = &DiskConfig> {
-    config.node.iter().filter_map(|node| match node {
-        NodeConfig::Disk(disk) => Some(disk),
-        _ => None,
-    })
-}
-
 /// The files and block devices that are named in the stack.
 fn backings(config: &StackConfig) -> Vec<PathBuf> {
-    let named = disks(config).filter_map(|disk| disk.backing.as_ref());
+    let named = config.disks().filter_map(|disk| disk.backing.as_ref());
     named.map(PathBuf::from).collect()
 }
 
 /// A file or block device that is named in the stack may hold something that somebody needs.
 fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
-    disks(config).try_for_each(refuse_used_backing)
+    config.disks().try_for_each(refuse_used_backing)
 }
 
 /// The same for one disk.

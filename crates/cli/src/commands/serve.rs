@@ -523,11 +523,8 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     };
     let plan = Plan::new(&config, &options)?;
     if let Some(folder) = &args.data {
-        let disks = config.node.iter().filter_map(|node| match node {
-            NodeConfig::Disk(disk) => Some(disk.name.as_str()),
-            _ => None,
-        });
-        make_contents_dir(folder, &disks.collect::<Vec<_>>())?;
+        let nodes: Vec<&str> = config.disks().map(|disk| disk.name.as_str()).collect();
+        make_contents_dir(folder, &nodes)?;
     }
     let footprint = Footprint::whole_device(plan.blocks().bytes());
     let built = plan.build(Some(footprint), None, ContentKind::Bytes)?;

@@ -61,6 +61,20 @@ pub fn random_steps(seed: u64, count: u64, blocks: u64) -> Vec<Step> {
         .collect()
 }
 
+/// Random changes that leave a block alone, and a flush.
+pub fn steps_around(seed: u64, count: u64, blocks: u64, left_alone: u64) -> Vec<Step> {
+    let mut steps = random_steps(seed, count, blocks);
+    steps.retain(|step| match step {
+        Step::Read(_) => false,
+        Step::Write(it) | Step::WriteDurable(it) | Step::Zero(it) => {
+            !it.overlaps(Extent::new(left_alone, 1))
+        }
+        _ => true,
+    });
+    steps.push(Step::Flush);
+    steps
+}
+
 /// A toy, its disk and what it was told.
 pub struct World {
     pub shape: Shape,

@@ -3,7 +3,7 @@
 
 use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium};
-use crate::journal_world::{Host, SET, Step, newest, random_steps, wrong};
+use crate::journal_world::{Host, SET, Step, newest, steps_around, wrong};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::durability::DurabilitySettings;
@@ -292,16 +292,7 @@ fn elsewhere() -> impl Iterator<Item = Step> {
 
 /// Random changes that leave a block alone.
 fn around(seed: u64, bad: u64) -> Vec<Step> {
-    let mut steps = random_steps(seed, 60, BLOCKS);
-    steps.retain(|step| match step {
-        Step::Read(_) => false,
-        Step::Write(it) | Step::WriteDurable(it) | Step::Zero(it) => {
-            !it.overlaps(Extent::new(bad, 1))
-        }
-        _ => true,
-    });
-    steps.push(Step::Flush);
-    steps
+    steps_around(seed, 60, BLOCKS, bad)
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! A write buffer with a store of copies beside it.
 
+use crate::cache_power_host::{Ask, Host, MayFail, Oracle};
 use crate::copy_store::{Asked, ToyStore, ToyTranslation};
-use crate::harness::{MemoryDisk, Step, play, random_steps};
+use crate::crash_disk::{CrashDisk, Medium};
+use crate::harness::{JumpingClock, MemoryDisk, Step, play, random_steps};
 use crate::memory_buffer::{POLICIES, settings};
+use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
+use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::memory_buffer::{
     BufferBelow, BufferPolicy, MemoryBuffer, MemoryBufferSettings, PartialRead,
 };
@@ -141,6 +146,53 @@ fn the_store_is_asked_in_the_order_of_the_requests() {
         (Store, 5),
     ];
     assert_eq!(asked, expected, "without memory");
+}
+
+/// Without memory the store is told what is written before it is on the disk, which tells it nothing.
+#[test]
+fn a_write_around_memory_that_fails_leaves_no_copy() {
+    let geometry = Geometry::plain(BlockCount(DEVICE), Media::Conventional);
+    let disk = CrashDisk::new(&Medium::new(geometry.clone()), 3, u64::MAX);
+    let shared = disk.shared();
+    let mut builder = StackBuilder::new(3);
+    let node = builder.disk(geometry.clone());
+    let settings = MemoryBufferSettings {
+        capacity_blocks: 0,
+        ..settings(BufferPolicy::LruBlock)
+    };
+    let (store, copies, asked) = ToyStore::new(DEVICE, settings.block.0, 6, 0);
+    let store = builder.layer(Box::new(store), copies.clone(), &[]);
+    let on = BufferBelow {
+        log: None,
+        copies: Some(&copies),
+        below: &geometry,
+    };
+    let (layer, above) = MemoryBuffer::new(settings, &on).expect("settings that fit");
+    let top = builder.layer(Box::new(layer), above, &[store, node]);
+    let mut engine = Engine {
+        stack: builder.build(top),
+        disks: vec![Box::new(disk)],
+        buffers: Buffers::new(ContentKind::Bytes),
+        in_flight_max: 4,
+    };
+    let mut clock = JumpingClock::default();
+    let opened = engine.open(&mut clock, Start::Format(Uuid([7; 16])));
+    opened.unwrap_or_else(|(_, error)| panic!("{error}"));
+    let mut oracle = Oracle::default();
+    let mut play = |asks: Vec<Ask>| {
+        let mut host = Host::new(&mut oracle, asks, 1);
+        host.may_fail = MayFail::Changes;
+        engine.run(&mut clock, &mut host, &mut |_, _| {});
+        assert_eq!(host.mistake, None);
+        host.failed.len()
+    };
+    let block = Extent::new(21, 1);
+    let at = block.start.0 / settings.block.0;
+    assert_eq!(play(vec![Ask::Write(block), Ask::Read(block)]), 0);
+    shared.borrow_mut().fails_from = 0;
+    assert_eq!(play(vec![Ask::Write(block)]), 1);
+    let asked = asked.borrow();
+    assert!(asked.ends_with(&[(Destaged, at), (Drop, at)]), "{asked:?}");
 }
 
 #[test]

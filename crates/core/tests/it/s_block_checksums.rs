@@ -4,7 +4,7 @@
 use crate::fixture;
 use crate::harness::JumpingClock;
 use crate::journal_disk::{ByteDisk, ByteMedium, Image, block_of};
-use crate::journal_world::{Host, SET, Step, newest, random_steps, wrong};
+use crate::journal_world::{Host, SET, Step, newest, random_steps, steps_around, wrong};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::Disk;
 use imbrex_core::durability::DurabilitySettings;
@@ -177,16 +177,7 @@ fn filled(case: Case) -> (World, Host) {
 
 /// Random writes that leave a block alone: they rewrite its S-block, and move it.
 fn around(seed: u64, bad: u64) -> Vec<Step> {
-    let mut steps = random_steps(seed, 90, BLOCKS);
-    steps.retain(|step| match step {
-        Step::Read(_) => false,
-        Step::Write(it) | Step::WriteDurable(it) | Step::Zero(it) => {
-            !it.overlaps(Extent::new(bad, 1))
-        }
-        _ => true,
-    });
-    steps.push(Step::Flush);
-    steps
+    steps_around(seed, 90, BLOCKS, bad)
 }
 
 const CASES: [(u64, u64); 4] = [(0, 100), (5, 100), (5, 1), (0, 1)];

@@ -20,17 +20,6 @@ const QUICK_SCALE: u64 = 2;
 
 const CLIFF: &str = "as before: GiB written when the first band is cleaned";
 
-const fn before(metric: &'static str, mib_per_s: f64) -> Gate {
-    gate(
-        "V13b",
-        metric,
-        SYNCED,
-        "MiB/s",
-        (Published::Number(mib_per_s), Accepted::Share(0.25)),
-        (Role::Gate, AICODIX),
-    )
-}
-
 const fn cliff(metric: &'static str) -> Gate {
     gate(
         "V13b",
@@ -42,7 +31,7 @@ const fn cliff(metric: &'static str) -> Gate {
     )
 }
 
-const fn behind(metric: &'static str, mib_per_s: f64, share: f64) -> Gate {
+const fn rate(metric: &'static str, mib_per_s: f64, share: f64) -> Gate {
     gate(
         "V13b",
         metric,
@@ -57,19 +46,19 @@ const fn behind(metric: &'static str, mib_per_s: f64, share: f64) -> Gate {
 pub const ST8000AS0002: Measurement = Measurement {
     drive: "st8000as0002",
     gates: &[
-        before("128 MiB synced random writes", 76.0),
-        before("256 MiB synced random writes", 82.0),
-        before("512 MiB synced random writes", 90.0),
-        before("1 GiB synced random writes", 92.0),
+        rate("128 MiB synced random writes", 76.0, 0.25),
+        rate("256 MiB synced random writes", 82.0, 0.25),
+        rate("512 MiB synced random writes", 90.0, 0.25),
+        rate("1 GiB synced random writes", 92.0, 0.25),
         cliff("cliff, 128 MiB"),
         cliff("cliff, 256 MiB"),
         cliff("cliff, 512 MiB"),
         cliff("cliff, 1 GiB"),
         // The rates are read from plots of few writes.
-        behind("128 MiB synced random writes after the cliff", 43.0, 0.35),
-        behind("256 MiB synced random writes after the cliff", 34.0, 0.25),
-        behind("512 MiB synced random writes after the cliff", 28.0, 0.25),
-        behind("1 GiB synced random writes after the cliff", 33.0, 0.25),
+        rate("128 MiB synced random writes after the cliff", 43.0, 0.35),
+        rate("256 MiB synced random writes after the cliff", 34.0, 0.25),
+        rate("512 MiB synced random writes after the cliff", 28.0, 0.25),
+        rate("1 GiB synced random writes after the cliff", 33.0, 0.25),
         own_bound(gate(
             "copy",
             "a copy that is flushed after each 0.9 GiB",

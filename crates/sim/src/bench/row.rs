@@ -411,14 +411,7 @@ mod tests {
     fn what_a_gate_rests_on_is_counted_apart_and_reports_are_not_counted() {
         let of = |gate: Gate, model: f64| gate.row("drive", Some(model));
         let one = made_up(Published::Number(1.0), Accepted::Share(0.1));
-        let report = Gate {
-            role: Role::Report,
-            ..one
-        };
-        let described = Gate {
-            role: Role::Model,
-            ..one
-        };
+        let [report, described] = [Role::Report, Role::Model].map(|role| Gate { role, ..one });
         let rows = [
             of(one, 1.0),
             of(one, 2.0),
@@ -439,14 +432,7 @@ mod tests {
     #[test]
     fn the_verdict_counts_the_ungated_rows_that_differ_beside_the_gates_that_hold() {
         let one = made_up(Published::Number(1.0), Accepted::Share(0.1));
-        let report = Gate {
-            role: Role::Report,
-            ..one
-        };
-        let described = Gate {
-            role: Role::Model,
-            ..one
-        };
+        let [report, described] = [Role::Report, Role::Model].map(|role| Gate { role, ..one });
         let mut rows = vec![
             one.row("drive", Some(1.0)),
             report.row("drive", Some(1.0)),

@@ -198,6 +198,14 @@ impl Setting {
 }
 
 impl StackConfig {
+    /// The disks of the stack, in the order of its nodes.
+    pub fn disks(&self) -> impl Iterator<Item = &DiskConfig> {
+        self.node.iter().filter_map(|node| match node {
+            NodeConfig::Disk(disk) => Some(disk),
+            _ => None,
+        })
+    }
+
     /// The stack of a ready-made name or a file, with `settings` applied to the nodes it has.
     ///
     /// # Errors

@@ -254,11 +254,7 @@ impl Plan {
         }
         let top = built[self.config.top().name()].0;
         self.check_survival(&built[self.config.top().name()].1.geometry)?;
-        let configs = self.config.node.iter().filter_map(|node| match node {
-            NodeConfig::Disk(config) => Some(config),
-            _ => None,
-        });
-        let disks = configs
+        let disks = (self.config.disks())
             .zip(disks)
             .map(|(config, disk)| place(config, disk))
             .collect::<Result<_, _>>()?;
@@ -275,10 +271,7 @@ impl Plan {
         if !self.options.durable || top.survives == Survival::Power {
             return Ok(());
         }
-        let weak = self.config.node.iter().find_map(|node| match node {
-            NodeConfig::Disk(disk) if disk.survival() < Survival::Power => Some(disk),
-            _ => None,
-        });
+        let weak = (self.config.disks()).find(|disk| disk.survival() < Survival::Power);
         let (name, survives) = weak.map_or((self.config.top().name(), "less"), |disk| {
             let survives = match disk.survival() {
                 Survival::Nothing => "nothing",

@@ -10,7 +10,6 @@ use imbrex_core::stack::DiskId;
 use imbrex_core::units::BlockCount;
 use imbrex_serve::image::{Image, ImageDisks, can_hold_label, make_room};
 use imbrex_sim::experiment::StackConfig;
-use imbrex_sim::experiment::config::NodeConfig;
 
 /// What can be done about a disk that is refused.
 const WAY_OUT: &str = "put the right disk back; or take this one away, so that it counts as lost where the \
@@ -34,11 +33,8 @@ pub fn labels_of_nodes<'a>(
 
 /// The disks of a stack that can have labels, without any yet: what no power cut survives has none.
 pub fn disks_without_labels(config: &StackConfig) -> ImageDisks {
-    let disks = config.node.iter().filter_map(|node| match node {
-        NodeConfig::Disk(disk) if disk.survival() == Survival::Power => Some(disk.name.as_str()),
-        _ => None,
-    });
-    ImageDisks::without_labels(disks)
+    let disks = (config.disks()).filter(|disk| disk.survival() == Survival::Power);
+    ImageDisks::without_labels(disks.map(|disk| disk.name.as_str()))
 }
 
 /// Why a disk is refused, and which one belongs in its place.
