@@ -2,6 +2,7 @@
 other kinds; and what a client knows of a device that it has written to, over servers that are closed or killed."""
 
 import json
+import shutil
 import struct
 import subprocess
 
@@ -9,6 +10,7 @@ from _kill import Killable
 from _labels import BLOCK, state
 from _nbd import FLUSH, TRIM, WRITE, WRITE_ZEROES, Pipeline
 from _serving import IMBREX, SCRATCH
+from _stacks import MEMORY, stripe_with, two_caches
 
 SIZE = 64 << 20
 # What is written to and read of a larger device, at this many places.
@@ -39,99 +41,23 @@ SMALL = {
     "hwsr": ("buffer.capacity=2MiB",),
     "s-block": ("buffer.capacity=2MiB",),
 }
-TWO_CACHES = """
-[[node]]
-name = "smr"
-kind = "disk"
-drive = "st5000as0011"
-
-[[node]]
-name = "ssd"
-kind = "disk"
-drive = "pblaze4"
-""" + "".join(f"""
-[[node]]
-name = "{name}-smr"
-kind = "slice"
-below = "smr"
-offset = "{number * 2} GiB"
-size = "2 GiB"
-
-[[node]]
-name = "{name}-ssd"
-kind = "slice"
-below = "ssd"
-offset = "{number * 16} MiB"
-size = "16 MiB"
-
-[[node]]
-name = "{name}-translation"
-kind = "persistent-cache"
-below = "{name}-smr"
-bands = "uniform:17MiB..36MiB"
-persistent_cache = "16 MiB"
-
-[[node]]
-name = "{name}"
-kind = "write-back-cache"
-below = {{ flash = "{name}-ssd", backing = "{name}-translation" }}
-capacity = "2 MiB"
-policy = "lru"
-""" for number, name in enumerate(("left", "right"))) + """
-[[node]]
-name = "device"
-kind = "span"
-below = ["left", "right"]
-"""
-MEMORY = """
-size = "64 MiB"
-
-[[node]]
-name = "ram"
-kind = "disk"
-media = "memory"
-size = "64 MiB"
-survives = "power"
-
-[[node]]
-name = "cmr"
-kind = "disk"
-drive = "cmr-500gb-7200"
-
-[[node]]
-name = "cache"
-kind = "write-back-cache"
-below = { flash = "ram", backing = "cmr" }
-capacity = "2 MiB"
-policy = "lru"
-"""
-
-
-def backed(backing):
-    """A stripe of which one disk is a file elsewhere."""
-    return f"""
-[[node]]
-name = "here"
-kind = "disk"
-drive = "cmr-500gb-7200"
-
-[[node]]
-name = "elsewhere"
-kind = "disk"
-drive = "cmr-500gb-7200"
-backing = "{backing}"
-
-[[node]]
-name = "array"
-kind = "stripe"
-below = ["here", "elsewhere"]
-chunk = "4KiB"
-"""
 
 
 def run(program, *words):
     """Runs a program to its end; what it said is text."""
     return subprocess.run([program, *words], capture_output=True, text=True)
+
+
+def make(program, stack, data, options, backing=None):
+    """Creates an image in an empty folder, and the file of a disk that is elsewhere; false if there is no such image."""
+    shutil.rmtree(data, ignore_errors=True)
+    if backing:
+        backing.unlink(missing_ok=True)
+        with open(backing, "wb") as file:
+            file.truncate(SIZE // 2)
+    made = run(program, "create", stack, "--data", data, *options)
+    assert made.returncode == 0 or any(word in made.stderr for word in NO_IMAGE), f"{stack}: {made.stderr}"
+    return made.returncode == 0
 
 
 class Device:
@@ -254,7 +180,7 @@ def cases(program):
         options = [word for setting in settings for word in ("--set", setting)]
         yield f"{name}, small", name, ("--size", "64MiB", *options), 400, None
     backing = SCRATCH / "elsewhere.disk"
-    own = {"two caches": TWO_CACHES, "memory": MEMORY, "backing": backed(backing)}
+    own = {"two caches": two_caches(16, "2 MiB"), "memory": MEMORY, "backing": stripe_with(backing)}
     for name, text in own.items():
         path = SCRATCH / f"{name.replace(' ', '-')}.toml"
         path.write_text(f'name = "{path.stem}"\n{text}')

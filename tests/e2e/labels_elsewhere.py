@@ -15,6 +15,7 @@ from _kill import Killable
 from _labels import BLOCK, LABEL, check_labels, read_image, version_of, without_labels
 from _nbd import Client
 from _serving import IMBREX, SCRATCH
+from _stacks import stripe_with
 
 # What the disk offers. No multiple of anything.
 BLOCKS = 4099
@@ -29,25 +30,7 @@ NEW = "its disks have labels from now on (format version 4)"
 # The same data and places each time, so that a failure can be played again.
 RNG = random.Random(20)
 
-STACK.write_text(f"""name = "mine"
-
-[[node]]
-name = "here"
-kind = "disk"
-drive = "cmr-500gb-7200"
-
-[[node]]
-name = "there"
-kind = "disk"
-drive = "cmr-500gb-7200"
-backing = "{ELSEWHERE}"
-
-[[node]]
-name = "array"
-kind = "stripe"
-below = ["here", "there"]
-chunk = "4KiB"
-""")
+STACK.write_text(f'name = "mine"\n{stripe_with(ELSEWHERE)}')
 
 
 def attach():

@@ -8,10 +8,9 @@ IMBREX_BEFORE is the program of that build: of any that makes images of version 
 
 import os
 import random
-import shutil
 import sys
 
-from _images import NO_IMAGE, SIZE, Device, cases, run
+from _images import Device, cases, make, run
 from _labels import BLOCK, check_labels, read_image, state, version_of
 from _nbd import Pipeline
 from _serving import IMBREX, SCRATCH
@@ -27,14 +26,7 @@ CHOSEN = os.environ.get("IMBREX_IMAGES", "").split(",")
 def goes_over(stack, options, requests, kill, backing=None):
     """An image of the build before, from its creation to its second use by this one; None if there is no such image."""
     data = SCRATCH / "data"
-    shutil.rmtree(data, ignore_errors=True)
-    if backing:
-        backing.unlink(missing_ok=True)
-        with open(backing, "wb") as file:
-            file.truncate(SIZE // 2)
-    made = run(BEFORE, "create", stack, "--data", data, *options)
-    if made.returncode != 0:
-        assert any(word in made.stderr for word in NO_IMAGE), f"{stack}: {made.stderr}"
+    if not make(BEFORE, stack, data, options, backing):
         return None
     assert version_of(data) == 3, f"IMBREX_BEFORE makes images of version {version_of(data)}"
     disks = [*sorted(data.glob("*.img")), *([backing] if backing else [])]

@@ -9,6 +9,7 @@ import subprocess
 
 from _kill import Killable, bounded
 from _serving import IMBREX, SCRATCH, create, need
+from _stacks import two_caches
 
 need("fio", "timeout")
 ROUNDS = 2
@@ -17,46 +18,7 @@ STACK = SCRATCH / "two-on-one.toml"
 LABEL_BLOCKS_MAX = 6
 WINDOWS = ("left", "right")
 
-
-def disk(name, drive):
-    return f'[[node]]\nname = "{name}"\nkind = "disk"\ndrive = "{drive}"\n'
-
-
-def window(name, number):
-    return f"""
-[[node]]
-name = "{name}-smr"
-kind = "slice"
-below = "smr"
-offset = "{number * 2} GiB"
-size = "2 GiB"
-
-[[node]]
-name = "{name}-ssd"
-kind = "slice"
-below = "ssd"
-offset = "{number * 256} MiB"
-size = "256 MiB"
-
-[[node]]
-name = "{name}-translation"
-kind = "persistent-cache"
-below = "{name}-smr"
-bands = "uniform:17MiB..36MiB"
-persistent_cache = "16 MiB"
-
-[[node]]
-name = "{name}"
-kind = "write-back-cache"
-below = {{ flash = "{name}-ssd", backing = "{name}-translation" }}
-capacity = "24 MiB"
-policy = "lru"
-"""
-
-
-STACK.write_text('name = "two-on-one"\n' + disk("smr", "st5000as0011") + disk("ssd", "pblaze4")
-                 + window("left", 0) + window("right", 1)
-                 + '\n[[node]]\nname = "device"\nkind = "span"\nbelow = ["left", "right"]\n')
+STACK.write_text(f'name = "two-on-one"\n{two_caches(256, "24 MiB")}')
 data = SCRATCH / "data"
 subprocess.run([IMBREX, "create", STACK, "--data", data], check=True)
 
