@@ -134,18 +134,9 @@ impl Counter {
         (Counter::ForcedEvictions, "forced_evictions"),
         (Counter::CacheBypassedBlocks, "cache_bypassed_blocks"),
         (Counter::RegionDivisions, "region_divisions"),
-        (
-            Counter::PersistentCacheAppendedBlocks,
-            "persistent_cache_appended_blocks",
-        ),
-        (
-            Counter::PersistentCacheMergedBlocks,
-            "persistent_cache_merged_blocks",
-        ),
-        (
-            Counter::PersistentCacheUpdatedBlocks,
-            "persistent_cache_updated_blocks",
-        ),
+        (Counter::PersistentCacheAppendedBlocks, "persistent_cache_appended_blocks"),
+        (Counter::PersistentCacheMergedBlocks, "persistent_cache_merged_blocks"),
+        (Counter::PersistentCacheUpdatedBlocks, "persistent_cache_updated_blocks"),
         (Counter::BypassedBlocks, "bypassed_blocks"),
         (Counter::BandsRewritten, "bands_rewritten"),
         (Counter::BandBlocksRead, "band_blocks_read"),
@@ -156,20 +147,14 @@ impl Counter {
         (Counter::WritesOffPointer, "writes_off_pointer"),
         (Counter::WritesAcrossZones, "writes_across_zones"),
         (Counter::WritesToFullZones, "writes_to_full_zones"),
-        (
-            Counter::WritesWithoutZoneResources,
-            "writes_without_zone_resources",
-        ),
+        (Counter::WritesWithoutZoneResources, "writes_without_zone_resources"),
         (Counter::WritesToLostZones, "writes_to_lost_zones"),
         (Counter::ZoneReadsRefused, "zone_reads_refused"),
         (Counter::ReadsPastPointer, "reads_past_pointer"),
         (Counter::ZonesClosedForOthers, "zones_closed_for_others"),
         (Counter::ZonesReset, "zones_reset"),
         (Counter::ZoneReports, "zone_reports"),
-        (
-            Counter::PersistentCacheSkippedBlocks,
-            "persistent_cache_skipped_blocks",
-        ),
+        (Counter::PersistentCacheSkippedBlocks, "persistent_cache_skipped_blocks"),
         (Counter::MapStalls, "map_stalls"),
         (Counter::MapStallNs, "map_stall_ns"),
         (Counter::BlocksOutOfSequence, "blocks_out_of_sequence"),
@@ -243,19 +228,13 @@ impl Gauge {
     pub const NAMES: [(Gauge, &'static str); Gauge::TableBytes as usize + 1] = [
         (Gauge::DirtyBlocks, "dirty_blocks"),
         (Gauge::CachedBlocks, "cached_blocks"),
-        (
-            Gauge::PersistentCacheUsedBlocks,
-            "persistent_cache_used_blocks",
-        ),
+        (Gauge::PersistentCacheUsedBlocks, "persistent_cache_used_blocks"),
         (Gauge::PersistentCacheEntries, "persistent_cache_entries"),
         (Gauge::OpenZones, "open_zones"),
         (Gauge::ClosedZones, "closed_zones"),
         (Gauge::NonSequentialZones, "non_sequential_zones"),
         (Gauge::RolledBackBlocksMax, "rolled_back_blocks_max"),
-        (
-            Gauge::PersistentCacheLiveBlocks,
-            "persistent_cache_live_blocks",
-        ),
+        (Gauge::PersistentCacheLiveBlocks, "persistent_cache_live_blocks"),
         (Gauge::DirtyAllowed, "dirty_allowed"),
         (Gauge::UnusedBytes, "unused_bytes"),
         (Gauge::TableBytes, "table_bytes"),
@@ -276,10 +255,7 @@ pub struct Counts {
 
 impl Default for Counts {
     fn default() -> Counts {
-        Counts {
-            counters: [0; Counter::COUNT],
-            gauges: [0; Gauge::COUNT],
-        }
+        Counts { counters: [0; Counter::COUNT], gauges: [0; Gauge::COUNT] }
     }
 }
 

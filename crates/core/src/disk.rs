@@ -104,8 +104,7 @@ pub struct LogSize {
 impl LogSize {
     /// Written blocks that fill the log when each is a write of its own: what binds small writes.
     pub fn single_blocks(self) -> u64 {
-        self.entries
-            .map_or(self.blocks.0, |entries| entries.min(self.blocks.0))
+        self.entries.map_or(self.blocks.0, |entries| entries.min(self.blocks.0))
     }
 }
 

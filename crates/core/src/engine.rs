@@ -206,17 +206,9 @@ impl Engine {
     // The loop of `run` is hot, the others are not.
     #[inline(always)]
     fn next_event(&self, frontend: &dyn Frontend) -> Option<Instant> {
-        let arrival = if self.accepts() {
-            frontend.next_arrival()
-        } else {
-            None
-        };
+        let arrival = if self.accepts() { frontend.next_arrival() } else { None };
         let disks = self.disks.iter().filter_map(|disk| disk.next_event());
-        disks
-            .chain(arrival)
-            .chain(frontend.next_command())
-            .chain(self.stack.next_wakeup())
-            .min()
+        disks.chain(arrival).chain(frontend.next_command()).chain(self.stack.next_wakeup()).min()
     }
 
     fn accepts(&self) -> bool {
@@ -226,12 +218,7 @@ impl Engine {
     /// Everything that is due at `now`: arrivals, disk completions, wakeups, then what they cause.
     #[inline(always)]
     fn run_instant(&mut self, now: Instant, frontend: &mut dyn Frontend) {
-        let Engine {
-            stack,
-            disks,
-            buffers,
-            in_flight_max,
-        } = self;
+        let Engine { stack, disks, buffers, in_flight_max } = self;
         for _ in 0..STEPS_PER_INSTANT_MAX {
             let mut progressed = false;
             while let Some(arrival) = frontend.poll_command(now) {
@@ -301,17 +288,14 @@ fn handle_command(
                 }
             }
         },
-        CommandArrival::Replace(Replacement {
-            id,
-            disk,
-            with,
-            first_member,
-        }) => match stack.begin_replacement(id, disk, with.geometry(), first_member) {
-            Ok(()) => {
-                disks[usize::from(disk.0)] = with;
-                stack.tell_replacement(now, id, disk, buffers);
+        CommandArrival::Replace(Replacement { id, disk, with, first_member }) => {
+            match stack.begin_replacement(id, disk, with.geometry(), first_member) {
+                Ok(()) => {
+                    disks[usize::from(disk.0)] = with;
+                    stack.tell_replacement(now, id, disk, buffers);
+                }
+                Err(error) => stack.end_command(id, Err(error)),
             }
-            Err(error) => stack.end_command(id, Err(error)),
-        },
+        }
     }
 }

@@ -13,27 +13,18 @@ pub struct Extent {
 
 impl Extent {
     /// No blocks at address zero: what a flush covers.
-    pub const EMPTY: Extent = Extent {
-        start: Lba(0),
-        blocks: BlockCount(0),
-    };
+    pub const EMPTY: Extent = Extent { start: Lba(0), blocks: BlockCount(0) };
 
     /// The extent of `blocks` blocks from `start`.
     #[inline]
     pub const fn new(start: u64, blocks: u64) -> Extent {
-        Extent {
-            start: Lba(start),
-            blocks: BlockCount(blocks),
-        }
+        Extent { start: Lba(start), blocks: BlockCount(blocks) }
     }
 
     /// The extent `start .. end`. Panics when `end < start`.
     #[inline]
     pub fn between(start: Lba, end: Lba) -> Extent {
-        Extent {
-            start,
-            blocks: BlockCount(end.0 - start.0),
-        }
+        Extent { start, blocks: BlockCount(end.0 - start.0) }
     }
 
     /// The first block after the extent.

@@ -45,11 +45,7 @@ impl fmt::Display for JoinError {
                  nodes that take writes anywhere",
                 port.0
             ),
-            JoinError::NoChunk {
-                port,
-                blocks,
-                chunk,
-            } => write!(
+            JoinError::NoChunk { port, blocks, chunk } => write!(
                 f,
                 "node {} of those to be joined has {} B; accepted: a chunk of {} B or more",
                 port.0,
@@ -155,12 +151,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// For a layer that uses so many blocks of each node.
     pub fn new(used: impl Iterator<Item = BlockCount>) -> Parts {
-        let nothing = |blocks| Owed {
-            blocks,
-            written: 0,
-            flushed: 0,
-            failed: None,
-        };
+        let nothing = |blocks| Owed { blocks, written: 0, flushed: 0, failed: None };
         Parts {
             owed: used.map(nothing).collect(),
             jobs: Vec::new(),
@@ -173,20 +164,14 @@ impl Parts {
     /// Takes a request that ends with so many parts. Each of them is [issued](Self::issue), and then
     /// the layer says that [all are](Self::all_are_issued).
     pub fn begin(&mut self, request: Request, parts: usize) -> u32 {
-        let job = Job {
-            request,
-            parts: parts as u32,
-            result: Ok(()),
-        };
+        let job = Job { request, parts: parts as u32, result: Ok(()) };
         keep(&mut self.jobs, &mut self.free_jobs, job)
     }
 
     /// Sends a part to its node.
     pub fn issue(&mut self, part: Part, ctx: &mut Context<'_>) {
         let owed = self.owed[usize::from(part.port.0)];
-        let Request {
-            operation, cause, ..
-        } = self.job(part.job).request;
+        let Request { operation, cause, .. } = self.job(part.job).request;
         if ctx.is_lost(part.port) {
             // There is nothing to flush any more, unless something was answered that is gone.
             let is_error = operation != Operation::Flush || owed.flushed < owed.written;

@@ -104,17 +104,11 @@ pub struct Area {
 
 impl Area {
     /// No blocks.
-    pub const EMPTY: Area = Area {
-        port: Port(0),
-        extent: Extent::EMPTY,
-    };
+    pub const EMPTY: Area = Area { port: Port(0), extent: Extent::EMPTY };
 
     /// `blocks` blocks from an offset in the area.
     pub fn part(self, offset: u64, blocks: u64) -> Area {
-        Area {
-            extent: Extent::new(self.extent.start.0 + offset, blocks),
-            ..self
-        }
+        Area { extent: Extent::new(self.extent.start.0 + offset, blocks), ..self }
     }
 }
 
@@ -231,9 +225,7 @@ impl Context<'_> {
     /// Says how far a command has come, in blocks.
     pub fn tell_progress(&mut self, id: CommandId, done: u64, total: u64) {
         let state = CommandState::Progress { done, total };
-        self.router
-            .command_replies
-            .push_back(CommandReply { id, state });
+        self.router.command_replies.push_back(CommandReply { id, state });
     }
 
     /// Asks to be woken at `instant`, instead of at any instant asked for before.

@@ -108,10 +108,7 @@ pub enum OpenError {
 impl OpenError {
     /// A damaged structure, with what is wrong with it.
     pub fn damaged(structure: &'static str, detail: impl Into<String>) -> OpenError {
-        OpenError::Damaged {
-            structure,
-            detail: detail.into(),
-        }
+        OpenError::Damaged { structure, detail: detail.into() }
     }
 }
 
@@ -122,36 +119,23 @@ impl fmt::Display for OpenError {
             OpenError::Foreign { found, expected } => {
                 write!(f, "it belongs to image {found}, not to image {expected}")
             }
-            OpenError::OtherMember { found, expected } => write!(
-                f,
-                "it is member {found} of its image, and member {expected} belongs here"
-            ),
+            OpenError::OtherMember { found, expected } => {
+                write!(f, "it is member {found} of its image, and member {expected} belongs here")
+            }
             OpenError::Version { found, supported } => write!(
                 f,
                 "it has format version {found}; this build reads up to version {supported}"
             ),
             OpenError::Features(bits) => {
-                write!(
-                    f,
-                    "it needs features that this build does not know: {bits:#x}"
-                )
+                write!(f, "it needs features that this build does not know: {bits:#x}")
             }
-            OpenError::Settings {
-                name,
-                found,
-                expected,
-            } => write!(
-                f,
-                "it was formatted with {name} = {found}, and now {name} is {expected}"
-            ),
+            OpenError::Settings { name, found, expected } => {
+                write!(f, "it was formatted with {name} = {found}, and now {name} is {expected}")
+            }
             OpenError::Damaged { structure, detail } => {
                 write!(f, "its {structure} is damaged: {detail}")
             }
-            OpenError::OlderCopy {
-                member,
-                found,
-                expected,
-            } => write!(
+            OpenError::OlderCopy { member, found, expected } => write!(
                 f,
                 "the {member} is an older copy of itself: it has reached generation {found}, and \
                  another member remembers generation {expected}"

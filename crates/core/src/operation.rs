@@ -70,25 +70,17 @@ pub enum CopyOperation {
 
 impl Operation {
     /// A write that a later flush makes durable.
-    pub const WRITE: Operation = Operation::Write {
-        durability: Durability::Cached,
-    };
+    pub const WRITE: Operation = Operation::Write { durability: Durability::Cached };
     /// A write that is durable when it completes.
-    pub const WRITE_DURABLE: Operation = Operation::Write {
-        durability: Durability::Durable,
-    };
+    pub const WRITE_DURABLE: Operation = Operation::Write { durability: Durability::Durable };
 
     /// True when the operation must be durable at its completion.
     #[inline]
     pub fn is_durable(self) -> bool {
         matches!(
             self,
-            Operation::Write {
-                durability: Durability::Durable
-            } | Operation::Zero {
-                durability: Durability::Durable,
-                ..
-            }
+            Operation::Write { durability: Durability::Durable }
+                | Operation::Zero { durability: Durability::Durable, .. }
         )
     }
 
@@ -108,10 +100,8 @@ impl Operation {
     /// True when the operation moves the data of a buffer.
     #[inline]
     pub fn has_data(self) -> bool {
-        matches!(
-            self,
-            Operation::Read | Operation::Write { .. } | Operation::ZoneReport
-        ) || self.moves_copy()
+        matches!(self, Operation::Read | Operation::Write { .. } | Operation::ZoneReport)
+            || self.moves_copy()
     }
 
     #[inline]

@@ -31,10 +31,8 @@ impl PlantedBug {
     pub fn is_searched(self) -> bool {
         // A failure of one operation alone shows the one. The other shows below a buffer whose node
         // below answers before it is durable, and those of the search do not.
-        let is_hidden = matches!(
-            self,
-            PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush
-        );
+        let is_hidden =
+            matches!(self, PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush);
         !self.is_of_copies() && !self.is_of_members() && !is_hidden
     }
 

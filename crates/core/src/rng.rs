@@ -9,9 +9,7 @@ pub struct Rng {
 impl Rng {
     /// The stream number `stream` of the run's `seed`.
     pub fn new(seed: u64, stream: u64) -> Rng {
-        let mut rng = Rng {
-            state: seed ^ stream.wrapping_mul(0xa076_1d64_78bd_642f),
-        };
+        let mut rng = Rng { state: seed ^ stream.wrapping_mul(0xa076_1d64_78bd_642f) };
         rng.next_u64();
         rng
     }

@@ -69,33 +69,12 @@ struct InFlight {
 
 /// What the stack must deliver next.
 pub(crate) enum Message {
-    Submit {
-        to: NodeId,
-        request: Request,
-    },
-    Complete {
-        to: NodeId,
-        completion: Completion,
-        buffer: BufferSlice,
-    },
-    Reply {
-        request: RequestId,
-        completion: Completion,
-        buffer: BufferSlice,
-    },
-    Lost {
-        to: NodeId,
-        port: Port,
-    },
-    Replaced {
-        to: NodeId,
-        port: Port,
-        command: CommandId,
-    },
-    Command {
-        to: NodeId,
-        command: Command,
-    },
+    Submit { to: NodeId, request: Request },
+    Complete { to: NodeId, completion: Completion, buffer: BufferSlice },
+    Reply { request: RequestId, completion: Completion, buffer: BufferSlice },
+    Lost { to: NodeId, port: Port },
+    Replaced { to: NodeId, port: Port, command: CommandId },
+    Command { to: NodeId, command: Command },
 }
 
 /// A new disk in the place of a lost one, until every layer concerned has answered.
@@ -290,50 +269,21 @@ impl Router {
         self.check_fits(top, request.operation, request.extent, request.buffer);
         let is_write = matches!(request.operation, Operation::Write { .. });
         let id = self.register(Issuer::Host, top, tag, request.buffer, is_write);
-        let HostOperation {
-            operation,
-            extent,
-            buffer,
-        } = request;
-        Request {
-            id,
-            operation,
-            extent,
-            buffer,
-            cause: Cause::Host,
-            has_more: false,
-        }
+        let HostOperation { operation, extent, buffer } = request;
+        Request { id, operation, extent, buffer, cause: Cause::Host, has_more: false }
     }
 
     #[inline]
     pub fn issue(&mut self, issuer: Issuer, issue: Issue, has_more: bool) {
-        let Issuer::Node(node, port) = issuer else {
-            unreachable!("the host does not issue")
-        };
+        let Issuer::Node(node, port) = issuer else { unreachable!("the host does not issue") };
         let port = &mut self.nodes[node.0 as usize].ports[usize::from(port.0)];
         port.in_flight += 1;
         let below = port.below;
         self.check_fits(below, issue.operation, issue.extent, issue.buffer);
         let is_write = matches!(issue.operation, Operation::Write { .. });
         let id = self.register(issuer, below, issue.tag, issue.buffer, is_write);
-        let Issue {
-            operation,
-            extent,
-            buffer,
-            cause,
-            ..
-        } = issue;
-        self.send(
-            below,
-            Request {
-                id,
-                operation,
-                extent,
-                buffer,
-                cause,
-                has_more,
-            },
-        );
+        let Issue { operation, extent, buffer, cause, .. } = issue;
+        self.send(below, Request { id, operation, extent, buffer, cause, has_more });
     }
 
     /// Hands a registered request to its node. One that could not come up is lost.
@@ -341,24 +291,8 @@ impl Router {
     pub fn send(&mut self, to: NodeId, request: Request) {
         match self.nodes[to.0 as usize].disk {
             Some(disk) => {
-                let Request {
-                    id,
-                    operation,
-                    extent,
-                    buffer,
-                    cause,
-                    has_more: _,
-                } = request;
-                self.disk_ops.push_back((
-                    disk,
-                    DiskOp {
-                        id,
-                        operation,
-                        extent,
-                        buffer,
-                        cause,
-                    },
-                ));
+                let Request { id, operation, extent, buffer, cause, has_more: _ } = request;
+                self.disk_ops.push_back((disk, DiskOp { id, operation, extent, buffer, cause }));
             }
             None if self.is_absent(to) => self.finish(request.id, to, Err(IoError::Lost)),
             None => self.messages.push_back(Message::Submit { to, request }),
@@ -368,38 +302,19 @@ impl Router {
     #[inline]
     pub fn finish(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) {
         let entry = &mut self.in_flight[id.index as usize];
-        assert!(
-            entry.active && entry.generation == id.generation,
-            "a request was answered twice"
-        );
-        assert_eq!(
-            entry.target, by,
-            "a request was answered by a node it was not sent to"
-        );
+        assert!(entry.active && entry.generation == id.generation, "a request was answered twice");
+        assert_eq!(entry.target, by, "a request was answered by a node it was not sent to");
         entry.active = false;
         entry.generation = entry.generation.wrapping_add(1);
-        let InFlight {
-            issuer,
-            tag,
-            buffer,
-            ..
-        } = *entry;
+        let InFlight { issuer, tag, buffer, .. } = *entry;
         self.free.push(id.index);
         self.requests_active -= 1;
         let completion = Completion { tag, result };
         self.messages.push_back(match issuer {
-            Issuer::Host => Message::Reply {
-                request: id,
-                completion,
-                buffer,
-            },
+            Issuer::Host => Message::Reply { request: id, completion, buffer },
             Issuer::Node(to, port) => {
                 self.nodes[to.0 as usize].ports[usize::from(port.0)].in_flight -= 1;
-                Message::Complete {
-                    to,
-                    completion,
-                    buffer,
-                }
+                Message::Complete { to, completion, buffer }
             }
         });
     }
@@ -445,29 +360,15 @@ impl Router {
             Some(index) => {
                 let entry = &mut self.in_flight[index as usize];
                 let generation = entry.generation;
-                *entry = InFlight {
-                    generation,
-                    active: true,
-                    issuer,
-                    target,
-                    tag,
-                    buffer,
-                    is_write,
-                };
+                *entry =
+                    InFlight { generation, active: true, issuer, target, tag, buffer, is_write };
                 RequestId { index, generation }
             }
             None => {
                 let index = self.in_flight.len() as u32;
                 let generation = 0;
-                let entry = InFlight {
-                    generation,
-                    active: true,
-                    issuer,
-                    target,
-                    tag,
-                    buffer,
-                    is_write,
-                };
+                let entry =
+                    InFlight { generation, active: true, issuer, target, tag, buffer, is_write };
                 self.in_flight.push(entry);
                 RequestId { index, generation }
             }
@@ -477,16 +378,9 @@ impl Router {
     #[inline]
     fn check_fits(&self, to: NodeId, op: Operation, extent: Extent, buffer: BufferSlice) {
         let blocks = self.nodes[to.0 as usize].blocks;
-        assert!(
-            extent.end().0 <= blocks.0,
-            "{op:?} of {extent:?} past the end of {blocks:?}"
-        );
+        assert!(extent.end().0 <= blocks.0, "{op:?} of {extent:?} past the end of {blocks:?}");
         let data = if op.has_data() { extent.blocks.0 } else { 0 };
-        assert_eq!(
-            u64::from(buffer.blocks),
-            data,
-            "the buffer of {op:?} does not fit {extent:?}"
-        );
+        assert_eq!(u64::from(buffer.blocks), data, "the buffer of {op:?} does not fit {extent:?}");
         // A flush may name the blocks it is for; whoever takes it may flush more.
         assert!(
             !extent.is_empty() || matches!(op, Operation::Flush),

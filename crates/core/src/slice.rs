@@ -258,15 +258,9 @@ fn guarded(tracks: &TrackTable, wanted: Extent, extent: Extent) -> Option<Guarde
     };
     let first = tracks.track_of(extent.start.0);
     let last = tracks.track_of(extent.end().0 - 1);
-    let (before, behind) = (
-        extent.start.0 - wanted.start.0,
-        wanted.end().0 - extent.end().0,
-    );
-    let guarded = |blocks, guard_blocks, is_behind| Guarded {
-        extent: blocks,
-        guard_blocks,
-        is_behind,
-    };
+    let (before, behind) = (extent.start.0 - wanted.start.0, wanted.end().0 - extent.end().0);
+    let guarded =
+        |blocks, guard_blocks, is_behind| Guarded { extent: blocks, guard_blocks, is_behind };
     match of_run(last, Shingling::Upwards).filter(|_| behind > 0) {
         Some(blocks) => Some(guarded(blocks, behind, true)),
         None => of_run(first, Shingling::Downwards)

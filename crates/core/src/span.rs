@@ -71,12 +71,7 @@ impl Span {
             }
             false => request.buffer,
         };
-        Part {
-            job,
-            port: Port(index as u8),
-            extent,
-            buffer,
-        }
+        Part { job, port: Port(index as u8), extent, buffer }
     }
 }
 
@@ -103,9 +98,8 @@ impl Layer for Span {
         }
         let is_everything = request.extent.is_empty();
         let touches = |window: &Extent| is_everything || window.overlaps(request.extent);
-        let first = self
-            .windows
-            .partition_point(|it| !is_everything && it.end() <= request.extent.start);
+        let first =
+            self.windows.partition_point(|it| !is_everything && it.end() <= request.extent.start);
         let touched = self.windows[first..].iter().take_while(|it| touches(it));
         let parts = touched.count();
         let job = self.parts.begin(request, parts);

@@ -107,12 +107,7 @@ impl Stack {
 
     /// Takes a request of the host. Panics when it does not fit the device: frontends check.
     pub fn handle_request(&mut self, now: Instant, arrival: Arrival, buffers: &mut Buffers) {
-        let Arrival {
-            tag,
-            operation,
-            extent,
-            buffer,
-        } = arrival;
+        let Arrival { tag, operation, extent, buffer } = arrival;
         if self.router.is_planted(PlantedBug::FlushOwnConnectionOnly) {
             let unflushed = &mut self.unflushed[(tag.0 & 1) as usize];
             match operation {
@@ -133,11 +128,7 @@ impl Stack {
         if self.router.node(self.top).disk.is_some() {
             buffers.hand_to_disk(buffer);
         }
-        let host = HostOperation {
-            operation,
-            extent,
-            buffer,
-        };
+        let host = HostOperation { operation, extent, buffer };
         let request = self.router.register_host(self.top, tag, host);
         self.router.host_arrived();
         // A flush touches no block and covers only what has completed, so it waits for nothing.
@@ -179,12 +170,7 @@ impl Stack {
                 woken = true;
                 let layer = self.layers[index].as_mut();
                 if let Some(layer) = layer.filter(|_| !self.router.is_absent(node)) {
-                    layer.wake(&mut Context {
-                        now,
-                        node,
-                        router: &mut self.router,
-                        buffers,
-                    });
+                    layer.wake(&mut Context { now, node, router: &mut self.router, buffers });
                 }
                 self.deliver(now, buffers);
             }
@@ -207,11 +193,7 @@ impl Stack {
     /// When a layer next wants to be woken.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.router
-            .nodes()
-            .iter()
-            .filter_map(|node| node.wake)
-            .min()
+        self.router.nodes().iter().filter_map(|node| node.wake).min()
     }
 
     /// Says whether the host will send no further request.
@@ -253,15 +235,9 @@ impl Stack {
         self.router.node_mut(node).stage = Stage::Up;
         match &mut self.layers[usize::from(node.0)] {
             None => self.router.opened = Some(Ok(())),
-            Some(layer) => layer.open(
-                start,
-                &mut Context {
-                    now,
-                    node,
-                    router: &mut self.router,
-                    buffers,
-                },
-            ),
+            Some(layer) => {
+                layer.open(start, &mut Context { now, node, router: &mut self.router, buffers })
+            }
         }
         self.deliver(now, buffers);
     }
@@ -276,12 +252,9 @@ impl Stack {
         self.router.closed = None;
         match &mut self.layers[usize::from(node.0)] {
             None => self.router.closed = Some(Ok(())),
-            Some(layer) => layer.close(&mut Context {
-                now,
-                node,
-                router: &mut self.router,
-                buffers,
-            }),
+            Some(layer) => {
+                layer.close(&mut Context { now, node, router: &mut self.router, buffers })
+            }
         }
         self.deliver(now, buffers);
     }
@@ -295,47 +268,20 @@ impl Stack {
         let mut delivered = 0;
         while let Some(message) = self.router.messages.pop_front() {
             delivered += 1;
-            assert!(
-                delivered < MESSAGES_PER_EVENT_MAX,
-                "the layers send messages in circles"
-            );
+            assert!(delivered < MESSAGES_PER_EVENT_MAX, "the layers send messages in circles");
             match message {
                 Message::Submit { to, request } => {
                     let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
                     let router = &mut self.router;
-                    layer.submit(
-                        request,
-                        &mut Context {
-                            now,
-                            node: to,
-                            router,
-                            buffers,
-                        },
-                    );
+                    layer.submit(request, &mut Context { now, node: to, router, buffers });
                 }
-                Message::Complete {
-                    to,
-                    completion,
-                    buffer,
-                } => {
+                Message::Complete { to, completion, buffer } => {
                     buffers.give_back(buffer);
                     let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
                     let router = &mut self.router;
-                    layer.complete(
-                        completion,
-                        &mut Context {
-                            now,
-                            node: to,
-                            router,
-                            buffers,
-                        },
-                    );
+                    layer.complete(completion, &mut Context { now, node: to, router, buffers });
                 }
-                Message::Reply {
-                    request,
-                    completion,
-                    buffer,
-                } => {
+                Message::Reply { request, completion, buffer } => {
                     buffers.give_back(buffer);
                     self.router.host_answered();
                     self.replies.push_back(completion);
@@ -355,12 +301,7 @@ impl Stack {
             unreachable!("requests and answers are delivered by themselves")
         };
         let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
-        let mut ctx = Context {
-            now,
-            node: to,
-            router: &mut self.router,
-            buffers,
-        };
+        let mut ctx = Context { now, node: to, router: &mut self.router, buffers };
         match message {
             Message::Lost { port, .. } => layer.lost(port, &mut ctx),
             Message::Replaced { port, command, .. } => layer.replaced(port, command, &mut ctx),
@@ -374,9 +315,7 @@ impl Stack {
         self.locks.unlock(request, |id| granted.push(id));
         for id in self.granted.drain(..) {
             let index = self.waiting.iter().position(|waiting| waiting.id == id);
-            let request = self
-                .waiting
-                .remove(index.expect("a granted request was waiting"));
+            let request = self.waiting.remove(index.expect("a granted request was waiting"));
             self.router.send(self.top, request);
         }
     }

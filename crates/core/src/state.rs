@@ -38,9 +38,7 @@ pub struct StateError {
 impl StateError {
     /// An error with the given words.
     pub fn new(message: impl Into<String>) -> StateError {
-        StateError {
-            message: message.into(),
-        }
+        StateError { message: message.into() }
     }
 }
 

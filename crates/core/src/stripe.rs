@@ -25,10 +25,7 @@ impl StripeLayout {
     /// Chunks of `chunk` over so many nodes. Panics when there is no node, or nothing in a chunk.
     pub fn new(nodes: usize, chunk: BlockCount) -> StripeLayout {
         assert!(nodes > 0 && chunk.0 > 0, "a stripe of nothing");
-        StripeLayout {
-            nodes: nodes as u64,
-            chunk_blocks: chunk.0,
-        }
+        StripeLayout { nodes: nodes as u64, chunk_blocks: chunk.0 }
     }
 
     /// Blocks of each node that are used when the smallest has so many: whole chunks.
@@ -120,10 +117,7 @@ impl Stripe {
             });
         }
         let used = below.iter().map(of_each).min().unwrap_or_default();
-        let geometry = Geometry {
-            blocks: BlockCount(used.0 * below.len() as u64),
-            ..geometry
-        };
+        let geometry = Geometry { blocks: BlockCount(used.0 * below.len() as u64), ..geometry };
         let offered: u64 = below.iter().map(|it| it.blocks.0).sum();
         let stripe = Stripe {
             layout,

@@ -53,10 +53,7 @@ impl ZoneGeometry {
         let is_whole = extent.start.0.is_multiple_of(self.zone_blocks.0)
             && (extent.end().0.is_multiple_of(self.zone_blocks.0)
                 || extent.end().0 == self.blocks.0);
-        let mut part = ZoneGeometry {
-            blocks: extent.blocks,
-            ..self.clone()
-        };
+        let mut part = ZoneGeometry { blocks: extent.blocks, ..self.clone() };
         let conventional = u64::from(self.conventional_zones).saturating_sub(first);
         part.conventional_zones = conventional.min(u64::from(part.zones())) as u32;
         is_whole.then_some(part)
@@ -112,10 +109,7 @@ pub enum ZoneCondition {
 impl ZoneCondition {
     /// True when the zone counts against the limit of open zones.
     pub fn is_open(self) -> bool {
-        matches!(
-            self,
-            ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen
-        )
+        matches!(self, ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen)
     }
 }
 
@@ -202,11 +196,7 @@ pub fn part_of_report(
         };
         let extent = Extent::new(zone.extent.start.0 - inside.start.0, zone.extent.blocks.0);
         let write_pointer = zone.write_pointer.map(|lba| Lba(lba.0 - inside.start.0));
-        let moved = ZoneDescriptor {
-            extent,
-            write_pointer,
-            ..zone
-        };
+        let moved = ZoneDescriptor { extent, write_pointer, ..zone };
         moved.encode(geometry.model, out);
     }
     bytes
@@ -267,10 +257,7 @@ mod tests {
         assert_eq!(bytes[64..66], [1, 0], "conventional, no write pointer");
         assert_eq!(bytes[64 + 24..64 + 32], [0xff; 8]);
         assert_eq!(bytes[128..130], [2, 0x40], "sequential, closed");
-        assert_eq!(
-            [bytes[128 + 15], bytes[128 + 23], bytes[128 + 31]],
-            [100, 100, 107]
-        );
+        assert_eq!([bytes[128 + 15], bytes[128 + 23], bytes[128 + 31]], [100, 100, 107]);
         assert_eq!(bytes[192 + 1], 0x42, "closed, not sequential");
         assert_eq!(bytes[192 + 15], 50, "the runt");
         for zone in 0..3 {

@@ -113,11 +113,7 @@ impl Arm {
         direction: Direction,
     ) -> u64 {
         let seek = self.curve.time_ns(cylinder.abs_diff(place.cylinder));
-        let switch = if surface == place.surface {
-            0
-        } else {
-            self.head_switch_ns
-        };
+        let switch = if surface == place.surface { 0 } else { self.head_switch_ns };
         let reach = seek.max(switch);
         match direction {
             Direction::Read => reach,
@@ -149,11 +145,7 @@ impl Arm {
         let revolution_ns = self.platters.revolution_ns();
         let now_ns = (at_ns + self.phase_ns) % revolution_ns;
         let target_ns = self.platters.angle_ns(place, offset);
-        if target_ns >= now_ns {
-            target_ns - now_ns
-        } else {
-            target_ns + revolution_ns - now_ns
-        }
+        if target_ns >= now_ns { target_ns - now_ns } else { target_ns + revolution_ns - now_ns }
     }
 
     /// When the first block of an access begun at `start` would be under the head by plan: a
@@ -173,11 +165,7 @@ impl Arm {
         }
         let (move_ns, wait_ns) = self.position_ns(start, block, place, direction);
         let missed = self.rotates && wait_ns < guard_ns && block != self.next_block;
-        let penalty_ns = if missed {
-            self.platters.revolution_ns()
-        } else {
-            0
-        };
+        let penalty_ns = if missed { self.platters.revolution_ns() } else { 0 };
         start.0 + move_ns + wait_ns + penalty_ns
     }
 
@@ -191,11 +179,8 @@ impl Arm {
     ) -> (u64, u64) {
         // A write that goes on along its track has settled already.
         let goes_on = block == self.next_block && place.offset > 0 && direction == self.last;
-        let move_ns = if goes_on {
-            0
-        } else {
-            self.move_ns(self.cylinder, self.surface, place, direction)
-        };
+        let move_ns =
+            if goes_on { 0 } else { self.move_ns(self.cylinder, self.surface, place, direction) };
         let wait_ns = self.wait_ns(start.0 + move_ns, place, place.offset);
         (move_ns, wait_ns)
     }
@@ -235,20 +220,12 @@ impl Arm {
         direction: Direction,
     ) -> Access {
         let (seek_ns, rotation_ns) = self.position_ns(start, extent.start.0, place, direction);
-        let mut time = AccessTime {
-            seek_ns,
-            rotation_ns,
-            transfer_ns: 0,
-        };
+        let mut time = AccessTime { seek_ns, rotation_ns, transfer_ns: 0 };
         let begin_ns = start.0 + seek_ns + rotation_ns;
         let end_ns = self.transfer(begin_ns, *place, extent.blocks.0, direction, &mut time);
         self.next_block = extent.end().0;
         self.last = direction;
-        Access {
-            first: Some(Instant(begin_ns)),
-            end: Instant(end_ns),
-            time,
-        }
+        Access { first: Some(Instant(begin_ns)), end: Instant(end_ns), time }
     }
 
     /// Moves `blocks` blocks from `place` on, its first block being under the head at `at_ns`, and
@@ -309,11 +286,8 @@ pub(super) mod tests {
             track_skew_ns: 1_500_000,
         };
         let platters = Platters::new(shape, BlockCount(4_000_000), &Shingles::default());
-        let figures = DatasheetSeek {
-            track_to_track_ms: 1.0,
-            average_ms: 8.0,
-            full_stroke_ms: 16.0,
-        };
+        let figures =
+            DatasheetSeek { track_to_track_ms: 1.0, average_ms: 8.0, full_stroke_ms: 16.0 };
         let curve = SeekCurve::solve(figures, platters.cylinders()).unwrap();
         Arm::new(platters, curve, 700_000, 500_000, read_ahead_blocks, 0)
     }
@@ -330,12 +304,7 @@ pub(super) mod tests {
         assert_eq!(write.time.transfer_ns, 5 * REVOLUTION_NS);
         assert_eq!(write.time.seek_ns, 5 * 1_500_000);
         assert_eq!(write.time.rotation_ns, 0);
-        let next = access(
-            &mut arm,
-            write.end.0,
-            Extent::new(400 * 6, 4),
-            Direction::Write,
-        );
+        let next = access(&mut arm, write.end.0, Extent::new(400 * 6, 4), Direction::Write);
         assert_eq!(next.time.seek_ns + next.time.rotation_ns, 1_500_000);
     }
 

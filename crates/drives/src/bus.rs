@@ -84,10 +84,8 @@ impl BusModel {
     /// # Errors
     /// A sentence that names the field, its value and what is accepted.
     pub(super) fn check(&self) -> Result<(), String> {
-        for (key, span) in [
-            ("read_sector", self.read_sector),
-            ("write_sector", self.write_sector),
-        ] {
+        for (key, span) in [("read_sector", self.read_sector), ("write_sector", self.write_sector)]
+        {
             if span.0.0 == 0 {
                 return Err(format!("bus.{key} = \"0 ms\"; accepted: more than 0"));
             }
@@ -209,11 +207,7 @@ pub(super) struct Bus {
 impl Bus {
     /// A free bus.
     pub fn new(model: BusModel) -> Bus {
-        Bus {
-            model,
-            taken_from_ns: 0,
-            free_ns: 0,
-        }
+        Bus { model, taken_from_ns: 0, free_ns: 0 }
     }
 
     /// When a command that the host has at `now` reaches the drive.

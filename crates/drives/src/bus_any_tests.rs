@@ -18,9 +18,7 @@ struct Request {
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
-    let through = Operation::Write {
-        durability: Durability::Durable,
-    };
+    let through = Operation::Write { durability: Durability::Durable };
     let operation = prop_oneof![
         4 => Just(Operation::Read),
         4 => Just(Operation::WRITE),
@@ -32,12 +30,7 @@ fn any_request() -> impl Strategy<Value = Request> {
     let start = prop_oneof![0..7_000u64, (0..6u64).prop_map(|i| i * 40)];
     let sectors = prop_oneof![Just(40), 1..12u64, 1..200u64];
     (after_us, operation, start, sectors).prop_map(|(after_us, operation, start, sectors)| {
-        Request {
-            after_us,
-            operation,
-            start,
-            sectors,
-        }
+        Request { after_us, operation, start, sectors }
     })
 }
 
@@ -52,11 +45,8 @@ struct AnyDrive {
 
 impl AnyDrive {
     fn text(&self) -> String {
-        let changes: Vec<(&str, &str)> = self
-            .changes
-            .iter()
-            .map(|(from, to)| (*from, to.as_str()))
-            .collect();
+        let changes: Vec<(&str, &str)> =
+            self.changes.iter().map(|(from, to)| (*from, to.as_str())).collect();
         text(&changes, &self.bus)
     }
 }
@@ -116,12 +106,7 @@ fn any_drive() -> impl Strategy<Value = AnyDrive> {
     );
     let segments = (
         2..5u64,
-        prop_oneof![
-            Just("segment"),
-            Just("track"),
-            Just("track-end"),
-            Just("cylinder-end")
-        ],
+        prop_oneof![Just("segment"), Just("track"), Just("track-end"), Just("cylinder-end")],
         any::<[bool; 2]>(),
         prop_oneof![
             Just("keeps_written = true"),
@@ -138,44 +123,21 @@ fn any_drive() -> impl Strategy<Value = AnyDrive> {
             let read_ahead = if reads_ahead { 25_600 } else { 0 };
             let changes = vec![
                 ("4096000 B", "3686400 B".to_string()),
-                (
-                    "read_sector = \"0.05 ms\"",
-                    format!("read_sector = \"{read_sector_ns} ns\""),
-                ),
-                (
-                    "write_sector = \"0.05 ms\"",
-                    format!("write_sector = \"{write_sector_ns} ns\""),
-                ),
-                (
-                    "write_buffer = \"25600 B\"",
-                    format!("write_buffer = \"{buffer} B\""),
-                ),
+                ("read_sector = \"0.05 ms\"", format!("read_sector = \"{read_sector_ns} ns\"")),
+                ("write_sector = \"0.05 ms\"", format!("write_sector = \"{write_sector_ns} ns\"")),
+                ("write_buffer = \"25600 B\"", format!("write_buffer = \"{buffer} B\"")),
                 ("write_segments = 1", format!("write_segments = {writes}")),
                 ("write_cache = true", format!("write_cache = {write_cache}")),
-                (
-                    "read_ahead = \"25600 B\"",
-                    format!("read_ahead = \"{read_ahead} B\""),
-                ),
+                ("read_ahead = \"25600 B\"", format!("read_ahead = \"{read_ahead} B\"")),
                 ("count = 3", format!("count = {count}")),
-                (
-                    "read_ahead_to = \"segment\"",
-                    format!("read_ahead_to = \"{to}\""),
-                ),
+                ("read_ahead_to = \"segment\"", format!("read_ahead_to = \"{to}\"")),
                 ("after_hit = false", format!("after_hit = {after_hit}")),
-                (
-                    "keeps_passed = false",
-                    format!("keeps_passed = {keeps_passed}"),
-                ),
+                ("keeps_passed = false", format!("keeps_passed = {keeps_passed}")),
                 ("keeps_written = true", written.to_string()),
                 ("depth = 1", format!("depth = {depth}")),
                 ("\"fcfs\"", format!("\"{scheduler}\"")),
             ];
-            AnyDrive {
-                changes,
-                bus,
-                read_sector_ns,
-                write_sector_ns,
-            }
+            AnyDrive { changes, bus, read_sector_ns, write_sector_ns }
         },
     )
 }

@@ -44,11 +44,7 @@ pub(super) struct Feed {
 impl Arm {
     /// Makes it the arm of a drive on a bus.
     pub fn with_bus(mut self, least_write_seek_ns: u64) -> Arm {
-        self.noted = Some(Box::new(Noted {
-            runs: Vec::new(),
-            least_write_seek_ns,
-            end_ns: 0,
-        }));
+        self.noted = Some(Box::new(Noted { runs: Vec::new(), least_write_seek_ns, end_ns: 0 }));
         self
     }
 
@@ -116,10 +112,7 @@ impl Arm {
 
     /// When all sectors were in memory before.
     pub(super) fn all_held(sectors: u64) -> Arrivals<'static> {
-        Arrivals {
-            held: sectors,
-            runs: &[],
-        }
+        Arrivals { held: sectors, runs: &[] }
     }
 
     /// When the arm can begin what a read asks for at `at`: at once where reading ahead has its
@@ -142,9 +135,7 @@ impl Arm {
         let Some(ahead) = self.ahead else {
             return at;
         };
-        let place = self
-            .platters
-            .place(ahead.reached.min(self.platters.blocks() - 1));
+        let place = self.platters.place(ahead.reached.min(self.platters.blocks() - 1));
         if ahead.reached >= ahead.stop || place.offset > 0 || ahead.reached_at > at.0 {
             return at;
         }
@@ -193,10 +184,7 @@ impl Arm {
         let end = Instant(ahead.reached_at);
         self.ahead = Some(ahead);
         self.extend_ahead(extent);
-        let time = AccessTime {
-            transfer_ns: end.0 - begin_ns,
-            ..AccessTime::default()
-        };
+        let time = AccessTime { transfer_ns: end.0 - begin_ns, ..AccessTime::default() };
         let first = None;
         (held, Access { first, end, time })
     }
@@ -236,11 +224,7 @@ impl Arm {
             rotation_ns += wait_ns;
             begin_ns += wait_ns;
         }
-        let mut time = AccessTime {
-            seek_ns,
-            rotation_ns,
-            transfer_ns: 0,
-        };
+        let mut time = AccessTime { seek_ns, rotation_ns, transfer_ns: 0 };
         let direction = Direction::Write;
         let end_ns = self.transfer(begin_ns, place, extent.blocks.0, direction, &mut time);
         self.next_block = extent.end().0;
@@ -248,11 +232,7 @@ impl Arm {
         if let Some(noted) = &mut self.noted {
             noted.end_ns = end_ns;
         }
-        Access {
-            first: Some(Instant(begin_ns)),
-            end: Instant(end_ns),
-            time,
-        }
+        Access { first: Some(Instant(begin_ns)), end: Instant(end_ns), time }
     }
 
     /// The least time that is not below `ns` after which the same block is under the head.

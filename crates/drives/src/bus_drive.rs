@@ -139,13 +139,7 @@ impl BusDrive {
             (Direction::Read, Direction::Read) => model.leave_read_after_read,
             (Direction::Read, Direction::Write) => model.leave_read_after_write,
         };
-        let mut pending = Pending {
-            received,
-            miss,
-            hit,
-            leave: leave.0,
-            taken: None,
-        };
+        let mut pending = Pending { received, miss, hit, leave: leave.0, taken: None };
         if self.takes_early(&op) {
             pending.taken = Some(self.take(&op, received + hit, due));
         }
@@ -174,10 +168,7 @@ impl BusDrive {
         let Some(last) = self.last_write.filter(|last| last.is_early) else {
             return false;
         };
-        let taken = self
-            .pending
-            .iter()
-            .filter(|pending| pending.taken.is_some());
+        let taken = self.pending.iter().filter(|pending| pending.taken.is_some());
         let all_taken = taken.clone().count() == self.queue.len();
         let end = self.queue.back().map_or(last.end, |c| c.op.extent.end().0);
         let waiting: u64 = self.queue.iter().map(|c| c.op.extent.blocks.0).sum();
@@ -190,9 +181,7 @@ impl BusDrive {
     /// Takes the data of a write and answers it.
     fn take(&mut self, op: &DiskOp, at: Instant, due: &mut Due) -> Feed {
         let prepare_ns = self.bus.model.prepare_data.0.0;
-        let begin_ns = self
-            .bus
-            .begin_write(Connection::Connected(at.0 + prepare_ns));
+        let begin_ns = self.bus.begin_write(Connection::Connected(at.0 + prepare_ns));
         let crossed_ns = self.bus.carry_write(begin_ns, op.extent.blocks.0);
         let complete_ns = self.bus.model.complete_write.0.0;
         due.push(Instant(crossed_ns + complete_ns), *op);
@@ -306,12 +295,7 @@ impl BusDrive {
     }
 
     fn choose(&mut self, at: Instant) -> usize {
-        let QueueModel {
-            depth,
-            scheduler,
-            guard,
-            ..
-        } = self.scheduling;
+        let QueueModel { depth, scheduler, guard, .. } = self.scheduling;
         let queue = Queue::new(&self.queue, &[], depth as usize);
         let head = Head::new(&self.arm, at, guard.0.0);
         match scheduler.choose(&queue, &head, &mut self.choices) {
@@ -348,17 +332,13 @@ impl BusDrive {
         };
         if found == Found::Whole {
             let arrivals = Arm::all_held(sectors);
-            let answer = self
-                .bus
-                .carry_read(connection, sectors, &arrivals, leave_ns);
+            let answer = self.bus.carry_read(connection, sectors, &arrivals, leave_ns);
             return (None, answer);
         }
         let begun = arm_ready.max(command.ready);
         let (held, access) = self.arm.read_rest(begun, extent, found);
         let arrivals = self.arm.arrivals(held);
-        let answer = self
-            .bus
-            .carry_read(connection, sectors, &arrivals, leave_ns);
+        let answer = self.bus.carry_read(connection, sectors, &arrivals, leave_ns);
         (Some((access, begun)), answer)
     }
 
@@ -374,10 +354,7 @@ impl BusDrive {
         self.arm.wrote(at, extent);
         let begun = arm_ready.max(command.ready);
         let is_early = self.is_early(&command.op);
-        let last = self.last_write.replace(LastWrite {
-            end: extent.end().0,
-            is_early,
-        });
+        let last = self.last_write.replace(LastWrite { end: extent.end().0, is_early });
         if let Some(feed) = pending.taken {
             let access = self.arm.write_fed(begun, extent, Some(feed));
             return (access, begun, None);

@@ -77,11 +77,7 @@ pub(super) struct Rig {
 impl Rig {
     pub fn of(text: &str, rotation: bool) -> Rig {
         let drive = Drive::parse("made-up.toml", text).unwrap();
-        let options = DiskOptions {
-            in_sectors: true,
-            rotation,
-            ..DiskOptions::default()
-        };
+        let options = DiskOptions { in_sectors: true, rotation, ..DiskOptions::default() };
         let disk = SimulatedDisk::new(&drive, &options).unwrap();
         let mut builder = StackBuilder::new(1);
         let top = builder.disk(disk.geometry().clone());
@@ -123,8 +119,7 @@ impl Rig {
         let now = Instant(self.now);
         let completion = self.disk.poll(now, &mut self.buffers)?;
         let disk = DiskId(0);
-        self.stack
-            .handle_disk_completion(now, disk, completion, &mut self.buffers);
+        self.stack.handle_disk_completion(now, disk, completion, &mut self.buffers);
         // The stack may have held an operation back that overlaps this one.
         self.submit_disk_operations();
         Some(self.stack.poll_reply().expect("an answer").tag.0)
@@ -219,14 +214,8 @@ fn a_bus_that_is_taken_keeps_the_next_command_waiting() {
     // data are there.
     assert_eq!(second(""), 1_500 + 1_000 + 100 + 50);
     // The first read holds the bus from 0.6 to 1.55 ms: the command comes then.
-    assert_eq!(
-        second("held_for_whole_read = true\n"),
-        1_550 + 500 + 1_000 + 100 + 50
-    );
-    assert_eq!(
-        second("never_released = true\n"),
-        1_550 + 500 + 1_000 + 100 + 50
-    );
+    assert_eq!(second("held_for_whole_read = true\n"), 1_550 + 500 + 1_000 + 100 + 50);
+    assert_eq!(second("never_released = true\n"), 1_550 + 500 + 1_000 + 100 + 50);
 }
 
 #[test]
@@ -323,11 +312,7 @@ fn writes_that_continue_one_another_are_taken_while_the_arm_writes() {
     let mut rig = Rig::new(&[], "");
     rig.write(2_000, 10);
     assert_eq!(rig.write(2_010, 10), 200 + 10 * 50);
-    assert_ne!(
-        rig.write(2_040, 10),
-        200 + 10 * 50,
-        "it does not continue them"
-    );
+    assert_ne!(rig.write(2_040, 10), 200 + 10 * 50, "it does not continue them");
     let several = [("write_segments = 1", "write_segments = 2")];
     let mut rig = Rig::new(&several, "takes_writes_early = true\n");
     rig.write(2_000, 10);
@@ -346,24 +331,12 @@ fn without_write_back_a_write_ends_on_the_medium() {
     let ends = "reselect = \"0.3 ms\"\ncomplete_write = \"0.1 ms\"\n";
     let mut rig = Rig::new(&[off], ends);
     assert_eq!(rig.write(2_000, 10), 2_500 + 300 + 100);
-    let least = (
-        "write_settle = \"0 ms\"",
-        "write_settle = \"0 ms\"\nleast_write_seek = \"3 ms\"",
-    );
-    assert_eq!(
-        Rig::new(&[off, least], "").write(2_000, 10),
-        500 + 3_000 + 1_000
-    );
+    let least = ("write_settle = \"0 ms\"", "write_settle = \"0 ms\"\nleast_write_seek = \"3 ms\"");
+    assert_eq!(Rig::new(&[off, least], "").write(2_000, 10), 500 + 3_000 + 1_000);
     // On the track where the head is there is nothing to seek, and the least time all the same.
-    assert_eq!(
-        Rig::new(&[off, least], "").write(0, 10),
-        500 + 3_000 + 1_000
-    );
+    assert_eq!(Rig::new(&[off, least], "").write(0, 10), 500 + 3_000 + 1_000);
     let less = ("write_settle = \"0 ms\"", "write_settle = \"-0.4 ms\"");
-    assert_eq!(
-        Rig::new(&[off, less], "").write(2_000, 10),
-        500 + 600 + 1_000
-    );
+    assert_eq!(Rig::new(&[off, less], "").write(2_000, 10), 500 + 600 + 1_000);
 }
 
 #[test]
@@ -374,10 +347,7 @@ fn a_write_that_is_longer_than_the_buffer_goes_in_parts_unless_the_bus_is_held()
     // The bus is taken again when the first fifty are written, and for the answer.
     assert_eq!(parts, 500 + 1_000 + 5_000 + 300 + 50 + 1_000 + 300);
     let held = format!("{ends}held_for_whole_write = true\n");
-    assert_eq!(
-        Rig::new(&[], &held).write(2_000, 60),
-        500 + 1_000 + 6_000 + 300
-    );
+    assert_eq!(Rig::new(&[], &held).write(2_000, 60), 500 + 1_000 + 6_000 + 300);
 }
 
 #[test]
@@ -430,36 +400,18 @@ fn every_kind_of_mapping_sparing_and_memory_can_be_stated() {
         format!("zone_table = [[0, 59, 100, 7, 9, {row}], [60, 99, 90, 5, 8, 0, 3]]\n{key}")
     };
     let changes = [
-        (
-            "layout = \"cylinder-by-cylinder\"",
-            "layout = \"cylinder-serpentine\"".to_string(),
-        ),
-        (
-            "layout = \"cylinder-by-cylinder\"",
-            "layout = \"zone-serpentine\"".to_string(),
-        ),
+        ("layout = \"cylinder-by-cylinder\"", "layout = \"cylinder-serpentine\"".to_string()),
+        ("layout = \"cylinder-by-cylinder\"", "layout = \"zone-serpentine\"".to_string()),
         (table, rows("0", "")),
         (table, rows("150", "")),
         (table, rows("12", "spares_every = 20")),
         (table, rows("12", "spares_every = 1\nspares_at = \"start\"")),
         (table, rows("2", "spares_at = \"track\"")),
         (table, rows("0, 4, 700", "")),
-        (
-            "read_ahead_to = \"segment\"",
-            "read_ahead_to = \"track\"".to_string(),
-        ),
-        (
-            "read_ahead_to = \"segment\"",
-            "read_ahead_to = \"track-end\"".to_string(),
-        ),
-        (
-            "read_ahead_to = \"segment\"",
-            "read_ahead_to = \"cylinder-end\"".to_string(),
-        ),
-        (
-            "read_ahead = \"25600 B\"",
-            "read_ahead = \"0 B\"".to_string(),
-        ),
+        ("read_ahead_to = \"segment\"", "read_ahead_to = \"track\"".to_string()),
+        ("read_ahead_to = \"segment\"", "read_ahead_to = \"track-end\"".to_string()),
+        ("read_ahead_to = \"segment\"", "read_ahead_to = \"cylinder-end\"".to_string()),
+        ("read_ahead = \"25600 B\"", "read_ahead = \"0 B\"".to_string()),
         ("after_hit = false", "after_hit = true".to_string()),
         ("keeps_passed = false", "keeps_passed = true".to_string()),
         ("keeps_written = true", "keeps_written = false".to_string()),
@@ -469,17 +421,10 @@ fn every_kind_of_mapping_sparing_and_memory_can_be_stated() {
         ),
         ("count = 3", "count = 1".to_string()),
         ("write_cache = true", "write_cache = false".to_string()),
-        (
-            "write_settle = \"0 ms\"",
-            "write_settle = \"-0.483 ms\"".to_string(),
-        ),
+        ("write_settle = \"0 ms\"", "write_settle = \"-0.483 ms\"".to_string()),
     ];
     for (from, to) in &changes {
-        for bus in [
-            "",
-            "held_for_whole_read = true\n",
-            "never_released = true\n",
-        ] {
+        for bus in ["", "held_for_whole_read = true\n", "never_released = true\n"] {
             let text = text(&[("4096000 B", "3686400 B"), (from, to)], bus);
             let mean_ms = mean_of_a_mix(&text);
             assert!((1.0..14.0).contains(&mean_ms), "{to}: {mean_ms} ms");
@@ -532,24 +477,13 @@ fn facts_that_contradict_one_another_are_refused() {
             "segments.keeps_written = true; accepted",
         ),
         (("0, 0, 0]]", "0, 0]]"), "", "has 5 numbers; accepted"),
+        (("0, 0, 0]]", "0, 0, 0]]\nspares_at = \"middle\""), "", "middle"),
         (
-            ("0, 0, 0]]", "0, 0, 0]]\nspares_at = \"middle\""),
-            "",
-            "middle",
-        ),
-        (
-            (
-                "0, 0, 0]]",
-                "0, 0, 0]]\nspares_at = \"track\"\nspares_every = 10",
-            ),
+            ("0, 0, 0]]", "0, 0, 0]]\nspares_at = \"track\"\nspares_every = 10"),
             "",
             "spares_every has no meaning",
         ),
-        (
-            ("0, 0, 0]]", "0, 0, 0, 0, 20000]]"),
-            "",
-            "no sectors are left",
-        ),
+        (("0, 0, 0]]", "0, 0, 0, 0, 20000]]"), "", "no sectors are left"),
     ];
     for (change, bus, expected) in rows {
         let error = Drive::parse("made-up.toml", &text(&[change], bus));

@@ -183,9 +183,7 @@ mod tests {
     #[test]
     fn a_trigger_alone_cleans_as_published() {
         // The innermost track of the ST5000AS0011: 241 blocks in 10.03 ms.
-        let idle = settings("idle_after = '1 s'")
-            .idle_cleaning(41_600)
-            .unwrap();
+        let idle = settings("idle_after = '1 s'").idle_cleaning(41_600).unwrap();
         assert_eq!(idle.after, Duration::from_ms(1000));
         assert_eq!(idle.chunk_blocks, BlockCount(12));
         assert_eq!(idle.finish_within, Duration::from_ms(100));
@@ -210,9 +208,7 @@ mod tests {
 
     #[test]
     fn a_key_without_the_trigger_is_named() {
-        let error = settings("idle_resume = 'off'")
-            .check_cleaning()
-            .unwrap_err();
+        let error = settings("idle_resume = 'off'").check_cleaning().unwrap_err();
         assert!(error.starts_with("`idle_resume` says"), "{error}");
         let switched_off = settings("idle_resume = 'off'\nidle_after = 'off'");
         assert_eq!(switched_off.check_cleaning(), Ok(()));

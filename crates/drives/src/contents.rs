@@ -176,8 +176,7 @@ fn fill_file(file: &File, extent: Extent, byte: u8) -> Result<(), IoError> {
     let (mut at, end) = (extent.start.0 * BLOCK_BYTES, extent.end().0 * BLOCK_BYTES);
     while at < end {
         let length = (end - at).min(FILL_BYTES);
-        file.write_all_at(&fill[..length as usize], at)
-            .map_err(io_error)?;
+        file.write_all_at(&fill[..length as usize], at).map_err(io_error)?;
         at += length;
     }
     Ok(())
@@ -199,11 +198,7 @@ pub struct Sparse<T> {
 
 impl<T: Copy> Sparse<T> {
     fn new(zero: T, unit: u64) -> Sparse<T> {
-        Sparse {
-            zero,
-            unit,
-            chunks: BTreeMap::new(),
-        }
+        Sparse { zero, unit, chunks: BTreeMap::new() }
     }
 
     fn read(&self, start: u64, target: &mut [T]) {
@@ -235,15 +230,8 @@ impl<T: Copy> Sparse<T> {
 
     /// Drops whole chunks and clears the ends; costs what is held there, not the length.
     fn clear(&mut self, extent: Extent) {
-        let (first, last) = (
-            extent.start.0 / CHUNK_BLOCKS,
-            extent.end().0.div_ceil(CHUNK_BLOCKS),
-        );
-        let held: Vec<u64> = self
-            .chunks
-            .range(first..last)
-            .map(|(chunk, _)| *chunk)
-            .collect();
+        let (first, last) = (extent.start.0 / CHUNK_BLOCKS, extent.end().0.div_ceil(CHUNK_BLOCKS));
+        let held: Vec<u64> = self.chunks.range(first..last).map(|(chunk, _)| *chunk).collect();
         for chunk in held {
             let whole = Extent::new(chunk * CHUNK_BLOCKS, CHUNK_BLOCKS);
             if extent.covers(whole) {
@@ -257,9 +245,7 @@ impl<T: Copy> Sparse<T> {
     fn chunk(&mut self, chunk: u64) -> &mut [T] {
         let length = (CHUNK_BLOCKS * self.unit) as usize;
         let zero = self.zero;
-        self.chunks
-            .entry(chunk)
-            .or_insert_with(|| vec![zero; length].into_boxed_slice())
+        self.chunks.entry(chunk).or_insert_with(|| vec![zero; length].into_boxed_slice())
     }
 }
 
@@ -289,11 +275,6 @@ fn parts(extent: Extent) -> impl Iterator<Item = Part> {
         let (chunk, first) = (at / CHUNK_BLOCKS, at % CHUNK_BLOCKS);
         let blocks = (extent.blocks.0 - done).min(CHUNK_BLOCKS - first);
         done += blocks;
-        Some(Part {
-            chunk,
-            first,
-            done: done - blocks,
-            blocks,
-        })
+        Some(Part { chunk, first, done: done - blocks, blocks })
     })
 }

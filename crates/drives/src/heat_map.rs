@@ -87,11 +87,7 @@ impl HeatMapRecorder {
         let mut blocks = Vec::with_capacity(rows * columns);
         for row in self.blocks.chunks_exact(self.buckets.count).take(rows) {
             blocks.extend_from_slice(&row[..columns - 1]);
-            blocks.push(
-                row[columns - 1..]
-                    .iter()
-                    .fold(0, |a, b| u32::saturating_add(a, *b)),
-            );
+            blocks.push(row[columns - 1..].iter().fold(0, |a, b| u32::saturating_add(a, *b)));
         }
         HeatMap {
             lba_bins: rows as u32,
@@ -173,10 +169,7 @@ mod tests {
         map.add(3 * MS, 0, 1);
         let map = map.heat_map(4 * MS);
         assert_eq!((map.lba_bins, map.time_bins), (4, 2));
-        assert_eq!(
-            (map.lba_first_block, map.lba_bin_blocks, map.time_bin_s),
-            (0, 256, 0.002)
-        );
+        assert_eq!((map.lba_first_block, map.lba_bin_blocks, map.time_bin_s), (0, 256, 0.002));
         assert_eq!(map.blocks, [56, 1, 44, 0, 0, 0, 1, 0]);
     }
 
@@ -186,19 +179,14 @@ mod tests {
         let mut state = 7u64;
         let (mut total, mut low, mut high) = (0, u64::MAX, 0);
         for i in 1..40u64 {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let start = (1 << 30) + (state >> 33) % (i * i * 100);
             map.add(i, start, i);
             total += i;
             low = low.min(start);
             high = high.max(start + i);
             let seen = map.heat_map(MS);
-            assert_eq!(
-                seen.blocks.iter().map(|n| u64::from(*n)).sum::<u64>(),
-                total
-            );
+            assert_eq!(seen.blocks.iter().map(|n| u64::from(*n)).sum::<u64>(), total);
             let last_row =
                 seen.lba_first_block + u64::from(seen.lba_bins - 1) * seen.lba_bin_blocks;
             assert!(

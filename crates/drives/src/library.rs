@@ -8,10 +8,7 @@ use std::path::Path;
 
 macro_rules! drive {
     ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../../../drives/", $name, ".toml")),
-        )
+        ($name, include_str!(concat!("../../../drives/", $name, ".toml")))
     };
 }
 
@@ -112,10 +109,8 @@ impl Drive {
             })?;
             return Drive::parse(name, &text);
         }
-        let stem = name
-            .strip_prefix("drives/")
-            .and_then(|n| n.strip_suffix(".toml"))
-            .unwrap_or(name);
+        let stem =
+            name.strip_prefix("drives/").and_then(|n| n.strip_suffix(".toml")).unwrap_or(name);
         if let Some((name, text)) = of_library(stem) {
             return Drive::parse(name, text);
         }
@@ -123,10 +118,7 @@ impl Drive {
             Some(near) => format!("did you mean `{near}`?"),
             None => "there is no such file".to_string(),
         };
-        Err(DriveError::Unknown {
-            name: name.to_string(),
-            hint,
-        })
+        Err(DriveError::Unknown { name: name.to_string(), hint })
     }
 
     /// The file of a drive of the library, whose name may be in any letter case.
@@ -134,15 +126,13 @@ impl Drive {
     /// # Errors
     /// When the library has no such drive.
     pub fn text_of_library(name: &str) -> Result<&'static str, DriveError> {
-        of_library(name)
-            .map(|(_, text)| text)
-            .ok_or_else(|| DriveError::Unknown {
-                name: name.to_string(),
-                hint: match nearest(name, names()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "it is not in the library".to_string(),
-                },
-            })
+        of_library(name).map(|(_, text)| text).ok_or_else(|| DriveError::Unknown {
+            name: name.to_string(),
+            hint: match nearest(name, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "it is not in the library".to_string(),
+            },
+        })
     }
 
     /// The drive described by `text`, which came from `file`.
@@ -151,10 +141,7 @@ impl Drive {
     /// When it is not TOML, not a drive, or not one that can exist.
     pub fn parse(file: &str, text: &str) -> Result<Drive, DriveError> {
         let model: DriveModel = from_toml(file, text)?;
-        let wrong = |reason| DriveError::Model {
-            file: file.to_string(),
-            reason,
-        };
+        let wrong = |reason| DriveError::Model { file: file.to_string(), reason };
         model.check().map_err(wrong)?;
         if let Some(seek) = &model.seek {
             seek_curve(seek, u64::from(u16::MAX)).map_err(wrong)?;
@@ -184,10 +171,7 @@ mod tests {
             assert_eq!(by_path.model, drive.model);
             // As disks report their models; the name is the library's own whatever was written.
             let in_capitals = Drive::open(&name.to_uppercase()).unwrap();
-            assert_eq!(
-                (in_capitals.file.as_str(), in_capitals.model),
-                (name, drive.model)
-            );
+            assert_eq!((in_capitals.file.as_str(), in_capitals.model), (name, drive.model));
         }
     }
 
@@ -221,9 +205,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_names_file_line_and_nearest_key() {
-        let text = Drive::text_of_library("cmr-500gb-7200")
-            .unwrap()
-            .replace("\nheads", "\nhaeds");
+        let text = Drive::text_of_library("cmr-500gb-7200").unwrap().replace("\nheads", "\nhaeds");
         let error = Drive::parse("my.toml", &text).unwrap_err().to_string();
         assert!(error.starts_with("my.toml:"), "{error}");
         assert!(error.contains("unknown field `haeds`"), "{error}");
@@ -233,26 +215,14 @@ mod tests {
     #[test]
     fn a_drive_that_cannot_exist_is_refused() {
         let rows = [
-            (
-                "media = \"conventional\"",
-                "media = \"shingled\"",
-                "needs a table [shingles]",
-            ),
+            ("media = \"conventional\"", "media = \"shingled\"", "needs a table [shingles]"),
             (
                 "media = \"conventional\"",
                 "media = \"solid-state\"",
                 "cannot have a table [platters]",
             ),
-            (
-                "average = \"8.9 ms\"",
-                "average = \"80 ms\"",
-                "no rising seek curve",
-            ),
-            (
-                "heads = 2",
-                "heads = 0",
-                "platters.heads = 0; accepted: 1 to 1024",
-            ),
+            ("average = \"8.9 ms\"", "average = \"80 ms\"", "no rising seek curve"),
+            ("heads = 2", "heads = 0", "platters.heads = 0; accepted: 1 to 1024"),
             (
                 "heads = 2",
                 "head_rates = [1.0, 1.0]\nheads = 2",
@@ -260,9 +230,7 @@ mod tests {
             ),
         ];
         for (from, to, expected) in rows {
-            let text = Drive::text_of_library("cmr-500gb-7200")
-                .unwrap()
-                .replace(from, to);
+            let text = Drive::text_of_library("cmr-500gb-7200").unwrap().replace(from, to);
             assert_ne!(
                 text,
                 Drive::text_of_library("cmr-500gb-7200").unwrap(),
@@ -278,31 +246,11 @@ mod tests {
     fn what_is_far_beyond_any_drive_is_refused() {
         let step = "accepted: at most 1 s";
         let rows = [
-            (
-                "cheetah-9lp",
-                "head_switch = \"0.03 ms\"",
-                "head_switch = \"2 s\"",
-                step,
-            ),
-            (
-                "cheetah-9lp",
-                "write_settle = \"0.461 ms\"",
-                "write_settle = \"-2 s\"",
-                step,
-            ),
-            (
-                "cheetah-9lp",
-                "read_sector = ",
-                "read_sector = \"2 s\" #",
-                step,
-            ),
+            ("cheetah-9lp", "head_switch = \"0.03 ms\"", "head_switch = \"2 s\"", step),
+            ("cheetah-9lp", "write_settle = \"0.461 ms\"", "write_settle = \"-2 s\"", step),
+            ("cheetah-9lp", "read_sector = ", "read_sector = \"2 s\" #", step),
             ("cheetah-9lp", "[1, 0.831]", "[1, 1001]", "at most 1000 ms"),
-            (
-                "cheetah-9lp",
-                "count = ",
-                "count = 65537 #",
-                "accepted: 1 to 65536",
-            ),
+            ("cheetah-9lp", "count = ", "count = 65537 #", "accepted: 1 to 65536"),
             (
                 "cheetah-9lp",
                 "latency = ",
@@ -339,12 +287,7 @@ mod tests {
                 "zone_size = \"4 KiB\" #",
                 "accepted: at most 4194304",
             ),
-            (
-                "850evo",
-                "channels = ",
-                "channels = 65537 #",
-                "accepted: 1 to 65536",
-            ),
+            ("850evo", "channels = ", "channels = 65537 #", "accepted: 1 to 65536"),
             (
                 "st8000as0002",
                 "entries = ",
@@ -356,9 +299,8 @@ mod tests {
             let text = Drive::text_of_library(drive).unwrap();
             assert!(text.contains(from), "{from}");
             // A long stroke goes with a long average.
-            let text = text
-                .replace(from, to)
-                .replace("average = \"8.9 ms\"", "average = \"890 ms\"");
+            let text =
+                text.replace(from, to).replace("average = \"8.9 ms\"", "average = \"890 ms\"");
             let disk = Drive::parse("my.toml", &text)
                 .and_then(|drive| SimulatedDisk::new(&drive, &DiskOptions::default()));
             let error = disk.err().expect("no such drive").to_string();
@@ -387,14 +329,8 @@ mod tests {
                 "shingles.conventional: { start = \"1 GiB\", size = \"0 B\" }; accepted: a size above 0 \
                  that ends within the capacity and its spare share, 5751",
             ),
-            (
-                "conventional = [{ start = \"5 TB\", size = \"1 TB\" }]",
-                "accepted: a size above 0",
-            ),
-            (
-                "conventional = [{ start = \"5 TB\", length = \"1 TB\" }]",
-                "unknown field `length`",
-            ),
+            ("conventional = [{ start = \"5 TB\", size = \"1 TB\" }]", "accepted: a size above 0"),
+            ("conventional = [{ start = \"5 TB\", length = \"1 TB\" }]", "unknown field `length`"),
         ];
         for (keys, expected) in rows {
             let error = error(keys);
@@ -410,32 +346,12 @@ mod tests {
                 "sector = \"500 B\"",
                 "sector = \"500 B\" is not a power of two",
             ),
-            (
-                "spares_every = 6",
-                "spares_every = 7",
-                "are not a multiple of spares_every",
-            ),
-            (
-                "spares_every = 6",
-                "zones = 3",
-                "or a `zone_table` instead of all three",
-            ),
+            ("spares_every = 6", "spares_every = 7", "are not a multiple of spares_every"),
+            ("spares_every = 6", "zones = 3", "or a `zone_table` instead of all three"),
             ("[0, 1127,", "[2000, 1127,", "cylinders do not ascend"),
-            (
-                "[0, 1127, 186,",
-                "[0, 1127, 2,",
-                "no sectors are left for data",
-            ),
-            (
-                "\"cylinder-by-cylinder\"",
-                "\"surface-by-surface\"",
-                "needs a layout by cylinders",
-            ),
-            (
-                "count = 3",
-                "count = 0",
-                "segments.count = 0; accepted: 1 to 65536",
-            ),
+            ("[0, 1127, 186,", "[0, 1127, 2,", "no sectors are left for data"),
+            ("\"cylinder-by-cylinder\"", "\"surface-by-surface\"", "needs a layout by cylinders"),
+            ("count = 3", "count = 0", "segments.count = 0; accepted: 1 to 65536"),
             (
                 "size = \"",
                 "size = \"1 B\" # \"",
@@ -444,9 +360,7 @@ mod tests {
             ("[seek]", "[seek]\naverage = \"9 ms\"", "not several"),
         ];
         for (from, to, expected) in rows {
-            let text = Drive::text_of_library("barracuda-4lp")
-                .unwrap()
-                .replace(from, to);
+            let text = Drive::text_of_library("barracuda-4lp").unwrap().replace(from, to);
             assert_ne!(
                 text,
                 Drive::text_of_library("barracuda-4lp").unwrap(),

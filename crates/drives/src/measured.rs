@@ -21,12 +21,7 @@ impl MeasuredDisk {
     /// Counts what `disk` does.
     pub fn new(disk: Box<dyn Disk>, statistics: Rc<DiskStatistics>) -> MeasuredDisk {
         let (outstanding, busy_until) = (Vec::new(), Instant::ZERO);
-        MeasuredDisk {
-            disk,
-            outstanding,
-            busy_until,
-            statistics,
-        }
+        MeasuredDisk { disk, outstanding, busy_until, statistics }
     }
 }
 
@@ -45,32 +40,18 @@ impl Disk for MeasuredDisk {
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
         let completion = self.disk.poll(now, buffers)?;
-        let index = self
-            .outstanding
-            .iter()
-            .position(|(op, _)| op.id == completion.id);
-        let (op, since) = self
-            .outstanding
-            .swap_remove(index.expect("the disk had the operation"));
+        let index = self.outstanding.iter().position(|(op, _)| op.id == completion.id);
+        let (op, since) = self.outstanding.swap_remove(index.expect("the disk had the operation"));
         let busy = now.since(since.max(self.busy_until));
         self.busy_until = now;
-        let direction = if op.operation == Operation::Read {
-            Direction::Read
-        } else {
-            Direction::Write
-        };
+        let direction =
+            if op.operation == Operation::Read { Direction::Read } else { Direction::Write };
         if op.operation.has_data() {
-            let time = AccessTime {
-                seek_ns: 0,
-                rotation_ns: 0,
-                transfer_ns: busy.0,
-            };
-            self.statistics
-                .moved(direction, op.cause, op.extent, busy.0, time, now);
+            let time = AccessTime { seek_ns: 0, rotation_ns: 0, transfer_ns: busy.0 };
+            self.statistics.moved(direction, op.cause, op.extent, busy.0, time, now);
         } else {
             // Flushes are where the writes of a file really take their time.
-            self.statistics
-                .waited(direction, op.cause, op.extent, busy.0);
+            self.statistics.waited(direction, op.cause, op.extent, busy.0);
         }
         Some(completion)
     }
@@ -121,10 +102,7 @@ mod tests {
         let mut stack = builder.build(top);
         let statistics = Rc::new(DiskStatistics::default());
         let operations = VecDeque::new();
-        let disk = Box::new(OneByOne {
-            geometry,
-            operations,
-        });
+        let disk = Box::new(OneByOne { geometry, operations });
         let mut disk = MeasuredDisk::new(disk, Rc::clone(&statistics));
         let mut buffers = Buffers::new(ContentKind::Counted);
         let requests = [
@@ -137,12 +115,7 @@ mod tests {
                 Operation::Flush => BufferSlice::EMPTY,
                 _ => buffers.allocate(1),
             };
-            let arrival = Arrival {
-                tag: Tag(at),
-                operation,
-                extent,
-                buffer,
-            };
+            let arrival = Arrival { tag: Tag(at), operation, extent, buffer };
             stack.handle_request(Instant(at), arrival, &mut buffers);
             let (_, op) = stack.poll_disk_op().expect("sent to the disk");
             disk.submit(Instant(at), op, &mut buffers);
@@ -154,10 +127,6 @@ mod tests {
         assert_eq!(busy(Direction::Write), Duration(10 + 25));
         assert_eq!(busy(Direction::Read), Duration(6));
         assert_eq!(statistics.busy_total(), Duration(41));
-        assert_eq!(
-            statistics.transfer_time(),
-            Duration(16),
-            "a flush moves nothing"
-        );
+        assert_eq!(statistics.transfer_time(), Duration(16), "a flush moves nothing");
     }
 }

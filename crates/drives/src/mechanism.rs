@@ -28,14 +28,9 @@ impl Mechanism {
     /// When the drive has no arm or its figures contradict each other.
     pub fn new(drive: &Drive) -> Result<Mechanism, DriveError> {
         let model = &drive.model;
-        let wrong = |reason| DriveError::Model {
-            file: drive.file.clone(),
-            reason,
-        };
+        let wrong = |reason| DriveError::Model { file: drive.file.clone(), reason };
         if model.platters.is_none() {
-            return Err(wrong(
-                "it has no arm; accepted: a rotating drive".to_string(),
-            ));
+            return Err(wrong("it has no arm; accepted: a rotating drive".to_string()));
         }
         let user = model.user_blocks(1);
         let blocks = model.physical_blocks(user, BlockCount::ZERO);
@@ -101,9 +96,6 @@ mod tests {
     #[test]
     fn a_drive_without_an_arm_is_refused() {
         let error = Mechanism::new(&Drive::open("intel320").unwrap()).unwrap_err();
-        assert!(
-            error.to_string().contains("has no arm; accepted:"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("has no arm; accepted:"), "{error}");
     }
 }

@@ -236,9 +236,7 @@ impl DriveModel {
         let sector = self.sector_bytes();
         if !sector.is_power_of_two() || !(512..=BLOCK_BYTES).contains(&sector) {
             let sector = Size(sector);
-            return Err(format!(
-                "sector = \"{sector}\" is not a power of two from 512 B to 4 KiB"
-            ));
+            return Err(format!("sector = \"{sector}\" is not a power of two from 512 B to 4 KiB"));
         }
         self.check_tables()?;
         if self.translation.is_some() && self.media != MediaModel::Shingled {
@@ -259,15 +257,9 @@ impl DriveModel {
         self.check_bus()?;
         self.check_zones()?;
         self.seek.as_ref().map_or(Ok(()), SeekModel::check)?;
-        self.queue
-            .as_ref()
-            .map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
+        self.queue.as_ref().map_or(Ok(()), |q| positive("queue.depth", u64::from(q.depth)))?;
         if let Some(cache) = &self.cache {
-            within(
-                "cache.write_segments",
-                u64::from(cache.write_segments),
-                SEGMENTS_MAX,
-            )?;
+            within("cache.write_segments", u64::from(cache.write_segments), SEGMENTS_MAX)?;
             positive("cache.write_buffer", cache.write_buffer.0)?;
             if cache.read_ahead.0 > READ_AHEAD_MAX {
                 return Err(format!(
@@ -280,9 +272,7 @@ impl DriveModel {
         if let Some(shingles) = &self.shingles {
             shingles.check(self.capacity)?;
         }
-        self.solid_state
-            .as_ref()
-            .map_or(Ok(()), SolidStateModel::check)
+        self.solid_state.as_ref().map_or(Ok(()), SolidStateModel::check)
     }
 
     /// Checks that the tables are those of the media.
@@ -293,30 +283,20 @@ impl DriveModel {
             ("seek", self.seek.is_some(), rotating),
             ("queue", self.queue.is_some(), rotating),
             ("cache", self.cache.is_some(), rotating),
-            (
-                "shingles",
-                self.shingles.is_some(),
-                self.media == MediaModel::Shingled,
-            ),
+            ("shingles", self.shingles.is_some(), self.media == MediaModel::Shingled),
             ("solid_state", self.solid_state.is_some(), !rotating),
         ];
-        let rotating_only = [
-            ("segments", self.segments.is_some()),
-            ("overheads", self.overheads.is_some()),
-        ];
+        let rotating_only =
+            [("segments", self.segments.is_some()), ("overheads", self.overheads.is_some())];
         for (table, present) in rotating_only {
             if present && !rotating {
-                return Err(format!(
-                    "a drive with this `media` cannot have a table [{table}]"
-                ));
+                return Err(format!("a drive with this `media` cannot have a table [{table}]"));
             }
         }
         for (table, present, wanted) in tables {
             if present != wanted {
                 let verb = if wanted { "needs" } else { "cannot have" };
-                return Err(format!(
-                    "a drive with this `media` {verb} a table [{table}]"
-                ));
+                return Err(format!("a drive with this `media` {verb} a table [{table}]"));
             }
         }
         Ok(())
@@ -337,9 +317,7 @@ impl DriveModel {
         if self.segments.is_none() {
             return Err("a table [bus] needs a table [segments]".to_string());
         }
-        let destage_after = self
-            .cache
-            .map_or(Span::default(), |cache| cache.destage_after);
+        let destage_after = self.cache.map_or(Span::default(), |cache| cache.destage_after);
         if destage_after.0.0 > 0 {
             return Err(format!(
                 "cache.destage_after = \"{destage_after}\"; accepted with a table [bus]: \"0 ms\", \
@@ -410,11 +388,11 @@ impl PlatterModel {
                 Ok(())
             }
             ((None, None, None), Some(table)) => self.check_zone_table(table),
-            _ => Err(
-                "[platters] needs `zones`, `outer_track` and `inner_track`, or a `zone_table` \
+            _ => {
+                Err("[platters] needs `zones`, `outer_track` and `inner_track`, or a `zone_table` \
                  instead of all three"
-                    .to_string(),
-            ),
+                    .to_string())
+            }
         }
     }
 
@@ -430,9 +408,7 @@ impl PlatterModel {
             ));
         }
         match rates.iter().find(|rate| !(0.5..=2.0).contains(*rate)) {
-            Some(rate) => Err(format!(
-                "platters.head_rates: {rate} is not between 0.5 and 2"
-            )),
+            Some(rate) => Err(format!("platters.head_rates: {rate} is not between 0.5 and 2")),
             None => Ok(()),
         }
     }
@@ -483,10 +459,7 @@ pub(super) const STEP_MAX: Duration = Duration::from_ms(1000);
 /// Checks the time of a step that an operation may take thousands of.
 pub(super) fn at_most_a_step(field: &str, step: Duration) -> Result<(), String> {
     match step > STEP_MAX {
-        true => Err(format!(
-            "{field} = \"{}\"; accepted: at most 1 s",
-            Span(step)
-        )),
+        true => Err(format!("{field} = \"{}\"; accepted: at most 1 s", Span(step))),
         false => Ok(()),
     }
 }
@@ -508,9 +481,6 @@ fn positive(field: &str, value: u64) -> Result<(), String> {
 fn whole(field: &str, size: Size, unit: u64) -> Result<(), String> {
     match size.0 % unit {
         0 => Ok(()),
-        _ => Err(format!(
-            "{field} = \"{size}\" is not a multiple of {}",
-            Size(unit)
-        )),
+        _ => Err(format!("{field} = \"{size}\" is not a multiple of {}", Size(unit))),
     }
 }

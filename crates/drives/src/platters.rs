@@ -132,17 +132,8 @@ impl Platters {
     /// Platters that hold at least `blocks`: each zone gets as many tracks as that takes. The
     /// length of tracks falls linearly from the outer to the inner zone.
     pub fn new(shape: PlatterShape, blocks: BlockCount, shingles: &Shingles) -> Platters {
-        let PlatterShape {
-            heads,
-            head_skew_ns,
-            track_skew_ns,
-            ..
-        } = shape;
-        let surfaces = if shape.head_rates.is_empty() {
-            1
-        } else {
-            heads
-        };
+        let PlatterShape { heads, head_skew_ns, track_skew_ns, .. } = shape;
+        let surfaces = if shape.head_rates.is_empty() { 1 } else { heads };
         let length = |zone: u64, surface: u64| {
             let (outer, inner) = (shape.outer_track_blocks, shape.inner_track_blocks);
             let last = (shape.zones - 1).max(1);
@@ -154,9 +145,8 @@ impl Platters {
         };
         let parts =
             || (0..shape.zones).flat_map(|zone| (0..surfaces).map(move |surface| (zone, surface)));
-        let cylinder_of_each: u64 = parts()
-            .map(|(zone, surface)| length(zone, surface) * heads / surfaces)
-            .sum();
+        let cylinder_of_each: u64 =
+            parts().map(|(zone, surface)| length(zone, surface) * heads / surfaces).sum();
         let cylinders_per_zone = blocks.0.div_ceil(cylinder_of_each).max(1);
         let tracks = cylinders_per_zone * heads / surfaces;
         let surface_skew_ns = (cylinders_per_zone - 1) * track_skew_ns + head_skew_ns;
@@ -274,11 +264,7 @@ impl Platters {
             before = group * zone.group_tracks;
         }
         let track = within / zone.track_data;
-        self.on_track(
-            index as u32,
-            before + track,
-            within - track * zone.track_data,
-        )
+        self.on_track(index as u32, before + track, within - track * zone.track_data)
     }
 
     /// The first block of the track after `place`; that of the last track is the first of all, so
@@ -302,22 +288,13 @@ impl Platters {
             return self.on_track(place.zone, next, offset);
         }
         let zone = place.zone + 1;
-        let zone = if (zone as usize) < self.zones.len() {
-            zone
-        } else {
-            0
-        };
+        let zone = if (zone as usize) < self.zones.len() { zone } else { 0 };
         self.place(self.zones[zone as usize].first_block)
     }
 
     #[inline]
     fn on_track(&self, zone: u32, track: u64, offset: u64) -> Place {
-        let PlatterShape {
-            heads,
-            layout,
-            revolution_ns,
-            ..
-        } = self.shape;
+        let PlatterShape { heads, layout, revolution_ns, .. } = self.shape;
         let Zone {
             first_cylinder,
             first_surface,
@@ -382,11 +359,7 @@ impl Platters {
     #[inline]
     pub fn angle_ns(&self, place: &Place, offset: u64) -> u64 {
         let angle = place.start_angle_ns + self.sweep_ns(place, offset);
-        if angle >= self.shape.revolution_ns {
-            angle - self.shape.revolution_ns
-        } else {
-            angle
-        }
+        if angle >= self.shape.revolution_ns { angle - self.shape.revolution_ns } else { angle }
     }
 
     /// Time the first `blocks` blocks of the track take to pass the head.
@@ -398,11 +371,7 @@ impl Platters {
 
 /// The tracks of zones in address order, and how they overlap.
 fn track_table(zones: &[Zone], shingles: &Shingles) -> TrackTable {
-    let lengths = || {
-        zones
-            .iter()
-            .map(|zone| (zone.tracks, zone.blocks_per_track))
-    };
+    let lengths = || zones.iter().map(|zone| (zone.tracks, zone.blocks_per_track));
     let bare = TrackTable::new(lengths(), BlockCount::ZERO, 0);
     let all = Extent::new(0, bare.blocks());
     let parts = shingles.conventional.iter().filter_map(|part| {
@@ -435,12 +404,8 @@ mod tests {
     fn tracks_shorten_linearly_and_hold_what_was_asked_for() {
         let shape = shape(Layout::CylinderByCylinder);
         let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
-        let runs: Vec<_> = platters
-            .tracks()
-            .runs()
-            .iter()
-            .map(|r| (r.tracks, r.blocks_per_track))
-            .collect();
+        let runs: Vec<_> =
+            platters.tracks().runs().iter().map(|r| (r.tracks, r.blocks_per_track)).collect();
         assert_eq!(runs, [(6, 40), (6, 30), (6, 20)]);
         assert_eq!(platters.cylinders(), 9);
     }
@@ -452,22 +417,10 @@ mod tests {
         let seen: Vec<_> = (0..4)
             .map(|track| {
                 let place = platters.place(track * 40 + 10);
-                (
-                    place.cylinder,
-                    place.surface,
-                    platters.angle_ns(&place, place.offset),
-                )
+                (place.cylinder, place.surface, platters.angle_ns(&place, place.offset))
             })
             .collect();
-        assert_eq!(
-            seen,
-            [
-                (0, 0, 250_000),
-                (0, 1, 350_000),
-                (1, 0, 550_000),
-                (1, 1, 650_000)
-            ]
-        );
+        assert_eq!(seen, [(0, 0, 250_000), (0, 1, 350_000), (1, 0, 550_000), (1, 1, 650_000)]);
     }
 
     #[test]
@@ -478,10 +431,7 @@ mod tests {
             .map(|track| platters.place(if track < 6 { track * 40 } else { 240 }))
             .map(|place| (place.cylinder, place.surface))
             .collect();
-        assert_eq!(
-            seen,
-            [(0, 0), (1, 0), (2, 0), (2, 1), (1, 1), (0, 1), (3, 0)]
-        );
+        assert_eq!(seen, [(0, 0), (1, 0), (2, 0), (2, 1), (1, 1), (0, 1), (3, 0)]);
     }
 
     #[test]
@@ -490,12 +440,8 @@ mod tests {
         let even = Platters::new(shape.clone(), BlockCount(500), &Shingles::default());
         shape.head_rates = vec![1.1, 0.9];
         let platters = Platters::new(shape, BlockCount(500), &Shingles::default());
-        let runs: Vec<_> = platters
-            .tracks()
-            .runs()
-            .iter()
-            .map(|r| (r.tracks, r.blocks_per_track))
-            .collect();
+        let runs: Vec<_> =
+            platters.tracks().runs().iter().map(|r| (r.tracks, r.blocks_per_track)).collect();
         assert_eq!(runs, [(3, 44), (3, 36), (3, 33), (3, 27), (3, 22), (3, 18)]);
         for track in 0..18 {
             let place = |platters: &Platters| {
@@ -547,15 +493,8 @@ mod tests {
         assert_eq!(platters.blocks(), 2 * (20 - 3) + (32 - 9));
         assert_eq!(platters.cylinders(), 5);
         // (cylinder, surface, blocks with data) of each track with data, in address order.
-        let tracks = [
-            (0, 0, 10),
-            (0, 1, 7),
-            (1, 1, 10),
-            (1, 0, 7),
-            (3, 1, 8),
-            (3, 0, 8),
-            (4, 0, 7),
-        ];
+        let tracks =
+            [(0, 0, 10), (0, 1, 7), (1, 1, 10), (1, 0, 7), (3, 1, 8), (3, 0, 8), (4, 0, 7)];
         let mut block = 0;
         for (index, track) in tracks.iter().enumerate() {
             for offset in 0..track.2 {

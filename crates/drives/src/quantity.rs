@@ -68,9 +68,7 @@ impl Rate {
     #[inline]
     pub fn time_of(self, bytes: u64) -> Duration {
         const NS_PER_S: u64 = 1_000_000_000;
-        let exact = bytes
-            .checked_mul(NS_PER_S)
-            .and_then(|ns| ns.checked_add(self.0 / 2));
+        let exact = bytes.checked_mul(NS_PER_S).and_then(|ns| ns.checked_add(self.0 / 2));
         match exact {
             Some(ns) => Duration(ns / self.0),
             // More than 18 GB at once: the same in twice the width, which is far slower.
@@ -159,9 +157,7 @@ pub fn parse_size(text: &str) -> Result<u64, QuantityError> {
         };
     }
     let factor = factor(&SIZE_UNITS, unit).ok_or_else(|| fail("has an unknown unit"))?;
-    number
-        .times(factor)
-        .ok_or_else(|| fail("is not a whole number of bytes below 2^64"))
+    number.times(factor).ok_or_else(|| fail("is not a whole number of bytes below 2^64"))
 }
 
 /// The bytes per second in a rate such as `190 MB/s`.
@@ -216,9 +212,7 @@ impl Decimal {
     fn times(&self, factor: u64) -> Option<u64> {
         let product = self.digits.checked_mul(u128::from(factor))?;
         let divisor = 10u128.pow(self.places);
-        (product % divisor == 0)
-            .then(|| u64::try_from(product / divisor).ok())
-            .flatten()
+        (product % divisor == 0).then(|| u64::try_from(product / divisor).ok()).flatten()
     }
 }
 
@@ -226,9 +220,8 @@ impl Decimal {
 fn split(text: &str) -> Option<(Decimal, &str)> {
     const DIGITS_MAX: usize = 20;
     let text = text.trim();
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
-        .unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: String = format!("{whole}{fraction}").replace('_', "");
@@ -243,10 +236,7 @@ fn split(text: &str) -> Option<(Decimal, &str)> {
 fn factor(units: &[(&str, u64)], unit: &str) -> Option<u64> {
     let unit = unit.to_lowercase();
     let unit = unit.replace('\u{3bc}', "\u{b5}");
-    units
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| *factor)
+    units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor)
 }
 
 /// The number in the largest of the units that leaves it whole.
@@ -286,12 +276,7 @@ impl fmt::Display for Span {
         write_whole(
             f,
             self.0.0,
-            &[
-                ("ns", 1),
-                ("us", 1_000),
-                ("ms", 1_000_000),
-                ("s", 1_000_000_000),
-            ],
+            &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
         )
     }
 }
@@ -309,11 +294,9 @@ impl fmt::Display for SizeOrShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SizeOrShare::Size(size) => size.fmt(f),
-            SizeOrShare::Share {
-                part,
-                of: 100,
-                whole: Whole::TouchedBands,
-            } => write!(f, "{part} %"),
+            SizeOrShare::Share { part, of: 100, whole: Whole::TouchedBands } => {
+                write!(f, "{part} %")
+            }
             SizeOrShare::Share { part, of, whole } => {
                 write!(f, "{part}/{of} {}", whole.suffix())
             }
@@ -343,11 +326,7 @@ impl FromStr for SizeOrShare {
             let (number, rest) = split(number).ok_or_else(fail)?;
             let of = 10u64.checked_pow(number.places + 2).ok_or_else(fail)?;
             let part = u64::try_from(number.digits).map_err(|_| fail())?;
-            return if rest.is_empty() {
-                share(part, of)
-            } else {
-                Err(fail())
-            };
+            return if rest.is_empty() { share(part, of) } else { Err(fail()) };
         }
         if let Some((part, of)) = number.split_once('/') {
             let part = part.trim().parse().map_err(|_| fail())?;
@@ -465,10 +444,7 @@ mod tests {
     #[test]
     fn a_size_without_a_unit_is_refused() {
         let error = parse_size("20").unwrap_err().to_string();
-        assert!(
-            error.starts_with("`20` has no unit: a size is written like `4KiB`"),
-            "{error}"
-        );
+        assert!(error.starts_with("`20` has no unit: a size is written like `4KiB`"), "{error}");
     }
 
     #[test]
@@ -493,12 +469,7 @@ mod tests {
         assert_eq!(parse_duration("5.02 ms"), Ok(Duration(5_020_000)));
         assert_eq!(parse_duration("90us"), Ok(Duration(90_000)));
         assert_eq!(parse_duration("90\u{3bc}s"), Ok(Duration(90_000)));
-        assert!(
-            parse_duration("5")
-                .unwrap_err()
-                .to_string()
-                .contains("has no unit")
-        );
+        assert!(parse_duration("5").unwrap_err().to_string().contains("has no unit"));
         assert!(parse_duration("0.5ns").is_err());
         assert_eq!(parse_rate("190 MB/s"), Ok(Rate(190_000_000)));
         assert!(parse_rate("190 MB").is_err());
@@ -518,14 +489,7 @@ mod tests {
         assert_eq!("40MiB".parse(), Ok(SizeOrShare::Size(Size(40 << 20))));
         let error = "2".parse::<SizeOrShare>().unwrap_err().to_string();
         assert!(error.contains("has no unit"), "{error}");
-        for text in [
-            "0 %",
-            "101 %",
-            "x/3",
-            "1/0",
-            "2 k%",
-            "4 MiB of written bands",
-        ] {
+        for text in ["0 %", "101 %", "x/3", "1/0", "2 k%", "4 MiB of written bands"] {
             let error = text.parse::<SizeOrShare>().unwrap_err().to_string();
             assert!(error.contains("is not a share"), "{error}");
         }

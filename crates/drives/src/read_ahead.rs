@@ -263,11 +263,7 @@ impl Arm {
             ahead.stop = self.ahead_stop().max(ahead.reached);
             self.ahead = Some(ahead);
         }
-        Access {
-            first: None,
-            end: Instant(end_ns),
-            time,
-        }
+        Access { first: None, end: Instant(end_ns), time }
     }
 
     pub(super) fn advance(&mut self, ahead: &mut ReadAhead, to: u64) {
@@ -298,15 +294,11 @@ mod tests {
     #[test]
     fn read_ahead_turns_late_sequential_reads_into_a_stream() {
         let mut arm = arm(256);
-        let mut at_ns = access(&mut arm, 0, Extent::new(0, 16), Direction::Read)
-            .end
-            .0;
+        let mut at_ns = access(&mut arm, 0, Extent::new(0, 16), Direction::Read).end.0;
         let begin_ns = at_ns;
         for i in 1..500 {
             at_ns += 200_000;
-            at_ns = access(&mut arm, at_ns, Extent::new(i * 16, 16), Direction::Read)
-                .end
-                .0;
+            at_ns = access(&mut arm, at_ns, Extent::new(i * 16, 16), Direction::Read).end.0;
         }
         let tracks = 499.0 * 16.0 / 400.0;
         let expected_ns = tracks * (REVOLUTION_NS + 1_500_000) as f64;

@@ -106,10 +106,7 @@ impl RotatingDrive {
         self.sequence += 1;
         match op.operation {
             Operation::Read => {
-                if self
-                    .cache
-                    .as_ref()
-                    .is_some_and(|cache| cache.covers(op.extent))
+                if self.cache.as_ref().is_some_and(|cache| cache.covers(op.extent))
                     || self.arm.holds(now, op.extent)
                 {
                     statistics.hit();
@@ -125,10 +122,9 @@ impl RotatingDrive {
                 self.last_direction = Direction::Write;
             }
             Operation::Flush => match &self.cache {
-                Some(cache) if !cache.is_clean() => self.flushes.push(PendingFlush {
-                    op,
-                    sequence: self.sequence,
-                }),
+                Some(cache) if !cache.is_clean() => {
+                    self.flushes.push(PendingFlush { op, sequence: self.sequence })
+                }
                 _ => due.push(now + self.electronics.command_overhead, op),
             },
             // Zeroes change a table of the drive, not the medium.
@@ -158,11 +154,7 @@ impl RotatingDrive {
         self.queue.push_back(Command {
             place: self.arm.platters.place(op.extent.start.0),
             direction,
-            ready: now
-                + self
-                    .electronics
-                    .overheads
-                    .miss(direction, self.last_direction),
+            ready: now + self.electronics.overheads.miss(direction, self.last_direction),
             sequence: self.sequence,
             op,
         });
@@ -170,10 +162,7 @@ impl RotatingDrive {
 
     /// Response of the electronics alone.
     fn cached_response(&self, op: &DiskOp, direction: Direction) -> Duration {
-        self.electronics
-            .overheads
-            .hit(direction, self.last_direction)
-            + self.bus_time(op)
+        self.electronics.overheads.hit(direction, self.last_direction) + self.bus_time(op)
     }
 
     /// Time of the data on the interface.
@@ -213,18 +202,11 @@ impl RotatingDrive {
     pub fn next_event(&self) -> Option<Instant> {
         let waited_for = !self.queue.is_empty()
             || !self.flushes.is_empty()
-            || self
-                .cache
-                .as_ref()
-                .is_some_and(|cache| !cache.waiting.is_empty());
+            || self.cache.as_ref().is_some_and(|cache| !cache.waiting.is_empty());
         if !waited_for {
             return None;
         }
-        if self.busy {
-            Some(self.arm_free)
-        } else {
-            self.next_start()
-        }
+        if self.busy { Some(self.arm_free) } else { self.next_start() }
     }
 
     fn must_destage(&self) -> bool {
@@ -255,13 +237,7 @@ impl RotatingDrive {
         let (access, start, direction, cause, extent) = match self.choose(at) {
             Choice::Command(index) => {
                 let command = self.queue.remove(index).expect("a chosen command");
-                let Command {
-                    op,
-                    direction,
-                    place,
-                    ready,
-                    ..
-                } = command;
+                let Command { op, direction, place, ready, .. } = command;
                 let start = at.max(ready);
                 let access = self.arm.access(start, op.extent, &place, direction);
                 // The last blocks still have to cross the interface when it is the slower side;
@@ -273,9 +249,7 @@ impl RotatingDrive {
             Choice::Cached(index) => {
                 let cache = self.cache.as_mut().expect("a chosen segment");
                 let segment = cache.begin(index);
-                let access = self
-                    .arm
-                    .access(at, segment.extent, &segment.place, Direction::Write);
+                let access = self.arm.access(at, segment.extent, &segment.place, Direction::Write);
                 (access, at, Direction::Write, segment.cause, segment.extent)
             }
         };
@@ -291,12 +265,7 @@ impl RotatingDrive {
             Some(cache) if self.queue.is_empty() || self.must_destage() => cache.segments(),
             _ => &[],
         };
-        let QueueModel {
-            depth,
-            scheduler,
-            guard,
-            ..
-        } = self.scheduling;
+        let QueueModel { depth, scheduler, guard, .. } = self.scheduling;
         let queue = Queue::new(&self.queue, cached, depth as usize);
         let head = Head::new(&self.arm, at, guard.0.0);
         scheduler.choose(&queue, &head, &mut self.choices)
@@ -327,10 +296,7 @@ impl RotatingDrive {
             cache.waiting.pop_front();
             let bytes = op.extent.blocks.0 * self.electronics.block_bytes;
             let transfer = self.electronics.interface.time_of(bytes);
-            let latency = self
-                .electronics
-                .overheads
-                .hit(Direction::Write, self.last_direction);
+            let latency = self.electronics.overheads.hit(Direction::Write, self.last_direction);
             due.push(at + latency + transfer, op);
         }
     }

@@ -71,11 +71,8 @@ impl SeekCurve {
     /// # Errors
     /// When no rising curve does; the text names the figures.
     pub fn solve(figures: DatasheetSeek, cylinders: u64) -> Result<SeekCurve, String> {
-        let DatasheetSeek {
-            track_to_track_ms: near,
-            average_ms: average,
-            full_stroke_ms: full,
-        } = figures;
+        let DatasheetSeek { track_to_track_ms: near, average_ms: average, full_stroke_ms: full } =
+            figures;
         let n = cylinders.max(CYLINDERS_MIN) as f64;
         let stretch = (n - 1.0) / (cylinders.max(2) - 1) as f64;
         let delta = KNEE_SHARE;
@@ -117,12 +114,7 @@ impl SeekCurve {
     /// When its time is not positive somewhere or falls from one cylinder to the next by more than
     /// the knee makes it: a tenth of a millisecond.
     pub fn formula(formula: &SeekFormula, cylinders: u64) -> Result<SeekCurve, String> {
-        let SeekFormula {
-            cylinders: n,
-            root: (a, b),
-            line: (c, e),
-            knee,
-        } = *formula;
+        let SeekFormula { cylinders: n, root: (a, b), line: (c, e), knee } = *formula;
         let curve = SeekCurve::of(Shape::TwoPiece {
             a: a * NS_PER_MS,
             b: b * NS_PER_MS,
@@ -172,10 +164,7 @@ impl SeekCurve {
 
     fn of(shape: Shape) -> SeekCurve {
         let near = (0..NEAR).map(|distance| shape.time_ns(distance));
-        SeekCurve {
-            near: near.collect(),
-            shape,
-        }
+        SeekCurve { near: near.collect(), shape }
     }
 
     /// The time for `distance` cylinders in nanoseconds; nothing for none.
@@ -202,25 +191,12 @@ impl Shape {
         }
         let d = distance as f64;
         let ns = match self {
-            Shape::TwoPiece {
-                a,
-                b,
-                c,
-                e,
-                knee,
-                stretch,
-            } => {
+            Shape::TwoPiece { a, b, c, e, knee, stretch } => {
                 let d = (d - 1.0) * stretch + 1.0;
-                if d < *knee {
-                    a + b * d.sqrt()
-                } else {
-                    c + e * d
-                }
+                if d < *knee { a + b * d.sqrt() } else { c + e * d }
             }
             Shape::Table(points) => {
-                let next = points
-                    .partition_point(|point| point.0 < d)
-                    .clamp(1, points.len() - 1);
+                let next = points.partition_point(|point| point.0 < d).clamp(1, points.len() - 1);
                 let ((d0, t0), (d1, t1)) = (points[next - 1], points[next]);
                 t0 + (t1 - t0) * ((d - d0) / (d1 - d0)).min(1.0)
             }
@@ -234,49 +210,22 @@ mod tests {
     use super::*;
 
     fn figures(near: f64, average: f64, full: f64) -> DatasheetSeek {
-        DatasheetSeek {
-            track_to_track_ms: near,
-            average_ms: average,
-            full_stroke_ms: full,
-        }
+        DatasheetSeek { track_to_track_ms: near, average_ms: average, full_stroke_ms: full }
     }
 
     /// Coefficients worked out apart from this code, in milliseconds: a, b, c, e, knee.
     #[test]
     fn datasheet_figures_give_the_published_coefficients() {
         let rows = [
-            (
-                (1.0, 10.0, 20.0),
-                200_000,
-                [0.961, 0.038743, 5.496, 7.252e-5, 30000.0],
-            ),
-            (
-                (1.0, 7.7, 16.0),
-                400_000,
-                [0.981, 0.019082, 3.829, 3.043e-5, 60000.0],
-            ),
-            (
-                (0.5, 7.29, 15.7),
-                353_180,
-                [0.479, 0.020588, 3.368, 3.492e-5, 52977.0],
-            ),
-            (
-                (2.0, 8.9, 21.0),
-                150_000,
-                [1.976, 0.023526, 2.771, 1.2153e-4, 22500.0],
-            ),
-            (
-                (0.2, 3.5, 7.4),
-                80_000,
-                [0.178, 0.021768, 1.709, 7.114e-5, 12000.0],
-            ),
+            ((1.0, 10.0, 20.0), 200_000, [0.961, 0.038743, 5.496, 7.252e-5, 30000.0]),
+            ((1.0, 7.7, 16.0), 400_000, [0.981, 0.019082, 3.829, 3.043e-5, 60000.0]),
+            ((0.5, 7.29, 15.7), 353_180, [0.479, 0.020588, 3.368, 3.492e-5, 52977.0]),
+            ((2.0, 8.9, 21.0), 150_000, [1.976, 0.023526, 2.771, 1.2153e-4, 22500.0]),
+            ((0.2, 3.5, 7.4), 80_000, [0.178, 0.021768, 1.709, 7.114e-5, 12000.0]),
         ];
         for ((near, average, full), cylinders, expected) in rows {
             let curve = SeekCurve::solve(figures(near, average, full), cylinders).unwrap();
-            let Shape::TwoPiece {
-                a, b, c, e, knee, ..
-            } = curve.shape
-            else {
+            let Shape::TwoPiece { a, b, c, e, knee, .. } = curve.shape else {
                 panic!("a solved curve has two pieces")
             };
             let solved = [a / 1e6, b / 1e6, c / 1e6, e / 1e6, knee];
@@ -305,12 +254,8 @@ mod tests {
     /// Validation row V54: the HP 97560 of Ruemmler and Wilkes.
     #[test]
     fn a_published_formula_is_used_as_it_is() {
-        let formula = SeekFormula {
-            cylinders: 1962,
-            root: (3.24, 0.4),
-            line: (8.0, 0.008),
-            knee: 383.0,
-        };
+        let formula =
+            SeekFormula { cylinders: 1962, root: (3.24, 0.4), line: (8.0, 0.008), knee: 383.0 };
         let curve = SeekCurve::formula(&formula, 1962).unwrap();
         assert_eq!(curve.time_ns(0), 0);
         assert_eq!(curve.time_ns(1), 3_640_000);
@@ -320,10 +265,7 @@ mod tests {
         let half = SeekCurve::formula(&formula, 981).unwrap();
         assert_eq!(half.time_ns(1), curve.time_ns(1));
         assert!(half.time_ns(980) > 23_670_000);
-        let falling = SeekFormula {
-            line: (8.0, -0.008),
-            ..formula
-        };
+        let falling = SeekFormula { line: (8.0, -0.008), ..formula };
         let error = SeekCurve::formula(&falling, 1962).unwrap_err();
         assert!(error.contains("line [8, -0.008]"), "{error}");
     }

@@ -104,10 +104,7 @@ pub struct Overheads {
 impl Overheads {
     /// All hits and all misses alike.
     pub fn even(hit: Duration, miss: Duration) -> Overheads {
-        Overheads {
-            hit: [[hit; 2]; 2],
-            miss: [[miss; 2]; 2],
-        }
+        Overheads { hit: [[hit; 2]; 2], miss: [[miss; 2]; 2] }
     }
 
     /// As a drive file states them.
@@ -215,10 +212,7 @@ impl Segments {
     pub fn written(&mut self, extent: Extent) {
         self.held.retain(|held| held.intersection(extent).is_none());
         if self.keeps_written {
-            let begun = self
-                .held
-                .iter()
-                .rposition(|held| held.end() == extent.start);
+            let begun = self.held.iter().rposition(|held| held.end() == extent.start);
             let start = begun.map_or(extent.start.0, |index| self.held.remove(index).start.0);
             self.keep(Extent::new(start, extent.end().0 - start));
         }

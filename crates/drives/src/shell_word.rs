@@ -20,16 +20,7 @@ mod tests {
         for plain in ["cache.capacity=5%", "/data/a-b_c.img", "time=1:s,off=2"] {
             assert_eq!(shell_word(plain), plain);
         }
-        for text in [
-            "",
-            "op=4:0|1",
-            "my data",
-            "it's",
-            "cache.capacity=5 %",
-            "$HOME",
-            "a;b",
-            "~",
-        ] {
+        for text in ["", "op=4:0|1", "my data", "it's", "cache.capacity=5 %", "$HOME", "a;b", "~"] {
             let word = shell_word(text);
             assert!(word.starts_with('\''), "{word}");
             let printed = std::process::Command::new("sh")

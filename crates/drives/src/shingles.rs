@@ -66,10 +66,7 @@ impl ShingleModel {
     /// Checks what the type of a field cannot say, on a drive of a capacity.
     pub(super) fn check(&self, capacity: Size) -> Result<(), String> {
         if !(0.0..=10.0).contains(&self.spare) {
-            return Err(format!(
-                "shingles.spare = {} is not a share of 0 to 10",
-                self.spare
-            ));
+            return Err(format!("shingles.spare = {} is not a share of 0 to 10", self.spare));
         }
         if self.overlap_tracks > OVERLAP_TRACKS_MAX {
             return Err(format!(
@@ -116,10 +113,7 @@ impl Shingles {
         scale: u64,
         conventional: &[Extent],
     ) -> Shingles {
-        let mut shingles = Shingles {
-            conventional: conventional.to_vec(),
-            ..Shingles::default()
-        };
+        let mut shingles = Shingles { conventional: conventional.to_vec(), ..Shingles::default() };
         if let Some(model) = model {
             shingles.overlap_tracks = model.overlap_tracks;
             let runs = model.runs.iter();
@@ -200,21 +194,11 @@ mod tests {
 
     #[test]
     fn runs_are_repeated_to_the_end() {
-        assert_eq!(
-            wave(9, &[]),
-            [(3, Upwards), (2, Downwards), (3, Upwards), (1, Downwards)]
-        );
+        assert_eq!(wave(9, &[]), [(3, Upwards), (2, Downwards), (3, Upwards), (1, Downwards)]);
         let plain = Shingles::default().of_tracks(9, vec![0..2, 4..5]);
         assert_eq!(
             plain,
-            [
-                (0, Upwards),
-                (2, Apart),
-                (2, Upwards),
-                (1, Apart),
-                (4, Upwards),
-                (0, Apart)
-            ]
+            [(0, Upwards), (2, Apart), (2, Upwards), (1, Apart), (4, Upwards), (0, Apart)]
         );
     }
 
@@ -240,14 +224,8 @@ mod tests {
         let model = ShingleModel {
             overlap_tracks: 2,
             spare: 0.0,
-            runs: vec![DirectionRun {
-                tracks: 7,
-                direction: ShingleDirection::Downwards,
-            }],
-            conventional: vec![ConventionalRun {
-                start: Size(40 * 4096),
-                size: Size(30 * 4096),
-            }],
+            runs: vec![DirectionRun { tracks: 7, direction: ShingleDirection::Downwards }],
+            conventional: vec![ConventionalRun { start: Size(40 * 4096), size: Size(30 * 4096) }],
         };
         let shingles = Shingles::of(Some(&model), 4, &[Extent::new(0, 5)]);
         let expected = [Extent::new(0, 5), Extent::new(10, 8)];

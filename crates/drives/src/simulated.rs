@@ -129,10 +129,7 @@ impl SimulatedDisk {
             true => 1,
             false => BLOCK_BYTES / model.sector_bytes(),
         };
-        let wrong = |reason| DriveError::Model {
-            file: drive.file.clone(),
-            reason,
-        };
+        let wrong = |reason| DriveError::Model { file: drive.file.clone(), reason };
         let (mechanics, geometry) = match (&model.solid_state, model.media) {
             (Some(solid_state), _) => {
                 let state = SolidState::new(solid_state, model.interface, write_cache);
@@ -157,10 +154,7 @@ impl SimulatedDisk {
                 reason: error.to_string(),
             })?;
         Ok(SimulatedDisk {
-            geometry: Geometry {
-                survives: options.survives,
-                ..geometry
-            },
+            geometry: Geometry { survives: options.survives, ..geometry },
             mechanics,
             contents,
             due: Due::default(),
@@ -252,10 +246,7 @@ impl Disk for SimulatedDisk {
             Mechanics::SolidState(_) => {}
         }
         let op = self.due.pop(now)?;
-        let failed = self
-            .failures
-            .iter()
-            .position(|(failed, _)| failed.id == op.id);
+        let failed = self.failures.iter().position(|(failed, _)| failed.id == op.id);
         let result = match failed {
             Some(index) => Err(self.failures.remove(index).1),
             None if op.operation == Operation::Read => {
@@ -320,11 +311,7 @@ fn any_seek_curve(seek: &SeekModel, cylinders: u64) -> Result<SeekCurve, String>
         return SeekCurve::formula(formula, cylinders);
     }
     let [track_to_track_ms, average_ms, full_stroke_ms] = seek.figures_ms();
-    let figures = DatasheetSeek {
-        track_to_track_ms,
-        average_ms,
-        full_stroke_ms,
-    };
+    let figures = DatasheetSeek { track_to_track_ms, average_ms, full_stroke_ms };
     SeekCurve::solve(figures, cylinders)
 }
 
@@ -346,10 +333,7 @@ fn rotating_geometry(
         }
         _ => (blocks, Media::Conventional),
     };
-    Geometry {
-        tracks: (!is_listed).then_some(tracks),
-        ..Geometry::plain(blocks, media)
-    }
+    Geometry { tracks: (!is_listed).then_some(tracks), ..Geometry::plain(blocks, media) }
 }
 
 fn rotating(
@@ -362,10 +346,7 @@ fn rotating(
         return Err("a rotating drive needs [platters], [seek], [queue] and [cache]".to_string());
     };
     let block_bytes = model.sector_bytes();
-    let segments = model
-        .segments
-        .as_ref()
-        .map(|segments| Segments::new(segments, block_bytes));
+    let segments = model.segments.as_ref().map(|segments| Segments::new(segments, block_bytes));
     let mut arm = bare_arm(model, blocks, options)?;
     arm.read_ahead_blocks = cache.read_ahead.0 / block_bytes;
     let electronics = electronics(model, queue, cache, options.in_sectors);
@@ -408,14 +389,8 @@ pub(super) fn bare_arm(
         None => built_platters(model, platters, seek, shape, blocks, options)?,
     };
     let phase_ns = Rng::new(options.seed, 0).below(listed.revolution_ns());
-    let arm = Arm::new(
-        listed,
-        curve,
-        platters.head_switch.0.0,
-        platters.write_settle.0,
-        0,
-        phase_ns,
-    );
+    let arm =
+        Arm::new(listed, curve, platters.head_switch.0.0, platters.write_settle.0, 0, phase_ns);
     Ok(arm.with_rotation(options.rotation))
 }
 

@@ -86,10 +86,7 @@ impl SolidState {
         let end_ns = end_ns + if forced { self.flush_ns } else { 0 };
         let busy_ns = end_ns.saturating_sub(self.busy_until_ns.max(now.0));
         self.busy_until_ns = self.busy_until_ns.max(end_ns);
-        let time = AccessTime {
-            transfer_ns: hold_ns,
-            ..AccessTime::default()
-        };
+        let time = AccessTime { transfer_ns: hold_ns, ..AccessTime::default() };
         let end = Instant(end_ns);
         statistics.moved(direction, op.cause, op.extent, busy_ns, time, end);
         due.push(end, op);

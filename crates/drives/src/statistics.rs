@@ -207,11 +207,7 @@ mod tests {
         let areas = [("log", Extent::new(0, 10)), ("home", Extent::new(20, 10))];
         statistics.add_areas(areas.map(|(name, extent)| (name.to_string(), extent)));
         statistics.record_writes(Extent::new(20, 10), HeatMapRecorder::new(4, 2));
-        let time = AccessTime {
-            seek_ns: 1,
-            rotation_ns: 2,
-            transfer_ns: 3,
-        };
+        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3 };
         for (direction, start) in [
             (Direction::Write, 9),
             (Direction::Read, 25),
@@ -226,10 +222,7 @@ mod tests {
         assert_eq!(areas[0].busy_in(Direction::Write), Duration(7));
         assert_eq!(areas[1].blocks, [2, 2]);
         assert_eq!(statistics.busy_total(), Duration(28));
-        assert_eq!(
-            statistics.busy(Direction::Read, Cause::Cleaning),
-            Duration(7)
-        );
+        assert_eq!(statistics.busy(Direction::Read, Cause::Cleaning), Duration(7));
         assert_eq!(statistics.rotation_time(), Duration(8));
         let map = statistics.take_write_map().unwrap().heat_map(10);
         assert_eq!(map.blocks.iter().sum::<u32>(), 1);
@@ -239,11 +232,7 @@ mod tests {
     fn parts_count_what_starts_in_them_and_flushes_that_bear_their_blocks() {
         let statistics = DiskStatistics::default();
         let parts = [Extent::new(0, 10), Extent::new(10, 20)].map(|it| statistics.count_part(it));
-        let time = AccessTime {
-            seek_ns: 1,
-            rotation_ns: 2,
-            transfer_ns: 3,
-        };
+        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3 };
         for (kind, start, blocks) in [
             (OperationKind::Read, 9, 5),
             (OperationKind::Write, 10, 2),
@@ -275,10 +264,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "disjoint")]
     fn overlapping_areas_are_refused() {
-        let areas = [
-            (String::new(), Extent::new(0, 10)),
-            (String::new(), Extent::new(9, 10)),
-        ];
+        let areas = [(String::new(), Extent::new(0, 10)), (String::new(), Extent::new(9, 10))];
         DiskStatistics::default().add_areas(areas);
     }
 }

@@ -18,14 +18,8 @@ pub struct Buckets {
 impl Buckets {
     /// `count` buckets, an even number, each as narrow as it can be.
     pub fn new(count: usize) -> Buckets {
-        assert!(
-            count >= 2 && count.is_multiple_of(2),
-            "neighbours merge in pairs"
-        );
-        Buckets {
-            width_ns: BUCKET_NS_START,
-            count,
-        }
+        assert!(count >= 2 && count.is_multiple_of(2), "neighbours merge in pairs");
+        Buckets { width_ns: BUCKET_NS_START, count }
     }
 
     /// Whether the last bucket ends after `at_ns`.
@@ -45,9 +39,7 @@ impl Buckets {
 
     /// Nanoseconds of bucket `index` that lie before `end_ns`.
     pub fn covered_ns(&self, index: usize, end_ns: u64) -> u64 {
-        end_ns
-            .saturating_sub(index as u64 * self.width_ns)
-            .min(self.width_ns)
+        end_ns.saturating_sub(index as u64 * self.width_ns).min(self.width_ns)
     }
 }
 

@@ -48,11 +48,7 @@ pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
 pub fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let mut names = names.into_iter();
     let first: Vec<T> = names.by_ref().take(NAMES_LISTED_MAX).collect();
-    let mut text = first
-        .iter()
-        .map(AsRef::as_ref)
-        .collect::<Vec<&str>>()
-        .join(", ");
+    let mut text = first.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     match names.count() {
         0 => {}
         more => text.push_str(&format!(" and {more} more")),
@@ -74,11 +70,7 @@ pub fn from_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlE
             Some((line, None)) => (line, message),
             None => (first, message),
         };
-        TomlError {
-            file: file.to_string(),
-            line,
-            message,
-        }
+        TomlError { file: file.to_string(), line, message }
     })
 }
 
@@ -196,9 +188,7 @@ mod tests {
         let first = "[[node]]\nkind = 'disk'\nrotation_rpm = 1\nheads = 2\n";
         let message = |second: &str| {
             let text = format!("{first}[[node]] # 1\nkind = 'disk'\n{second}");
-            from_toml::<Tables>("a.toml", &text)
-                .unwrap_err()
-                .to_string()
+            from_toml::<Tables>("a.toml", &text).unwrap_err().to_string()
         };
         assert_eq!(
             message("rotation_rpm = 1\nhaeds = 2\n"),
@@ -227,10 +217,7 @@ mod tests {
         assert_eq!(listed(names(3)), "n0, n1, n2");
         assert_eq!(listed(names(10)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9");
         let many = listed(names(50_000));
-        assert_eq!(
-            many,
-            "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 49990 more"
-        );
+        assert_eq!(many, "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 49990 more");
     }
 
     #[test]
@@ -252,10 +239,7 @@ mod tests {
     #[test]
     fn the_nearest_word_takes_the_fewest_edits() {
         assert_eq!(nearest("poer", ["lru", "pore", "pore-cf"]), Some("pore"));
-        assert_eq!(
-            nearest("smr_only", ["cmr-only", "smr-only"]),
-            Some("smr-only")
-        );
+        assert_eq!(nearest("smr_only", ["cmr-only", "smr-only"]), Some("smr-only"));
         assert_eq!(nearest("zebra", ["lru", "pore"]), None);
         assert_eq!(edit_distance("kitten", "sitting"), 3);
     }

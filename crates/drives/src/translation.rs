@@ -413,36 +413,18 @@ mod tests {
         assert_eq!(both.log_per_flush, Some("1 MiB".parse().unwrap()));
         assert_eq!(both.log_transaction, Some("0".parse().unwrap()));
         assert_eq!(both.rewrite_overhead, Some("300 ms".parse().unwrap()));
-        assert_eq!(
-            both.persistent_cache,
-            Some("1/256 of touched bands".parse().unwrap())
-        );
+        assert_eq!(both.persistent_cache, Some("1/256 of touched bands".parse().unwrap()));
         let written = toml::to_string(&both).unwrap();
-        assert_eq!(
-            toml::from_str::<TranslationSettings>(&written).unwrap(),
-            both
-        );
+        assert_eq!(toml::from_str::<TranslationSettings>(&written).unwrap(), both);
     }
 
     #[test]
     fn other_bands_and_entries_are_refused() {
-        for text in [
-            "uniform:36MiB..17MiB",
-            "uniform:17MiB",
-            "fixed:1kB",
-            "random",
-            "fixed",
-        ] {
+        for text in ["uniform:36MiB..17MiB", "uniform:17MiB", "fixed:1kB", "random", "fixed"] {
             let error = text.parse::<Bands>().unwrap_err().to_string();
             assert!(error.contains("`fixed:18MiB`"), "{error}");
         }
-        assert!(
-            "fixed:18"
-                .parse::<Bands>()
-                .unwrap_err()
-                .to_string()
-                .contains("has no unit")
-        );
+        assert!("fixed:18".parse::<Bands>().unwrap_err().to_string().contains("has no unit"));
         let error = "14".parse::<MergeBuffer>().unwrap_err().to_string();
         assert!(error.contains("`14 MiB`, and `none`"), "{error}");
         for entries in ["0", "-1", "'many'"] {

@@ -108,12 +108,7 @@ impl WriteCache {
         if let Some(segment) = continued {
             segment.extent.blocks.0 += extent.blocks.0;
         } else if self.segments.len() + usize::from(self.writing.is_some()) < self.segments_max {
-            self.segments.push(Segment {
-                extent,
-                place: place(),
-                cause,
-                sequence,
-            });
+            self.segments.push(Segment { extent, place: place(), cause, sequence });
         } else {
             return false;
         }

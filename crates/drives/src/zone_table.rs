@@ -204,41 +204,20 @@ mod tests {
     fn spares_are_where_they_are_said_to_be() {
         let kinds = [
             // Three at the end of a cylinder of two tracks of ten.
-            (
-                zone(SparesAt::End, 3, 1),
-                [(0, 10), (0, 7), (0, 10), (0, 7)],
-            ),
+            (zone(SparesAt::End, 3, 1), [(0, 10), (0, 7), (0, 10), (0, 7)]),
             // The same, once in the zone.
-            (
-                zone(SparesAt::End, 3, 2),
-                [(0, 10), (0, 10), (0, 10), (0, 7)],
-            ),
+            (zone(SparesAt::End, 3, 2), [(0, 10), (0, 10), (0, 10), (0, 7)]),
             // A whole spare track and two sectors.
-            (
-                zone(SparesAt::End, 12, 2),
-                [(0, 10), (0, 10), (0, 8), (0, 0)],
-            ),
+            (zone(SparesAt::End, 12, 2), [(0, 10), (0, 10), (0, 8), (0, 0)]),
             // At the start of each cylinder.
-            (
-                zone(SparesAt::Start, 3, 1),
-                [(3, 10), (0, 10), (3, 10), (0, 10)],
-            ),
-            (
-                zone(SparesAt::Start, 12, 2),
-                [(0, 0), (2, 10), (0, 10), (0, 10)],
-            ),
+            (zone(SparesAt::Start, 3, 1), [(3, 10), (0, 10), (3, 10), (0, 10)]),
+            (zone(SparesAt::Start, 12, 2), [(0, 0), (2, 10), (0, 10), (0, 10)]),
             // Two on each track.
-            (
-                zone(SparesAt::Track, 2, 2),
-                [(0, 8), (0, 8), (0, 8), (0, 8)],
-            ),
+            (zone(SparesAt::Track, 2, 2), [(0, 8), (0, 8), (0, 8), (0, 8)]),
         ];
         for (shape, tracks) in kinds {
             for reserved in [0, 1, 9] {
-                let shape = ZoneShape {
-                    reserved_blocks: reserved,
-                    ..shape
-                };
+                let shape = ZoneShape { reserved_blocks: reserved, ..shape };
                 let platters = platters(Layout::CylinderByCylinder, &[shape]);
                 let expected = tracks.iter().enumerate().flat_map(|(track, (from, to))| {
                     let track = track as u64;

@@ -109,21 +109,12 @@ impl DriveZones {
             .to_vec(),
             false => vec![
                 ("optimal_open", self.optimal_open.is_some()),
-                (
-                    "optimal_non_sequential",
-                    self.optimal_non_sequential.is_some(),
-                ),
+                ("optimal_non_sequential", self.optimal_non_sequential.is_some()),
             ],
         };
         if let Some((key, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
-            let model = if is_aware {
-                "host-aware"
-            } else {
-                "host-managed"
-            };
-            return Err(format!(
-                "zones.{key} has no meaning for model = \"{model}\""
-            ));
+            let model = if is_aware { "host-aware" } else { "host-managed" };
+            return Err(format!("zones.{key} has no meaning for model = \"{model}\""));
         }
         let zones = capacity.0.div_ceil(self.zone_size.0);
         if u64::from(self.conventional_zones) > zones {
@@ -140,15 +131,13 @@ impl DriveZones {
 fn check_zone_size(field: &str, size: Size, capacity_bytes: u64) -> Result<(), String> {
     let accepted = BLOCK_BYTES..=1 << 40;
     if !accepted.contains(&size.0) || !size.0.is_multiple_of(BLOCK_BYTES) {
-        return Err(format!(
-            "{field} = \"{size}\"; accepted: a multiple of 4 KiB up to 1 TiB"
-        ));
+        return Err(format!("{field} = \"{size}\"; accepted: a multiple of 4 KiB up to 1 TiB"));
     }
     let zones = capacity_bytes.div_ceil(size.0);
     match zones > ZONES_MAX {
-        true => Err(format!(
-            "{field} = \"{size}\" makes {zones} zones; accepted: at most {ZONES_MAX}"
-        )),
+        true => {
+            Err(format!("{field} = \"{size}\" makes {zones} zones; accepted: at most {ZONES_MAX}"))
+        }
         false => Ok(()),
     }
 }
@@ -198,10 +187,7 @@ impl HostManagedConfig {
         let own = drive.zones.as_ref();
         let zone_size = self.zone_size.or(own.map(|zones| zones.zone_size));
         let zone_size = zone_size.ok_or_else(|| {
-            format!(
-                "`zone_size` is needed, because the drive `{}` has none",
-                drive.name
-            )
+            format!("`zone_size` is needed, because the drive `{}` has none", drive.name)
         })?;
         check_zone_size("zone_size", zone_size, blocks.bytes())?;
         let zone_blocks = BlockCount::from_bytes_floor(zone_size.0);
@@ -226,19 +212,11 @@ impl HostManagedConfig {
     /// Everything else that the layer needs.
     pub fn layer_settings(&self, drive: &DriveModel) -> HostManagedSettings {
         let own = drive.zones.as_ref();
-        let rate = self
-            .unwritten_read_rate
-            .or(own.and_then(|zones| zones.unwritten_read_rate));
-        let overhead = drive
-            .queue
-            .as_ref()
-            .map_or(Duration::ZERO, |queue| queue.command_overhead.0);
-        let command = self
-            .zone_command
-            .or(own.and_then(|zones| zones.zone_command));
-        let report = self
-            .report_zones
-            .or(own.and_then(|zones| zones.report_zones));
+        let rate = self.unwritten_read_rate.or(own.and_then(|zones| zones.unwritten_read_rate));
+        let overhead =
+            drive.queue.as_ref().map_or(Duration::ZERO, |queue| queue.command_overhead.0);
+        let command = self.zone_command.or(own.and_then(|zones| zones.zone_command));
+        let report = self.report_zones.or(own.and_then(|zones| zones.report_zones));
         HostManagedSettings {
             unrestricted_reads: self
                 .unrestricted_reads

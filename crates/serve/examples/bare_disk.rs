@@ -24,12 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     server.stop_on_signals()?;
     let blocks = BlockCount::from_bytes_floor(std::fs::metadata(file)?.len());
     let geometry = Geometry::plain(blocks, Media::Conventional);
-    let disk = FileDisk::open(
-        Path::new(file),
-        geometry.clone(),
-        DirectIo::Off,
-        server.waker(),
-    )?;
+    let disk = FileDisk::open(Path::new(file), geometry.clone(), DirectIo::Off, server.waker())?;
     let mut builder = StackBuilder::new(0);
     let top = builder.disk(geometry);
     let mut engine = Engine {

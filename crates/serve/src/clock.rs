@@ -29,17 +29,13 @@ pub struct WallTime {
 impl WallTime {
     /// Time that starts now.
     pub fn start() -> WallTime {
-        WallTime {
-            start: time::Instant::now(),
-        }
+        WallTime { start: time::Instant::now() }
     }
 
     /// The time of a start that was `by` earlier: a test need not wait.
     #[cfg(test)]
     pub(crate) fn ahead(self, by: Duration) -> WallTime {
-        WallTime {
-            start: self.start - time::Duration::from_nanos(by.0),
-        }
+        WallTime { start: self.start - time::Duration::from_nanos(by.0) }
     }
 
     /// The time since the start.
@@ -89,11 +85,7 @@ impl Poller {
 
     /// Watches for input and, with `output`, for room to write.
     pub fn modify(&self, source: impl AsFd, token: u64, output: bool) -> rustix::io::Result<()> {
-        let flags = if output {
-            input() | EventFlags::OUT
-        } else {
-            input()
-        };
+        let flags = if output { input() | EventFlags::OUT } else { input() };
         epoll::modify(&self.epoll, source, EventData::new_u64(token), flags)
     }
 
@@ -101,9 +93,7 @@ impl Poller {
     pub fn waker(&self, token: u64) -> rustix::io::Result<Waker> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         self.add(&event, token)?;
-        Ok(Waker {
-            event: Arc::new(event),
-        })
+        Ok(Waker { event: Arc::new(event) })
     }
 
     /// Counts the waits. Work can be limited to a share per wait, and whoever takes the events
@@ -168,10 +158,7 @@ fn merge_by_source(events: &mut Vec<Event>) {
 }
 
 fn timespec(ns: u64) -> Timespec {
-    Timespec {
-        tv_sec: (ns / 1_000_000_000) as i64,
-        tv_nsec: (ns % 1_000_000_000) as _,
-    }
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 fn input() -> EventFlags {
@@ -212,11 +199,7 @@ impl Clock for WallClock {
         loop {
             let timeout = until.map(|until| {
                 let left = until.since(self.time.now());
-                if left > SPIN {
-                    left - SPIN
-                } else {
-                    Duration::ZERO
-                }
+                if left > SPIN { left - SPIN } else { Duration::ZERO }
             });
             let happened = self.poller.wait(timeout);
             let now = self.time.now();
@@ -261,10 +244,7 @@ mod tests {
             clock.wait(None);
         }
         let until = time.now() + Duration::from_ms(3);
-        assert!(
-            clock.wait(Some(until)) >= until,
-            "an old event ended a wait"
-        );
+        assert!(clock.wait(Some(until)) >= until, "an old event ended a wait");
         assert!(poller.events.borrow().len() <= 1, "one source, one event");
         let mut tokens = Vec::new();
         poller.take_events(|token, _| tokens.push(token));

@@ -58,12 +58,7 @@ pub(crate) fn open(
 /// # Errors
 /// As [`Accepted`] says, and when the system refuses.
 pub fn open_to_read(path: &Path, accepted: Accepted) -> io::Result<File> {
-    open(
-        OpenOptions::new().read(true),
-        OFlags::empty(),
-        path,
-        accepted,
-    )
+    open(OpenOptions::new().read(true), OFlags::empty(), path, accepted)
 }
 
 /// What a person calls a kind of file.
@@ -108,10 +103,7 @@ mod tests {
         ] {
             for (accepted, what) in [
                 (Accepted::File, "; accepted: a regular file"),
-                (
-                    Accepted::Storage,
-                    "; accepted: a regular file or a block device",
-                ),
+                (Accepted::Storage, "; accepted: a regular file or a block device"),
             ] {
                 let error = open_to_read(&at(name), accepted).expect_err(name);
                 assert_eq!(error.to_string(), format!("{words}{what}"));

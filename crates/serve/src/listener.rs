@@ -150,10 +150,7 @@ fn bind_unix(path: &Path) -> Result<Listener, ListenError> {
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     bind(&socket, &address).map_err(failed)?;
     listen(&socket, BACKLOG).map_err(failed)?;
-    Ok(Listener {
-        socket: Some(socket),
-        listen: Listen::Unix(path.to_owned()),
-    })
+    Ok(Listener { socket: Some(socket), listen: Listen::Unix(path.to_owned()) })
 }
 
 /// A server that was killed leaves its socket behind, and nobody answers there.
@@ -169,10 +166,8 @@ fn remove_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), Liste
     if probe != Err(Errno::CONNREFUSED) {
         return Err(ListenError::SocketTaken { path });
     }
-    fs::remove_file(&path).map_err(|source| ListenError::System {
-        address: path.display().to_string(),
-        source,
-    })
+    fs::remove_file(&path)
+        .map_err(|source| ListenError::System { address: path.display().to_string(), source })
 }
 
 fn bind_tcp(address: SocketAddr) -> Result<Listener, ListenError> {
@@ -181,10 +176,7 @@ fn bind_tcp(address: SocketAddr) -> Result<Listener, ListenError> {
     }
     let failed = |errno: Errno| match errno {
         Errno::ADDRINUSE => ListenError::PortTaken { address },
-        errno => ListenError::System {
-            address: address.to_string(),
-            source: errno.into(),
-        },
+        errno => ListenError::System { address: address.to_string(), source: errno.into() },
     };
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -197,10 +189,7 @@ fn bind_tcp(address: SocketAddr) -> Result<Listener, ListenError> {
     listen(&socket, BACKLOG).map_err(failed)?;
     let bound = getsockname(&socket).map_err(failed)?;
     let bound = SocketAddr::try_from(bound).map_err(failed)?;
-    Ok(Listener {
-        socket: Some(socket),
-        listen: Listen::Tcp(bound),
-    })
+    Ok(Listener { socket: Some(socket), listen: Listen::Tcp(bound) })
 }
 
 fn new_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
@@ -233,9 +222,6 @@ mod tests {
             listen: Listen::Tcp("127.0.0.1:10809".parse().expect("an address")),
         };
         assert_eq!(listener.uri(), "nbd://127.0.0.1:10809");
-        assert_eq!(
-            percent_encoded(Path::new("/a b/c+d.sock")),
-            "/a%20b/c%2Bd.sock"
-        );
+        assert_eq!(percent_encoded(Path::new("/a b/c+d.sock")), "/a%20b/c%2Bd.sock");
     }
 }

@@ -125,9 +125,7 @@ impl Server {
         let poller = Poller::new().map_err(system("create an epoll instance"))?;
         let waker = poller.waker(WAKER).map_err(system("create an eventfd"))?;
         let listener = Listener::bind(listen)?;
-        poller
-            .add(listener.socket(), LISTENER)
-            .map_err(system("watch the socket"))?;
+        poller.add(listener.socket(), LISTENER).map_err(system("watch the socket"))?;
         Ok(Server {
             poller: Rc::new(poller),
             time: WallTime::start(),
@@ -154,10 +152,7 @@ impl Server {
 
     /// Stops the server from another thread.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle {
-            stop: Arc::clone(&self.stop),
-            waker: self.waker.clone(),
-        }
+        StopHandle { stop: Arc::clone(&self.stop), waker: self.waker.clone() }
     }
 
     /// Has every request told to `observer`.
@@ -186,18 +181,14 @@ impl Server {
     /// # Errors
     /// When the system refuses.
     pub fn stop_on_signals(&mut self) -> Result<(), ServeError> {
-        let refused = |source| ServeError::System {
-            action: "catch SIGINT, SIGTERM and SIGHUP",
-            source,
-        };
+        let refused =
+            |source| ServeError::System { action: "catch SIGINT, SIGTERM and SIGHUP", source };
         let (reader, writer) = UnixStream::pair().map_err(refused)?;
         set_on_signals(&self.stop, |signal| {
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
             Ok(())
         })?;
-        self.poller
-            .add(&reader, SIGNALS)
-            .map_err(|errno| refused(errno.into()))?;
+        self.poller.add(&reader, SIGNALS).map_err(|errno| refused(errno.into()))?;
         self.signals = Some(reader);
         Ok(())
     }
@@ -229,10 +220,9 @@ impl Server {
             Some(path) => shell.env("control", path),
             None => shell.env_remove("control"),
         };
-        let mut child = shell.spawn().map_err(|source| ServeError::Run {
-            command: command.to_owned(),
-            source,
-        })?;
+        let mut child = shell
+            .spawn()
+            .map_err(|source| ServeError::Run { command: command.to_owned(), source })?;
         let stop = self.stop_handle();
         let thread = thread::spawn(move || {
             let status = child.wait();
@@ -353,10 +343,7 @@ fn close(
 }
 
 fn system(action: &'static str) -> impl Fn(rustix::io::Errno) -> ServeError {
-    move |errno| ServeError::System {
-        action,
-        source: errno.into(),
-    }
+    move |errno| ServeError::System { action, source: errno.into() }
 }
 
 /// A source of one request: the flush at the end.

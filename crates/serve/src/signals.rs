@@ -24,10 +24,8 @@ pub fn set_on_signals(
     stop: &Arc<AtomicBool>,
     mut also: impl FnMut(i32) -> io::Result<()>,
 ) -> Result<(), ServeError> {
-    let refused = |source| ServeError::System {
-        action: "catch SIGINT, SIGTERM and SIGHUP",
-        source,
-    };
+    let refused =
+        |source| ServeError::System { action: "catch SIGINT, SIGTERM and SIGHUP", source };
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if signal == SIGHUP && is_ignored(SIGHUP) {
             continue;
@@ -58,10 +56,7 @@ impl FiguresSignal {
     /// # Errors
     /// When the system refuses.
     pub fn catch() -> Result<FiguresSignal, ServeError> {
-        let refused = |source| ServeError::System {
-            action: "catch SIGUSR1",
-            source,
-        };
+        let refused = |source| ServeError::System { action: "catch SIGUSR1", source };
         let asked = Arc::new(AtomicBool::new(false));
         let (reader, writer) = UnixStream::pair().map_err(refused)?;
         reader.set_nonblocking(true).map_err(refused)?;

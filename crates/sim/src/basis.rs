@@ -32,12 +32,8 @@ pub struct Tally {
 
 impl Basis {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Basis; 4] = [
-        Basis::Published,
-        Basis::Calibrated,
-        Basis::Construction,
-        Basis::Own,
-    ];
+    pub const ALL: [Basis; 4] =
+        [Basis::Published, Basis::Calibrated, Basis::Construction, Basis::Own];
 
     /// What is counted, in words.
     pub fn words(self) -> &'static str {

@@ -86,11 +86,7 @@ impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
     /// A replay with these events. Members on new disks are numbered from `next_member`.
     pub fn new(replayer: Replayer<I>, events: Vec<Event<'a>>, next_member: u16) -> Scripted<'a, I> {
         let waiting = |event| (event, Stage::Waiting);
-        Scripted {
-            replayer,
-            events: events.into_iter().map(waiting).collect(),
-            next_member,
-        }
+        Scripted { replayer, events: events.into_iter().map(waiting).collect(), next_member }
     }
 
     /// The replay, and what came of the events in their order, or the first one for which there were
@@ -102,11 +98,7 @@ impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
                 (Stage::Ended(use_), _) => uses.push(use_),
                 (_, When::AfterRequests(needed)) => {
                     let (node, command) = (event.name, event.command);
-                    let never = NeverGiven {
-                        node,
-                        command,
-                        needed,
-                    };
+                    let never = NeverGiven { node, command, needed };
                     return (self.replayer, Err(never));
                 }
                 // The replay has failed before.
@@ -137,11 +129,7 @@ impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
                 node: event.node,
                 command: Command { id, kind: *kind },
             }),
-            EventAction::Replace {
-                disk,
-                members,
-                make,
-            } => {
+            EventAction::Replace { disk, members, make } => {
                 let first_member = self.next_member;
                 let next = first_member.checked_add(*members);
                 let next = next.ok_or_else(|| "the set has had 65535 members".to_string());
@@ -251,12 +239,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Scripted<
         let mut ended = used(event, at, now, outcome);
         if let (Ok(status), EventAction::Command(CommandKind::Status)) = (result, &event.action) {
             let facts = status.facts.into_iter();
-            ended.facts = facts
-                .map(|(name, value)| (name.to_string(), value))
-                .collect();
-            ended
-                .facts
-                .insert("is_lost".to_string(), u64::from(status.is_lost));
+            ended.facts = facts.map(|(name, value)| (name.to_string(), value)).collect();
+            ended.facts.insert("is_lost".to_string(), u64::from(status.is_lost));
         }
         *stage = Stage::Ended(ended);
     }

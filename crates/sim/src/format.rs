@@ -17,10 +17,7 @@ pub(crate) fn number(value: f64) -> String {
 pub(crate) fn short(value: f64) -> String {
     let digits = number(value);
     match digits.contains('.') {
-        true => digits
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_string(),
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_string(),
         false => digits,
     }
 }
@@ -84,11 +81,7 @@ pub fn bytes(value: u64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    if unit == 0 {
-        format!("{value} B")
-    } else {
-        format!("{} {}", number(scaled), UNITS[unit])
-    }
+    if unit == 0 { format!("{value} B") } else { format!("{} {}", number(scaled), UNITS[unit]) }
 }
 
 fn separated(digits: &str) -> String {
@@ -110,43 +103,21 @@ mod tests {
 
     #[test]
     fn numbers_keep_three_digits() {
-        let shown = [
-            0.0, 0.01234, 0.1234, 1.234, 9.996, 12.34, 123.4, 1234567.0, -1234.5,
-        ];
-        let expected = [
-            "0",
-            "0.0123",
-            "0.123",
-            "1.23",
-            "10.0",
-            "12.3",
-            "123",
-            "1,234,567",
-            "-1,234",
-        ];
+        let shown = [0.0, 0.01234, 0.1234, 1.234, 9.996, 12.34, 123.4, 1234567.0, -1234.5];
+        let expected =
+            ["0", "0.0123", "0.123", "1.23", "10.0", "12.3", "123", "1,234,567", "-1,234"];
         assert_eq!(shown.map(number), expected);
     }
 
     #[test]
     fn marks_have_no_zeros_at_their_end() {
-        assert_eq!(
-            [0.0, 0.5, 1.5, 20.0, 1000.0].map(short),
-            ["0", "0.5", "1.5", "20", "1,000"]
-        );
+        assert_eq!([0.0, 0.5, 1.5, 20.0, 1000.0].map(short), ["0", "0.5", "1.5", "20", "1,000"]);
     }
 
     #[test]
     fn times_use_the_unit_people_use() {
         let shown = [0.0, 1.25e-5, 0.5, 90.0, 600.0, 86_400.0, 604_800.0].map(duration);
-        let expected = [
-            "0 s",
-            "12.5 us",
-            "500 ms",
-            "90.0 s",
-            "10.0 min",
-            "24.0 h",
-            "7.00 days",
-        ];
+        let expected = ["0 s", "12.5 us", "500 ms", "90.0 s", "10.0 min", "24.0 h", "7.00 days"];
         assert_eq!(shown, expected);
         assert_eq!(short_duration(600.0), "10 min");
     }

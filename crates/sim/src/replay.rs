@@ -347,25 +347,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         stream: u32,
         buffers: &mut Buffers,
     ) -> Arrival {
-        let Waiting {
-            record,
-            operation,
-            extent,
-        } = waiting;
+        let Waiting { record, operation, extent } = waiting;
         let blocks = extent.blocks.0;
-        let buffer = if operation.has_data() {
-            buffers.allocate(blocks)
-        } else {
-            BufferSlice::EMPTY
-        };
-        let entry = InFlight {
-            record,
-            arrived,
-            operation,
-            blocks,
-            buffer,
-            stream,
-        };
+        let buffer =
+            if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
+        let entry = InFlight { record, arrived, operation, blocks, buffer, stream };
         let index = match self.free.pop() {
             Some(index) => {
                 self.in_flight[index as usize] = entry;
@@ -384,12 +370,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             Operation::Write { .. } => self.counts.write_blocks += blocks,
             _ => {}
         }
-        Arrival {
-            tag: Tag(u64::from(index)),
-            operation,
-            extent,
-            buffer,
-        }
+        Arrival { tag: Tag(u64::from(index)), operation, extent, buffer }
     }
 
     /// Takes the next record if it has arrived by `now`.
@@ -399,14 +380,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             return None;
         }
         self.advance();
-        Some((
-            Waiting {
-                record,
-                operation,
-                extent,
-            },
-            at,
-        ))
+        Some((Waiting { record, operation, extent }, at))
     }
 
     fn poll_streams(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
@@ -414,10 +388,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             let stream = ((waiting.record - 1) % self.streams.len() as u64) as usize;
             self.streams[stream].1.push_back(waiting);
         }
-        let ready = self
-            .streams
-            .iter()
-            .position(|(busy, backlog)| !busy && !backlog.is_empty());
+        let ready = self.streams.iter().position(|(busy, backlog)| !busy && !backlog.is_empty());
         let Some(stream) = ready else {
             self.stream_ready = None;
             return None;
@@ -465,16 +436,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 }
                 let (record, operation, extent, _) = self.next?;
                 self.advance();
-                Some(self.issue(
-                    Waiting {
-                        record,
-                        operation,
-                        extent,
-                    },
-                    now,
-                    0,
-                    buffers,
-                ))
+                Some(self.issue(Waiting { record, operation, extent }, now, 0, buffers))
             }
             ReplayMode::Streams { .. } => self.poll_streams(now, buffers),
             ReplayMode::OpenLoop { .. } | ReplayMode::Live => {
@@ -486,14 +448,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
         let index = completion.tag.0 as u32;
-        let InFlight {
-            record,
-            arrived,
-            operation,
-            blocks,
-            buffer,
-            stream,
-        } = self.in_flight[index as usize];
+        let InFlight { record, arrived, operation, blocks, buffer, stream } =
+            self.in_flight[index as usize];
         buffers.release(buffer);
         self.free.push(index);
         self.outstanding -= 1;
@@ -531,19 +487,9 @@ mod tests {
         records: Vec<TraceRecord>,
         mode: ReplayMode,
     ) -> Replayer<impl Iterator<Item = Result<TraceRecord, TraceError>>> {
-        let options = ReplayOptions {
-            mode,
-            limit: None,
-            drop_reads: false,
-            fit: Fit::Refuse,
-        };
+        let options = ReplayOptions { mode, limit: None, drop_reads: false, fit: Fit::Refuse };
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        Replayer::new(
-            records.into_iter().map(Ok),
-            options,
-            BlockCount(64),
-            recorder,
-        )
+        Replayer::new(records.into_iter().map(Ok), options, BlockCount(64), recorder)
     }
 
     #[test]
@@ -563,10 +509,7 @@ mod tests {
         while !replayer.finished() {
             let arrival = replayer.poll(now, &mut buffers).expect("one at a time");
             now.0 += 1_000_000;
-            let completion = Completion {
-                tag: arrival.tag,
-                result: Ok(()),
-            };
+            let completion = Completion { tag: arrival.tag, result: Ok(()) };
             replayer.reply(now, completion, &mut buffers);
         }
         assert_eq!(replayer.counts.requests, 5);

@@ -34,10 +34,7 @@ impl Clock for VirtualClock {
 /// experiment began.
 pub fn format(engine: &mut Engine) {
     let instant = |geometry: &Geometry| {
-        Box::new(InstantDisk {
-            geometry: geometry.clone(),
-            done: VecDeque::new(),
-        }) as Box<dyn Disk>
+        Box::new(InstantDisk { geometry: geometry.clone(), done: VecDeque::new() }) as Box<dyn Disk>
     };
     let geometries = engine.disks.iter().map(|disk| disk.geometry());
     let instant = geometries.map(instant).collect();

@@ -58,12 +58,7 @@ fn record(line: &[u8], page_bytes: u64) -> Option<TraceRecord> {
     if !fields.finished() || !range_is_possible(offset_bytes, length_bytes) {
         return None;
     }
-    Some(TraceRecord::new(
-        0,
-        TraceOperation::Read,
-        offset_bytes,
-        length_bytes,
-    ))
+    Some(TraceRecord::new(0, TraceOperation::Read, offset_bytes, length_bytes))
 }
 
 /// True when a line has the shape of this format.

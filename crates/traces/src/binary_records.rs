@@ -31,13 +31,7 @@ pub(super) struct Records {
 impl Records {
     /// Passes over a header, which must be at hand.
     pub(super) fn new(input: Input, header_bytes: usize) -> Self {
-        Self {
-            input,
-            number: 0,
-            record_byte: 0,
-            next_byte: 0,
-            taken: header_bytes,
-        }
+        Self { input, number: 0, record_byte: 0, next_byte: 0, taken: header_bytes }
     }
 
     /// The next record, or `None` at the end of the file. A file may not end inside a record.

@@ -87,11 +87,7 @@ pub(super) struct Blkparse {
 
 impl Blkparse {
     pub(super) fn new(event: BlkEvent) -> Self {
-        Self {
-            event,
-            devices: Devices::default(),
-            in_summary: false,
-        }
+        Self { event, devices: Devices::default(), in_summary: false }
     }
 
     /// Which event stands for a request, for people.
@@ -121,10 +117,7 @@ impl Blkparse {
     fn explain(&self, line: &[u8]) -> Box<LineProblem> {
         let fields = super::text::split(line, b' ');
         let is_whole_event = fields.len() > RULES.len()
-            && RULES
-                .iter()
-                .zip(&fields)
-                .all(|(rule, field)| (rule.fits)(field));
+            && RULES.iter().zip(&fields).all(|(rule, field)| (rule.fits)(field));
         let value = fields.get(RULES.len()).copied().unwrap_or_default();
         let length = fields.get(RULES.len() + 2).copied().unwrap_or_default();
         if is_whole_event && (whole_number(value).is_none() || whole_number(length).is_none()) {
@@ -176,9 +169,7 @@ impl Blkparse {
         }
         record.device = device;
         record.fua = asked.fua && operation.changes_data();
-        record.response_ns = payload
-            .elapsed_ns
-            .filter(|_| self.event == BlkEvent::Complete);
+        record.response_ns = payload.elapsed_ns.filter(|_| self.event == BlkEvent::Complete);
         Some(Parsed::Record(record))
     }
 }
@@ -239,10 +230,7 @@ impl Payload {
 #[inline]
 fn device_numbers(field: &[u8]) -> Option<(u64, u64)> {
     let comma = memchr::memchr(b',', field)?;
-    Some((
-        whole_number(&field[..comma])?,
-        whole_number(&field[comma + 1..])?,
-    ))
+    Some((whole_number(&field[..comma])?, whole_number(&field[comma + 1..])?))
 }
 
 fn is_event(field: &[u8]) -> bool {
@@ -268,11 +256,7 @@ fn asked(rwbs: &[u8]) -> Option<Asked> {
         flags if flush_first => (Kind::None, flags),
         _ => return None,
     };
-    Some(Asked {
-        kind,
-        flush_first,
-        fua: flags.contains(&b'F'),
-    })
+    Some(Asked { kind, flush_first, fua: flags.contains(&b'F') })
 }
 
 /// True of the first line of a part of the closing text.
@@ -299,11 +283,7 @@ pub(super) fn event_lines<'a>(lines: &[&'a [u8]]) -> Vec<&'a [u8]> {
 pub(super) fn looks_like(line: &[u8]) -> bool {
     let fields = super::text::split(line, b' ');
     fields.len() >= RULES.len()
-        && RULES
-            .iter()
-            .zip(&fields)
-            .take(6)
-            .all(|(rule, field)| (rule.fits)(field))
+        && RULES.iter().zip(&fields).take(6).all(|(rule, field)| (rule.fits)(field))
 }
 
 #[cfg(test)]
@@ -313,13 +293,8 @@ mod tests {
     #[test]
     fn letters_of_requests() {
         let of = |letters: &str| asked(letters.as_bytes());
-        let plain = |operation| {
-            Some(Asked {
-                kind: Kind::Data(operation),
-                flush_first: false,
-                fua: false,
-            })
-        };
+        let plain =
+            |operation| Some(Asked { kind: Kind::Data(operation), flush_first: false, fua: false });
         assert_eq!(of("R"), plain(TraceOperation::Read));
         assert_eq!(of("RAM"), plain(TraceOperation::Read));
         assert_eq!(of("WSM"), plain(TraceOperation::Write));
@@ -327,18 +302,12 @@ mod tests {
         assert_eq!(of("WZS"), plain(TraceOperation::WriteZeroes));
         // A letter of a kernel to come.
         assert_eq!(of("WSx"), plain(TraceOperation::Write));
-        let forced = Asked {
-            kind: Kind::Data(TraceOperation::Write),
-            flush_first: true,
-            fua: true,
-        };
+        let forced =
+            Asked { kind: Kind::Data(TraceOperation::Write), flush_first: true, fua: true };
         assert_eq!(of("FWFS"), Some(forced));
         for flush in ["F", "FN", "FS", "FNS"] {
             let flush = of(flush).unwrap();
-            assert_eq!(
-                (flush.kind, flush.flush_first, flush.fua),
-                (Kind::None, true, false)
-            );
+            assert_eq!((flush.kind, flush.flush_first, flush.fua), (Kind::None, true, false));
         }
         assert_eq!(of("ZRA").unwrap().kind, Kind::Zones);
         assert_eq!(of("N").unwrap().kind, Kind::None);

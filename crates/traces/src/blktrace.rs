@@ -35,11 +35,7 @@ impl EventFile {
             });
         };
         let records = Records::new(input, 0);
-        Ok(Self {
-            records,
-            layout,
-            head: None,
-        })
+        Ok(Self { records, layout, head: None })
     }
 
     /// Moves on to the next event.
@@ -93,11 +89,7 @@ impl Blktrace {
             1 => String::new(),
             several => format!(", {several} files merged by time"),
         };
-        format!(
-            "{}, event {}{files}",
-            self.files[0].layout.describe(),
-            self.event.letter()
-        )
+        format!("{}, event {}{files}", self.files[0].layout.describe(), self.event.letter())
     }
 
     /// Fills a batch up to `wanted` records; true at the end.
@@ -125,11 +117,8 @@ impl Blktrace {
 
     /// The hash of one file; of several, that of the lines of their hashes in hex, in the order of the processors.
     pub(super) fn sha256(&self) -> Option<String> {
-        let hashes: Option<Vec<String>> = self
-            .files
-            .iter()
-            .map(|file| file.records.input.sha256())
-            .collect();
+        let hashes: Option<Vec<String>> =
+            self.files.iter().map(|file| file.records.input.sha256()).collect();
         hashes.map(sha256_of_files)
     }
 
@@ -137,8 +126,7 @@ impl Blktrace {
     fn advance(&mut self, file: usize) -> Result<(), TraceError> {
         self.files[file].advance()?;
         if let Some(head) = self.files[file].head {
-            self.heads
-                .push(Reverse((head.time_ns, head.sequence, file)));
+            self.heads.push(Reverse((head.time_ns, head.sequence, file)));
         }
         Ok(())
     }
@@ -184,25 +172,17 @@ impl Blktrace {
         }
         let place = event.place(operation)?;
         let device = self.device(event.device)?;
-        let mut record = TraceRecord::new(
-            event.time_ns,
-            operation,
-            place.offset_bytes,
-            place.length_bytes,
-        );
+        let mut record =
+            TraceRecord::new(event.time_ns, operation, place.offset_bytes, place.length_bytes);
         record.device = device;
         record.fua = operation.changes_data() && event.is_forced();
-        self.window
-            .push(record, place, self.event != BlkEvent::Complete);
+        self.window.push(record, place, self.event != BlkEvent::Complete);
         Ok(None)
     }
 
     fn device(&mut self, device: u32) -> Result<u16, Box<RecordProblem>> {
         self.devices.number(&device).ok_or_else(|| {
-            RecordProblem::new(
-                "more than 65,536 devices".to_owned(),
-                "at most 65,536 devices",
-            )
+            RecordProblem::new("more than 65,536 devices".to_owned(), "at most 65,536 devices")
         })
     }
 }
@@ -211,17 +191,13 @@ impl Blktrace {
 /// processors. None if a file is called PATH itself.
 pub(super) fn processor_files(path: &str) -> Vec<String> {
     let wanted = Path::new(path);
-    let (Some(name), false) = (
-        wanted.file_name().and_then(|name| name.to_str()),
-        wanted.is_file(),
-    ) else {
+    let (Some(name), false) = (wanted.file_name().and_then(|name| name.to_str()), wanted.is_file())
+    else {
         return Vec::new();
     };
     let stem = name.strip_suffix(".blktrace").unwrap_or(name);
     let prefix = format!("{stem}.blktrace.");
-    let folder = wanted
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = wanted.parent().filter(|folder| !folder.as_os_str().is_empty());
     let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else {
         return Vec::new();
     };
@@ -235,8 +211,5 @@ pub(super) fn processor_files(path: &str) -> Vec<String> {
         .collect();
     processors.sort_unstable();
     let file = |processor| wanted.with_file_name(format!("{prefix}{processor}"));
-    processors
-        .into_iter()
-        .map(|processor| file(processor).display().to_string())
-        .collect()
+    processors.into_iter().map(|processor| file(processor).display().to_string()).collect()
 }

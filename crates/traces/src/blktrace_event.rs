@@ -31,9 +31,8 @@ const ZONE: u64 = 0b11_1111 << 16;
 const WRITE_ZEROES: u64 = 1 << 22;
 
 /// The letters of `blkparse` for the events from 1 on.
-const LETTERS: [char; 15] = [
-    'Q', 'M', 'F', 'G', 'S', 'R', 'D', 'C', 'P', 'U', 'T', 'I', 'X', 'B', 'A',
-];
+const LETTERS: [char; 15] =
+    ['Q', 'M', 'F', 'G', 'S', 'R', 'D', 'C', 'P', 'U', 'T', 'I', 'X', 'B', 'A'];
 
 /// Version and byte order of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +51,8 @@ impl Layout {
                 false => u32::from_le_bytes(word),
             };
             let version = (number & 0xff) as u8;
-            (number & !0xff == MAGIC && matches!(version, 7 | 8)).then_some(Self {
-                version,
-                big_endian,
-            })
+            (number & !0xff == MAGIC && matches!(version, 7 | 8))
+                .then_some(Self { version, big_endian })
         })
     }
 
@@ -72,29 +69,17 @@ impl Layout {
 
     fn u16_at(self, record: &[u8], at: usize) -> u16 {
         let number = u16_at(record, at);
-        if self.big_endian {
-            number.swap_bytes()
-        } else {
-            number
-        }
+        if self.big_endian { number.swap_bytes() } else { number }
     }
 
     fn u32_at(self, record: &[u8], at: usize) -> u32 {
         let number = u32_at(record, at);
-        if self.big_endian {
-            number.swap_bytes()
-        } else {
-            number
-        }
+        if self.big_endian { number.swap_bytes() } else { number }
     }
 
     fn u64_at(self, record: &[u8], at: usize) -> u64 {
         let number = u64_at(record, at);
-        if self.big_endian {
-            number.swap_bytes()
-        } else {
-            number
-        }
+        if self.big_endian { number.swap_bytes() } else { number }
     }
 
     /// What a record of [`record_bytes`](Self::record_bytes) says.
@@ -184,23 +169,15 @@ impl Event {
     /// Where the request goes, for finding it again.
     pub(super) fn place(&self, operation: TraceOperation) -> Result<Place, Box<RecordProblem>> {
         let is_flush = operation == TraceOperation::Flush;
-        let offset_bytes = if is_flush {
-            Some(0)
-        } else {
-            self.sector.checked_mul(SECTOR_BYTES)
-        };
+        let offset_bytes = if is_flush { Some(0) } else { self.sector.checked_mul(SECTOR_BYTES) };
         let length_bytes = u64::from(self.bytes);
         match offset_bytes.filter(|&offset| range_is_possible(offset, length_bytes)) {
-            Some(offset_bytes) => Ok(Place {
-                device: self.device,
-                operation,
-                offset_bytes,
-                length_bytes,
-            }),
-            None => Err(RecordProblem::new(
-                format!("the sector is {}", self.sector),
-                POSSIBLE_RANGE,
-            )),
+            Some(offset_bytes) => {
+                Ok(Place { device: self.device, operation, offset_bytes, length_bytes })
+            }
+            None => {
+                Err(RecordProblem::new(format!("the sector is {}", self.sector), POSSIBLE_RANGE))
+            }
         }
     }
 }

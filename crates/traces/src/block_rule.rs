@@ -22,9 +22,7 @@ impl BlockRule {
         let first = offset_bytes / BLOCK_BYTES;
         let end = match self {
             _ if length_bytes == 0 => first,
-            Self::Touched => offset_bytes
-                .saturating_add(length_bytes)
-                .div_ceil(BLOCK_BYTES),
+            Self::Touched => offset_bytes.saturating_add(length_bytes).div_ceil(BLOCK_BYTES),
             Self::Size => first + length_bytes.div_ceil(BLOCK_BYTES),
         };
         first..end

@@ -26,13 +26,8 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    const ALL: [Self; 5] = [
-        Self::Seconds,
-        Self::Milliseconds,
-        Self::Microseconds,
-        Self::Nanoseconds,
-        Self::Ticks,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds, Self::Ticks];
 
     /// Name on the command line and in column maps.
     pub fn name(self) -> &'static str {
@@ -79,11 +74,7 @@ pub(super) enum OperationCode {
     /// `R`, `W`, `read`, `write`, in any case.
     Words,
     /// One word for reads, one for writes, and optionally one for trims.
-    Tokens {
-        read: Vec<u8>,
-        write: Vec<u8>,
-        trim: Option<Vec<u8>>,
-    },
+    Tokens { read: Vec<u8>, write: Vec<u8>, trim: Option<Vec<u8>> },
 }
 
 /// A column, from 0.
@@ -111,34 +102,28 @@ impl ColumnMap {
 
     /// Reads a map; `header` holds the names of the file's columns if its first line has them.
     pub(super) fn parse(map: &str, header: Option<&[&[u8]]>) -> Result<Self, TraceError> {
-        let fail = |reason: String| TraceError::ColumnMap {
-            map: map.to_owned(),
-            reason,
-        };
+        let fail = |reason: String| TraceError::ColumnMap { map: map.to_owned(), reason };
         let (mut time, mut operation, mut offset, mut length, mut device, mut response) =
             (None, None, None, None, None, None);
         let mut columns = 0;
         for entry in map.split(',').map(str::trim) {
             let (key, value) = entry.split_once('=').ok_or_else(|| {
-                fail(format!(
-                    "{entry:?} is not key=column:unit; accepted keys: {KEYS}"
-                ))
+                fail(format!("{entry:?} is not key=column:unit; accepted keys: {KEYS}"))
             })?;
-            let (column, unit) = value
-                .split_once(':')
-                .map_or((value, None), |(column, unit)| (column, Some(unit)));
+            let (column, unit) =
+                value.split_once(':').map_or((value, None), |(column, unit)| (column, Some(unit)));
             let column = resolve(column, header).map_err(&fail)?;
             columns = columns.max(column + 1);
             let time_unit = |default| unit.map_or(Ok(default), |unit| unit.parse().map_err(&fail));
             let size_unit =
                 |default| unit.map_or(Ok(default), |unit| size_unit(unit).map_err(&fail));
             let repeated = match key {
-                "time" | "time-col" => time
-                    .replace((column, time_unit(TimeUnit::Seconds)?))
-                    .is_some(),
-                "op" | "op-col" => operation
-                    .replace((column, operation_code(unit).map_err(&fail)?))
-                    .is_some(),
+                "time" | "time-col" => {
+                    time.replace((column, time_unit(TimeUnit::Seconds)?)).is_some()
+                }
+                "op" | "op-col" => {
+                    operation.replace((column, operation_code(unit).map_err(&fail)?)).is_some()
+                }
                 "off" | "offset" | "obj-id-col" => {
                     offset.replace((column, size_unit(1)?)).is_some()
                 }
@@ -151,20 +136,15 @@ impl ColumnMap {
                         "{entry:?}: a device has no unit; accepted: dev=COLUMN"
                     )));
                 }
-                "resp" => response
-                    .replace((column, time_unit(TimeUnit::Seconds)?))
-                    .is_some(),
+                "resp" => response.replace((column, time_unit(TimeUnit::Seconds)?)).is_some(),
                 other => return Err(fail(format!("unknown key {other:?}; accepted: {KEYS}"))),
             };
             if repeated {
                 return Err(fail(format!("key {key:?} is given twice")));
             }
         }
-        let missing = |key: &str| {
-            fail(format!(
-                "key {key:?} is missing; a map needs at least off and len"
-            ))
-        };
+        let missing =
+            |key: &str| fail(format!("key {key:?} is missing; a map needs at least off and len"));
         Ok(Self {
             offset: offset.ok_or_else(|| missing("off"))?,
             length: length.ok_or_else(|| missing("len"))?,
@@ -194,16 +174,13 @@ fn resolve(column: &str, header: Option<&[&[u8]]>) -> Result<Column, String> {
             "unknown column {column:?}; accepted: a number from 1, because the file has no header line"
         ));
     };
-    names
-        .iter()
-        .position(|name| name.eq_ignore_ascii_case(column.as_bytes()))
-        .ok_or_else(|| {
-            format!(
-                "unknown column {column:?}; accepted: {} or a number from 1 to {}",
-                listed(names.iter().map(|name| printable(name))),
-                names.len()
-            )
-        })
+    names.iter().position(|name| name.eq_ignore_ascii_case(column.as_bytes())).ok_or_else(|| {
+        format!(
+            "unknown column {column:?}; accepted: {} or a number from 1 to {}",
+            listed(names.iter().map(|name| printable(name))),
+            names.len()
+        )
+    })
 }
 
 /// A column's name as one line of a message can hold it.
@@ -223,10 +200,7 @@ fn size_unit(unit: &str) -> Result<u64, String> {
         "kib" => Ok(1024),
         "blocks" => Ok(4096),
         other => {
-            let bytes = other
-                .parse()
-                .ok()
-                .filter(|bytes| (1..=UNIT_BYTES_MAX).contains(bytes));
+            let bytes = other.parse().ok().filter(|bytes| (1..=UNIT_BYTES_MAX).contains(bytes));
             bytes.ok_or_else(|| {
                 format!(
                     "unknown size unit {other:?}; accepted: bytes, sectors (512 B), kib, blocks (4 KiB), or a number of \
@@ -243,11 +217,9 @@ fn operation_code(unit: Option<&str>) -> Result<OperationCode, String> {
         None | Some("rw") => Ok(OperationCode::Words),
         Some("scsi") => Ok(OperationCode::Scsi),
         Some(words) => match words.split('|').collect::<Vec<_>>()[..] {
-            [read, write] => Ok(OperationCode::Tokens {
-                read: token(read),
-                write: token(write),
-                trim: None,
-            }),
+            [read, write] => {
+                Ok(OperationCode::Tokens { read: token(read), write: token(write), trim: None })
+            }
             [read, write, trim] => Ok(OperationCode::Tokens {
                 read: token(read),
                 write: token(write),

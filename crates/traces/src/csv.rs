@@ -21,10 +21,7 @@ impl Csv {
     /// `Err` holds what is wrong with the map.
     pub(super) fn new(map: ColumnMap, delimiter: u8) -> Result<Self, String> {
         if map.columns > COLUMNS_MAX {
-            return Err(format!(
-                "unknown column {}; accepted: 1 to {COLUMNS_MAX}",
-                map.columns
-            ));
+            return Err(format!("unknown column {}; accepted: 1 to {COLUMNS_MAX}", map.columns));
         }
         Ok(Self { map, delimiter })
     }
@@ -40,10 +37,7 @@ impl Csv {
             let plural = if found == 1 { "" } else { "s" };
             return Err(Box::new(LineProblem::Line {
                 found: format!("the line ends after {found} field{plural}"),
-                accepted: format!(
-                    "at least {} fields, as the column map says",
-                    self.map.columns
-                ),
+                accepted: format!("at least {} fields, as the column map says", self.map.columns),
             }));
         }
         let fields = Fields(&fields);
@@ -148,9 +142,8 @@ impl Csv {
     fn split<'a>(&self, line: &'a [u8], fields: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
         let wanted = self.map.columns;
         if self.delimiter == b' ' {
-            let parts = line
-                .split(|byte| matches!(byte, b' ' | b'\t'))
-                .filter(|part| !part.is_empty());
+            let parts =
+                line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|part| !part.is_empty());
             return parts
                 .take(wanted)
                 .enumerate()
@@ -228,10 +221,7 @@ fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOperation, Refus
                 Ok(TraceOperation::Read)
             } else if field.eq_ignore_ascii_case(write) {
                 Ok(TraceOperation::Write)
-            } else if trim
-                .as_ref()
-                .is_some_and(|trim| field.eq_ignore_ascii_case(trim))
-            {
+            } else if trim.as_ref().is_some_and(|trim| field.eq_ignore_ascii_case(trim)) {
                 Ok(TraceOperation::Trim)
             } else {
                 let word = |token: &[u8]| String::from_utf8_lossy(token).into_owned();

@@ -29,10 +29,7 @@ const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
 /// that no other format shares, is taken.
 pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
-    let fail = |reason: String| TraceError::Format {
-        path: path.to_owned(),
-        reason,
-    };
+    let fail = |reason: String| TraceError::Format { path: path.to_owned(), reason };
     if recording::looks_like(bytes) {
         return Ok(Detected {
             format: Format::Recording,
@@ -55,9 +52,7 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
         });
     }
     if let Some(known) = unsupported(bytes) {
-        return Err(fail(format!(
-            "this is {known}, which is not read; accepted: {READABLE}"
-        )));
+        return Err(fail(format!("this is {known}, which is not read; accepted: {READABLE}")));
     }
     let lines: Vec<&[u8]> = sample_lines(bytes).collect();
     let candidates = candidates(&lines);
@@ -210,8 +205,7 @@ fn sample_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// `version,time,op,size,lbn`, as a header or as values.
 pub(super) fn is_libcachesim_header(line: &[u8]) -> bool {
-    line.trim_ascii()
-        .eq_ignore_ascii_case(b"version,time,op,size,lbn")
+    line.trim_ascii().eq_ignore_ascii_case(b"version,time,op,size,lbn")
 }
 
 fn looks_like_libcachesim(line: &[u8]) -> bool {
@@ -221,9 +215,7 @@ fn looks_like_libcachesim(line: &[u8]) -> bool {
     let fields = split(line, b',');
     fields.len() == 5
         && matches!(fields[0], b"1" | b"2")
-        && [fields[1], fields[3], fields[4]]
-            .iter()
-            .all(|field| whole_number(field).is_some())
+        && [fields[1], fields[3], fields[4]].iter().all(|field| whole_number(field).is_some())
         && csv::scsi_code(fields[2]).is_some()
 }
 
@@ -238,13 +230,8 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
 }
 
 fn unrecognised(lines: &[&[u8]], first: &str) -> String {
-    let fields: Vec<&[u8]> = lines
-        .first()
-        .map(|line| split(line, b','))
-        .unwrap_or_default();
-    let are_integers = fields
-        .iter()
-        .all(|field| whole_number(field.trim_ascii()).is_some());
+    let fields: Vec<&[u8]> = lines.first().map(|line| split(line, b',')).unwrap_or_default();
+    let are_integers = fields.iter().all(|field| whole_number(field.trim_ascii()).is_some());
     let hint = if fields.len() == 3 && are_integers {
         "; three integers may be a fio iolog of version 1 (--format fio-v1)"
     } else if fields.len() == 5 && are_integers {

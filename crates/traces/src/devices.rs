@@ -18,11 +18,7 @@ pub(super) struct Devices<K> {
 
 impl<K> Default for Devices<K> {
     fn default() -> Self {
-        Self {
-            numbers: HashMap::new(),
-            last: None,
-            is_too_small: false,
-        }
+        Self { numbers: HashMap::new(), last: None, is_too_small: false }
     }
 }
 

@@ -67,25 +67,14 @@ fn record(line: &[u8], unit: TimeUnit) -> Option<TraceRecord> {
     if !fields.finished() || !range_is_possible(offset_bytes, length_bytes) {
         return None;
     }
-    let operation = if read {
-        TraceOperation::Read
-    } else {
-        TraceOperation::Write
-    };
-    Some(TraceRecord {
-        device,
-        ..TraceRecord::new(time_ns, operation, offset_bytes, length_bytes)
-    })
+    let operation = if read { TraceOperation::Read } else { TraceOperation::Write };
+    Some(TraceRecord { device, ..TraceRecord::new(time_ns, operation, offset_bytes, length_bytes) })
 }
 
 fn flags(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?;
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    if digits.starts_with('+') {
-        None
-    } else {
-        u64::from_str_radix(digits, 16).ok()
-    }
+    if digits.starts_with('+') { None } else { u64::from_str_radix(digits, 16).ok() }
 }
 
 /// True when a line has the shape of this format.
@@ -95,7 +84,5 @@ pub(super) fn looks_like(line: &[u8]) -> bool {
 
 /// True when the line's time has a decimal point, as DiskSim writes it.
 pub(super) fn has_fraction(line: &[u8]) -> bool {
-    Fields::new(line, b' ')
-        .text()
-        .is_some_and(|time| time.contains(&b'.'))
+    Fields::new(line, b' ').text().is_some_and(|time| time.contains(&b'.'))
 }

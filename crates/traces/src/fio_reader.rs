@@ -140,11 +140,7 @@ impl FioLog {
                     .to_owned(),
             });
         };
-        Ok(Self {
-            files: Devices::default(),
-            clock,
-            now_ns: 0,
-        })
+        Ok(Self { files: Devices::default(), clock, now_ns: 0 })
     }
 
     /// Where the times come from, for people.

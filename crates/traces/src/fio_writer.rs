@@ -32,25 +32,14 @@ impl<W: Write> FioWriter<W> {
     /// Writes the line before all others.
     pub fn new(mut output: W) -> io::Result<FioWriter<W>> {
         writeln!(output, "fio version 3 iolog")?;
-        Ok(FioWriter {
-            output,
-            opened: BTreeSet::new(),
-            last: None,
-            time_us: 0,
-        })
+        Ok(FioWriter { output, opened: BTreeSet::new(), last: None, time_us: 0 })
     }
 
     /// Writes one record. A write of zeroes becomes a write.
     pub fn write(&mut self, record: &TraceRecord) -> io::Result<()> {
         self.time_us = record.time_ns / 1000;
         self.turn_to(record.device)?;
-        let FioWriter {
-            output,
-            last: Some((_, file)),
-            time_us,
-            ..
-        } = self
-        else {
+        let FioWriter { output, last: Some((_, file)), time_us, .. } = self else {
             unreachable!("a file was turned to")
         };
         let action = match record.operation {
@@ -62,11 +51,7 @@ impl<W: Write> FioWriter<W> {
         let mut at = 0;
         while at < record.length_bytes {
             let length = (record.length_bytes - at).min(LENGTH_BYTES_MAX);
-            writeln!(
-                output,
-                "{time_us} {file} {action} {} {length}",
-                record.offset_bytes + at
-            )?;
+            writeln!(output, "{time_us} {file} {action} {} {length}", record.offset_bytes + at)?;
             at += length;
         }
         Ok(())

@@ -71,10 +71,8 @@ impl Input {
         if path == "-" {
             return Self::from_read(path, Box::new(io::stdin()), hashed);
         }
-        let file = File::open(path).map_err(|source| TraceError::Open {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::open(path)
+            .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let mut input = Self::from_read(path, Box::new(file), hashed)?;
         input.is_file = is_file;
@@ -88,24 +86,16 @@ impl Input {
         hashed: bool,
     ) -> Result<Self, TraceError> {
         let hash = hashed.then(|| Arc::new(Mutex::new(Sha256::new())));
-        let mut raw = Hashed {
-            raw,
-            hash: hash.clone(),
-        };
+        let mut raw = Hashed { raw, hash: hash.clone() };
         let mut magic = Vec::with_capacity(6);
         raw.by_ref()
             .take(6)
             .read_to_end(&mut magic)
-            .map_err(|source| TraceError::Open {
-                path: path.to_owned(),
-                source,
-            })?;
+            .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let compression = Compression::of(&magic);
         let bytes = BufReader::with_capacity(CHUNK_BYTES, Cursor::new(magic).chain(raw));
-        let source = decompressor(compression, bytes).map_err(|source| TraceError::Open {
-            path: path.to_owned(),
-            source,
-        })?;
+        let source = decompressor(compression, bytes)
+            .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let mut input = Self {
             path: path.to_owned(),
             compression,
@@ -123,9 +113,7 @@ impl Input {
             input.unpack()?;
         }
         if input.end == 0 {
-            return Err(TraceError::Empty {
-                path: path.to_owned(),
-            });
+            return Err(TraceError::Empty { path: path.to_owned() });
         }
         Ok(input)
     }
@@ -176,10 +164,7 @@ impl Input {
         let mut first =
             Self::from_read(&self.path, Box::new(Cursor::new(Arc::clone(&held))), false)?;
         (first.hash, first.is_archive) = (self.hash, self.is_archive);
-        Ok((
-            first,
-            Self::from_read(&self.path, Box::new(Cursor::new(held)), false)?,
-        ))
+        Ok((first, Self::from_read(&self.path, Box::new(Cursor::new(held)), false)?))
     }
 
     pub(super) fn path(&self) -> &str {
@@ -216,10 +201,7 @@ impl Input {
             self.end -= self.start;
             self.start = 0;
         }
-        assert!(
-            self.end < self.buffer.len(),
-            "a reader must consume before it asks for more"
-        );
+        assert!(self.end < self.buffer.len(), "a reader must consume before it asks for more");
         loop {
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => {
@@ -247,11 +229,7 @@ impl Input {
     /// SHA-256 of the file as stored, in hex, once everything has been read; `None` before, or without hashing.
     pub(super) fn sha256(&self) -> Option<String> {
         let hash = self.hash.as_ref().filter(|_| self.at_end)?;
-        let digest = hash
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .finalize();
+        let digest = hash.lock().unwrap_or_else(PoisonError::into_inner).clone().finalize();
         Some(hex(&digest))
     }
 }
@@ -285,9 +263,7 @@ impl Read for Hashed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.raw.read(buffer)?;
         if let Some(hash) = &self.hash {
-            hash.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .update(&buffer[..count]);
+            hash.lock().unwrap_or_else(PoisonError::into_inner).update(&buffer[..count]);
         }
         Ok(count)
     }
@@ -300,16 +276,10 @@ pub(super) fn sha256_hex(bytes: &[u8]) -> String {
 
 /// SHA-256 of a file in hex.
 pub(super) fn file_sha256(path: &str) -> Result<String, TraceError> {
-    let wrong = |source| TraceError::Open {
-        path: path.to_owned(),
-        source,
-    };
+    let wrong = |source| TraceError::Open { path: path.to_owned(), source };
     let raw = Box::new(File::open(path).map_err(wrong)?);
     let hash = Arc::new(Mutex::new(Sha256::new()));
-    let mut hashed = Hashed {
-        raw,
-        hash: Some(hash.clone()),
-    };
+    let mut hashed = Hashed { raw, hash: Some(hash.clone()) };
     io::copy(&mut hashed, &mut io::sink()).map_err(wrong)?;
     let digest = hash.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(hex(&digest.clone().finalize()))

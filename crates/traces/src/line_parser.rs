@@ -56,9 +56,7 @@ impl LineParser {
             }
             Format::Arc => {
                 let page_bytes = options.page_bytes.unwrap_or(arc::PAGE_BYTES);
-                detected.push_str(&format!(
-                    ", pages of {page_bytes} bytes, reads only, no times"
-                ));
+                detected.push_str(&format!(", pages of {page_bytes} bytes, reads only, no times"));
                 Self::Arc(page_bytes)
             }
             Format::LibCacheSim | Format::Csv | Format::FioV1 => {
@@ -137,18 +135,11 @@ impl LineParser {
 }
 
 fn disksim_unit(path: &str, bytes: &[u8]) -> Result<TimeUnit, TraceError> {
-    if bytes
-        .split(|&byte| byte == b'\n')
-        .take(64)
-        .any(disksim::has_fraction)
-    {
+    if bytes.split(|&byte| byte == b'\n').take(64).any(disksim::has_fraction) {
         return Ok(TimeUnit::Milliseconds);
     }
     let reason = "the times have no decimal point, so their unit cannot be told; accepted: --time-unit ns, us, ms or s";
-    Err(TraceError::Format {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-    })
+    Err(TraceError::Format { path: path.to_owned(), reason: reason.to_owned() })
 }
 
 fn csv_parser(format: Format, options: &ReadOptions, bytes: &[u8]) -> Result<Csv, TraceError> {
@@ -158,29 +149,16 @@ fn csv_parser(format: Format, options: &ReadOptions, bytes: &[u8]) -> Result<Csv
         (None, Format::FioV1) => ColumnMap::FIO_V1,
         (None, _) => {
             let reason = "the format csv needs it; accepted: for example time=2:us,op=3:scsi,len=4:bytes,off=5:sectors";
-            return Err(TraceError::Option {
-                option: "--map",
-                reason: reason.to_owned(),
-            });
+            return Err(TraceError::Option { option: "--map", reason: reason.to_owned() });
         }
     };
     let delimiter = options.delimiter.unwrap_or(b',');
-    let first = bytes
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let names = split(first.strip_suffix(b"\r").unwrap_or(first), delimiter);
     let is_header = is_libcachesim_header(first)
-        || (names
-            .first()
-            .and_then(|name| name.first())
-            .is_some_and(u8::is_ascii_alphabetic)
-            && names
-                .iter()
-                .all(|name| !name.first().is_some_and(u8::is_ascii_digit)));
+        || (names.first().and_then(|name| name.first()).is_some_and(u8::is_ascii_alphabetic)
+            && names.iter().all(|name| !name.first().is_some_and(u8::is_ascii_digit)));
     let resolved = ColumnMap::parse(map, is_header.then_some(&names[..]))?;
-    Csv::new(resolved, delimiter).map_err(|reason| TraceError::ColumnMap {
-        map: map.to_owned(),
-        reason,
-    })
+    Csv::new(resolved, delimiter)
+        .map_err(|reason| TraceError::ColumnMap { map: map.to_owned(), reason })
 }

@@ -138,9 +138,7 @@ fn status_of(field: &[u8]) -> Option<u16> {
 fn reply_bytes(field: &[u8]) -> Option<Option<u64>> {
     match field {
         b"-" => Some(None),
-        field => whole_number(field)
-            .filter(|&bytes| bytes <= REPLY_BYTES_MAX)
-            .map(Some),
+        field => whole_number(field).filter(|&bytes| bytes <= REPLY_BYTES_MAX).map(Some),
     }
 }
 
@@ -181,11 +179,7 @@ fn unix_time(date: &[u8]) -> Option<u64> {
     let number = |digits: &[u8]| whole_number(digits).and_then(|number| i64::try_from(number).ok());
     let month = MONTHS.iter().position(|month| *month == [*m1, *m2, *m3])?;
     let (day, year) = (number(&[*d1, *d2])?, number(&[*y1, *y2, *y3, *y4])?);
-    let (hour, minute, second) = (
-        number(&[*h1, *h2])?,
-        number(&[*n1, *n2])?,
-        number(&[*s1, *s2])?,
-    );
+    let (hour, minute, second) = (number(&[*h1, *h2])?, number(&[*n1, *n2])?, number(&[*s1, *s2])?);
     let zone = number(zone).filter(|_| zone.len() == 4)?;
     // A leap second is a sixtieth one.
     let is_date = (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
@@ -249,14 +243,8 @@ mod tests {
         ] {
             let line = line(request);
             let entry = common_entry(&line).unwrap();
-            assert_eq!(
-                (entry.method, entry.url),
-                (method.as_bytes(), url.as_bytes())
-            );
-            assert_eq!(
-                (entry.time_s, entry.status, entry.bytes),
-                (804_571_201, 200, Some(17))
-            );
+            assert_eq!((entry.method, entry.url), (method.as_bytes(), url.as_bytes()));
+            assert_eq!((entry.time_s, entry.status, entry.bytes), (804_571_201, 200, Some(17)));
         }
         for request in ["", "/a.html", "get /a HTTP/1.0", "GET  HTTP/1.0"] {
             assert_eq!(common_entry(&line(request)), None, "{request}");
@@ -266,12 +254,8 @@ mod tests {
         assert_eq!(common_entry(&combined).unwrap().url, b"/a");
         let dash = line("GET /a HTTP/1.1").replace(" 17", " -");
         assert_eq!(common_entry(&dash).unwrap().bytes, None);
-        for wrong in [
-            "",
-            "word",
-            "h - - [01/Jul/1995:00:00:01 -0400] \"GET /a",
-            "\"\" \"\" 200 17",
-        ] {
+        for wrong in ["", "word", "h - - [01/Jul/1995:00:00:01 -0400] \"GET /a", "\"\" \"\" 200 17"]
+        {
             assert_eq!(common_entry(wrong), None, "{wrong}");
         }
     }

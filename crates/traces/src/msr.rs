@@ -118,11 +118,7 @@ impl Msr {
     fn device(&mut self, host: &[u8], disk: u64) -> Option<u16> {
         let same = |volume: &(Vec<u8>, u64)| volume.1 == disk && volume.0 == host;
         if !self.volumes.get(self.last).is_some_and(same) {
-            self.last = self
-                .volumes
-                .iter()
-                .position(same)
-                .unwrap_or(self.volumes.len());
+            self.last = self.volumes.iter().position(same).unwrap_or(self.volumes.len());
             if self.last == self.volumes.len() {
                 self.volumes.push((host.to_vec(), disk));
             }
@@ -141,9 +137,7 @@ fn operation(field: &[u8]) -> Option<TraceOperation> {
             if other.eq_ignore_ascii_case(b"read") {
                 Some(TraceOperation::Read)
             } else {
-                other
-                    .eq_ignore_ascii_case(b"write")
-                    .then_some(TraceOperation::Write)
+                other.eq_ignore_ascii_case(b"write").then_some(TraceOperation::Write)
             }
         }
     }
@@ -151,9 +145,7 @@ fn operation(field: &[u8]) -> Option<TraceOperation> {
 
 /// True when a line has the shape of this format.
 pub(super) fn looks_like(line: &[u8]) -> bool {
-    Msr::default()
-        .record(line)
-        .is_some_and(|record| record.time_ns / TICK_NS > 1_000_000_000_000)
+    Msr::default().record(line).is_some_and(|record| record.time_ns / TICK_NS > 1_000_000_000_000)
 }
 
 /// Writes one read or write.
@@ -165,14 +157,6 @@ pub(super) fn write(output: &mut impl Write, host: &str, record: &TraceRecord) -
     };
     let ticks = START_TICKS.saturating_add(record.time_ns / TICK_NS);
     let response = record.response_ns.unwrap_or(0) / TICK_NS;
-    let TraceRecord {
-        device,
-        offset_bytes,
-        length_bytes,
-        ..
-    } = record;
-    writeln!(
-        output,
-        "{ticks},{host},{device},{operation},{offset_bytes},{length_bytes},{response}"
-    )
+    let TraceRecord { device, offset_bytes, length_bytes, .. } = record;
+    writeln!(output, "{ticks},{host},{device},{operation},{offset_bytes},{length_bytes},{response}")
 }

@@ -69,10 +69,7 @@ impl Objects {
             return Ok(Parsed::Skip(SkipReason::ZeroLength));
         }
         if !range_is_possible(0, length_bytes) {
-            return Err(RecordProblem::new(
-                format!("the size is {length_bytes}"),
-                POSSIBLE_RANGE,
-            ));
+            return Err(RecordProblem::new(format!("the size is {length_bytes}"), POSSIBLE_RANGE));
         }
         let unit_bytes = match self.id {
             ObjectId::Bytes => 1,
@@ -89,10 +86,7 @@ impl Objects {
             })?;
         let mut record = TraceRecord::new(time_ns, operation, offset_bytes, length_bytes);
         record.device = self.tenants.number(&(what >> 8)).ok_or_else(|| {
-            RecordProblem::new(
-                "more than 65,536 tenants".to_owned(),
-                "at most 65,536 tenants",
-            )
+            RecordProblem::new("more than 65,536 tenants".to_owned(), "at most 65,536 tenants")
         })?;
         Ok(Parsed::Record(record))
     }
@@ -105,10 +99,7 @@ fn operation(code: u32) -> Result<TraceOperation, Box<RecordProblem>> {
         3..=8 | 10 | 11 | 13 | 14 => TraceOperation::Write,
         9 => TraceOperation::Trim,
         _ => {
-            return Err(RecordProblem::new(
-                format!("the operation is {code}"),
-                "0 to 14",
-            ));
+            return Err(RecordProblem::new(format!("the operation is {code}"), "0 to 14"));
         }
     })
 }
@@ -120,10 +111,7 @@ pub(super) fn looks_like_lcs(bytes: &[u8]) -> bool {
 
 /// The version in a header.
 pub(super) fn lcs_version(path: &str, bytes: &[u8]) -> Result<u8, TraceError> {
-    let fail = |reason: String| TraceError::Format {
-        path: path.to_owned(),
-        reason,
-    };
+    let fail = |reason: String| TraceError::Format { path: path.to_owned(), reason };
     let ends_at = |end: usize| bytes.get(end - MAGIC.len()..end) == Some(&MAGIC[..]);
     if !looks_like_lcs(bytes) {
         let reason = "the file does not start with the magic of LCS; accepted: LCS version 1 to 8";
@@ -159,18 +147,13 @@ pub(super) enum Evidence {
 
 /// Judges the first records.
 pub(super) fn oracle_evidence(bytes: &[u8]) -> Evidence {
-    let records: Vec<&[u8]> = bytes
-        .chunks_exact(ORACLE_BYTES)
-        .take(SAMPLE_RECORDS)
-        .collect();
+    let records: Vec<&[u8]> = bytes.chunks_exact(ORACLE_BYTES).take(SAMPLE_RECORDS).collect();
     let time_s = |record: &[u8]| u32_at(record, 0);
     let (Some(first), Some(last), true) = (records.first(), records.last(), records.len() > 1)
     else {
         return Evidence::Impossible;
     };
-    let are_ordered = records
-        .windows(2)
-        .all(|pair| time_s(pair[0]) <= time_s(pair[1]));
+    let are_ordered = records.windows(2).all(|pair| time_s(pair[0]) <= time_s(pair[1]));
     if !are_ordered || time_s(last) - time_s(first) > SPAN_S_MAX {
         return Evidence::Impossible;
     }
@@ -191,11 +174,7 @@ pub(super) fn oracle_evidence(bytes: &[u8]) -> Evidence {
         });
         references.next() == Some(true) && references.all(|is_there| is_there)
     });
-    if is_proven {
-        Evidence::Proven
-    } else {
-        Evidence::Possible
-    }
+    if is_proven { Evidence::Proven } else { Evidence::Possible }
 }
 
 /// Number of the request that comes back to the object; `None` if none does.

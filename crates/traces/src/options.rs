@@ -165,10 +165,7 @@ impl Format {
 
     /// True of other people's binary formats.
     pub(super) fn has_binary_records(self) -> bool {
-        matches!(
-            self,
-            Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs
-        )
+        matches!(self, Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs)
     }
 }
 
@@ -176,15 +173,12 @@ impl std::str::FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == text)
-            .ok_or_else(|| {
-                format!(
-                    "unknown trace format {text:?}; accepted: {}",
-                    Self::ALL.map(Self::name).join(", ")
-                )
-            })
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+            format!(
+                "unknown trace format {text:?}; accepted: {}",
+                Self::ALL.map(Self::name).join(", ")
+            )
+        })
     }
 }
 
@@ -248,9 +242,7 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         [byte] if byte.is_ascii() => Ok(*byte),
         _ if text == "\\t" => Ok(b'\t'),
-        _ => Err(format!(
-            "delimiter {text}: accepted: one ASCII character, or \\t"
-        )),
+        _ => Err(format!("delimiter {text}: accepted: one ASCII character, or \\t")),
     }
 }
 
@@ -307,12 +299,7 @@ fn homes(option: &str) -> Option<&'static [Format]> {
         "--map" | "--delimiter" => &[Format::Csv],
         "--time-unit" => &[Format::DiskSim],
         "--page-bytes" => &[Format::Arc],
-        "--subsecond" => &[
-            Format::Tencent,
-            Format::Clf,
-            Format::OracleGeneral,
-            Format::Lcs,
-        ],
+        "--subsecond" => &[Format::Tencent, Format::Clf, Format::OracleGeneral, Format::Lcs],
         "--http-writes" => &[Format::Clf],
         "--fio-wait" => &[Format::Fio],
         "--event" => &[Format::Blktrace, Format::Blkparse],

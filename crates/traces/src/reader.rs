@@ -143,10 +143,7 @@ impl TraceReader {
         bytes: impl Read + Send + 'static,
         options: &ReadOptions,
     ) -> Result<Self, TraceError> {
-        Self::new(
-            Input::from_read(path, Box::new(bytes), options.sha256)?,
-            options,
-        )
+        Self::new(Input::from_read(path, Box::new(bytes), options.sha256)?, options)
     }
 
     /// Reads the requests a recipe generates.
@@ -159,14 +156,7 @@ impl TraceReader {
         };
         let detected = format!("synthetic recipe {}", recipe.name);
         let body = Body::Synthetic(records, sha256_hex(recipe.text().as_bytes()));
-        Self::with_body(
-            &recipe.name,
-            body,
-            detected,
-            source,
-            true,
-            &ReadOptions::default(),
-        )
+        Self::with_body(&recipe.name, body, detected, source, true, &ReadOptions::default())
     }
 
     /// Reads records that are made of other traces.
@@ -208,9 +198,7 @@ impl TraceReader {
 
     fn new(input: Input, options: &ReadOptions) -> Result<Self, TraceError> {
         let path = input.path().to_owned();
-        let asked = options
-            .format
-            .or(options.columns.is_some().then_some(Format::Csv));
+        let asked = options.format.or(options.columns.is_some().then_some(Format::Csv));
         let (format, why) = match asked {
             Some(format) => (format, "as asked"),
             None => {
@@ -228,11 +216,7 @@ impl TraceReader {
             );
             return Err(TraceError::Format { path, reason });
         }
-        let archive = if input.is_archive() {
-            "the files of a tar archive in "
-        } else {
-            ""
-        };
+        let archive = if input.is_archive() { "the files of a tar archive in " } else { "" };
         let detected = format!("{} in {archive}{compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
@@ -252,10 +236,7 @@ impl TraceReader {
         let path = input.path().to_owned();
         if !super::recording::looks_like(input.bytes()) {
             let reason = "the file does not start with the magic of a recording; accepted: an Imbrex recording";
-            return Err(TraceError::Format {
-                path,
-                reason: reason.to_owned(),
-            });
+            return Err(TraceError::Format { path, reason: reason.to_owned() });
         }
         let recording = Recording::new(input, options.accept_unfinished)?;
         let header = &recording.header;
@@ -266,9 +247,7 @@ impl TraceReader {
         };
         let has_times = header.has_times;
         let body = Body::Recording(recording);
-        Ok(Self::with_body(
-            &path, body, detected, source, has_times, options,
-        ))
+        Ok(Self::with_body(&path, body, detected, source, has_times, options))
     }
 
     /// The files of one blktrace, one for each processor; those without a byte are left out.
@@ -302,11 +281,8 @@ impl TraceReader {
         mut detected: String,
         options: &ReadOptions,
     ) -> Result<Self, TraceError> {
-        let source = Source {
-            kind: SourceKind::Captured,
-            label: path.to_owned(),
-            device_bytes: None,
-        };
+        let source =
+            Source { kind: SourceKind::Captured, label: path.to_owned(), device_bytes: None };
         let binary = Binary::new(inputs, format, options, &mut detected)?;
         let body = Body::Binary(Box::new(binary));
         Ok(Self::with_body(path, body, detected, source, true, options))
@@ -333,9 +309,7 @@ impl TraceReader {
         let has_times = parser.has_times();
         let spread = parser.spread(options, &mut detected);
         let body = Body::Lines(Box::new(TextTrace::new(Lines::new(input), parser, spread)));
-        Ok(Self::with_body(
-            &path, body, detected, source, has_times, options,
-        ))
+        Ok(Self::with_body(&path, body, detected, source, has_times, options))
     }
 
     /// A web log, which is read once to lay out its documents and once more to read them.
@@ -359,9 +333,7 @@ impl TraceReader {
         };
         let text = TextTrace::new(Lines::new(second), parser, spread).read_before(first.sha256());
         let body = Body::Lines(Box::new(text));
-        Ok(Self::with_body(
-            &path, body, detected, source, true, options,
-        ))
+        Ok(Self::with_body(&path, body, detected, source, true, options))
     }
 
     /// Replaces the content of `batch` by the next records, at most 1024; false at the end of the trace.
@@ -446,9 +418,9 @@ impl TraceReader {
             let end = match &mut self.body {
                 Body::Lines(lines) => lines.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Binary(binary) => binary.read(BATCH_RECORDS, &mut self.tally, batch),
-                Body::Recording(recording) => recording
-                    .read(BATCH_RECORDS, &mut self.tally, batch)
-                    .map(|()| batch.is_empty()),
+                Body::Recording(recording) => {
+                    recording.read(BATCH_RECORDS, &mut self.tally, batch).map(|()| batch.is_empty())
+                }
                 Body::Derived(records) => read_derived(&mut **records, &mut self.tally, batch),
                 Body::Synthetic(records, _) => {
                     batch.extend(

@@ -216,11 +216,7 @@ impl Recording {
 }
 
 fn read_header(path: &str, bytes: &[u8]) -> Result<(RecordingHeader, usize), TraceError> {
-    let fail = |reason: String| TraceError::Recording {
-        path: path.to_owned(),
-        records: 0,
-        reason,
-    };
+    let fail = |reason: String| TraceError::Recording { path: path.to_owned(), records: 0, reason };
     let truncated = || {
         fail("the recording is truncated inside its header; accepted: a whole header".to_owned())
     };
@@ -259,9 +255,7 @@ fn read_header(path: &str, bytes: &[u8]) -> Result<(RecordingHeader, usize), Tra
         1 => SourceKind::Recorded,
         2 => SourceKind::Synthetic,
         other => {
-            return Err(fail(format!(
-                "the header has workload kind {other}; accepted: 0, 1 or 2"
-            )));
+            return Err(fail(format!("the header has workload kind {other}; accepted: 0, 1 or 2")));
         }
     };
     if bytes[11] & !FLAG_NO_TIMES != 0 {
@@ -336,19 +330,14 @@ fn decode_record(tag: u8, bytes: &[u8], previous: &mut Previous) -> Result<Decod
     if tag & TAG_DEVICE != 0 {
         let device = numbers.next("device")?;
         next.device = u16::try_from(device).map_err(|_| {
-            Stop::Damaged(format!(
-                "a record has device {device}; accepted: 0 to 65535"
-            ))
+            Stop::Damaged(format!("a record has device {device}; accepted: 0 to 65535"))
         })?;
     }
     let too_late = || {
         let reason = "a record's time overflows; accepted: times within 500 years";
         Stop::Damaged(reason.to_owned())
     };
-    next.time_us = next
-        .time_us
-        .checked_add(numbers.next("time")?)
-        .ok_or_else(too_late)?;
+    next.time_us = next.time_us.checked_add(numbers.next("time")?).ok_or_else(too_late)?;
     let time_ns = next.time_us.checked_mul(1000).ok_or_else(too_late)?;
     let mut record = TraceRecord::new(time_ns, operation, 0, 0);
     if operation != TraceOperation::Flush {
@@ -380,16 +369,10 @@ fn decode_range(
         let coded = numbers.next("offset")?;
         let distance = (coded >> 1) as i64 ^ -((coded & 1) as i64);
         let distance = distance.checked_mul(unit).ok_or_else(beyond)?;
-        record.offset_bytes = next
-            .end_bytes
-            .checked_add_signed(distance)
-            .ok_or_else(beyond)?;
+        record.offset_bytes = next.end_bytes.checked_add_signed(distance).ok_or_else(beyond)?;
     }
     if tag & TAG_SAME_LENGTH == 0 {
-        next.length_bytes = numbers
-            .next("length")?
-            .checked_mul(unit as u64)
-            .ok_or_else(beyond)?;
+        next.length_bytes = numbers.next("length")?.checked_mul(unit as u64).ok_or_else(beyond)?;
     }
     record.length_bytes = next.length_bytes;
     if record.length_bytes == 0 {

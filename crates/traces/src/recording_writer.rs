@@ -50,13 +50,7 @@ impl<W: Write> RecordingWriter<W> {
         bytes.extend_from_slice(&crc.to_le_bytes());
         output.write_all(&bytes)?;
         let buffer = Vec::with_capacity(BUFFER_BYTES);
-        Ok(Self {
-            output,
-            buffer,
-            previous: Previous::default(),
-            records: 0,
-            crc: 0,
-        })
+        Ok(Self { output, buffer, previous: Previous::default(), records: 0, crc: 0 })
     }
 
     /// Appends one record. A time before the previous record's is written as that time.
@@ -96,10 +90,7 @@ impl<W: Write> RecordingWriter<W> {
         if !flush {
             if tag & TAG_SEQUENTIAL == 0 {
                 let distance = distance / unit as i64;
-                push_varint(
-                    &mut self.buffer,
-                    ((distance << 1) ^ (distance >> 63)) as u64,
-                );
+                push_varint(&mut self.buffer, ((distance << 1) ^ (distance >> 63)) as u64);
             }
             if tag & TAG_SAME_LENGTH == 0 {
                 push_varint(&mut self.buffer, record.length_bytes / unit);
@@ -108,11 +99,7 @@ impl<W: Write> RecordingWriter<W> {
             previous.end_bytes = record.offset_bytes + record.length_bytes;
         }
         self.records += 1;
-        if self.buffer.len() >= BUFFER_BYTES - 64 {
-            self.drain()
-        } else {
-            Ok(())
-        }
+        if self.buffer.len() >= BUFFER_BYTES - 64 { self.drain() } else { Ok(()) }
     }
 
     /// Number of records written so far.

@@ -68,10 +68,7 @@ fn record(line: &[u8]) -> Option<TraceRecord> {
     if !range_is_possible(offset_bytes, length_bytes) {
         return None;
     }
-    Some(TraceRecord {
-        device,
-        ..TraceRecord::new(time_ns, operation, offset_bytes, length_bytes)
-    })
+    Some(TraceRecord { device, ..TraceRecord::new(time_ns, operation, offset_bytes, length_bytes) })
 }
 
 /// True when a line has the shape of this format.

@@ -52,10 +52,9 @@ impl std::str::FromStr for Subsecond {
             "none" => Some(Self::None),
             "uniform" => Some(Self::Uniform),
             "poisson" => Some(Self::Poisson { seed: 1 }),
-            other => other
-                .strip_prefix("poisson:")
-                .and_then(seed)
-                .map(|seed| Self::Poisson { seed }),
+            other => {
+                other.strip_prefix("poisson:").and_then(seed).map(|seed| Self::Poisson { seed })
+            }
         }
         .ok_or_else(|| {
             format!("unknown rule {text:?}; accepted: uniform, none, poisson or poisson:SEED")
@@ -151,8 +150,7 @@ impl Spread {
             Subsecond::Poisson { .. } => {
                 let random = &mut self.random;
                 self.instants_ns.clear();
-                self.instants_ns
-                    .extend((0..count).map(|_| random.below(SECOND_NS)));
+                self.instants_ns.extend((0..count).map(|_| random.below(SECOND_NS)));
                 self.instants_ns.sort_unstable();
                 for (instant_ns, record) in self.instants_ns.iter().zip(&mut self.open) {
                     record.time_ns = record.time_ns.saturating_add(*instant_ns);

@@ -113,11 +113,7 @@ impl fmt::Display for SkippedLines {
 
 impl Serialize for SkippedLines {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            self.0
-                .iter()
-                .map(|(reason, count)| (reason.to_string(), count)),
-        )
+        serializer.collect_map(self.0.iter().map(|(reason, count)| (reason.to_string(), count)))
     }
 }
 

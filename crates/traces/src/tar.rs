@@ -42,14 +42,7 @@ fn wrong(reason: String) -> io::Error {
 
 impl<R: Read> Members<R> {
     pub(super) fn new(source: R) -> Self {
-        Self {
-            source,
-            left: 0,
-            padding: 0,
-            last_name: Vec::new(),
-            last_byte: b'\n',
-            at_end: false,
-        }
+        Self { source, left: 0, padding: 0, last_name: Vec::new(), last_byte: b'\n', at_end: false }
     }
 
     /// Goes to the next file, or to the end of the archive.
@@ -120,10 +113,7 @@ impl<R: Read> Members<R> {
     /// Reads a whole block; false at the end of the source.
     fn fill(&mut self, block: &mut [u8]) -> io::Result<bool> {
         let mut read = Vec::with_capacity(block.len());
-        self.source
-            .by_ref()
-            .take(block.len() as u64)
-            .read_to_end(&mut read)?;
+        self.source.by_ref().take(block.len() as u64).read_to_end(&mut read)?;
         if read.len() == block.len() {
             block.copy_from_slice(&read);
             return Ok(true);
@@ -168,9 +158,7 @@ impl Header {
             let length = number(&rest[..blank], 10).and_then(|length| usize::try_from(length).ok());
             let record = length.and_then(|length| rest.get(blank + 1..length));
             let Some((record, length)) = record.zip(length) else {
-                return Err(wrong(
-                    "an extended header of the archive is damaged".to_owned(),
-                ));
+                return Err(wrong("an extended header of the archive is damaged".to_owned()));
             };
             rest = &rest[length..];
             let record = record.strip_suffix(b"\n").unwrap_or(record);
@@ -202,9 +190,7 @@ fn checked_size(block: &[u8; BLOCK_BYTES]) -> io::Result<u64> {
     // Sizes from 8 GiB on are binary, with the first bit set.
     let field = &block[124..136];
     let size = match field[0] {
-        0x80 => Some(u64::from_be_bytes(
-            field[4..].try_into().expect("eight bytes"),
-        )),
+        0x80 => Some(u64::from_be_bytes(field[4..].try_into().expect("eight bytes"))),
         _ => octal(field),
     };
     size.filter(|&size| size < SIZE_END)

@@ -72,9 +72,7 @@ impl Tencent {
     #[inline]
     fn record(&mut self, line: &[u8]) -> Option<TraceRecord> {
         let mut fields = Fields::new(line, b',');
-        let seconds = fields
-            .number()
-            .filter(|&seconds| seconds < u64::MAX / SECOND_NS)?;
+        let seconds = fields.number().filter(|&seconds| seconds < u64::MAX / SECOND_NS)?;
         let offset_bytes = fields.number()?.checked_mul(SECTOR_BYTES)?;
         let length_bytes = fields.number()?.checked_mul(SECTOR_BYTES)?;
         let operation = match fields.number()? {

@@ -22,17 +22,8 @@ pub(super) enum Parsed {
 /// What is wrong with one line.
 #[derive(Debug)]
 pub(super) enum LineProblem {
-    Line {
-        found: String,
-        accepted: String,
-    },
-    Field {
-        field: usize,
-        name: String,
-        value: Vec<u8>,
-        problem: &'static str,
-        accepted: String,
-    },
+    Line { found: String, accepted: String },
+    Field { field: usize, name: String, value: Vec<u8>, problem: &'static str, accepted: String },
 }
 
 /// `None` from a fast parser: ask [`explain`] what is wrong.
@@ -42,19 +33,8 @@ impl LineProblem {
     pub(super) fn at(self, path: &str, line: u64) -> TraceError {
         let path = path.to_owned();
         match self {
-            Self::Line { found, accepted } => TraceError::Line {
-                path,
-                line,
-                found,
-                accepted,
-            },
-            Self::Field {
-                field,
-                name,
-                value,
-                problem,
-                accepted,
-            } => {
+            Self::Line { found, accepted } => TraceError::Line { path, line, found, accepted },
+            Self::Field { field, name, value, problem, accepted } => {
                 let value = String::from_utf8_lossy(&value[..value.len().min(80)]).into_owned();
                 TraceError::Field {
                     path,
@@ -80,11 +60,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(input: Input) -> Self {
-        Self {
-            input,
-            number: 0,
-            taken: 0,
-        }
+        Self { input, number: 0, taken: 0 }
     }
 
     /// The next line without its line end, or `None` at the end of the file. The last line need not end in a newline.
@@ -131,11 +107,7 @@ pub(super) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// A delimiter of space means any run of blanks and tabs.
     pub(super) fn new(line: &'a [u8], delimiter: u8) -> Self {
-        let mut fields = Self {
-            line,
-            at: 0,
-            delimiter,
-        };
+        let mut fields = Self { line, at: 0, delimiter };
         fields.skip_blanks();
         fields
     }
@@ -167,10 +139,7 @@ impl<'a> Fields<'a> {
             return None;
         }
         let rest = &self.line[self.at..];
-        let length = rest
-            .iter()
-            .position(|&byte| self.is_delimiter(byte))
-            .unwrap_or(rest.len());
+        let length = rest.iter().position(|&byte| self.is_delimiter(byte)).unwrap_or(rest.len());
         self.at += length;
         self.end_field()?;
         Some(&rest[..length])
@@ -277,19 +246,13 @@ fn eight_digits(digits: u64) -> u64 {
 
 /// An unsigned integer that is the whole of `field`.
 pub(super) fn whole_number(field: &[u8]) -> Option<u64> {
-    leading_digits(field, 0)
-        .filter(|&(_, end)| end == field.len())
-        .map(|(value, _)| value)
+    leading_digits(field, 0).filter(|&(_, end)| end == field.len()).map(|(value, _)| value)
 }
 
 /// An unsigned decimal number that is the whole of `field`, times `unit_ns`; exact, digits below 1 ns are cut off.
 pub(super) fn decimal_ns(field: &[u8], unit_ns: u64) -> Option<u64> {
     let point = memchr(b'.', field).unwrap_or(field.len());
-    let whole = if point == 0 {
-        0
-    } else {
-        whole_number(&field[..point])?
-    };
+    let whole = if point == 0 { 0 } else { whole_number(&field[..point])? };
     let mut nanoseconds = whole.checked_mul(unit_ns)?;
     let fraction = field.get(point + 1..).unwrap_or_default();
     if point == 0 && fraction.is_empty() {
@@ -340,20 +303,9 @@ pub(super) fn explain(
     more_allowed: bool,
 ) -> Box<LineProblem> {
     let fields = split(line, delimiter);
-    let names = || {
-        rules
-            .iter()
-            .map(|rule| rule.name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let names = || rules.iter().map(|rule| rule.name).collect::<Vec<_>>().join(", ");
     let all_fit = |upto: usize| {
-        fields
-            .iter()
-            .zip(rules)
-            .take(upto)
-            .find(|(field, rule)| !(rule.fits)(field))
-            .is_none()
+        fields.iter().zip(rules).take(upto).find(|(field, rule)| !(rule.fits)(field)).is_none()
     };
     if fields.len() < rules.len() {
         let plural = if fields.len() == 1 { "" } else { "s" };
@@ -388,9 +340,7 @@ pub(super) fn explain(
 /// All fields of a line, trimmed.
 pub(super) fn split(line: &[u8], delimiter: u8) -> Vec<&[u8]> {
     if delimiter == b' ' {
-        line.split(|byte| matches!(byte, b' ' | b'\t'))
-            .filter(|field| !field.is_empty())
-            .collect()
+        line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty()).collect()
     } else {
         line.split(|&byte| byte == delimiter).map(trim).collect()
     }

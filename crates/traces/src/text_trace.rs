@@ -18,12 +18,7 @@ pub(super) struct TextTrace {
 
 impl TextTrace {
     pub(super) fn new(lines: Lines, parser: LineParser, spread: Option<Spread>) -> Self {
-        Self {
-            lines,
-            parser,
-            sha256: None,
-            feed: Feed::new(spread),
-        }
+        Self { lines, parser, sha256: None, feed: Feed::new(spread) }
     }
 
     /// The same for a file that was read before and has this SHA-256.
@@ -46,11 +41,10 @@ impl TextTrace {
         batch: &mut Vec<TraceRecord>,
     ) -> Result<bool, TraceError> {
         let (lines, parser) = (&mut self.lines, &mut self.parser);
-        self.feed
-            .read(records, tally, batch, |tally| match parser.more() {
-                Some(record) => Ok(Some(Parsed::Record(record))),
-                None => next(lines, parser, tally),
-            })
+        self.feed.read(records, tally, batch, |tally| match parser.more() {
+            Some(record) => Ok(Some(Parsed::Record(record))),
+            None => next(lines, parser, tally),
+        })
     }
 }
 

@@ -31,14 +31,12 @@ pub(super) enum Vscsi {
 impl Vscsi {
     /// The version that more than half of the first records name in their version field.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        [Self::Version1, Self::Version2]
-            .into_iter()
-            .find(|version| {
-                let records = bytes.chunks_exact(version.record_bytes()).take(VOTES);
-                let voters = records.len();
-                let votes = records.filter(|record| version.fits(record)).count();
-                voters >= VOTES_MIN && votes * 2 > voters
-            })
+        [Self::Version1, Self::Version2].into_iter().find(|version| {
+            let records = bytes.chunks_exact(version.record_bytes()).take(VOTES);
+            let voters = records.len();
+            let votes = records.filter(|record| version.fits(record)).count();
+            voters >= VOTES_MIN && votes * 2 > voters
+        })
     }
 
     pub(super) fn number(self) -> u8 {
@@ -99,16 +97,8 @@ impl Vscsi {
             .filter(|&offset| range_is_possible(offset, length_bytes))
             .ok_or_else(|| RecordProblem::new(format!("the sector is {sector}"), POSSIBLE_RANGE))?;
         let time_ns = time_us.checked_mul(1000).ok_or_else(|| {
-            RecordProblem::new(
-                format!("the time is {time_us} us"),
-                "times within 500 years",
-            )
+            RecordProblem::new(format!("the time is {time_us} us"), "times within 500 years")
         })?;
-        Ok(Parsed::Record(TraceRecord::new(
-            time_ns,
-            operation,
-            offset_bytes,
-            length_bytes,
-        )))
+        Ok(Parsed::Record(TraceRecord::new(time_ns, operation, offset_bytes, length_bytes)))
     }
 }

@@ -151,11 +151,7 @@ impl WebLog {
             Some(&number) => number,
             None => {
                 self.numbers.insert(url.into(), self.extents.len());
-                self.extents.push(Extent {
-                    start_bytes: 0,
-                    length_bytes: 0,
-                    was_read: false,
-                });
+                self.extents.push(Extent { start_bytes: 0, length_bytes: 0, was_read: false });
                 self.extents.len() - 1
             }
         };
@@ -226,11 +222,9 @@ impl WebLog {
             TraceRecord::new(time_ns, operation, extent.start_bytes, length_bytes)
         };
         if self.writes == HttpWrites::Create && !extent.was_read {
-            self.more
-                .push_back(request(TraceOperation::Write, extent.length_bytes));
+            self.more.push_back(request(TraceOperation::Write, extent.length_bytes));
         }
-        self.more
-            .push_back(request(TraceOperation::Read, length_bytes));
+        self.more.push_back(request(TraceOperation::Read, length_bytes));
         extent.was_read = true;
         Ok(None)
     }

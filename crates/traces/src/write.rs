@@ -36,9 +36,9 @@ impl std::str::FromStr for WriteFormat {
             "msr" => Ok(Self::Msr),
             "spc" => Ok(Self::Spc),
             "fio" => Ok(Self::Fio),
-            other => Err(format!(
-                "unknown output format {other:?}; accepted: imbrex, msr, spc, fio"
-            )),
+            other => {
+                Err(format!("unknown output format {other:?}; accepted: imbrex, msr, spc, fio"))
+            }
         }
     }
 }
@@ -84,13 +84,7 @@ pub struct WriteOptions {
 impl From<WriteFormat> for WriteOptions {
     /// The whole trace under its own name.
     fn from(format: WriteFormat) -> WriteOptions {
-        WriteOptions {
-            format,
-            skip: 0,
-            limit: None,
-            name: None,
-            description: None,
-        }
+        WriteOptions { format, skip: 0, limit: None, name: None, description: None }
     }
 }
 
@@ -138,10 +132,7 @@ pub fn write(
     if path == "-" {
         return write_compressed(reader, Box::new(io::stdout()), path, options);
     }
-    let fail = |source| TraceError::Open {
-        path: path.to_owned(),
-        source,
-    };
+    let fail = |source| TraceError::Open { path: path.to_owned(), source };
     let partial = PartialFile::of(Path::new(path));
     let file = File::create(partial.path()).map_err(fail)?;
     let summary = write_compressed(reader, Box::new(file), path, options)?;
@@ -155,10 +146,7 @@ fn write_compressed(
     path: &str,
     options: &WriteOptions,
 ) -> Result<WriteSummary, TraceError> {
-    let fail = |source| TraceError::Open {
-        path: path.to_owned(),
-        source,
-    };
+    let fail = |source| TraceError::Open { path: path.to_owned(), source };
     let output = BufWriter::with_capacity(1 << 18, file);
     let (output, summary) = match split_compression(path).1 {
         Suffix::None => {
@@ -187,11 +175,7 @@ fn write_compressed(
         }
     };
     let ended = output.and_then(|mut output| output.flush());
-    ended.map_err(|source| TraceError::Write {
-        path: path.to_owned(),
-        records: 0,
-        source,
-    })?;
+    ended.map_err(|source| TraceError::Write { path: path.to_owned(), records: 0, source })?;
     Ok(summary)
 }
 
@@ -207,49 +191,32 @@ pub fn write_to<W: Write>(
 ) -> Result<(W, WriteSummary), TraceError> {
     let source = reader.source().clone();
     let name = options.name.clone().unwrap_or_else(|| {
-        let file_name = Path::new(reader.path())
-            .file_name()
-            .and_then(|name| name.to_str());
+        let file_name = Path::new(reader.path()).file_name().and_then(|name| name.to_str());
         file_name.unwrap_or("trace").to_owned()
     });
     let header = RecordingHeader {
         kind: source.kind,
         name: name.clone(),
-        description: options
-            .description
-            .clone()
-            .unwrap_or_else(|| source.label.clone()),
+        description: options.description.clone().unwrap_or_else(|| source.label.clone()),
         device_bytes: source.device_bytes.unwrap_or(0),
         has_times: reader.has_times(),
     };
     let format = options.format;
-    let mut summary = WriteSummary {
-        records: 0,
-        losses: Losses::of_header(&header, format),
-    };
-    let fail = |records, source| TraceError::Write {
-        path: path.to_owned(),
-        records,
-        source,
-    };
+    let mut summary = WriteSummary { records: 0, losses: Losses::of_header(&header, format) };
+    let fail = |records, source| TraceError::Write { path: path.to_owned(), records, source };
     let mut sink = Sink::new(output, format, &header).map_err(|source| fail(0, source))?;
     let skip = usize::try_from(options.skip).unwrap_or(usize::MAX);
-    let limit = options
-        .limit
-        .map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let limit = options.limit.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut first_ns = None;
     for record in reader.skip(skip).take(limit) {
         let mut record = record?;
         record.time_ns -= *first_ns.get_or_insert(record.time_ns);
         if summary.losses.count(&record, format) {
-            sink.write(&record)
-                .map_err(|source| fail(summary.records, source))?;
+            sink.write(&record).map_err(|source| fail(summary.records, source))?;
             summary.records += 1;
         }
     }
-    let output = sink
-        .finish()
-        .map_err(|source| fail(summary.records, source))?;
+    let output = sink.finish().map_err(|source| fail(summary.records, source))?;
     Ok((output, summary))
 }
 
@@ -266,11 +233,7 @@ impl<W: Write> Sink<W> {
             WriteFormat::Recording => Self::Recording(RecordingWriter::new(output, header)?),
             WriteFormat::Msr => {
                 let plain = |byte: char| {
-                    if byte.is_ascii_alphanumeric() || "-._".contains(byte) {
-                        byte
-                    } else {
-                        '-'
-                    }
+                    if byte.is_ascii_alphanumeric() || "-._".contains(byte) { byte } else { '-' }
                 };
                 let name: String = header.name.chars().map(plain).collect();
                 let host = if header.kind == SourceKind::Synthetic {

@@ -83,17 +83,12 @@ fn of_option<T>(
     text: Option<&str>,
     parse: fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, Failure> {
-    text.map(|text| parse(text).map_err(|error| format!("--{error}").into()))
-        .transpose()
+    text.map(|text| parse(text).map_err(|error| format!("--{error}").into())).transpose()
 }
 
 /// The value of an option that is chosen by its name.
 fn named<T: FromStr<Err = String>>(option: &str, text: Option<&str>) -> Result<Option<T>, Failure> {
-    text.map(|text| {
-        text.parse()
-            .map_err(|error| format!("{option}: {error}").into())
-    })
-    .transpose()
+    text.map(|text| text.parse().map_err(|error| format!("{option}: {error}").into())).transpose()
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
@@ -112,10 +107,7 @@ mod tests {
         assert_eq!(devices("0-2").unwrap(), 0..=2);
         for text in ["", "2-1", "a", "70000"] {
             let error = devices(text).unwrap_err().to_string();
-            assert!(
-                error.starts_with(&format!("--devices {text}: accepted")),
-                "{error}"
-            );
+            assert!(error.starts_with(&format!("--devices {text}: accepted")), "{error}");
         }
     }
 

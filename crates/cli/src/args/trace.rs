@@ -141,12 +141,7 @@ pub struct MovementArgs {
     /// The trace; it is read twice
     pub path: String,
     /// Models: 0 conventional, 1 log, 2 in place, 3 in place with a buffer
-    #[arg(
-        long,
-        value_name = "N,...",
-        value_delimiter = ',',
-        default_value = "0,1,2,3"
-    )]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "0,1,2,3")]
     pub models: Vec<u8>,
     /// Blocks of 4 KiB on a track
     #[arg(long, value_name = "N", default_value_t = 200)]

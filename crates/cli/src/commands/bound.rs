@@ -43,15 +43,8 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         movement: None,
         drive_scale_option: Some("--drive-scale"),
     };
-    let task = Task {
-        workload: &workload,
-        seed: args.seed,
-        case: &case,
-    };
-    let bound = task.bound(&BoundOptions {
-        cells: args.cells,
-        is_drained: args.drained,
-    })?;
+    let task = Task { workload: &workload, seed: args.seed, case: &case };
+    let bound = task.bound(&BoundOptions { cells: args.cells, is_drained: args.drained })?;
     match args.json {
         true => emit(&format!("{}\n", json!(bound))),
         false => emit(&text(&bound)),

@@ -84,10 +84,7 @@ fn check(args: &CheckArgs) -> Result<Findings, Failure> {
         Err(_) if findings.left > 0 => return Ok(findings),
         Err(error) => return Err(error),
     };
-    let checks = Checks {
-        data: args.data,
-        repair,
-    };
+    let checks = Checks { data: args.data, repair };
     let read = fsck::read(&shape, Some(image.description().uuid), checks).findings;
     findings.extend(read);
     Ok(findings)
@@ -119,15 +116,9 @@ fn words(findings: &Findings) -> String {
         text += &format!("{note}\n");
     }
     for finding in &findings.kept {
-        let repaired = if finding.is_repaired {
-            " (repaired)"
-        } else {
-            ""
-        };
-        text += &format!(
-            "{}: {}: {}{repaired}\n",
-            finding.member, finding.structure, finding.problem
-        );
+        let repaired = if finding.is_repaired { " (repaired)" } else { "" };
+        text +=
+            &format!("{}: {}: {}{repaired}\n", finding.member, finding.structure, finding.problem);
     }
     let kept = findings.kept.len() as u64;
     let all = findings.left + findings.repaired;

@@ -66,12 +66,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         })
         .collect();
     let seed = args.output.seed.unwrap_or(1);
-    let batch = Batch {
-        workload,
-        seed,
-        cases,
-        jobs: batch_jobs(&args.output),
-    };
+    let batch = Batch { workload, seed, cases, jobs: batch_jobs(&args.output) };
     let mut report = batch.run(&super::progress)?;
     if args.bound {
         for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {

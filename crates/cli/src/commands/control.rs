@@ -36,9 +36,7 @@ pub fn run(args: &ControlArgs) -> Result<ExitCode, Failure> {
         )
     })?;
     let request = request(args)?;
-    stream
-        .write_all(format!("{request}\n").as_bytes())
-        .map_err(named)?;
+    stream.write_all(format!("{request}\n").as_bytes()).map_err(named)?;
     let mut lines = BufReader::new(stream);
     let mut meter = Meter::new();
     loop {
@@ -119,11 +117,7 @@ fn tell(args: &ControlArgs, answer: &Value) -> Result<ExitCode, Failure> {
     if args.json {
         emit(&format!("{answer}\n"));
         let is_done = error.is_none();
-        return Ok(if is_done {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        });
+        return Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if let Some(words) = error {
         return Err(words.into());
@@ -145,10 +139,7 @@ struct Meter {
 
 impl Meter {
     fn new() -> Meter {
-        Meter {
-            is_seen: std::io::stderr().is_terminal(),
-            has_shown: false,
-        }
+        Meter { is_seen: std::io::stderr().is_terminal(), has_shown: false }
     }
 
     fn show(&mut self, progress: &Value) {

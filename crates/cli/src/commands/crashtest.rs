@@ -52,11 +52,9 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
         }
     };
     if (args.plant.is_some() || args.plant_all) && !can_plant() {
-        return Err(
-            "this build cannot plant bugs: build it with the cargo feature planted-bugs \
+        return Err("this build cannot plant bugs: build it with the cargo feature planted-bugs \
                     (cargo build --release -p imbrex-cli --features planted-bugs)"
-                .into(),
-        );
+            .into());
     }
     let options = Options {
         points: args.points,
@@ -113,10 +111,7 @@ fn with_members(
     plant: Option<PlantedBug>,
     jobs: usize,
 ) -> Result<ExitCode, Failure> {
-    let options = members::Options {
-        cases: args.points,
-        plant,
-    };
+    let options = members::Options { cases: args.points, plant };
     if args.plant_all {
         return Ok(members::plant_all(subject));
     }
@@ -222,11 +217,9 @@ fn translation(name: &str, disk: Box<Shape>, kept: Option<&Kept>) -> Result<Shap
                 areas: *areas,
             }),
         }),
-        Some(Kept::SBlocks(layout)) => Ok(Shape::SBlocks {
-            disk,
-            blocks: layout.blocks().0,
-            layout: Box::new(layout.clone()),
-        }),
+        Some(Kept::SBlocks(layout)) => {
+            Ok(Shape::SBlocks { disk, blocks: layout.blocks().0, layout: Box::new(layout.clone()) })
+        }
         Some(Kept::Log(_)) | None => Err(format!("nothing is known of {name}")),
     }
 }
@@ -234,17 +227,11 @@ fn translation(name: &str, disk: Box<Shape>, kept: Option<&Kept>) -> Result<Shap
 /// What `imbrex check --data` would say of the members of a small stack.
 fn check_members(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<(), String> {
     let shape = shape(tree, members)?;
-    let checks = Checks {
-        data: true,
-        repair: false,
-    };
+    let checks = Checks { data: true, repair: false };
     let findings = fsck::read(&shape, None, checks).findings;
     match findings.kept.first() {
         None => Ok(()),
-        Some(first) => Err(format!(
-            "{}: {}: {}",
-            first.member, first.structure, first.problem
-        )),
+        Some(first) => Err(format!("{}: {}: {}", first.member, first.structure, first.problem)),
     }
 }
 
@@ -257,9 +244,7 @@ fn unknown(option: &str, found: &str, known: &[&'static str]) -> Failure {
 fn bug(name: &str) -> Result<PlantedBug, Failure> {
     let names: Vec<&'static str> = PlantedBug::ALL.iter().map(|bug| bug.name()).collect();
     let found = PlantedBug::ALL.iter().find(|bug| bug.name() == name);
-    found
-        .copied()
-        .ok_or_else(|| unknown("--plant", name, &names))
+    found.copied().ok_or_else(|| unknown("--plant", name, &names))
 }
 
 fn seeds(args: &CrashtestArgs) -> Result<Range<u64>, Failure> {
@@ -331,10 +316,7 @@ fn one_point(subject: &Subject, seed: u64, point: u64, options: Options) -> Exit
         .and_then(|campaign| campaign.try_point(point, &mut Totals::default()));
     match result {
         Ok(()) => {
-            emit(&format!(
-                "{}, seed {seed}, point {point}: passed\n",
-                subject.name
-            ));
+            emit(&format!("{}, seed {seed}, point {point}: passed\n", subject.name));
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -382,14 +364,6 @@ fn plant_all(subject: &Subject) -> ExitCode {
         emit(&line);
     }
     let bugs = bugs.len();
-    emit(&format!(
-        "{}: {} of {bugs} planted bugs found\n",
-        subject.name,
-        bugs - unnoticed
-    ));
-    if unnoticed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    emit(&format!("{}: {} of {bugs} planted bugs found\n", subject.name, bugs - unnoticed));
+    if unnoticed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

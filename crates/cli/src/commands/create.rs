@@ -37,10 +37,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
     }
-    if config
-        .caches()
-        .any(|cache| cache.destage == Destage::Cached)
-    {
+    if config.caches().any(|cache| cache.destage == Destage::Cached) {
         return Err(
             "destage = \"cached\" can lose blocks that were durable and is for simulation only; \
                     accepted here: \"durable\""
@@ -147,10 +144,7 @@ fn image_members(plan: &Plan) -> ImageMembers {
     });
     let list: Vec<ImageMember> = numbered.collect();
     let last = list.iter().map(|member| member.number).max();
-    ImageMembers {
-        next: last.unwrap_or(0) + 1,
-        list,
-    }
+    ImageMembers { next: last.unwrap_or(0) + 1, list }
 }
 
 /// The disks that live in the directory.
@@ -165,11 +159,7 @@ fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
             let blocks = model.geometry().blocks;
             // Memory that survives less is in no folder.
             if disk.backing.is_none() && disk.survival() == Survival::Power {
-                nodes.push(ImageNode {
-                    name: disk.name.clone(),
-                    blocks,
-                    replacement: 0,
-                });
+                nodes.push(ImageNode { name: disk.name.clone(), blocks, replacement: 0 });
             }
             Ok(Box::new(model))
         },
@@ -188,12 +178,7 @@ fn format(
     let (mut clock, waker) =
         WallClock::alone().map_err(|error| format!("cannot wait for events: {error}"))?;
     let path_of = |name: &str| image.node_path(name);
-    let files = FileUse {
-        disks,
-        image: uuid,
-        direct: DirectIo::Off,
-        overlay_bytes_max: None,
-    };
+    let files = FileUse { disks, image: uuid, direct: DirectIo::Off, overlay_bytes_max: None };
     let mut stack = StackOnFiles::build(config, plan, &path_of, files, &waker)?;
     stack.refuse_lost()?;
     let held = std::mem::take(&mut stack.held);
@@ -203,10 +188,7 @@ fn format(
     stack.come_up(uuid, |engine, labels| {
         engine.open_labelled(&mut clock, Start::Format(uuid), labels, random)
     })?;
-    stack
-        .engine
-        .close(&mut clock)
-        .map_err(|(node, error)| stack.layer_error(node, &error))
+    stack.engine.close(&mut clock).map_err(|(node, error)| stack.layer_error(node, &error))
 }
 
 /// The files and block devices that are named in the stack.
@@ -228,9 +210,7 @@ pub fn refuse_used_backing(disk: &DiskConfig) -> Result<(), Failure> {
     let named = |error| format!("node `{}`: {path}: {error}", disk.name);
     let mut start = Vec::new();
     let file = open_to_read(Path::new(path), Accepted::Storage).map_err(named)?;
-    file.take(BLANK_BYTES)
-        .read_to_end(&mut start)
-        .map_err(named)?;
+    file.take(BLANK_BYTES).read_to_end(&mut start).map_err(named)?;
     if start.iter().any(|byte| *byte != 0) {
         return Err(format!(
             "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \

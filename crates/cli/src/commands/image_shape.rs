@@ -38,10 +38,7 @@ pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
         opened: RefCell::default(),
         shared: RefCell::default(),
     };
-    nodes.shape(
-        config.top(),
-        Some(image.description().size_bytes / BLOCK_BYTES),
-    )
+    nodes.shape(config.top(), Some(image.description().size_bytes / BLOCK_BYTES))
 }
 
 /// The nodes of an image.
@@ -162,9 +159,7 @@ impl Nodes<'_> {
             return Err(other_kind(node.name()));
         };
         let blocks = blocks.unwrap_or(all.0).min(all.0);
-        Ok(Shape::Disk(
-            self.member(disk)?.window(name, start.0, blocks),
-        ))
+        Ok(Shape::Disk(self.member(disk)?.window(name, start.0, blocks)))
     }
 
     fn segments(
@@ -256,15 +251,9 @@ impl Nodes<'_> {
     fn joined(&self, name: &str, below: &[String], joint: Joint) -> Result<Shape, Failure> {
         let describe = self.describe()?;
         let blocks = |name: &str| describe.blocks_of(name).map(|blocks| blocks.0);
-        let shapes = below
-            .iter()
-            .map(|name| self.shape(self.node(name)?, blocks(name)));
+        let shapes = below.iter().map(|name| self.shape(self.node(name)?, blocks(name)));
         let offered = blocks(name);
-        Ok(Shape::Joined {
-            joint,
-            blocks: offered,
-            below: shapes.collect::<Result<_, Failure>>()?,
-        })
+        Ok(Shape::Joined { joint, blocks: offered, below: shapes.collect::<Result<_, Failure>>()? })
     }
 
     /// A layer with the numbers of its members, if the image lists them all.

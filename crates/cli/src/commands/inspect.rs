@@ -27,11 +27,8 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
 }
 
 fn document(image: &Image, reading: &Reading, all: bool) -> Value {
-    let members: Vec<Value> = reading
-        .members
-        .iter()
-        .map(|member| member_document(member, all))
-        .collect();
+    let members: Vec<Value> =
+        reading.members.iter().map(|member| member_document(member, all)).collect();
     let findings: Vec<Value> = reading
         .findings
         .kept
@@ -148,9 +145,8 @@ fn journal_document(journal: &JournalState, all: bool) -> Value {
     });
     if let Some(page) = &journal.mirror {
         let listed = page.membership.copies.iter();
-        let copies: Vec<Value> = listed
-            .map(|copy| json!({ "number": copy.number, "is_in": copy.is_in }))
-            .collect();
+        let copies: Vec<Value> =
+            listed.map(|copy| json!({ "number": copy.number, "is_in": copy.is_in })).collect();
         document["mirror"] = json!({
             "copy": page.index,
             "changes": page.membership.changes,
@@ -205,10 +201,9 @@ fn words(image: &Image, reading: &Reading) -> String {
                     found.epoch,
                     if found.clean { ", clean" } else { "" }
                 ),
-                Err(problem) => format!(
-                    "  superblock {number} at block {}: {problem}\n",
-                    copy.address
-                ),
+                Err(problem) => {
+                    format!("  superblock {number} at block {}: {problem}\n", copy.address)
+                }
             };
         }
         let (_, ring) = fsck::ring(&journal.superblock);
@@ -224,10 +219,7 @@ fn words(image: &Image, reading: &Reading) -> String {
         text += &format!("\n{note}");
     }
     for finding in &reading.findings.kept {
-        text += &format!(
-            "\n{}: {}: {}",
-            finding.member, finding.structure, finding.problem
-        );
+        text += &format!("\n{}: {}: {}", finding.member, finding.structure, finding.problem);
     }
     text.trim_end().to_owned() + "\n"
 }

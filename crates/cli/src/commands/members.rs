@@ -247,17 +247,8 @@ impl StackOnFiles {
             ContentKind::Counted,
             &mut |disk: &DiskConfig, model| opening.open(disk, model),
         )?;
-        let Opening {
-            members,
-            held,
-            overlay,
-            ..
-        } = opening;
-        let Built {
-            mut stack,
-            disks,
-            describe,
-        } = built;
+        let Opening { members, held, overlay, .. } = opening;
+        let Built { mut stack, disks, describe } = built;
         if overlay.is_some() {
             stack.set_read_only();
         }
@@ -323,9 +314,7 @@ impl StackOnFiles {
     /// The disks that could not be opened, with the reason, and those that have gone since.
     fn lost(&self) -> impl Iterator<Item = String> {
         let lost = |(disk, member): (u16, &Member)| {
-            let Member {
-                node, path, lost, ..
-            } = member;
+            let Member { node, path, lost, .. } = member;
             let has_gone = self.engine.stack.is_disk_lost(DiskId(disk));
             let gone =
                 || has_gone.then(|| format!("{} was lost while it was opened", path.display()));
@@ -368,10 +357,7 @@ impl StackOnFiles {
 /// # Errors
 /// With the node, as the system says.
 pub fn dump(members: &[Member]) -> Result<(), Failure> {
-    for Member {
-        node, path, dump, ..
-    } in members
-    {
+    for Member { node, path, dump, .. } in members {
         let dumped = dump.as_ref().map_or(Ok(()), File::sync_data);
         dumped.map_err(|error| {
             let path = path.display();
@@ -387,12 +373,7 @@ fn memory_of(disk: &DiskConfig, image: Uuid, file: Option<PathBuf>) -> Option<Me
     let survives = disk.survival();
     match (survives, file) {
         (Survival::Power, None) => None,
-        (_, file) => Some(Memory::of_node(
-            survives,
-            image,
-            &disk.name,
-            file.unwrap_or_default(),
-        )),
+        (_, file) => Some(Memory::of_node(survives, image, &disk.name, file.unwrap_or_default())),
     }
 }
 

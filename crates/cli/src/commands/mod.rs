@@ -84,10 +84,7 @@ pub fn check_out(output: &OutputArgs) -> Result<(), Failure> {
 
 /// The settings of `--set`.
 pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
-    Ok(texts
-        .iter()
-        .map(|text| Setting::parse(text))
-        .collect::<Result<_, _>>()?)
+    Ok(texts.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?)
 }
 
 /// The one stack that a command is about, each of its settings applied to a node it has.
@@ -161,9 +158,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         (false, None) if args.queue_depth == 0 => {
             return Err("--queue-depth 0: accepted: 1 or more".into());
         }
-        (false, None) => ReplayMode::ClosedLoop {
-            depth: args.queue_depth,
-        },
+        (false, None) => ReplayMode::ClosedLoop { depth: args.queue_depth },
     };
     let replay = ReplayOptions {
         mode,
@@ -185,9 +180,7 @@ pub fn fit_of(fit: Option<FitArg>, workload: &Workload) -> Result<Fit, Failure> 
                     .into(),
             );
         }
-        Some(FitArg::Scale) => Fit::Scale {
-            span_bytes: workload.span_bytes()?,
-        },
+        Some(FitArg::Scale) => Fit::Scale { span_bytes: workload.span_bytes()? },
     })
 }
 

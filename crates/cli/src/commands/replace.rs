@@ -124,11 +124,7 @@ impl MemberReplacer {
             }
         };
         let first_member = new.first_member();
-        self.pending.push(Pending {
-            node,
-            disk: new,
-            config,
-        });
+        self.pending.push(Pending { node, disk: new, config });
         let statistics = Rc::clone(&place.statistics);
         let disk = MeasuredDisk::new(Box::new(file), statistics);
         Ok((Box::new(disk), first_member))
@@ -339,12 +335,7 @@ mod tests {
         let place = replacer.places.iter_mut().find(|place| place.name == "ssd");
         let place = place.expect("a disk");
         place.members.push(("cache".to_owned(), "flash".to_owned()));
-        World {
-            dir,
-            image,
-            replacer,
-            stack,
-        }
+        World { dir, image, replacer, stack }
     }
 
     impl World {
@@ -394,11 +385,7 @@ mod tests {
         let data = world.dir.path().join("data");
         let dir = world.ends();
         let (image, stack, _) = opened(&data);
-        assert!(
-            image
-                .node_path("ssd")
-                .is_some_and(|path| path.ends_with("ssd.5.img"))
-        );
+        assert!(image.node_path("ssd").is_some_and(|path| path.ends_with("ssd.5.img")));
         assert!(stack.refuse_lost().is_ok(), "every file is there");
         drop(dir);
     }
@@ -444,18 +431,10 @@ mod tests {
         let missing = world.dir.path().join("missing");
         let cases: [(&str, &Path, &str); 5] = [
             ("ssd", &short, "has 4096 bytes; accepted: "),
-            (
-                "ssd",
-                &used,
-                "holds data; accepted: a file or block device whose first ",
-            ),
+            ("ssd", &used, "holds data; accepted: a file or block device whose first "),
             ("ssd", &smr, "is the disk of node `smr` already"),
             ("ssd", &missing, "No such file or directory"),
-            (
-                "ssd",
-                Path::new("here"),
-                "cannot be its path; accepted: an absolute path",
-            ),
+            ("ssd", Path::new("here"), "cannot be its path; accepted: an absolute path"),
         ];
         for (name, path, expected) in cases {
             let error = world.begin(name, Some(path)).expect_err(expected);
@@ -467,13 +446,7 @@ mod tests {
         assert_eq!(error, expected);
         let error = world.begin("cache", None).expect_err("no disk");
         assert_eq!(error, "the node is no disk; accepted: a disk of the image");
-        let next = world
-            .image
-            .borrow()
-            .description()
-            .members
-            .as_ref()
-            .map(|it| it.next);
+        let next = world.image.borrow().description().members.as_ref().map(|it| it.next);
         assert_eq!(next, Some(4), "no number is used up");
     }
 }

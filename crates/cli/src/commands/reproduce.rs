@@ -76,12 +76,10 @@ fn experiments(figures: &[Figure], scale: Option<f64>) -> Result<Vec<Experiment>
         return Ok(experiments);
     };
     let scalable = experiments.iter_mut().filter(|e| e.is_scalable());
-    let scaled = scalable
-        .map(|e| e.rescale(scale))
-        .collect::<Result<Vec<()>, _>>()?;
+    let scaled = scalable.map(|e| e.rescale(scale)).collect::<Result<Vec<()>, _>>()?;
     if scaled.is_empty() {
         return Err(
-            format!("--scale {scale}: the size of these workloads is what is measured").into(),
+            format!("--scale {scale}: the size of these workloads is what is measured").into()
         );
     }
     Ok(experiments)

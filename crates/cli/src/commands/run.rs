@@ -20,10 +20,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         experiment.rescale(scale)?;
     }
     let output = &args.output;
-    let folder = output
-        .out
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
+    let folder =
+        output.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
     check_folders("--out", &experiment, &folder)?;
     let settings = settings(&args.set)?;
     let experiments = [experiment];
@@ -44,10 +42,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }),
     };
     if output.json {
-        emit(&format!(
-            "{}\n",
-            serde_json::to_string(&document(&experiment, outcome, &rows))?
-        ));
+        emit(&format!("{}\n", serde_json::to_string(&document(&experiment, outcome, &rows))?));
     } else {
         emit(&table(&experiment, outcome, &rows));
     }
@@ -71,10 +66,7 @@ pub fn check_folders(option: &str, experiment: &Experiment, folder: &Path) -> Re
 /// Writes the files of every workload; each into a folder of its own when there are several. Gives the
 /// folder in which all are: what was stopped does not take the place of what was finished.
 pub fn write_outcome(outcome: &Outcome, folder: &Path) -> Result<PathBuf, Failure> {
-    let mut folders = outcome
-        .workloads
-        .iter()
-        .map(|it| folder_of(outcome, folder, &it.name));
+    let mut folders = outcome.workloads.iter().map(|it| folder_of(outcome, folder, &it.name));
     let folder = match !outcome.left.is_empty() && folders.any(|it| stopped::is_finished(&it)) {
         false => folder.to_path_buf(),
         true => stopped::folder_beside(folder)?,

@@ -120,13 +120,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         Some((image, config, data)) => open_image(args, image, config, data, &server)?,
         None => emulate(args, &server)?,
     };
-    let Served {
-        config,
-        mut engine,
-        describe,
-        files,
-        new_disks,
-    } = served;
+    let Served { config, mut engine, describe, files, new_disks } = served;
     let describe = Rc::new(describe);
     refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
@@ -143,30 +137,16 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         let nodes = files.members.iter().map(|member| member.node.clone());
         server.keep_labels(Rc::clone(&files.labels), nodes.collect());
     }
-    server.take_commands(control::commands(
-        args,
-        &mut engine,
-        &describe,
-        new_disks,
-        &live,
-    ));
+    server.take_commands(control::commands(args, &mut engine, &describe, new_disks, &live));
     let (uri, size) = (server.uri(), human_bytes(device_bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
         |files| mode_of(args.read_only, &files.members),
     );
-    let commands = commands_at.map_or_else(String::new, |path| {
-        format!("; commands at {}", path.display())
-    });
-    eprintln!(
-        "imbrex: serving {} ({size}) at {uri}; {mode}{commands}",
-        config.name
-    );
-    let command = args
-        .run
-        .as_deref()
-        .map(|command| server.run_command(command))
-        .transpose()?;
+    let commands =
+        commands_at.map_or_else(String::new, |path| format!("; commands at {}", path.display()));
+    eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}{commands}", config.name);
+    let command = args.run.as_deref().map(|command| server.run_command(command)).transpose()?;
     let outcome = server.run(&mut engine, exports, &mut |now, stack| {
         fill.observe(now, stack);
         if asked.take() {
@@ -358,9 +338,7 @@ fn open_image(
     }
     let random = new_random().map_err(|error| format!("no random number: {error}"))?;
     let start = Start::Recover(Some(set));
-    stack.come_up(set, |engine, labels| {
-        server.open_labelled(engine, start, labels, random)
-    })?;
+    stack.come_up(set, |engine, labels| server.open_labelled(engine, start, labels, random))?;
     if args.force {
         eprintln!(
             "imbrex: warning: --force: the labels of the disks are not compared; what is shown may be old, \
@@ -379,12 +357,7 @@ fn open_image(
             NewDisks::Image(MemberReplacer::new(image, labels, &stack, direct, waker))
         }
     };
-    let StackOnFiles {
-        engine,
-        describe,
-        members,
-        ..
-    } = stack;
+    let StackOnFiles { engine, describe, members, .. } = stack;
     warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
     if image.borrow().was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
@@ -407,11 +380,7 @@ fn open_image(
         config,
         engine,
         describe,
-        files: Some(Files {
-            image,
-            members,
-            labels,
-        }),
+        files: Some(Files { image, members, labels }),
     })
 }
 
@@ -495,10 +464,9 @@ fn make_contents_dir(folder: &Path, nodes: &[&str]) -> Result<(), Failure> {
     create_private_folder(folder).map_err(|error| named(folder, error))?;
     for path in nodes.iter().map(|node| contents_of(folder, node)) {
         match std::fs::remove_file(&path) {
-            Ok(()) => eprintln!(
-                "imbrex: {} was removed: an emulated drive starts empty",
-                path.display()
-            ),
+            Ok(()) => {
+                eprintln!("imbrex: {} was removed: an emulated drive starts empty", path.display())
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(named(&path, error).into()),
         }
@@ -528,11 +496,7 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     }
     let footprint = Footprint::whole_device(plan.blocks().bytes());
     let built = plan.build(Some(footprint), None, ContentKind::Bytes)?;
-    let Built {
-        stack,
-        disks,
-        describe,
-    } = built;
+    let Built { stack, disks, describe } = built;
     let disks_of = describe.disks();
     let emulated = EmulatedDisks {
         plan,
@@ -542,20 +506,10 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
             .collect(),
         folder: args.data.clone(),
     };
-    let mut engine = Engine {
-        stack,
-        disks,
-        buffers: Buffers::new(ContentKind::Bytes),
-        in_flight_max: u32::MAX,
-    };
+    let mut engine =
+        Engine { stack, disks, buffers: Buffers::new(ContentKind::Bytes), in_flight_max: u32::MAX };
     server
         .open(&mut engine, Start::Format(Uuid([0; 16])))
         .map_err(|(_, error)| error.to_string())?;
-    Ok(Served {
-        config,
-        engine,
-        describe,
-        files: None,
-        new_disks: NewDisks::Emulated(emulated),
-    })
+    Ok(Served { config, engine, describe, files: None, new_disks: NewDisks::Emulated(emulated) })
 }

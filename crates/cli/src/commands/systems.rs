@@ -16,9 +16,8 @@ pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let stacks: Vec<StackConfig> = ready_made()
-        .map(|name| StackConfig::load(name, &[]))
-        .collect::<Result<_, _>>()?;
+    let stacks: Vec<StackConfig> =
+        ready_made().map(|name| StackConfig::load(name, &[])).collect::<Result<_, _>>()?;
     if json {
         let list: Vec<_> = stacks
             .iter()

@@ -14,11 +14,8 @@ const FILE_BYTES: u64 = 300 << 20;
 fn failure(folder: &Path, arguments: &str) -> String {
     let program = env!("CARGO_BIN_EXE_imbrex");
     let script = format!("ulimit -v {ADDRESS_SPACE_KB}; exec timeout 60 {program} {arguments}");
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(folder)
-        .output()
-        .expect("a shell");
+    let output =
+        Command::new("sh").args(["-c", &script]).current_dir(folder).output().expect("a shell");
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{arguments}: {said}");
     said.trim_end().to_string()
@@ -44,16 +41,9 @@ fn a_file_that_is_too_long_is_refused_unread() {
         "trace synth long.toml out.csv",
     ] {
         let job = format!("imbrex: job.fio: the file has {FILE_BYTES} bytes; {bound}");
-        let expected = if arguments.contains("job.fio") {
-            &job
-        } else {
-            &long
-        };
+        let expected = if arguments.contains("job.fio") { &job } else { &long };
         let said = said(arguments);
-        assert!(
-            said.replace("cannot open ", "") == *expected,
-            "{arguments}: {said}"
-        );
+        assert!(said.replace("cannot open ", "") == *expected, "{arguments}: {said}");
     }
     // The length of a pipe or a device is known when it has been read.
     let more = format!("there are more than 1048576 bytes; {bound}");
@@ -64,11 +54,7 @@ fn a_file_that_is_too_long_is_refused_unread() {
 }
 
 fn disk(text: &mut String, name: &str) {
-    writeln!(
-        text,
-        "[[node]]\nname = '{name}'\nkind = 'disk'\ndrive = '850evo'"
-    )
-    .expect("text");
+    writeln!(text, "[[node]]\nname = '{name}'\nkind = 'disk'\ndrive = '850evo'").expect("text");
 }
 
 #[test]
@@ -96,11 +82,7 @@ fn an_error_about_many_names_is_short() {
     let said = create(&(text.clone() + &text["name = 'many'\n".len()..]));
     assert!(said.len() < 10_000, "{} bytes", said.len());
     assert!(said.starts_with("imbrex: s.toml: two nodes are named `xxx"));
-    assert!(
-        said.ends_with("more bytes"),
-        "{}",
-        &said[said.len() - 100..]
-    );
+    assert!(said.ends_with("more bytes"), "{}", &said[said.len() - 100..]);
 }
 
 #[test]

@@ -24,19 +24,15 @@ fn failure(files: &[(&str, &[u8])], arguments: &str) -> String {
     for (name, content) in files {
         std::fs::write(folder.path().join(name), content).expect("a file");
     }
-    let arguments: Vec<&str> = ["compare"]
-        .into_iter()
-        .chain(arguments.split_whitespace())
-        .collect();
+    let arguments: Vec<&str> =
+        ["compare"].into_iter().chain(arguments.split_whitespace()).collect();
     let output = imbrex(folder.path(), &arguments);
     let message = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
     assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
     let line = message.strip_suffix('\n').expect("a line");
     assert!(!line.contains('\n'), "more than one line: {message}");
-    let message = line
-        .strip_prefix("imbrex: ")
-        .expect("the name of the command");
+    let message = line.strip_prefix("imbrex: ").expect("the name of the command");
     message.to_string()
 }
 
@@ -54,10 +50,7 @@ fn of_stack(from: &str, to: &str) -> (String, usize) {
     let changed = original.replace(from, to);
     let lines = original.lines().zip(changed.lines());
     let line = 1 + lines.take_while(|(a, b)| a == b).count();
-    let files = [
-        ("t.csv", MSR_READ.as_bytes()),
-        ("s.toml", changed.as_bytes()),
-    ];
+    let files = [("t.csv", MSR_READ.as_bytes()), ("s.toml", changed.as_bytes())];
     (failure(&files, "--trace t.csv --systems s.toml"), line)
 }
 
@@ -95,9 +88,7 @@ fn zstd_frame(data: &[u8]) -> Vec<u8> {
 #[test]
 fn a_field_that_is_no_number() {
     assert_eq!(
-        of_trace(&format!(
-            "{MSR_READ}128166386816018591,mds,1,Write,321x,16384,2326\n"
-        )),
+        of_trace(&format!("{MSR_READ}128166386816018591,mds,1,Write,321x,16384,2326\n")),
         "t.csv, line 2, field 5 (Offset): \"321x\" is not a number; accepted: an unsigned \
          integer, in bytes"
     );
@@ -106,9 +97,7 @@ fn a_field_that_is_no_number() {
 #[test]
 fn an_offset_beyond_the_device() {
     assert_eq!(
-        of_trace(&format!(
-            "{MSR_READ}128166386816018591,mds,1,Write,9000000000000,16384,2326\n"
-        )),
+        of_trace(&format!("{MSR_READ}128166386816018591,mds,1,Write,9000000000000,16384,2326\n")),
         "t.csv: record 2: write of 16384 bytes at offset 9000000000000 ends beyond the device of \
          500107862016 bytes; use a larger device, or --fit wrap or --fit scale"
     );
@@ -118,10 +107,7 @@ fn an_offset_beyond_the_device() {
 fn an_unknown_column() {
     let columns = [("t.csv", b"a,b,c\n1,2,3\n".as_slice())];
     assert_eq!(
-        failure(
-            &columns,
-            "--trace t.csv --format csv --map off=offset,len=b"
-        ),
+        failure(&columns, "--trace t.csv --format csv --map off=offset,len=b"),
         "column map \"off=offset,len=b\": unknown column \"offset\"; accepted: a, b, c or a \
          number from 1 to 3"
     );
@@ -138,10 +124,7 @@ fn an_empty_file_and_none() {
         of_trace(""),
         "t.csv: the file is empty; accepted: a trace with at least one request"
     );
-    assert_eq!(
-        failure(&[], "--trace t.csv"),
-        "t.csv: No such file or directory (os error 2)"
-    );
+    assert_eq!(failure(&[], "--trace t.csv"), "t.csv: No such file or directory (os error 2)");
 }
 
 #[test]
@@ -191,19 +174,13 @@ fn a_size_without_a_unit() {
     );
     for value in ["2000", "\"2000\""] {
         let (message, line) = of_stack("\"2 %\"", value);
-        assert_eq!(
-            message,
-            format!("s.toml:{line}: capacity: `2000` has no unit: {SIZE}")
-        );
+        assert_eq!(message, format!("s.toml:{line}: capacity: `2000` has no unit: {SIZE}"));
     }
 }
 
 #[test]
 fn values_out_of_range() {
-    assert_eq!(
-        of_options("--queue-depth 0"),
-        "--queue-depth 0: accepted: 1 or more"
-    );
+    assert_eq!(of_options("--queue-depth 0"), "--queue-depth 0: accepted: 1 or more");
     assert_eq!(
         of_options("--set cache.period_persistent_caches=0"),
         "node `cache`: period_persistent_caches = 0; accepted: a number above 0"
@@ -217,10 +194,7 @@ fn values_out_of_range() {
     let start =
         "node `smr`: unknown drive `st5000as001`: did you mean `st5000as0011`?; known are 850evo, ";
     assert!(unknown.starts_with(start), "{unknown}");
-    assert!(
-        unknown.ends_with(", or the path of a TOML file"),
-        "{unknown}"
-    );
+    assert!(unknown.ends_with(", or the path of a TOML file"), "{unknown}");
     assert_eq!(
         of_options("--set nonsense"),
         "`nonsense` is not a setting; write NODE.KEY=VALUE, such as cache.capacity=40MiB"
@@ -232,14 +206,8 @@ fn a_command_called_wrongly_ends_with_status_2() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, part) in [
         (["compare", "--colour"], "unexpected argument '--colour'"),
-        (
-            ["compare", "--queue-depth=many"],
-            "'many' for '--queue-depth <N>'",
-        ),
-        (
-            ["comprae", "--trace=x"],
-            "a similar subcommand exists: 'compare'",
-        ),
+        (["compare", "--queue-depth=many"], "'many' for '--queue-depth <N>'"),
+        (["comprae", "--trace=x"], "a similar subcommand exists: 'compare'"),
     ] {
         let output = imbrex(folder.path(), &arguments);
         let message = String::from_utf8(output.stderr).expect("text");

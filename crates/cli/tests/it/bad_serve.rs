@@ -21,14 +21,8 @@ fn create_failure(place: &Place, arguments: &[&str]) -> String {
 fn create_refuses_sizes_that_cannot_be() {
     let place = Place::new();
     let rows = [
-        (
-            "0",
-            "imbrex: size: 0 B; accepted: one block (4096 B) or more",
-        ),
-        (
-            "1KiB",
-            "imbrex: size: 1024 B; accepted: one block (4096 B) or more",
-        ),
+        ("0", "imbrex: size: 0 B; accepted: one block (4096 B) or more"),
+        ("1KiB", "imbrex: size: 1024 B; accepted: one block (4096 B) or more"),
         (
             "64",
             "imbrex: `64` has no unit: a size is written like `4KiB`, `256MiB`, `20GiB` (binary; a bare \
@@ -136,16 +130,10 @@ fn serve_refuses_settings_that_are_not_there() {
 fn serve_refuses_what_is_no_image_of_its_own() {
     let place = Place::new();
     let data = place.data();
-    assert_eq!(
-        place.refused("lru"),
-        format!("imbrex: there is no image in {data}")
-    );
+    assert_eq!(place.refused("lru"), format!("imbrex: there is no image in {data}"));
     place.create("lru", "64MiB", &[]);
     let again = failure(&run(&["create", "lru", "--data", &data]));
-    assert_eq!(
-        again,
-        format!("imbrex: there is already an image in {data}")
-    );
+    assert_eq!(again, format!("imbrex: there is already an image in {data}"));
     assert_eq!(
         place.refused("pore"),
         format!("imbrex: {data}: the image was created for the stack `lru`, not `pore`")
@@ -191,11 +179,8 @@ fn every_setting_of_a_stack_file_must_be_that_of_the_image() {
         format!("imbrex: {data}: cache.capacity is \"8 MiB\" here, and \"4 MiB\" in the image");
     assert_eq!(serve(&file, &[capacity]), differs);
     assert_eq!(serve("lru", &[capacity]), differs);
-    std::fs::write(
-        &file,
-        text.replace("kind = \"disk\"", "kind = \"disk\"\nwrite_cache = false"),
-    )
-    .expect("a file");
+    std::fs::write(&file, text.replace("kind = \"disk\"", "kind = \"disk\"\nwrite_cache = false"))
+        .expect("a file");
     assert_eq!(
         serve(&file, &["cache.capacity=4MiB"]),
         format!("imbrex: {data}: smr.write_cache is false here, and not set in the image")
@@ -203,9 +188,7 @@ fn every_setting_of_a_stack_file_must_be_that_of_the_image() {
     std::fs::write(&file, &text).expect("a file");
     let arguments = ["serve", &file, "--data", &data, "--socket", &socket];
     let mut command = imbrex();
-    command
-        .args(arguments)
-        .args(["--set", "cache.capacity=4MiB"]);
+    command.args(arguments).args(["--set", "cache.capacity=4MiB"]);
     Served::start(&mut command, Path::new(&socket)).stop();
     place.serve("lru").stop();
 }
@@ -231,10 +214,8 @@ fn the_command_that_create_names_serves_what_it_has_created() {
 /// A stack file whose disks are files of its own.
 fn with_backings(place: &Place, smr: &str, ssd: &str) -> String {
     let shown = run(&["systems", "--show", "lru"]);
-    let mut table: toml::Table = String::from_utf8(shown.stdout)
-        .expect("text")
-        .parse()
-        .expect("TOML");
+    let mut table: toml::Table =
+        String::from_utf8(shown.stdout).expect("text").parse().expect("TOML");
     for node in table["node"].as_array_mut().expect("nodes") {
         let node = node.as_table_mut().expect("a node");
         let backing = match node["name"].as_str() {
@@ -262,19 +243,14 @@ fn backing_files_are_blank_and_distinct_and_nobody_elses() {
     std::fs::hard_link(place.path("a"), place.path("c")).expect("a link");
     let create = |stack: &str| {
         let arguments = ["create", stack, "--data", &data, "--size", "64MiB"];
-        let said = failure(&run(
-            &[&arguments[..], &["--set", "cache.capacity=4MiB"]].concat()
-        ));
+        let said = failure(&run(&[&arguments[..], &["--set", "cache.capacity=4MiB"]].concat()));
         let left = std::fs::read_dir(&data).map_or(0, Iterator::count);
         assert_eq!(left, 0, "files were left: {said}");
         said
     };
     assert_eq!(
         create(&with_backings(&place, "a", "c")),
-        format!(
-            "imbrex: node `ssd`: {} is the disk of node `smr` already",
-            place.path("c")
-        )
+        format!("imbrex: node `ssd`: {} is the disk of node `smr` already", place.path("c"))
     );
     std::fs::write(place.path("full"), [7; 9000]).expect("a file");
     assert_eq!(
@@ -291,18 +267,13 @@ fn backing_files_are_blank_and_distinct_and_nobody_elses() {
     let stack = with_backings(&place, "a", "b");
     assert_eq!(
         create(&stack),
-        format!(
-            "imbrex: node `ssd`: {} is in use by another process",
-            place.path("b")
-        )
+        format!("imbrex: node `ssd`: {} is in use by another process", place.path("b"))
     );
     drop(user);
     place.create(&stack, "64MiB", &["cache.capacity=4MiB"]);
     // Whoever creates it twice must not be told how to destroy it.
     assert_eq!(
-        failure(&run(&[
-            "create", &stack, "--data", &data, "--size", "64MiB"
-        ])),
+        failure(&run(&["create", &stack, "--data", &data, "--size", "64MiB"])),
         format!("imbrex: there is already an image in {data}")
     );
     let server = place.serve("lru");
@@ -343,16 +314,10 @@ fn an_image_whose_server_was_killed_is_recovered() {
     let data = place.data();
     place.create("lru", "64MiB", &["cache.capacity=4MiB"]);
     let server = place.serve("lru");
-    assert!(
-        !server.said().contains("not closed in order"),
-        "a new image"
-    );
+    assert!(!server.said().contains("not closed in order"), "a new image");
     let mut client = server.client();
     for block in 0..3000u64 {
-        assert_eq!(
-            client.write(0, block * 4096, &block.to_le_bytes().repeat(512)),
-            0
-        );
+        assert_eq!(client.write(0, block * 4096, &block.to_le_bytes().repeat(512)), 0);
     }
     server.kill_nine();
     let server = place.serve("lru");
@@ -367,10 +332,7 @@ fn an_image_whose_server_was_killed_is_recovered() {
     disconnect(client);
     server.stop();
     let server = place.serve("lru");
-    assert!(
-        !server.said().contains("not closed in order"),
-        "it was closed"
-    );
+    assert!(!server.said().contains("not closed in order"), "it was closed");
     server.stop();
 }
 
@@ -382,10 +344,7 @@ fn an_image_has_one_server() {
     let server = place.serve("lru");
     let other = place.path("other");
     let second = failure(&run(&["serve", "lru", "--data", &data, "--socket", &other]));
-    assert_eq!(
-        second,
-        format!("imbrex: the image in {data} is in use by another process")
-    );
+    assert_eq!(second, format!("imbrex: the image in {data} is in use by another process"));
     assert_eq!(server.client().write(0, 0, &[1; 4096]), 0);
     server.stop();
     place.serve("lru").stop();
@@ -411,11 +370,8 @@ fn a_server_that_could_not_start_leaves_its_image_clean() {
     assert_eq!(std::fs::read(&socket).expect("a file"), b"mine");
     std::fs::remove_file(&socket).expect("a file");
 
-    let tcp = |address: &str| {
-        failure(&run(&[
-            "serve", "lru", "--data", &data, "--listen", address,
-        ]))
-    };
+    let tcp =
+        |address: &str| failure(&run(&["serve", "lru", "--data", &data, "--listen", address]));
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address");
     assert_eq!(
@@ -480,10 +436,7 @@ fn a_recording_that_cannot_be_kept_does_not_spoil_the_image() {
     place.create("lru", "64MiB", &[]);
     let full = "/dev/full";
     let arguments = ["--data", &data, "--socket", &socket, "--record", full];
-    let server = Served::start(
-        imbrex().args(["serve", "lru"]).args(arguments),
-        Path::new(&socket),
-    );
+    let server = Served::start(imbrex().args(["serve", "lru"]).args(arguments), Path::new(&socket));
     let mut client = server.client();
     assert_eq!(client.write(0, 0, &[7; 4096]), 0);
     disconnect(client);
@@ -502,9 +455,8 @@ impl<'a> SmallFileSystem<'a> {
     fn mount(path: &'a str, bytes: u64) -> Option<SmallFileSystem<'a>> {
         std::fs::create_dir(path).expect("a directory");
         let options = format!("size={bytes}");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &options, "tmpfs", path])
-            .output();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs", path]).output();
         match mounted {
             Ok(output) if output.status.success() => Some(SmallFileSystem(path)),
             _ => {
@@ -518,9 +470,7 @@ impl<'a> SmallFileSystem<'a> {
 impl SmallFileSystem<'_> {
     fn grow(&self, bytes: u64) {
         let options = format!("remount,size={bytes}");
-        let mounted = Command::new("mount")
-            .args(["-o", &options, self.0])
-            .status();
+        let mounted = Command::new("mount").args(["-o", &options, self.0]).status();
         assert!(mounted.expect("mount").success());
     }
 }
@@ -555,9 +505,7 @@ fn a_full_file_system_below(stack: &str, set: &[&str]) {
     assert!(written.len() >= 12, "{stack}: only {written:?} fit");
     assert!(refused >= 12, "{stack}: only {refused} writes were refused");
     for index in &written {
-        let read = client
-            .read(index << 20, 1 << 20)
-            .expect("what was answered");
+        let read = client.read(index << 20, 1 << 20).expect("what was answered");
         assert!(read == block(*index), "{stack}: MiB {index}");
     }
     // Room is made, and all is well again; a journal that was cut short wants a new start first.

@@ -94,10 +94,7 @@ fn values_that_mean_nothing_are_refused() {
              \"persistent-cache\" or \"host-managed\"; a real drive that cleans by itself is \
              served with translation = \"drive-managed\"",
         ),
-        (
-            "--systems cmr-only --streams 4000000000",
-            "--streams 4000000000: accepted: 1 to 4096",
-        ),
+        ("--systems cmr-only --streams 4000000000", "--streams 4000000000: accepted: 1 to 4096"),
     ] {
         assert_eq!(
             refusal(&format!("compare --trace t.csv {arguments}"), 1),
@@ -132,10 +129,7 @@ fn a_bound_that_does_not_hold_is_refused() {
             "bound t.csv --cache 0",
             "node `cache`: capacity = \"0 B\"; accepted: one block (4096 B) or more",
         ),
-        (
-            "bound t.csv --drive-scale 0",
-            "--drive-scale 0: accepted: 1 or more",
-        ),
+        ("bound t.csv --drive-scale 0", "--drive-scale 0: accepted: 1 or more"),
         (
             "bound t.csv --size 4KiB --cache 1MiB --log 1MiB",
             "t.csv: record 1: write of 4096 bytes at offset 4096 ends beyond the device of 4096 bytes; \

@@ -23,9 +23,7 @@ fn status(output: &Output) -> (i32, String) {
 }
 
 fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr)
-        .trim_end()
-        .to_owned()
+    String::from_utf8_lossy(&output.stderr).trim_end().to_owned()
 }
 
 /// `imbrex check` on the data directory.
@@ -161,10 +159,7 @@ fn one_repair_beside_damage_that_stays_is_damage_left() {
     let document: Value = serde_json::from_str(&said).expect("one document");
     assert_eq!(code, DAMAGE_LEFT);
     assert_eq!(document["clean"], false);
-    assert_eq!(
-        (&document["repaired"], &document["left"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!((&document["repaired"], &document["left"]), (&json!(1), &json!(1)));
     let findings = document["findings"].as_array().expect("findings");
     let of = |name: &str| findings.iter().find(|one| one["member"] == name);
     assert_eq!(of("smr").expect("one of smr")["repaired"], true);
@@ -176,17 +171,9 @@ fn damaged_data_is_found_when_data_is_read() {
     let place = used();
     let document = inspected(&place);
     let cache = &document["members"][1];
-    let area = cache["superblocks"][0]["area_blocks"]
-        .as_u64()
-        .expect("a number");
-    let (block, slot) = (
-        &cache["cache"]["dirty"][0][0],
-        &cache["cache"]["dirty"][0][1],
-    );
-    damage(
-        &member(&place, "ssd"),
-        area + slot.as_u64().expect("a slot"),
-    );
+    let area = cache["superblocks"][0]["area_blocks"].as_u64().expect("a number");
+    let (block, slot) = (&cache["cache"]["dirty"][0][0], &cache["cache"]["dirty"][0][1]);
+    damage(&member(&place, "ssd"), area + slot.as_u64().expect("a slot"));
     assert_eq!(check(&place, &[]), (CLEAN, "clean\n".to_owned()));
     for options in [&["--data"][..], &["--data", "--repair"]] {
         let (code, said) = check(&place, options);
@@ -232,9 +219,7 @@ fn an_older_copy_of_a_member_is_damage() {
 fn a_member_that_was_cut_is_damage() {
     for name in MEMBERS {
         let place = used();
-        let file = fs::OpenOptions::new()
-            .write(true)
-            .open(member(&place, name));
+        let file = fs::OpenOptions::new().write(true).open(member(&place, name));
         let file = file.expect("a member");
         let blocks = file.metadata().expect("metadata").len() / BLOCK as u64;
         file.set_len((blocks - 1) * BLOCK as u64).expect("a length");
@@ -252,17 +237,12 @@ fn a_member_without_its_end_is_not_repaired() {
         let path = member(&place, name);
         let file = fs::OpenOptions::new().write(true).open(&path);
         // Two copies of the superblock are left, and two are gone.
-        file.and_then(|file| file.set_len(16 * BLOCK as u64))
-            .expect("a length");
+        file.and_then(|file| file.set_len(16 * BLOCK as u64)).expect("a length");
         let (code, said) = check(&place, &["--repair"]);
         assert_eq!(code, DAMAGE_LEFT, "{said}");
         assert!(!said.contains("(repaired)"), "{said}");
         let length = fs::metadata(&path).expect("metadata").len();
-        assert_eq!(
-            length,
-            16 * BLOCK as u64,
-            "nothing was written behind its end"
-        );
+        assert_eq!(length, 16 * BLOCK as u64, "nothing was written behind its end");
     }
 }
 

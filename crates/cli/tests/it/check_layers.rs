@@ -101,14 +101,8 @@ fn trees_of_any_nodes_are_read() {
     let segments = "below = { disk = \"disk\", journal = \"slots\" }";
     let stacks = [
         (slices(), vec!["smr", "a-flash", "b-flash"]),
-        (
-            buffered(segments, "segments", &["slots"]),
-            vec!["slots", "flash", "log"],
-        ),
-        (
-            buffered("below = \"disk\"", "s-block", &[]),
-            vec!["disk", "flash", "log"],
-        ),
+        (buffered(segments, "segments", &["slots"]), vec!["slots", "flash", "log"]),
+        (buffered("below = \"disk\"", "s-block", &[]), vec!["disk", "flash", "log"]),
     ];
     for (nodes, members) in stacks {
         let place = Place::new();
@@ -163,11 +157,7 @@ fn damage_to_a_buffer_and_its_translation_is_named() {
         assert!(!dirty.is_empty());
         // The records of the first ones are long durable; the log is a slice at the start of its disk.
         let (lba, at) = (number(&dirty[0][0]), number(&dirty[0][1]));
-        damage(
-            &place,
-            "ssd",
-            number(&log["superblocks"][0]["area_blocks"]) + at,
-        );
+        damage(&place, "ssd", number(&log["superblocks"][0]["area_blocks"]) + at);
         let (code, said) = check(&place);
         let expected = format!("log: data: block {lba} in place {at}: ");
         let is_named = |line: &str| line.starts_with(&expected);
@@ -176,9 +166,6 @@ fn damage_to_a_buffer_and_its_translation_is_named() {
         damage(&place, "disk", 0);
         let (code, said) = check(&place);
         let expected = "disk: superblock: copy 0 at block 0: its checksum does not match its bytes";
-        assert!(
-            code == 4 && said.lines().any(|line| line == expected),
-            "{said}"
-        );
+        assert!(code == 4 && said.lines().any(|line| line == expected), "{said}");
     }
 }

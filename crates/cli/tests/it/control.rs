@@ -17,19 +17,13 @@ const EIO: u32 = 5;
 pub fn serve(place: &Place, stack: &str, more: &[&str]) -> Served {
     let socket = place.socket();
     let mut command = imbrex();
-    command
-        .args(["serve", stack, "--socket", &socket])
-        .args(more);
+    command.args(["serve", stack, "--socket", &socket]).args(more);
     Served::start(&mut command, Path::new(&socket))
 }
 
 /// An emulated disk, which may be broken.
 fn emulated(place: &Place) -> Served {
-    serve(
-        place,
-        "cmr-only",
-        &["--emulate", "--size", "64MiB", "--allow-faults"],
-    )
+    serve(place, "cmr-only", &["--emulate", "--size", "64MiB", "--allow-faults"])
 }
 
 pub fn control_of(place: &Place) -> String {
@@ -73,14 +67,8 @@ fn nodes_of_an_image_are_asked_how_they_are() {
     assert_eq!(answer["id"], 17);
     assert_eq!(answer["ok"]["is_lost"], false);
     for (arguments, words) in [
-        (
-            &["ssd0", "status"][..],
-            "accepted: smr, translation, ssd, cache",
-        ),
-        (
-            &["cache", "fail"],
-            "is no disk; accepted by `fail`: smr, ssd",
-        ),
+        (&["ssd0", "status"][..], "accepted: smr, translation, ssd, cache"),
+        (&["cache", "fail"], "is no disk; accepted by `fail`: smr, ssd"),
         (&["cache", "rebuild", "--rate", "5"], "such as \"50MiB/s\""),
         (
             &["cache", "rebuild", "--rate", "5MiB/s"],
@@ -89,29 +77,19 @@ fn nodes_of_an_image_are_asked_how_they_are() {
         (&["smr", "hang"], "--allow-faults"),
         (&["smr", "corrupt", "1..2"], "--allow-faults"),
         (&["cache", "scrub"], "takes `scrub`; accepted: status, fail"),
-        (
-            &["smr", "replace"],
-            "takes `replace`; accepted: status, fail",
-        ),
+        (&["smr", "replace"], "takes `replace`; accepted: status, fail"),
     ] {
         let said = refused(&place, arguments);
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
-    for wrong in [
-        &["smr"][..],
-        &["smr", "stop"],
-        &["smr", "corrupt", "4..4"],
-        &["smr", "slow"],
-        &["fail"],
-    ] {
+    for wrong in
+        [&["smr"][..], &["smr", "stop"], &["smr", "corrupt", "4..4"], &["smr", "slow"], &["fail"]]
+    {
         assert_eq!(control(&place, wrong).status.code(), Some(2), "{wrong:?}");
     }
     let device = run(&["control", &place.socket(), "cache", "status"]);
     let said = failure(&device);
-    assert!(
-        said.contains(&format!("commands are taken at {path}")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("commands are taken at {path}")), "{said}");
     let json = control(&place, &["cache", "fail", "--json"]);
     assert_eq!(json.status.code(), Some(1));
     let answer: Value = serde_json::from_slice(&json.stdout).expect("one document");
@@ -133,14 +111,7 @@ fn commands_that_no_node_takes_are_not_offered() {
         .skip(1)
         .map_while(|line| line.split_whitespace().next())
         .collect();
-    let faults = [
-        "fail-reads",
-        "fail-writes",
-        "slow",
-        "hang",
-        "corrupt",
-        "heal",
-    ];
+    let faults = ["fail-reads", "fail-writes", "slow", "hang", "corrupt", "heal"];
     let expected = [&["status", "fail"][..], &faults, &["help"]].concat();
     assert_eq!(offered, expected);
     let place = Place::new();
@@ -172,22 +143,11 @@ fn an_image_that_is_only_read_takes_no_command_that_writes() {
 #[test]
 fn without_a_unix_socket_commands_need_a_path() {
     let place = Place::new();
-    let listen = [
-        "serve",
-        "cmr-only",
-        "--emulate",
-        "--size",
-        "16MiB",
-        "--listen",
-        "127.0.0.1:0",
-    ];
+    let listen = ["serve", "cmr-only", "--emulate", "--size", "16MiB", "--listen", "127.0.0.1:0"];
     let mut faults = listen.to_vec();
     faults.push("--allow-faults");
     let said = failure(&run(&faults));
-    assert!(
-        said.contains("accepted: with --socket PATH or --control PATH"),
-        "{said}"
-    );
+    assert!(said.contains("accepted: with --socket PATH or --control PATH"), "{said}");
     let path = control_of(&place);
     let mut command = imbrex();
     command.args(faults).args(["--control", &path]);
@@ -196,21 +156,10 @@ fn without_a_unix_socket_commands_need_a_path() {
     server.stop();
     // Nobody finds the private socket of a command, so nothing is put beside it.
     let script = "test -z \"$control\" && test ! -e \"$unixsocket.control\"";
-    let output = run(&[
-        "serve",
-        "cmr-only",
-        "--emulate",
-        "--size",
-        "16MiB",
-        "--run",
-        script,
-    ]);
+    let output = run(&["serve", "cmr-only", "--emulate", "--size", "16MiB", "--run", script]);
     assert_eq!(output.status.code(), Some(0));
     let program = imbrex().get_program().to_str().expect("a path").to_owned();
-    let script = format!(
-        "{program} control \"$control\" cmr status > {}",
-        place.path("out")
-    );
+    let script = format!("{program} control \"$control\" cmr status > {}", place.path("out"));
     let output = run(&[
         "serve",
         "cmr-only",
@@ -233,15 +182,7 @@ fn a_path_that_is_no_socket_is_refused_and_one_too_long_is_told() {
     let path = control_of(&place);
     std::fs::write(&path, "mine").expect("a file");
     let socket = place.socket();
-    let serve = [
-        "serve",
-        "cmr-only",
-        "--emulate",
-        "--size",
-        "16MiB",
-        "--socket",
-        &socket,
-    ];
+    let serve = ["serve", "cmr-only", "--emulate", "--size", "16MiB", "--socket", &socket];
     let said = failure(&run(&serve));
     assert!(said.contains("is not a socket (for commands)"), "{said}");
     assert_eq!(std::fs::read_to_string(&path).expect("a file"), "mine");
@@ -249,21 +190,9 @@ fn a_path_that_is_no_socket_is_refused_and_one_too_long_is_told() {
     let fill = 105 - place.path("").len();
     let long = place.path(&"x".repeat(fill));
     let mut command = imbrex();
-    let arguments = [
-        "serve",
-        "cmr-only",
-        "--emulate",
-        "--size",
-        "16MiB",
-        "--socket",
-        &long,
-    ];
+    let arguments = ["serve", "cmr-only", "--emulate", "--size", "16MiB", "--socket", &long];
     let server = Served::start(command.args(arguments), Path::new(&long));
-    assert!(
-        server.said().contains("no commands are taken"),
-        "{}",
-        server.said()
-    );
+    assert!(server.said().contains("no commands are taken"), "{}", server.said());
     server.stop();
 }
 
@@ -320,11 +249,7 @@ fn a_server_whose_disk_hangs_ends_soon_and_says_why() {
     }
     let server = place.serve("cmr-only");
     let mut nbd = server.client();
-    assert_eq!(
-        nbd.read(4096, 4096),
-        Ok(vec![6; 4096]),
-        "it was carried out"
-    );
+    assert_eq!(nbd.read(4096, 4096), Ok(vec![6; 4096]), "it was carried out");
     server.stop();
 }
 
@@ -357,9 +282,7 @@ fn a_client_waits_no_longer_than_descriptors_are_short() {
     let words = "cannot accept a client for commands: Too many open files";
     assert_eq!(server.said().matches(words).count(), 1, "{}", server.said());
     limit_descriptors(&server, before);
-    waiting
-        .set_read_timeout(patience(20_000))
-        .expect("a timeout");
+    waiting.set_read_timeout(patience(20_000)).expect("a timeout");
     waiting.read_exact(&mut answer).expect("an answer");
     assert_eq!(answer, *b"{\"id\":1,\"o");
     server.stop();

@@ -46,10 +46,7 @@ fn figures(server: &Served) -> Value {
             let figures: Value = serde_json::from_str(line).expect("one document");
             return figures["runs"][0].clone();
         }
-        assert!(
-            since.elapsed() < Duration::from_secs(60),
-            "no figures: {said}"
-        );
+        assert!(since.elapsed() < Duration::from_secs(60), "no figures: {said}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -167,10 +164,7 @@ fn the_device_tells_all_and_the_figures_of_usr1() {
 fn every_kind_of_translation_and_buffer_tells_how_full_it_is() {
     for (stack, of_translation) in [
         ("hwsr", &["segments_rewritten"][..]),
-        (
-            "s-block",
-            &["regions", "ring_blocks", "ring_capacity_blocks", "gc_runs"],
-        ),
+        ("s-block", &["regions", "ring_blocks", "ring_capacity_blocks", "gc_runs"]),
     ] {
         let place = Place::new();
         let server = serve(&place, stack, &["--emulate", "--size", "256MiB"]);
@@ -189,10 +183,7 @@ fn every_kind_of_translation_and_buffer_tells_how_full_it_is() {
         }
         let translation = facts(&place, "translation");
         for name in of_translation.iter().chain(&["block_bytes"]) {
-            assert!(
-                translation.contains_key(*name),
-                "{stack}: {name}: {translation:?}"
-            );
+            assert!(translation.contains_key(*name), "{stack}: {name}: {translation:?}");
         }
         assert_eq!(facts(&place, "cache")["capacity_blocks"], 2048);
         let ssd = status(&place, &["flash"]);
@@ -212,10 +203,7 @@ fn a_log_of_a_buffer_tells_how_full_it_is() {
     let data = place.data();
     let server = serve(&place, "hwsr", &["--data", &data]);
     let translation = facts(&place, "translation");
-    assert_eq!(
-        (&translation["slots"], &translation["slots_noted"]),
-        (&json!(4), &json!(0))
-    );
+    assert_eq!((&translation["slots"], &translation["slots_noted"]), (&json!(4), &json!(0)));
     let before = facts(&place, "buffer")["log_used_places"].clone();
     write(&server, 0, 33);
     let buffer = facts(&place, "buffer");
@@ -253,13 +241,7 @@ fn a_node_tells_what_it_means_that_it_is_lost() {
     assert_eq!(words("top"), "requests of the device end with an error");
     done(&place, &["disk", "fail"]);
     let text = done(&place, &["status"]);
-    for node in [
-        "disk: lost",
-        "other: in use",
-        "a: lost",
-        "b: lost",
-        "top: in use",
-    ] {
+    for node in ["disk: lost", "other: in use", "a: lost", "b: lost", "top: in use"] {
         assert!(text.contains(&format!("\n{node}\n")), "{node}: {text}");
     }
     server.signal("TERM");
@@ -271,20 +253,11 @@ fn a_device_that_is_only_read_tells_its_status() {
     let place = Place::new();
     used_cache(&place).stop();
     let data = place.data();
-    let more = [
-        "--data",
-        &data,
-        "--read-only",
-        "--set",
-        "cache.capacity=4MiB",
-    ];
+    let more = ["--data", &data, "--read-only", "--set", "cache.capacity=4MiB"];
     let server = serve(&place, "lru", &more);
     read(&server, 0, 10);
     let cache = facts(&place, "cache");
-    assert_eq!(
-        (&cache["dirty_blocks"], &cache["read_hits"]),
-        (&json!(100), &json!(10))
-    );
+    assert_eq!((&cache["dirty_blocks"], &cache["read_hits"]), (&json!(100), &json!(10)));
     assert_eq!(status(&place, &[])["requests"], 10);
     server.stop();
 }

@@ -16,10 +16,7 @@ fn a_campaign_says_how_many_points_failed() {
     let output = crashtest(&["--seeds", "0..2", "--points", "500", "--jobs", "2"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
-    assert!(
-        text.contains("pore: 0 of 1000 points failed, 2 seeds"),
-        "{text}"
-    );
+    assert!(text.contains("pore: 0 of 1000 points failed, 2 seeds"), "{text}");
 }
 
 /// The same for what stands apart from caches and persistent caches.
@@ -50,11 +47,7 @@ fn what_happens_to_disks_between_two_starts_is_played_and_told() {
 
 #[test]
 fn the_same_seed_says_the_same_however_many_threads_run() {
-    let run = |jobs| {
-        crashtest(&[
-            "--seeds", "3..6", "--points", "40", "--json", "--jobs", jobs,
-        ])
-    };
+    let run = |jobs| crashtest(&["--seeds", "3..6", "--points", "40", "--json", "--jobs", jobs]);
     assert_eq!(run("1").stdout, run("3").stdout);
 }
 
@@ -63,17 +56,11 @@ fn bad_values_are_one_clear_sentence() {
     for (args, expected) in [
         (["--stack", "prore"], "did you mean `pore`?"),
         (["--mode", "torn"], "accepted: none, all, prefix"),
-        (
-            ["--seeds", "5..5"],
-            "--seeds 5..5: accepted: A..B with A < B",
-        ),
+        (["--seeds", "5..5"], "--seeds 5..5: accepted: A..B with A < B"),
     ] {
         let output = crashtest(&args);
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            !output.status.success() && text.contains(expected),
-            "{args:?}: {text}"
-        );
+        assert!(!output.status.success() && text.contains(expected), "{args:?}: {text}");
         assert_eq!(text.lines().count(), 1, "{text}");
     }
 }

@@ -32,11 +32,8 @@ fn journal(place: &Place) -> Value {
 fn damage(place: &Place, journal: &Value, lsn: u64) {
     let number = |name: &str| journal[name].as_u64().expect("a number");
     let block = number("ring_start") + lsn % number("ring_blocks");
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(member(place, SSD))
-        .expect("a member");
+    let file =
+        fs::OpenOptions::new().read(true).write(true).open(member(place, SSD)).expect("a member");
     let at = block * BLOCK as u64 + 100;
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).expect("a byte");
@@ -67,17 +64,9 @@ fn a_damaged_newest_block_is_told_by_check_inspect_and_serve() {
 
     let output = run(&["check", &place.data()]);
     assert_eq!(output.status.code(), Some(0), "no more than a power cut");
-    assert!(
-        said(&output).contains(&format!("{SSD}: {words}")),
-        "{}",
-        said(&output)
-    );
+    assert!(said(&output).contains(&format!("{SSD}: {words}")), "{}", said(&output));
     let output = run(&["inspect", &place.data()]);
-    assert!(
-        said(&output).contains(&format!("{SSD}: {words}")),
-        "{}",
-        said(&output)
-    );
+    assert!(said(&output).contains(&format!("{SSD}: {words}")), "{}", said(&output));
     let end = journal(&place)["damaged_end"].clone();
     assert_eq!(end["block"], newest);
     assert_eq!(end["data_blocks_max"], 1004);

@@ -53,17 +53,10 @@ fn what_a_disk_says_of_itself_comes_before_what_is_known_of_its_model() {
         (identify_data(0), identify_data(2), identify_data(1));
     let mut characteristics = vec![0; 64];
     characteristics[8] = 0x10;
-    let rotating: [(&str, &[u8]); 3] = [
-        ("queue/rotational", b"1\n"),
-        ("queue/zoned", b"none\n"),
-        ("device/type", b"0\n"),
-    ];
+    let rotating: [(&str, &[u8]); 3] =
+        [("queue/rotational", b"1\n"), ("queue/zoned", b"none\n"), ("device/type", b"0\n")];
     let with = |more: &[(&'static str, &'static [u8])]| -> Vec<(&'static str, &'static [u8])> {
-        rotating
-            .iter()
-            .copied()
-            .chain(more.iter().copied())
-            .collect()
+        rotating.iter().copied().chain(more.iter().copied()).collect()
     };
     // Leaked, so that the rows below may borrow them.
     let leak = |bytes: Vec<u8>| -> &'static [u8] { Vec::leak(bytes) };
@@ -73,97 +66,52 @@ fn what_a_disk_says_of_itself_comes_before_what_is_known_of_its_model() {
     let rows = [
         // Nothing speaks for shingles, which says nothing: drive-managed disks may keep silent.
         (
-            with(&[
-                ("device/model", b"WDC WD99XXXX\n"),
-                ("device/vpd_pg89", conventional),
-            ]),
+            with(&[("device/model", b"WDC WD99XXXX\n"), ("device/vpd_pg89", conventional)]),
             "unknown",
             "guess",
         ),
+        (with(&[("device/model", b"WDC WD80EFAX-68K\n")]), "conventional", "known"),
+        (with(&[("device/model", b"ST8000AS0002-1NA\n")]), "drive-managed", "known"),
         (
-            with(&[("device/model", b"WDC WD80EFAX-68K\n")]),
-            "conventional",
-            "known",
-        ),
-        (
-            with(&[("device/model", b"ST8000AS0002-1NA\n")]),
-            "drive-managed",
-            "known",
-        ),
-        (
-            with(&[
-                ("device/model", b"WDC WD99XXXX\n"),
-                ("device/vpd_pg89", drive_managed),
-            ]),
+            with(&[("device/model", b"WDC WD99XXXX\n"), ("device/vpd_pg89", drive_managed)]),
             "drive-managed",
             "reported",
         ),
         // The kernel has forgotten host-aware disks; the disk has not.
         (
-            with(&[
-                ("device/model", b"ST8000AS0022\n"),
-                ("device/vpd_pg89", host_aware),
-            ]),
+            with(&[("device/model", b"ST8000AS0022\n"), ("device/vpd_pg89", host_aware)]),
             "host-aware",
             "reported",
         ),
         (
-            with(&[
-                ("device/model", b"X\n"),
-                ("device/vpd_pgb1", characteristics),
-            ]),
+            with(&[("device/model", b"X\n"), ("device/vpd_pgb1", characteristics)]),
             "host-aware",
             "reported",
         ),
         (
-            with(&[
-                ("device/model", b"X\n"),
-                ("queue/discard_max_bytes", b"1073741824\n"),
-            ]),
+            with(&[("device/model", b"X\n"), ("queue/discard_max_bytes", b"1073741824\n")]),
             "drive-managed",
             "likely",
         ),
         // A virtual disk takes trims and has no model.
-        (
-            with(&[("queue/discard_max_bytes", b"1073741824\n")]),
-            "unknown",
-            "guess",
-        ),
+        (with(&[("queue/discard_max_bytes", b"1073741824\n")]), "unknown", "guess"),
     ];
     for (files, kind, confidence) in &rows {
         let root = sysfs(&[FakeDisk { name: "sda", files }]);
         let found = verdict(root.path(), "/dev/sda");
-        assert_eq!(
-            found,
-            (kind.to_string(), confidence.to_string()),
-            "{files:?}"
-        );
+        assert_eq!(found, (kind.to_string(), confidence.to_string()), "{files:?}");
     }
     let zoned: [(&str, &[u8]); 3] = [
         ("queue/zoned", b"host-managed\n"),
         ("device/type", b"20\n"),
         ("device/model", b"HGST HSH721415ALN6M0\n"),
     ];
-    let root = sysfs(&[FakeDisk {
-        name: "sdb",
-        files: &zoned,
-    }]);
-    assert_eq!(
-        verdict(root.path(), "sdb"),
-        ("host-managed".into(), "reported".into())
-    );
-    let flash: [(&str, &[u8]); 2] = [
-        ("queue/rotational", b"0\n"),
-        ("device/model", b"Samsung SSD 850\n"),
-    ];
-    let root = sysfs(&[FakeDisk {
-        name: "sdc",
-        files: &flash,
-    }]);
-    assert_eq!(
-        verdict(root.path(), "sdc"),
-        ("solid-state".into(), "reported".into())
-    );
+    let root = sysfs(&[FakeDisk { name: "sdb", files: &zoned }]);
+    assert_eq!(verdict(root.path(), "sdb"), ("host-managed".into(), "reported".into()));
+    let flash: [(&str, &[u8]); 2] =
+        [("queue/rotational", b"0\n"), ("device/model", b"Samsung SSD 850\n")];
+    let root = sysfs(&[FakeDisk { name: "sdc", files: &flash }]);
+    assert_eq!(verdict(root.path(), "sdc"), ("solid-state".into(), "reported".into()));
 }
 
 #[test]
@@ -217,11 +165,7 @@ fn the_nearest_drive_model_is_named_with_the_reason_and_no_emulator_is() {
         ("ST6000AS0002", "st8000as0002", "Seagate Archive HDD"),
         ("WDC WD60EFAX-68S", "wd40efax", "WD Red"),
         ("WD10SPZX", "wd40efax", "the same maker (Western Digital)"),
-        (
-            "TOSHIBA HDWD240",
-            "wd40efax",
-            "the library has none of Toshiba",
-        ),
+        ("TOSHIBA HDWD240", "wd40efax", "the library has none of Toshiba"),
         ("WSH722020ALN604", "hc620-15tb", "the same maker"),
         ("WD80EFAX", "wd-4tb-7200", "the same maker"),
     ];
@@ -239,12 +183,7 @@ fn the_nearest_drive_model_is_named_with_the_reason_and_no_emulator_is() {
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let disk = &document["disks"][0]["disk"];
         assert_eq!(disk["nearest_drive"], drive);
-        assert!(
-            disk["nearest_drive_why"]
-                .as_str()
-                .expect("words")
-                .contains(why)
-        );
+        assert!(disk["nearest_drive_why"].as_str().expect("words").contains(why));
     }
 }
 
@@ -252,21 +191,14 @@ fn the_nearest_drive_model_is_named_with_the_reason_and_no_emulator_is() {
 fn a_disk_that_nothing_is_known_of_is_unknown_for_every_use() {
     let root = sysfs(&[FakeDisk {
         name: "sda",
-        files: &[
-            ("queue/rotational", b"1\n"),
-            ("device/model", b"NONSENSE 1\n"),
-        ],
+        files: &[("queue/rotational", b"1\n"), ("device/model", b"NONSENSE 1\n")],
     }]);
     for (asked, status) in [("nonsense", 1), ("WD99XXXX", 1), ("/dev/sda", 0)] {
         let output = doctor(root.path(), &[asked]);
         assert_eq!(output.status.code(), Some(status), "{asked}");
         let text = String::from_utf8(output.stdout).expect("text");
         assert!(text.contains(": not known (nothing says)"), "{text}");
-        assert_eq!(
-            text.matches("unknown      find out first").count(),
-            4,
-            "{text}"
-        );
+        assert_eq!(text.matches("unknown      find out first").count(), 4, "{text}");
         assert!(text.contains("to find out: `DISK=/dev/sdX fio experiments/fit/small-writes.fio`"));
         assert!(!text.contains("simulated on"), "{text}");
         assert!(!text.contains("nearest model"), "{text}");
@@ -292,10 +224,7 @@ fn a_disk_that_nothing_is_known_of_is_unknown_for_every_use() {
 fn a_path_that_leads_to_no_block_device_is_one_clear_error() {
     let root = sysfs(&[FakeDisk {
         name: "null",
-        files: &[
-            ("queue/rotational", b"1\n"),
-            ("device/model", b"WDC WD40EFAX-68J\n"),
-        ],
+        files: &[("queue/rotational", b"1\n"), ("device/model", b"WDC WD40EFAX-68J\n")],
     }]);
     let file = root.path().join("file");
     std::fs::write(&file, "no disk").expect("a file");
@@ -318,17 +247,11 @@ fn a_path_that_leads_to_no_block_device_is_one_clear_error() {
 
 #[test]
 fn a_device_that_is_not_there_is_one_clear_error() {
-    let root = sysfs(&[FakeDisk {
-        name: "sda",
-        files: &[("queue/zoned", b"none\n")],
-    }]);
+    let root = sysfs(&[FakeDisk { name: "sda", files: &[("queue/zoned", b"none\n")] }]);
     let output = doctor(root.path(), &["/dev/sdz"]);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).expect("text");
-    assert!(
-        message.starts_with("imbrex: /dev/sdz: no such block device in "),
-        "{message}"
-    );
+    assert!(message.starts_with("imbrex: /dev/sdz: no such block device in "), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(output.stdout.is_empty());
 }
@@ -337,10 +260,7 @@ fn a_device_that_is_not_there_is_one_clear_error() {
 fn without_a_name_every_disk_is_listed() {
     let disk = |name| FakeDisk {
         name,
-        files: &[
-            ("queue/rotational", b"1\n"),
-            ("device/model", b"ST8000DM004-2CX188\n"),
-        ],
+        files: &[("queue/rotational", b"1\n"), ("device/model", b"ST8000DM004-2CX188\n")],
     };
     let root = sysfs(&[disk("sda"), disk("sdb")]);
     let output = doctor(root.path(), &[]);

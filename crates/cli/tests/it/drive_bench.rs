@@ -24,10 +24,7 @@ fn rows(folder: &Path, arguments: &[&str]) -> Vec<serde_json::Value> {
 fn a_published_figure_stands_beside_the_model() {
     let folder = tempfile::tempdir().expect("a folder");
     let rows = rows(folder.path(), &["cmr-500gb-7200", "--quick", "--json"]);
-    let row = rows
-        .iter()
-        .find(|row| row["id"] == "V50")
-        .expect("the row of PORE's figure 3");
+    let row = rows.iter().find(|row| row["id"] == "V50").expect("the row of PORE's figure 3");
     assert_eq!(row["published"], 1.46);
     assert_eq!(row["unit"], "MB/s");
     assert_eq!(row["tolerance"], "+-20 %");
@@ -40,20 +37,15 @@ fn a_published_figure_stands_beside_the_model() {
     // Nothing was published of these, and nothing is claimed.
     let own: Vec<_> = rows.iter().filter(|row| row["role"] == "model").collect();
     assert!(own.len() > 10);
-    assert!(
-        own.iter()
-            .all(|row| row["published"].is_null() && row["pass"].is_null())
-    );
+    assert!(own.iter().all(|row| row["published"].is_null() && row["pass"].is_null()));
 }
 
 #[test]
 fn the_same_measurements_give_the_same_document_and_a_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let drives = ["850evo", "intel320", "--quick", "--json"];
-    let one = bench(
-        folder.path(),
-        &[&drives[..], &["--jobs", "1", "--html", "page.html"]].concat(),
-    );
+    let one =
+        bench(folder.path(), &[&drives[..], &["--jobs", "1", "--html", "page.html"]].concat());
     // Whatever the letter case in which the drives are asked for.
     let drives = ["850EVO", "Intel320", "--quick", "--json"];
     let two = bench(folder.path(), &[&drives[..], &["--jobs", "2"]].concat());
@@ -68,10 +60,7 @@ fn a_drive_that_is_not_there_is_one_clear_error() {
     let output = bench(folder.path(), &["st8000as000"]);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).expect("text");
-    assert!(
-        message.starts_with("imbrex: unknown drive `st8000as000`: did you mean"),
-        "{message}"
-    );
+    assert!(message.starts_with("imbrex: unknown drive `st8000as000`: did you mean"), "{message}");
     assert_eq!(bench(folder.path(), &[]).status.code(), Some(2));
 }
 
@@ -82,11 +71,7 @@ fn rows_that_draw_random_numbers_are_means_over_eight_seeds_and_tell_their_range
     let folder = tempfile::tempdir().expect("a folder");
     let drive = ["cmr-500gb-7200", "--quick", "--seed", "9", "--json"];
     let rows = rows(folder.path(), &drive);
-    let of = |id: &str| {
-        rows.iter()
-            .filter(|row| row["id"] == id)
-            .collect::<Vec<_>>()
-    };
+    let of = |id: &str| rows.iter().filter(|row| row["id"] == id).collect::<Vec<_>>();
     assert_eq!(of("V58").len(), 2);
     for row in [of("V58"), of("V50")].concat() {
         assert_ne!(row["pass"], false, "{row}");
@@ -112,16 +97,10 @@ fn a_range_that_was_published_is_what_is_accepted() {
         row.expect("the row").clone()
     };
     let idle = of("V21", "250 ms");
-    assert_eq!(
-        (&idle["published"], &idle["role"]),
-        (&idle["accepted"], &"report".into())
-    );
+    assert_eq!((&idle["published"], &idle["role"]), (&idle["accepted"], &"report".into()));
     assert_eq!(idle["pass"], false, "8 zones are left, and 6 to 7 were");
     let clean = of("V10", "over 56 GB");
-    assert_eq!(
-        (&clean["published"], &clean["basis"]),
-        (&clean["accepted"], &"calibrated".into())
-    );
+    assert_eq!((&clean["published"], &clean["basis"]), (&clean["accepted"], &"calibrated".into()));
 }
 
 /// What docs/models/validation.md says the models miss, and nothing else: a model that gets worse shows

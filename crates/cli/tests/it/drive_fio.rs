@@ -27,10 +27,7 @@ fn a_job_runs_on_a_drive_and_leaves_its_logs() {
     assert!(output.status.success(), "{}", words(&output.stderr));
     assert_eq!(words(&output.stderr), "");
     let summary = words(&output.stdout);
-    assert!(
-        summary.starts_with("reads: (groupid=0, jobs=1): err= 0"),
-        "{summary}"
-    );
+    assert!(summary.starts_with("reads: (groupid=0, jobs=1): err= 0"), "{summary}");
     assert!(summary.contains("seed 1, scale 64"), "{summary}");
     let log = std::fs::read_to_string(folder.path().join("reads_lat.1.log")).expect("a log");
     assert_eq!(log.lines().count(), 100);
@@ -41,10 +38,7 @@ fn jobs_that_fill_no_log_say_so_and_what_would() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let job = |size: &str| format!("[w]\nrw=randwrite\nbs=8k\nnumber_ios=2000\ndirect=1\n{size}");
     // Where all of a drive is written there is no smaller drive for the same job.
-    for (size, option) in [
-        ("size=4g\n", "--scale "),
-        ("", "--set translation.persistent_cache="),
-    ] {
+    for (size, option) in [("size=4g\n", "--scale "), ("", "--set translation.persistent_cache=")] {
         let run = |args: &[&str]| {
             let output = fio(folder.path(), &job(size), args);
             assert!(output.status.success(), "{}", words(&output.stderr));
@@ -61,10 +55,7 @@ fn jobs_that_fill_no_log_say_so_and_what_would() {
         assert_eq!(said["log_fill"], 0.008);
         let would_show = said["would_show"].as_str().expect("an option");
         assert!(would_show.starts_with(option), "{would_show}");
-        assert!(
-            line.ends_with(&format!("; {would_show} would show it.")),
-            "{line}"
-        );
+        assert!(line.ends_with(&format!("; {would_show} would show it.")), "{line}");
         let mut args = vec!["st8000as0002"];
         args.extend(would_show.split(' '));
         let cleaned = run(&args);
@@ -75,14 +66,7 @@ fn jobs_that_fill_no_log_say_so_and_what_would() {
 #[test]
 fn a_document_is_the_same_whenever_it_is_made() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let args = [
-        "pore",
-        "--json",
-        "--size",
-        "4GiB",
-        "--set",
-        "cache.capacity=16MiB",
-    ];
+    let args = ["pore", "--json", "--size", "4GiB", "--set", "cache.capacity=16MiB"];
     let job = "[mix]\nrw=randrw\nnumber_ios=2000\nsize=1g\n";
     let first = fio(folder.path(), job, &args);
     assert!(first.status.success(), "{}", words(&first.stderr));
@@ -97,22 +81,10 @@ fn a_document_is_the_same_whenever_it_is_made() {
 fn what_is_wrong_is_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (job, args, expected) in [
-        (
-            "[a]\nverify=md5\n",
-            &["cmr-500gb-7200"][..],
-            "job.fio:2: verify=md5: refused",
-        ),
+        ("[a]\nverify=md5\n", &["cmr-500gb-7200"][..], "job.fio:2: verify=md5: refused"),
         (READS, &["no-such-drive"], "no-such-drive"),
-        (
-            READS,
-            &["cmr-500gb-7200", "--size", "9TB"],
-            "size: 9000000000000 B is more",
-        ),
-        (
-            READS,
-            &["cmr-500gb-7200", "--set", "cache.capacity=1MiB"],
-            "has no node `cache`",
-        ),
+        (READS, &["cmr-500gb-7200", "--size", "9TB"], "size: 9000000000000 B is more"),
+        (READS, &["cmr-500gb-7200", "--set", "cache.capacity=1MiB"], "has no node `cache`"),
     ] {
         let output = fio(folder.path(), job, args);
         assert_eq!(output.status.code(), Some(1));

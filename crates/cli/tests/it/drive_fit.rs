@@ -47,9 +47,7 @@ fn the_jobs_of_the_page_give_back_the_drive_file() {
         imbrex(folder.path(), &["drive", "fio", DRIVE, &job]);
     }
     // The command of the page, word by word.
-    let command = page
-        .lines()
-        .find(|line| line.starts_with("imbrex drive fit "));
+    let command = page.lines().find(|line| line.starts_with("imbrex drive fit "));
     let words: Vec<&str> = command.expect("a command").split_whitespace().collect();
     let fitted = imbrex(folder.path(), &words[1..]);
     let truth = repository().join(format!("drives/{DRIVE}.toml"));
@@ -57,10 +55,7 @@ fn the_jobs_of_the_page_give_back_the_drive_file() {
 
     let near = |what: &str, found: f64, truth: f64| {
         println!("{what}: fitted {found}, in the file {truth}");
-        assert!(
-            (found / truth - 1.0).abs() <= 0.1,
-            "{what}: {found} for {truth}"
-        );
+        assert!((found / truth - 1.0).abs() <= 0.1, "{what}: {found} for {truth}");
     };
     let same = |key: &str| (number(&value(&fitted, key)), number(&value(&truth, key)));
     let (found, of_file) = same("rpm");
@@ -80,21 +75,9 @@ fn the_jobs_of_the_page_give_back_the_drive_file() {
         .collect();
     let mean = (bounds[0] + bounds[1]) / 2.0 * f64::from(1 << 20);
     let found = value(&fitted, "bands");
-    near(
-        "bands",
-        number(found.strip_prefix("fixed:").expect("one size")),
-        mean,
-    );
+    near("bands", number(found.strip_prefix("fixed:").expect("one size")), mean);
     let average = fitted.split("average ").nth(1).expect("an average");
-    near(
-        "average seek",
-        number(average),
-        number(&value(&truth, "average")),
-    );
+    near("average seek", number(average), number(&value(&truth, "average")));
     let last = fitted.split("[1000, ").nth(1).expect("a full stroke");
-    near(
-        "full stroke",
-        number(last),
-        number(&value(&truth, "full_stroke")),
-    );
+    near("full stroke", number(last), number(&value(&truth, "full_stroke")));
 }

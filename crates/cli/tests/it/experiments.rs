@@ -55,44 +55,24 @@ fn folder(text: &str, changed: &str) -> tempfile::TempDir {
 fn an_experiment_prints_one_table_and_leaves_its_files() {
     let folder = folder("a test", "a test");
     let table = output_of(folder.path(), &["run", "small.toml"]);
-    for label in [
-        "cmr-only",
-        "lru capacity=1MiB",
-        "lru capacity=4MiB",
-        "SYNTHETIC",
-    ] {
+    for label in ["cmr-only", "lru capacity=1MiB", "lru capacity=4MiB", "SYNTHETIC"] {
         assert!(table.contains(label), "{label}: {table}");
     }
     for file in ["report.json", "report.html"] {
-        assert!(
-            folder.path().join("results/small").join(file).is_file(),
-            "{file}"
-        );
+        assert!(folder.path().join("results/small").join(file).is_file(), "{file}");
     }
 }
 
 #[test]
 fn the_json_of_one_workload_is_its_report_and_the_same_as_in_the_file() {
     let folder = folder("a test", "a test");
-    let arguments = [
-        "run",
-        "small.toml",
-        "--json",
-        "--out",
-        "out",
-        "--seed",
-        "7",
-        "--scale",
-        "2000",
-    ];
+    let arguments =
+        ["run", "small.toml", "--json", "--out", "out", "--seed", "7", "--scale", "2000"];
     let printed = output_of(folder.path(), &arguments);
     let report: serde_json::Value = serde_json::from_str(&printed).expect("one document");
     assert_eq!(report["schema"], "imbrex.report/1");
     assert_eq!(report["seed"], 7);
-    assert_eq!(
-        report["workload"]["path"],
-        "synthetic:uniform-random-write/2000"
-    );
+    assert_eq!(report["workload"]["path"], "synthetic:uniform-random-write/2000");
     assert_eq!(report["runs"][2]["parameters"]["cache.capacity"], "4MiB");
     let file = std::fs::read_to_string(folder.path().join("out/report.json")).expect("a file");
     let file: serde_json::Value = serde_json::from_str(&file).expect("a document");
@@ -103,23 +83,12 @@ fn the_json_of_one_workload_is_its_report_and_the_same_as_in_the_file() {
 fn several_workloads_have_a_folder_each() {
     let second = "[[workload]]\npath = \"synthetic:uniform-random-write\"\nname = \"second\"\nscale = 2000\n";
     let folder = folder("[workload]", &format!("{second}[[workload]]"));
-    let printed = output_of(
-        folder.path(),
-        &["run", "small.toml", "--json", "--out", "out"],
-    );
+    let printed = output_of(folder.path(), &["run", "small.toml", "--json", "--out", "out"]);
     let document: serde_json::Value = serde_json::from_str(&printed).expect("one document");
     assert_eq!(document["schema"], "imbrex.experiment/1");
     assert_eq!(document["reports"].as_array().map(Vec::len), Some(2));
     for name in ["second", "uniform-random-write"] {
-        assert!(
-            folder
-                .path()
-                .join("out")
-                .join(name)
-                .join("report.json")
-                .is_file(),
-            "{name}"
-        );
+        assert!(folder.path().join("out").join(name).join("report.json").is_file(), "{name}");
     }
 }
 
@@ -127,16 +96,10 @@ fn several_workloads_have_a_folder_each() {
 fn misspelt_keys_and_unknown_figures_are_refused_with_the_nearest() {
     let misspelt = folder("title", "titel");
     let error = refusal(misspelt.path(), &["run", "small.toml"]);
-    assert!(
-        error.starts_with("imbrex: small.toml:3: unknown field `titel`"),
-        "{error}"
-    );
+    assert!(error.starts_with("imbrex: small.toml:3: unknown field `titel`"), "{error}");
     assert!(error.ends_with("did you mean `title`?\n"), "{error}");
     let folder = folder("a test", "a test");
-    let error = refusal(
-        folder.path(),
-        &["run", "small.toml", "--set", "cahce.capacity=1MiB"],
-    );
+    let error = refusal(folder.path(), &["run", "small.toml", "--set", "cahce.capacity=1MiB"]);
     let expected = "imbrex: --set cahce.capacity: no stack of the experiment has a node `cahce`; did you mean \
                     `cache`? (known: ";
     assert!(error.starts_with(expected), "{error}");
@@ -145,23 +108,15 @@ fn misspelt_keys_and_unknown_figures_are_refused_with_the_nearest() {
         error.starts_with("imbrex: unknown figure `fig116`; did you mean `fig11`? (known: "),
         "{error}"
     );
-    let error = refusal(
-        folder.path(),
-        &["reproduce", "pore", "fig3", "--scale", "2"],
-    );
-    assert_eq!(
-        error,
-        "imbrex: --scale 2: the size of these workloads is what is measured\n"
-    );
+    let error = refusal(folder.path(), &["reproduce", "pore", "fig3", "--scale", "2"]);
+    assert_eq!(error, "imbrex: --scale 2: the size of these workloads is what is measured\n");
 }
 
 #[test]
 fn a_reproduced_figure_is_a_list_of_rows_with_the_keys_of_the_contract() {
     let folder = tempfile::tempdir().expect("a folder");
-    let printed = output_of(
-        folder.path(),
-        &["reproduce", "pore", "fig6", "--scale", "64", "--json"],
-    );
+    let printed =
+        output_of(folder.path(), &["reproduce", "pore", "fig6", "--scale", "64", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&printed).expect("one document");
     let rows = document["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
@@ -169,12 +124,7 @@ fn a_reproduced_figure_is_a_list_of_rows_with_the_keys_of_the_contract() {
         assert_eq!(row["paper"], "pore");
         assert_eq!(row["figure"], "fig6");
         assert_eq!(row["workload_kind"], "synthetic");
-        assert!(
-            row["workload"]
-                .as_str()
-                .is_some_and(|w| w.contains("wdev-like/64")),
-            "{row}"
-        );
+        assert!(row["workload"].as_str().is_some_and(|w| w.contains("wdev-like/64")), "{row}");
         for key in ["stated", "measured", "tolerance"] {
             assert!(row[key].is_f64(), "{key}: {row}");
         }
@@ -184,10 +134,7 @@ fn a_reproduced_figure_is_a_list_of_rows_with_the_keys_of_the_contract() {
     let agree = rows.iter().filter(|row| row["agrees"] == true).count();
     let summary = serde_json::json!([{"basis": "calibrated", "rows": 3, "agree": agree}]);
     assert_eq!(document["summary"], summary);
-    let table = output_of(
-        folder.path(),
-        &["reproduce", "pore", "fig6", "--scale", "64"],
-    );
+    let table = output_of(folder.path(), &["reproduce", "pore", "fig6", "--scale", "64"]);
     assert!(
         table.contains("stated") && table.contains("basis") && table.contains("of 3 numbers agree"),
         "{table}"
@@ -199,18 +146,10 @@ fn the_information_on_a_recipe_holds_its_assumed_parameters() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = "synthetic:wdev-like/64";
     let text = output_of(folder.path(), &["trace", "info", path]);
-    assert!(
-        text.contains("[volume.locality]") && text.contains("hot_zipf = 0.9"),
-        "{text}"
-    );
+    assert!(text.contains("[volume.locality]") && text.contains("hot_zipf = 0.9"), "{text}");
     let json = output_of(folder.path(), &["trace", "info", path, "--json"]);
     let info: serde_json::Value = serde_json::from_str(&json).expect("one document");
-    assert!(
-        info["recipe"]
-            .as_str()
-            .is_some_and(|r| r.contains("hot_zipf = 0.9")),
-        "{info}"
-    );
+    assert!(info["recipe"].as_str().is_some_and(|r| r.contains("hot_zipf = 0.9")), "{info}");
 }
 
 #[test]
@@ -226,10 +165,7 @@ fn every_flag_of_trace_reading_reaches_the_reader() {
         serde_json::from_str(&output_of(folder.path(), &arguments)).expect("one document")
     };
     assert_eq!(info(&csv)["requests"], 2);
-    assert_eq!(
-        info(&[&csv[..], &["--devices", "1-3"]].concat())["requests"],
-        1
-    );
+    assert_eq!(info(&[&csv[..], &["--devices", "1-3"]].concat())["requests"], 1);
     let apart = info(&[&csv[..], &["--device-stride", "1MiB"]].concat());
     assert_eq!(apart["footprint_bytes"], (1 << 20) + 4096);
     write("t.lis", "0 3 0 1\n");
@@ -253,14 +189,8 @@ fn every_flag_of_trace_reading_reaches_the_reader() {
 fn journals_cost_writes_and_change_no_hit() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |settings: &[&str]| {
-        let mut arguments = vec![
-            "compare",
-            "--trace",
-            "synthetic:wdev-like/256",
-            "--systems",
-            "pore",
-            "--json",
-        ];
+        let mut arguments =
+            vec!["compare", "--trace", "synthetic:wdev-like/256", "--systems", "pore", "--json"];
         arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
         let text = output_of(folder.path(), &arguments);
         let report: serde_json::Value = serde_json::from_str(&text).expect("a report");
@@ -324,14 +254,7 @@ fn a_closed_form_leaves_its_files_and_stands_beside_the_paper() {
 fn another_seed_makes_another_load_and_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
     let synth = |seed: &[&str], file: &str| {
-        let of_recipe = [
-            "trace",
-            "synth",
-            "financial1-dense",
-            file,
-            "--scale",
-            "1000",
-        ];
+        let of_recipe = ["trace", "synth", "financial1-dense", file, "--scale", "1000"];
         output_of(folder.path(), &[&of_recipe[..], seed].concat());
         std::fs::read_to_string(folder.path().join(file)).expect("a trace")
     };
@@ -339,18 +262,8 @@ fn another_seed_makes_another_load_and_says_so() {
     assert_eq!(synth(&["--seed", "1"], "one.csv"), own);
     assert_ne!(synth(&["--seed", "2"], "two.csv"), own);
     // A recording is text only in part: its description is what `trace info` says.
-    let arguments = [
-        "trace",
-        "synth",
-        "financial1-dense",
-        "two.imbrex",
-        "--scale",
-        "1000",
-    ];
+    let arguments = ["trace", "synth", "financial1-dense", "two.imbrex", "--scale", "1000"];
     output_of(folder.path(), &[&arguments[..], &["--seed", "2"]].concat());
     let info = output_of(folder.path(), &["trace", "info", "two.imbrex", "--json"]);
-    assert!(
-        info.contains("seed 2") && info.contains("synthetic"),
-        "{info}"
-    );
+    assert!(info.contains("seed 2") && info.contains("synthetic"), "{info}");
 }

@@ -58,15 +58,11 @@ fn swap(one: &str, other: &str, place: &Place) {
 }
 
 fn refused(place: &Place) -> String {
-    let before: Vec<Vec<u8>> = FILES
-        .map(|disk| fs::read(file(place, disk)).expect("a file"))
-        .to_vec();
+    let before: Vec<Vec<u8>> =
+        FILES.map(|disk| fs::read(file(place, disk)).expect("a file")).to_vec();
     let said = place.refused(&place.path("two.toml"));
     for (disk, before) in FILES.iter().zip(before) {
-        assert!(
-            fs::read(file(place, disk)).expect("a file") == before,
-            "{disk} has changed"
-        );
+        assert!(fs::read(file(place, disk)).expect("a file") == before, "{disk} has changed");
     }
     said
 }
@@ -124,10 +120,7 @@ fn a_member_of_another_image_is_refused_wherever_it_is() {
         let uuid = |place: &Place| {
             let output = run(&["inspect", &place.data(), "--json"]);
             let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            document["image"]["set"]
-                .as_str()
-                .expect("a name")
-                .to_owned()
+            document["image"]["set"].as_str().expect("a name").to_owned()
         };
         let theirs = uuid(&other);
         let number = 1 + FILES.iter().position(|it| *it == disk).expect("a disk");
@@ -180,14 +173,7 @@ fn the_members_are_numbered_in_the_order_of_the_file() {
     assert_eq!(document["image"]["next_member"], 5);
     let output = run(&["inspect", &place.data()]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        said.contains("\nmember 4: `backing` of node `top`\n"),
-        "{said}"
-    );
+    assert!(said.contains("\nmember 4: `backing` of node `top`\n"), "{said}");
     let blocks = fs::metadata(file(&place, "disk")).expect("a file").len() / BLOCK as u64;
-    assert_eq!(
-        document["image"]["disks"][0]["blocks"],
-        blocks - 2,
-        "without its label"
-    );
+    assert_eq!(document["image"]["disks"][0]["blocks"], blocks - 2, "without its label");
 }

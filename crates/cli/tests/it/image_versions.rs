@@ -82,13 +82,8 @@ fn serve_twice(place: &Place) -> [String; 2] {
                 true => 0xee,
                 false => fill_of(block),
             };
-            let read = client
-                .read(block * BLOCK as u64, BLOCK as u32)
-                .expect("its data");
-            assert!(
-                read.iter().all(|byte| *byte == fill),
-                "round {round}, block {block}"
-            );
+            let read = client.read(block * BLOCK as u64, BLOCK as u32).expect("its data");
+            assert!(read.iter().all(|byte| *byte == fill), "round {round}, block {block}");
         }
         assert_eq!(client.write(0, 7 * BLOCK as u64, &[0xee; BLOCK]), 0);
         disconnect(client);
@@ -142,11 +137,7 @@ fn an_image_of_version_3_is_recovered_and_gets_labels() {
     unpack(&place, VERSION_3);
     let length = |disk: &str| fs::metadata(place.path(disk)).expect("a disk").len();
     let before = ["data/smr.img", "data/ssd.img"].map(length);
-    assert_eq!(
-        description(&place)[8..12],
-        [3, 0, 0, 0],
-        "the fixture is of version 3"
-    );
+    assert_eq!(description(&place)[8..12], [3, 0, 0, 0], "the fixture is of version 3");
     let image = inspected(&place);
     assert_eq!(image["version"], 3);
     check_lists(&image);

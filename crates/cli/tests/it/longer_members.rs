@@ -10,10 +10,8 @@ use std::os::unix::fs::FileExt;
 const SIZE_MIB: u64 = 8;
 /// Blocks behind the disk that are not of the image.
 const MORE_BLOCKS: u64 = 300;
-const TRANSLATION: [&str; 2] = [
-    "translation.bands=uniform:1MiB..3MiB",
-    "translation.persistent_cache=1MiB",
-];
+const TRANSLATION: [&str; 2] =
+    ["translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=1MiB"];
 
 /// A cache over a disk that keeps all as it is written, each on a file of its own.
 fn plain_stack(place: &Place) -> String {
@@ -79,8 +77,7 @@ fn lengthen(path: &str) {
     let mut block = [0xee; BLOCK];
     file.read_exact_at(&mut block, 0).expect("a superblock");
     for number in 0..MORE_BLOCKS {
-        file.write_all_at(&block, end + number * BLOCK as u64)
-            .expect("a write");
+        file.write_all_at(&block, end + number * BLOCK as u64).expect("a write");
     }
 }
 
@@ -128,10 +125,7 @@ fn longer_members_are_clean(stack: &str) {
         }
         let (code, said) = checked(&place);
         assert_eq!((code, &*said), (Some(0), "clean\n"), "{stack}: {longer:?}");
-        assert_eq!(
-            without_lengths(inspected(&place)),
-            without_lengths(plain.clone())
-        );
+        assert_eq!(without_lengths(inspected(&place)), without_lengths(plain.clone()));
         for path in &longer {
             fs::rename(kept(path), path).expect("a file");
         }
@@ -205,8 +199,7 @@ fn a_plain_disk_without_its_end_has_no_pages_that_can_be_read() {
     let (_, members) = used(&place, "mine");
     let blocks = (SIZE_MIB << 20) / BLOCK as u64;
     let file = fs::OpenOptions::new().write(true).open(&members[1]);
-    file.and_then(|file| file.set_len((blocks + 1) * BLOCK as u64))
-        .expect("a length");
+    file.and_then(|file| file.set_len((blocks + 1) * BLOCK as u64)).expect("a length");
     let (code, said) = checked(&place);
     let expected = format!(
         "disk: write-intent page: page 1: block {} lies past the end of the member, {} blocks\n",

@@ -33,9 +33,7 @@ const BLOCKS: u64 = 4096;
 const OFFSET: u64 = 256;
 const SET: Uuid = Uuid([9; 16]);
 /// Of a rebuild: a second for everything.
-const RATE: Rate = Rate {
-    bytes_per_s: BLOCKS * BLOCK_BYTES,
-};
+const RATE: Rate = Rate { bytes_per_s: BLOCKS * BLOCK_BYTES };
 /// How long fio may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Requests in virtual time, and how many of them come before each command.
@@ -151,12 +149,7 @@ impl Frontend for Workload {
         }
         let tag = self.arrived();
         self.in_flight.insert(tag, (operation, extent, buffer));
-        Some(Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(tag), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -222,10 +215,7 @@ fn simulate(dir: &Path) -> End {
     opened.unwrap_or_else(|(_, error)| panic!("{error}"));
     let command = |id, node, kind| CommandArrival::Command {
         node,
-        command: Command {
-            id: CommandId(id),
-            kind,
-        },
+        command: Command { id: CommandId(id), kind },
     };
     let replacement = CommandArrival::Replace(Replacement {
         id: CommandId(2),
@@ -241,10 +231,7 @@ fn simulate(dir: &Path) -> End {
         commands: VecDeque::from([
             (FAIL_AFTER, command(1, nodes[1], CommandKind::Fail)),
             (REPLACE_AFTER, replacement),
-            (
-                REBUILD_AFTER,
-                command(3, top, CommandKind::Rebuild(Some(RATE))),
-            ),
+            (REBUILD_AFTER, command(3, top, CommandKind::Rebuild(Some(RATE)))),
         ]),
         ended: 0,
         progress: 0,
@@ -253,15 +240,10 @@ fn simulate(dir: &Path) -> End {
     engine.run(&mut clock, &mut workload, &mut |_, _| {});
     assert!(workload.progress > 100 && workload.beside_rebuild > 100);
     let facts = engine.stack.status_of(top).facts;
-    engine
-        .close(&mut clock)
-        .unwrap_or_else(|(_, error)| panic!("{error}"));
+    engine.close(&mut clock).unwrap_or_else(|(_, error)| panic!("{error}"));
     drop(engine);
     End {
-        facts: facts
-            .into_iter()
-            .map(|(name, value)| (name.to_string(), value))
-            .collect(),
+        facts: facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
         is_mirrored: same_data(&member("first"), &member("third")),
     }
 }
@@ -277,9 +259,7 @@ fn file_disk(path: &Path, server: &Server) -> Box<dyn Disk> {
 fn served(server: &Server, dir: &Path) -> Served {
     let disks = ["first", "second"].map(|name| file_disk(&dir.join(name), server));
     let (mut engine, top, nodes) = engine_over(disks.into());
-    server
-        .open(&mut engine, Start::Format(SET))
-        .expect("it opens");
+    server.open(&mut engine, Start::Format(SET)).expect("it opens");
     let waker = server.waker();
     let mut next_number = 2;
     let begin = move |_node, path: Option<&Path>| {
@@ -291,10 +271,7 @@ fn served(server: &Server, dir: &Path) -> Served {
         let disk = FileDisk::open(path, geometry, DirectIo::Off, waker.clone());
         let first_member = next_number;
         next_number += 1;
-        Ok(NewDisk {
-            disk: Box::new(disk.map_err(|error| error.to_string())?),
-            first_member,
-        })
+        Ok(NewDisk { disk: Box::new(disk.map_err(|error| error.to_string())?), first_member })
     };
     Served {
         names: vec![("mirror", top), ("first", nodes[0]), ("second", nodes[1])],
@@ -379,10 +356,7 @@ fn serve(dir: &Path) -> Option<End> {
     let wait = || std::thread::sleep(Duration::from_millis(700));
     wait();
     let mut control = ControlClient::connect(&server.control());
-    call(
-        &mut control,
-        json!({"id": 1, "node": "second", "command": "fail"}),
-    );
+    call(&mut control, json!({"id": 1, "node": "second", "command": "fail"}));
     wait();
     let third: PathBuf = dir.join("third");
     let path = third.to_str().expect("a path");
@@ -397,33 +371,22 @@ fn serve(dir: &Path) -> Option<End> {
     let status = fio.wait();
     let said = std::fs::read_to_string(dir.join("fio.txt")).expect("what fio says");
     assert!(status.success(), "{said}");
-    let answer = call(
-        &mut control,
-        json!({"id": 4, "node": "mirror", "command": "status"}),
-    );
+    let answer = call(&mut control, json!({"id": 4, "node": "mirror", "command": "status"}));
     let facts = answer["facts"].as_object().expect("facts");
     let number = |value: &Value| value.as_u64().expect("a number");
-    let facts = facts
-        .iter()
-        .map(|(name, value)| (name.clone(), number(value)));
+    let facts = facts.iter().map(|(name, value)| (name.clone(), number(value)));
     let facts = facts.collect();
     server.stop.stop();
     server.join().expect("a good end");
-    Some(End {
-        facts,
-        is_mirrored: same_data(&dir.join("first"), &third),
-    })
+    Some(End { facts, is_mirrored: same_data(&dir.join("first"), &third) })
 }
 
 #[test]
 fn a_mirror_is_degraded_replaced_and_rebuilt_alike_through_both_doors() {
     let dir = tempfile::tempdir().expect("a directory");
     let simulated = simulate(dir.path());
-    let expected: [(&str, u64); 3] = [
-        ("ports_in", 2),
-        ("rebuilt_blocks", BLOCKS),
-        ("differing_blocks", 0),
-    ];
+    let expected: [(&str, u64); 3] =
+        [("ports_in", 2), ("rebuilt_blocks", BLOCKS), ("differing_blocks", 0)];
     let expected = expected.map(|(name, value)| (name.to_string(), value));
     assert_eq!(simulated.facts, BTreeMap::from(expected));
     assert!(simulated.is_mirrored, "the simulated disks differ");

@@ -20,13 +20,7 @@ fn output(folder: &Path, arguments: &[&str]) -> Output {
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> = entries
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .into_string()
-                .expect("text")
-        })
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
         .collect();
     names.sort();
     names
@@ -79,32 +73,17 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_else() {
         ("compare --trace none.csv --out file", "--out file"),
         ("run small.toml --out file/out", "--out file/out"),
         ("reproduce nobody --out file/out", "--out file/out"),
-        (
-            "drive bench none --html missing/a.html",
-            "--html missing/a.html",
-        ),
+        ("drive bench none --html missing/a.html", "--html missing/a.html"),
         ("drive bench none --html .", "--html ."),
-        (
-            "trace info none.csv --html missing/a.html",
-            "--html missing/a.html",
-        ),
-        (
-            "trace convert none.csv missing/a.spc",
-            "OUTPUT missing/a.spc",
-        ),
-        (
-            "trace combine none.csv -o missing/a.spc",
-            "--output missing/a.spc",
-        ),
+        ("trace info none.csv --html missing/a.html", "--html missing/a.html"),
+        ("trace convert none.csv missing/a.spc", "OUTPUT missing/a.spc"),
+        ("trace combine none.csv -o missing/a.spc", "--output missing/a.spc"),
         (
             "trace combine none.csv -o missing/a.spc --split 2 --by address",
             "--output missing/a-1.spc",
         ),
         ("trace synth none missing/a.spc", "OUTPUT missing/a.spc"),
-        (
-            "drive fio st8000as0002 job.fio --scale 1024",
-            "write_lat_log missing/log_clat.1.log",
-        ),
+        ("drive fio st8000as0002 job.fio --scale 1024", "write_lat_log missing/log_clat.1.log"),
     ] {
         let words: Vec<&str> = arguments.split(' ').collect();
         let output = output(folder, &words);
@@ -146,16 +125,8 @@ fn a_file_that_could_not_be_written_over_is_refused_before_the_work() {
         (fio, "log_slat.2.log", "write_lat_log log_slat.2.log"),
         (fio, "log_lat.1.log", "write_lat_log log_lat.1.log"),
         (fio, "bw_bw.2.log", "write_bw_log bw_bw.2.log"),
-        (
-            "compare --trace none.csv --out out",
-            "out/report.json",
-            "--out out/report.json",
-        ),
-        (
-            "run small.toml --out out",
-            "out/long/latency.csv",
-            "--out out/long/latency.csv",
-        ),
+        ("compare --trace none.csv --out out", "out/report.json", "--out out/report.json"),
+        ("run small.toml --out out", "out/long/latency.csv", "--out out/long/latency.csv"),
         (
             "reproduce pore table1 --out out",
             "out/pore/table1/wdev-like/trace.json",
@@ -234,11 +205,8 @@ fn stopped_run(folder: &Path, more: &[&str]) -> (Vec<String>, String) {
     fs::write(folder.join("long.toml"), LONG).expect("a file");
     let arguments = ["run", "small.toml", "--jobs", "1", "--out", "out"];
     let mut command = imbrex(folder, &[&arguments[..], more].concat());
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let mut told = || lines.next().expect("a line").expect("text");
     let short = "synthetic:uniform-random-write/1000";
@@ -278,10 +246,7 @@ fn runs_that_were_finished_are_kept_when_a_signal_ends_the_others() {
     let out = folder.path().join("out");
     assert_eq!(names(&out), ["short"], "no folder of what was not reached");
     assert_eq!(runs_in(&out.join("short/report.json")), Some(2));
-    assert!(
-        table.contains("\ncmr-only ") && table.contains("\nlru "),
-        "{table}"
-    );
+    assert!(table.contains("\ncmr-only ") && table.contains("\nlru "), "{table}");
 }
 
 #[test]

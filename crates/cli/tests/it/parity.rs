@@ -93,10 +93,7 @@ impl Disk for Recording {
     fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         let asked = (self.index, op.operation, op.extent, op.cause);
         self.log.lock().expect("the log").push(asked);
-        self.queue
-            .borrow_mut()
-            .operations
-            .push_back((self.index, op));
+        self.queue.borrow_mut().operations.push_back((self.index, op));
         self.start_if_next(now, buffers);
     }
 
@@ -137,10 +134,7 @@ fn requests() -> Vec<Request> {
             let operation = match rng.below(20) {
                 0..5 => Operation::Read,
                 5 => Operation::Flush,
-                6..8 => Operation::Zero {
-                    durability,
-                    may_unmap: rng.below(2) == 0,
-                },
+                6..8 => Operation::Zero { durability, may_unmap: rng.below(2) == 0 },
                 _ => Operation::Write { durability },
             };
             request(operation, extent, &mut rng)
@@ -189,8 +183,7 @@ fn build(stack: &str, durable: bool, log: &Log, place: Place<'_>) -> Built {
         index += 1;
         Ok(Box::new(recording) as Box<dyn Disk>)
     };
-    plan.build_on(None, None, ContentKind::Bytes, &mut recorded)
-        .expect("a stack that fits")
+    plan.build_on(None, None, ContentKind::Bytes, &mut recorded).expect("a stack that fits")
 }
 
 /// One request, and its answer.
@@ -274,24 +267,14 @@ impl Door {
             })
         };
         let stop = receiver.recv().expect("a server");
-        Door {
-            client: Client::ready(&socket),
-            sent: 0,
-            progress,
-            stop,
-            thread,
-        }
+        Door { client: Client::ready(&socket), sent: 0, progress, stop, thread }
     }
 
     /// Carries a request out and waits for everything it causes; what it read.
     fn request(&mut self, request: &Request) -> Vec<u8> {
         let offset = request.extent.start.0 * BLOCK_BYTES;
         let bytes = request.extent.blocks.bytes() as u32;
-        let flags = if request.operation.is_durable() {
-            FUA
-        } else {
-            0
-        };
+        let flags = if request.operation.is_durable() { FUA } else { 0 };
         let client = &mut self.client;
         let read = match request.operation {
             Operation::Read => client.read(offset, bytes),
@@ -302,9 +285,7 @@ impl Door {
             operation => {
                 let command = match operation {
                     Operation::Flush => FLUSH,
-                    Operation::Zero {
-                        may_unmap: true, ..
-                    } => TRIM,
+                    Operation::Zero { may_unmap: true, .. } => TRIM,
                     _ => WRITE_ZEROES,
                 };
                 // Without NO_HOLE a client allows the server to unmap.
@@ -323,9 +304,8 @@ impl Door {
         let (state, changed) = &*self.progress;
         let behind = |state: &mut (u64, bool)| *state != (self.sent, true);
         let state = state.lock().expect("progress");
-        let (state, waited) = changed
-            .wait_timeout_while(state, PATIENCE, behind)
-            .expect("progress");
+        let (state, waited) =
+            changed.wait_timeout_while(state, PATIENCE, behind).expect("progress");
         assert!(!waited.timed_out(), "the server is at {:?}", *state);
         read.expect("no error")
     }
@@ -419,10 +399,7 @@ fn both_doors_do_the_same(stack: &'static str, durable: bool) {
         if durable {
             (simulated, served) = (without_own_blocks(simulated), without_own_blocks(served));
         }
-        assert_eq!(
-            simulated, served,
-            "{at}: the disks were asked for something else"
-        );
+        assert_eq!(simulated, served, "{at}: the disks were asked for something else");
         let of = |wanted| served.iter().filter(|(.., cause)| *cause == wanted).count();
         destaged += of(Cause::Destage);
         cleaned += of(Cause::Cleaning);

@@ -83,15 +83,7 @@ fn what_such_a_drive_cannot_be_is_refused() {
     let emulated = run(&["serve", &stack, "--emulate", "--socket", &socket]);
     assert_eq!(failure(&emulated), simulated);
     let set = "smr.translation=drive-managed";
-    let both = run(&[
-        "compare",
-        "--trace",
-        trace,
-        "--systems",
-        "lru-archive",
-        "--set",
-        set,
-    ]);
+    let both = run(&["compare", "--trace", trace, "--systems", "lru-archive", "--set", set]);
     assert_eq!(
         failure(&both),
         "imbrex: node `smr`: translation = \"drive-managed\", so that the drive `Seagate ST8000AS0002` \

@@ -107,10 +107,7 @@ fn a_fifo_in_the_place_of_the_description_is_an_error_at_once() {
         assert!(started.elapsed() < AT_ONCE);
         let expected = format!("cannot write {path}: it is a FIFO; accepted: a regular file");
         assert_eq!(said, format!("imbrex: {expected}"));
-        assert!(
-            fs::symlink_metadata(&path).is_ok(),
-            "it is somebody else's, and stays"
-        );
+        assert!(fs::symlink_metadata(&path).is_ok(), "it is somebody else's, and stays");
     }
 }
 
@@ -126,9 +123,7 @@ fn a_fifo_as_a_backing_is_an_error_at_once() {
     fs::write(&stack, text).expect("a file");
     let started = Instant::now();
     let data = place.data();
-    let said = failure(&run(&[
-        "create", &stack, "--data", &data, "--size", "16MiB",
-    ]));
+    let said = failure(&run(&["create", &stack, "--data", &data, "--size", "16MiB"]));
     assert!(started.elapsed() < AT_ONCE);
     let words = "it is a FIFO; accepted: a regular file or a block device";
     assert_eq!(said, format!("imbrex: node `disk`: {backing}: {words}"));

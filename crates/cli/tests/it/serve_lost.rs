@@ -44,10 +44,7 @@ fn plain() -> (Place, Served, String) {
     let server = place.serve("cmr-only");
     let mut client = server.client();
     for block in 0..256 {
-        assert_eq!(
-            client.write(0, block * BLOCK as u64, &[block as u8 | 1; BLOCK]),
-            0
-        );
+        assert_eq!(client.write(0, block * BLOCK as u64, &[block as u8 | 1; BLOCK]), 0);
     }
     assert_eq!(flush(&mut client), 0);
     disconnect(client);
@@ -69,9 +66,7 @@ fn a_disk_that_was_cut_is_lost_and_never_reads_as_zeroes() {
         ("a write of the last block", |client| {
             client.write(0, (8 << 20) - BLOCK as u64, &[9; BLOCK])
         }),
-        ("a write of the first block", |client| {
-            client.write(0, 0, &[9; BLOCK])
-        }),
+        ("a write of the first block", |client| client.write(0, 0, &[9; BLOCK])),
         ("a flush", flush),
     ];
     for (name, find) in finds {
@@ -156,14 +151,8 @@ fn a_cache_whose_flash_was_cut_serves_what_is_not_in_it() {
     server.signal("TERM");
     let (said, (status, _)) = server.wait_and_said();
     assert_eq!(status, Some(1), "{said}");
-    assert!(
-        said.contains("ssd.img is lost: it has become shorter"),
-        "{said}"
-    );
-    assert!(
-        said.contains("the flush at the end failed (disk is lost)"),
-        "{said}"
-    );
+    assert!(said.contains("ssd.img is lost: it has become shorter"), "{said}");
+    assert!(said.contains("the flush at the end failed (disk is lost)"), "{said}");
 }
 
 /// A span of two caches, each over a disk of its own; the first window begins at 0, the second at `SECOND`.
@@ -174,11 +163,7 @@ fn spanned() -> (Place, String) {
     let node = |name: &str, drive: &str| {
         let path = place.path(&format!("{name}.disk"));
         // Two blocks behind the device are the cache's own.
-        let blocks = if name.starts_with("disk") {
-            SECOND / BLOCK as u64 + 2
-        } else {
-            2560
-        };
+        let blocks = if name.starts_with("disk") { SECOND / BLOCK as u64 + 2 } else { 2560 };
         let file = fs::File::create(&path).expect("a file");
         // A label lies behind them.
         file.set_len((blocks + 2) * BLOCK as u64).expect("a length");
@@ -222,11 +207,7 @@ fn fill(client: &mut Client, window: u64, fill: u8) {
 
 fn verify(client: &mut Client, window: u64, fill: u8) {
     for at in (window..window + SECOND).step_by(64 << 10) {
-        assert_eq!(
-            client.read(at, 64 << 10),
-            Ok(vec![fill; 64 << 10]),
-            "at {at}"
-        );
+        assert_eq!(client.read(at, 64 << 10), Ok(vec![fill; 64 << 10]), "at {at}");
     }
 }
 
@@ -247,12 +228,7 @@ fn a_window_that_is_lost_at_a_start_is_told_of_and_the_others_are_served() {
             "imbrex: warning: node `{lost}`: cannot open {path} as a disk: No such file or directory (os error 2); the \
              disk counts as lost\n"
         );
-        assert_eq!(
-            server.said().matches(&warning).count(),
-            1,
-            "{}",
-            server.said()
-        );
+        assert_eq!(server.said().matches(&warning).count(), 1, "{}", server.said());
         let mut client = server.client();
         for at in (window..window + SECOND).step_by(64 << 10) {
             assert_eq!(error_of_read(&mut client, at), EIO, "{lost}: at {at}");
@@ -299,12 +275,7 @@ fn a_window_whose_disk_was_cut_fails_and_the_others_go_on() {
     let words = format!("node `ssd0`: {path} is lost: it has become shorter");
     assert_eq!(said.matches(&words).count(), 1, "{said}");
     let server = place.serve(&stack);
-    assert_eq!(
-        server.said().matches("the disk counts as lost").count(),
-        2,
-        "{}",
-        server.said()
-    );
+    assert_eq!(server.said().matches("the disk counts as lost").count(), 2, "{}", server.said());
     let mut client = server.client();
     assert_eq!(client.read(SECOND, BLOCK as u32), Ok(vec![3; BLOCK]));
     assert_eq!(error_of_read(&mut client, 0), EIO);

@@ -60,21 +60,14 @@ fn parts(path: &Path) -> Parts {
 /// Everything in the data directory.
 pub fn contents(place: &Place) -> Vec<(PathBuf, Parts)> {
     let entries = fs::read_dir(place.data()).expect("the directory");
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
-    files
-        .into_iter()
-        .map(|path| (path.clone(), parts(&path)))
-        .collect()
+    files.into_iter().map(|path| (path.clone(), parts(&path))).collect()
 }
 
 /// A copy of a file with its holes.
 pub fn copy(from: &str, to: &str) {
-    let status = Command::new("cp")
-        .args(["--sparse=always", from, to])
-        .status();
+    let status = Command::new("cp").args(["--sparse=always", from, to]).status();
     assert!(status.expect("cp").success());
 }
 
@@ -89,10 +82,7 @@ fn refused(place: &Place) -> String {
 /// Changes the superblocks of a member: `change` is given each of them, and its checksum is made
 /// right again where `seal` says so.
 pub fn change_superblocks(path: &str, seal: bool, change: impl Fn(&mut [u8])) {
-    let file = fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .expect("a member");
+    let file = fs::OpenOptions::new().write(true).open(path).expect("a member");
     let mut changed = 0;
     for (start, part) in parts(Path::new(path)) {
         for (index, block) in part.chunks_exact(BLOCK).enumerate() {
@@ -117,27 +107,13 @@ pub fn change_superblocks(path: &str, seal: bool, change: impl Fn(&mut [u8])) {
 
 /// The node whose journal a member holds.
 fn layer_of(member: &str) -> &'static str {
-    if member == "ssd" {
-        "cache"
-    } else {
-        "translation"
-    }
+    if member == "ssd" { "cache" } else { "translation" }
 }
 
 pub fn uuid_of(place: &Place) -> String {
     let description = fs::read(place.path("data/image")).expect("a description");
-    let hex: String = description[16..32]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    let hex: String = description[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 #[test]
@@ -145,9 +121,7 @@ fn a_member_of_a_newer_version_is_refused() {
     for name in MEMBERS {
         let place = used();
         let path = member(&place, name);
-        change_superblocks(&path, true, |block| {
-            block[8..10].copy_from_slice(&9u16.to_le_bytes())
-        });
+        change_superblocks(&path, true, |block| block[8..10].copy_from_slice(&9u16.to_le_bytes()));
         assert_eq!(
             refused(&place),
             format!(
@@ -184,10 +158,7 @@ fn a_member_that_was_never_formatted_is_refused() {
         let path = member(&place, name);
         let bytes = fs::metadata(&path).expect("a member").len();
         fs::remove_file(&path).expect("a member");
-        fs::File::create(&path)
-            .expect("a file")
-            .set_len(bytes)
-            .expect("a length");
+        fs::File::create(&path).expect("a file").set_len(bytes).expect("a length");
         assert_eq!(
             refused(&place),
             format!(
@@ -238,10 +209,7 @@ fn a_member_that_was_cut_is_refused() {
     for name in MEMBERS {
         let place = used();
         let path = member(&place, name);
-        let file = fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .expect("a member");
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("a member");
         let needed = file.metadata().expect("metadata").len();
         file.set_len(needed - 1).expect("a length");
         assert_eq!(

@@ -86,26 +86,14 @@ fn memory_with_a_battery_keeps_what_was_flushed_over_a_kill_and_an_end_in_order(
     write(&server, 1, &mut expected);
     server.kill_nine();
     let server = place.serve(&stack);
-    assert!(
-        server.said().contains("was not closed in order"),
-        "{}",
-        server.said()
-    );
+    assert!(server.said().contains("was not closed in order"), "{}", server.said());
     verify(&server, &expected);
     write(&server, 2, &mut expected);
     server.stop();
     let server = place.serve(&stack);
-    assert!(
-        !server.said().contains("was not closed in order"),
-        "{}",
-        server.said()
-    );
+    assert!(!server.said().contains("was not closed in order"), "{}", server.said());
     verify(&server, &expected);
     server.stop();
     let said = run(&["check", &place.data()]);
-    assert!(
-        said.status.success(),
-        "{}",
-        String::from_utf8_lossy(&said.stdout)
-    );
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
 }

@@ -13,14 +13,11 @@ const DEVICE_BYTES: u64 = 8 << 20;
 const BLOCK_BYTES: u64 = 4096;
 /// NBD's number for what is not permitted, the same as errno's.
 const EPERM: u32 = 1;
-const STACKS: [&str; 8] = [
-    "cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore", "ride",
-];
+const STACKS: [&str; 8] =
+    ["cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore", "ride"];
 /// Bands, log and cache so small that blocks leave the cache and bands are rewritten.
-const TRANSLATION: [&str; 2] = [
-    "translation.bands=uniform:1MiB..3MiB",
-    "translation.persistent_cache=1MiB",
-];
+const TRANSLATION: [&str; 2] =
+    ["translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=1MiB"];
 
 /// An image whose server was killed in the middle of its work, and what was answered.
 fn killed(stack: &str) -> (Place, Vec<u8>) {
@@ -29,11 +26,7 @@ fn killed(stack: &str) -> (Place, Vec<u8>) {
         "cmr-only" => vec![],
         "smr-only" => TRANSLATION.to_vec(),
         "lru" | "lru-band" => [&TRANSLATION[..], &["cache.capacity=1MiB"]].concat(),
-        _ => [
-            &TRANSLATION[..],
-            &["cache.capacity=1MiB", "cache.zone=2MiB"],
-        ]
-        .concat(),
+        _ => [&TRANSLATION[..], &["cache.capacity=1MiB", "cache.zone=2MiB"]].concat(),
     };
     place.create(stack, &format!("{}MiB", DEVICE_BYTES >> 20), &settings);
     let server = place.serve(stack);
@@ -79,15 +72,7 @@ fn look(place: &Place, stack: &str, socket: &str, options: &[&str]) -> Served {
     } else {
         imbrex()
     };
-    command.args([
-        "serve",
-        stack,
-        "--data",
-        &data,
-        "--socket",
-        &socket,
-        "--read-only",
-    ]);
+    command.args(["serve", stack, "--data", &data, "--socket", &socket, "--read-only"]);
     command.args(options);
     Served::start(&mut command, Path::new(&socket))
 }
@@ -95,11 +80,7 @@ fn look(place: &Place, stack: &str, socket: &str, options: &[&str]) -> Served {
 /// Takes away, or gives back, the permission to write to anything of an image.
 fn forbid_writing(place: &Place, forbid: bool) {
     let data = place.data();
-    let (files, folder) = if forbid {
-        (0o400, 0o500)
-    } else {
-        (0o600, 0o700)
-    };
+    let (files, folder) = if forbid { (0o400, 0o500) } else { (0o600, 0o700) };
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
     for entry in fs::read_dir(&data).expect("the directory") {
         set(&entry.expect("an entry").path(), files).expect("permissions");
@@ -131,17 +112,11 @@ fn an_image_is_looked_at(stack: &str) {
     let (place, expected) = killed(stack);
     let before = contents(&place);
     forbid_writing(&place, true);
-    let servers = [
-        look(&place, stack, "one", &[]),
-        look(&place, stack, "two", &[]),
-    ];
+    let servers = [look(&place, stack, "one", &[]), look(&place, stack, "two", &[])];
     let data = place.data();
     for server in &servers {
         let said = server.said();
-        assert!(
-            said.contains("was not closed in order: recovered in memory in "),
-            "{said}"
-        );
+        assert!(said.contains("was not closed in order: recovered in memory in "), "{said}");
         assert!(said.contains("; read-only, buffered I/O"), "{said}");
         let mut client = server.client();
         verify(&mut client, &expected, stack);
@@ -163,20 +138,9 @@ fn an_image_is_looked_at(stack: &str) {
 
     forbid_writing(&place, false);
     let server = place.serve(stack);
-    assert!(
-        server.said().contains("was not closed in order"),
-        "the mark is there still"
-    );
+    assert!(server.said().contains("was not closed in order"), "the mark is there still");
     let socket = place.path("three");
-    let arguments = [
-        "serve",
-        stack,
-        "--data",
-        &data,
-        "--socket",
-        &socket,
-        "--read-only",
-    ];
+    let arguments = ["serve", stack, "--data", &data, "--socket", &socket, "--read-only"];
     assert_eq!(failure(&run(&arguments)), in_use);
     let mut client = server.client();
     verify(&mut client, &expected, stack);
@@ -192,16 +156,12 @@ fn an_image_is_looked_at(stack: &str) {
 
 #[test]
 fn stacks_without_a_cache_can_be_looked_at_and_stay_as_they_are() {
-    STACKS[..2]
-        .iter()
-        .for_each(|stack| an_image_is_looked_at(stack));
+    STACKS[..2].iter().for_each(|stack| an_image_is_looked_at(stack));
 }
 
 #[test]
 fn stacks_with_a_cache_can_be_looked_at_and_stay_as_they_are() {
-    STACKS[2..]
-        .iter()
-        .for_each(|stack| an_image_is_looked_at(stack));
+    STACKS[2..].iter().for_each(|stack| an_image_is_looked_at(stack));
 }
 
 #[test]
@@ -214,10 +174,7 @@ fn what_is_recorded_of_a_look_is_what_was_read() {
     assert_eq!(client.write(0, 0, &[1; 4096]), EPERM);
     disconnect(client);
     let report = server.stop();
-    assert_eq!(
-        (&report["read_blocks"], &report["write_blocks"]),
-        (&1.into(), &0.into())
-    );
+    assert_eq!((&report["read_blocks"], &report["write_blocks"]), (&1.into(), &0.into()));
     let output = run(&["trace", "info", &recording, "--json"]);
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
     let text = info.to_string();
@@ -228,21 +185,11 @@ fn what_is_recorded_of_a_look_is_what_was_read() {
 fn an_emulated_drive_has_nothing_to_look_at() {
     let place = Place::new();
     let socket = place.socket();
-    let arguments = [
-        "serve",
-        "smr-only",
-        "--emulate",
-        "--read-only",
-        "--socket",
-        &socket,
-    ];
+    let arguments = ["serve", "smr-only", "--emulate", "--read-only", "--socket", &socket];
     let output = run(&arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("'--emulate' cannot be used with '--read-only'"),
-        "{said}"
-    );
+    assert!(said.contains("'--emulate' cannot be used with '--read-only'"), "{said}");
 }
 
 /// What labels refuse may be looked at, and never be written to.
@@ -262,10 +209,7 @@ fn force_needs_read_only() {
     let shown = [&serve[..], &["--force", "--read-only"]].concat();
     let server = Served::start(imbrex().args(shown), Path::new(&socket));
     let said = server.said();
-    assert!(
-        said.contains("--force: the labels of the disks are not compared"),
-        "{said}"
-    );
+    assert!(said.contains("--force: the labels of the disks are not compared"), "{said}");
     server.stop();
 }
 
@@ -275,15 +219,7 @@ fn a_member_that_may_not_be_read_is_refused() {
     let path = member(&place, "smr");
     fs::remove_file(&path).expect("a member");
     let (data, socket) = (place.data(), place.socket());
-    let arguments = [
-        "serve",
-        "smr-only",
-        "--data",
-        &data,
-        "--socket",
-        &socket,
-        "--read-only",
-    ];
+    let arguments = ["serve", "smr-only", "--data", &data, "--socket", &socket, "--read-only"];
     let expected = format!(
         "imbrex: node `smr`: cannot open {path} as a disk: No such file or directory (os error 2)"
     );

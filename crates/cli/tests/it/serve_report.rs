@@ -59,10 +59,7 @@ fn a_device_that_nobody_could_find_is_refused_with_all_that_would_do() {
     let output = run(&["serve", "cmr-only", "--data", &place.data()]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).expect("text");
-    assert!(
-        said.contains("<--socket <PATH>|--listen <ADDR>|--run <CMD>>"),
-        "{said}"
-    );
+    assert!(said.contains("<--socket <PATH>|--listen <ADDR>|--run <CMD>>"), "{said}");
 }
 
 #[test]
@@ -80,11 +77,7 @@ fn a_report_goes_to_its_file_and_replaces_an_earlier_one_alone() {
     let empty = place.path("empty.json");
     fs::write(&empty, "").expect("a file");
     for path in [&longer, &empty] {
-        assert!(
-            serve(&place, &["--run", "true", "--report", path])
-                .status
-                .success()
-        );
+        assert!(serve(&place, &["--run", "true", "--report", path]).status.success());
         let text = fs::read_to_string(path).expect("a report");
         report_in(&text);
         assert_eq!(text.lines().count(), 1);
@@ -99,10 +92,7 @@ fn a_report_goes_to_its_file_and_replaces_an_earlier_one_alone() {
     );
     assert_eq!(server.stop(), Value::Null, "nothing on standard output");
     let text = fs::read_to_string(&file).expect("a report");
-    assert_eq!(
-        report_in(&text)["workload"]["path"],
-        format!("nbd+unix:///?socket={socket}")
-    );
+    assert_eq!(report_in(&text)["workload"]["path"], format!("nbd+unix:///?socket={socket}"));
 }
 
 #[test]
@@ -116,16 +106,10 @@ fn a_report_takes_the_place_of_no_other_file() {
                  which is replaced";
     let precious = place.path("precious");
     fs::write(&precious, "{\"schema\": 1}").expect("a file");
-    assert_eq!(
-        refused(&precious, &[]),
-        format!("imbrex: --report {precious}: {other}")
-    );
+    assert_eq!(refused(&precious, &[]), format!("imbrex: --report {precious}: {other}"));
     assert_eq!(fs::read(&precious).expect("a file"), b"{\"schema\": 1}");
     let member = place.path("data/cmr.img");
-    assert_eq!(
-        refused(&member, &[]),
-        format!("imbrex: --report {member}: {other}")
-    );
+    assert_eq!(refused(&member, &[]), format!("imbrex: --report {member}: {other}"));
     // A client may have written what a report begins with; by another name it is still the member.
     let link = place.path("link");
     fs::hard_link(&member, &link).expect("a link");

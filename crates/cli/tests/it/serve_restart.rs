@@ -8,17 +8,11 @@ use serde_json::Value;
 const DEVICE_BYTES: u64 = 32 << 20;
 const BLOCK_BYTES: u64 = 4096;
 const REQUESTS: usize = 1_800;
-const STACKS: [&str; 8] = [
-    "cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore", "ride",
-];
+const STACKS: [&str; 8] =
+    ["cmr-only", "smr-only", "lru", "lru-band", "pore-cf", "pore-pf", "pore", "ride"];
 /// Counters that the same requests must move by the same amounts, with a restart or without.
-const COUNTERS: [&str; 5] = [
-    "read_blocks",
-    "write_blocks",
-    "read_hits",
-    "write_hits",
-    "forced_evictions",
-];
+const COUNTERS: [&str; 5] =
+    ["read_blocks", "write_blocks", "read_hits", "write_hits", "forced_evictions"];
 /// Counters of work in the background, of which a block more or less is merged as the medium is
 /// quicker or slower than the client.
 const NEARLY_EQUAL_COUNTERS: [&str; 4] = [
@@ -48,17 +42,11 @@ fn requests(seed: u64) -> Vec<Request> {
     let blocks = DEVICE_BYTES / BLOCK_BYTES;
     let mut requests = Vec::new();
     for fill in 1..=REQUESTS as u64 {
-        let within = if rng.below(2) == 0 {
-            blocks
-        } else {
-            blocks / 12
-        };
+        let within = if rng.below(2) == 0 { blocks } else { blocks / 12 };
         let length = 1 + rng.below(16);
         let action = match rng.below(100) {
             0..20 => Action::Read,
-            20..24 => Action::Zero {
-                command: WRITE_ZEROES,
-            },
+            20..24 => Action::Zero { command: WRITE_ZEROES },
             24..28 => Action::Zero { command: TRIM },
             28..30 => Action::Write { fill, flags: FUA },
             _ => Action::Write { fill, flags: 0 },
@@ -116,27 +104,18 @@ fn verify(server: &Served, expected: &[u8]) {
 }
 
 fn counter(run: &Value, name: &str) -> u64 {
-    run[name]
-        .as_u64()
-        .unwrap_or_else(|| panic!("no {name} in {run}"))
+    run[name].as_u64().unwrap_or_else(|| panic!("no {name} in {run}"))
 }
 
 fn start(stack: &str) -> Place {
     let place = Place::new();
     // Bands, log and cache are so small that blocks leave the cache and bands are rewritten.
-    let translation = [
-        "translation.bands=uniform:1MiB..3MiB",
-        "translation.persistent_cache=1MiB",
-    ];
+    let translation = ["translation.bands=uniform:1MiB..3MiB", "translation.persistent_cache=1MiB"];
     let settings = match stack {
         "cmr-only" => vec![],
         "smr-only" => translation.to_vec(),
         "lru" | "lru-band" => [&translation[..], &["cache.capacity=1MiB"]].concat(),
-        _ => [
-            &translation[..],
-            &["cache.capacity=1MiB", "cache.zone=2MiB"],
-        ]
-        .concat(),
+        _ => [&translation[..], &["cache.capacity=1MiB", "cache.zone=2MiB"]].concat(),
     };
     place.create(stack, &format!("{}MiB", DEVICE_BYTES >> 20), &settings);
     place

@@ -13,11 +13,9 @@ fn the_exit_status_of_a_command_passes_through() {
     let place = Place::new();
     place.create("lru", "64MiB", &[]);
     let (data, socket) = (place.data(), place.socket());
-    for (command, expected) in [
-        ("true", Some(0)),
-        ("exit 7", Some(7)),
-        ("kill -KILL $$", Some(137)),
-    ] {
+    for (command, expected) in
+        [("true", Some(0)), ("exit 7", Some(7)), ("kill -KILL $$", Some(137))]
+    {
         let output = imbrex()
             .args(["serve", "lru", "--data", &data, "--socket", &socket])
             .args(["--run", command])
@@ -50,10 +48,7 @@ fn a_command_finds_the_server_in_its_environment() {
         assert!(output.status.success());
         std::fs::read_to_string(&out).expect("what the command wrote")
     };
-    assert_eq!(
-        serve(&["--socket", &socket]),
-        format!("nbd+unix:///?socket={socket} {socket}\n")
-    );
+    assert_eq!(serve(&["--socket", &socket]), format!("nbd+unix:///?socket={socket} {socket}\n"));
     let tcp = serve(&["--listen", "127.0.0.1:0"]);
     let port = tcp.strip_prefix("nbd://127.0.0.1:").expect(&tcp).trim_end();
     assert!(port.parse::<u16>().expect("a port") > 0, "{tcp}");
@@ -125,17 +120,10 @@ fn a_signal_under_load_loses_nothing(signal: &str) {
     for block in 0..answered.min(8192) {
         let data = client.read(block * 4096, 4096).expect("a read");
         let number = u64::from_le_bytes(data[..8].try_into().expect("8 bytes"));
-        assert_eq!(
-            data,
-            number.to_le_bytes().repeat(512),
-            "block {block} is torn"
-        );
+        assert_eq!(data, number.to_le_bytes().repeat(512), "block {block} is torn");
         assert_eq!(number % 8192, block, "block {block} is another one");
         let last = block + (answered - 1 - block) / 8192 * 8192;
-        assert!(
-            number >= last,
-            "block {block} holds {number}, {last} was answered"
-        );
+        assert!(number >= last, "block {block} holds {number}, {last} was answered");
     }
     server.stop();
 }
@@ -200,10 +188,8 @@ fn an_emulated_drive_starts_empty_and_leaves_the_files_of_others() {
             .args(["--data", &data, "--socket", &socket]);
         Served::start(&mut command, Path::new(&socket))
     };
-    let told = format!(
-        "imbrex: {} was removed: an emulated drive starts empty\n",
-        path("cmr.contents")
-    );
+    let told =
+        format!("imbrex: {} was removed: an emulated drive starts empty\n", path("cmr.contents"));
     for start in 0..2 {
         let server = emulate();
         let mut client = server.client();
@@ -225,15 +211,7 @@ fn an_emulated_drive_starts_empty_and_leaves_the_files_of_others() {
     std::fs::write(&stack, text).expect("a file");
     std::fs::create_dir(path("cmr")).expect("a folder");
     std::fs::write(place.path("beside.contents"), "mine").expect("a file");
-    let arguments = [
-        "serve",
-        &stack,
-        "--emulate",
-        "--data",
-        &data,
-        "--socket",
-        &socket,
-    ];
+    let arguments = ["serve", &stack, "--emulate", "--data", &data, "--socket", &socket];
     let expected = format!(
         "imbrex: node `cmr/../../beside`: its name cannot name a file in {data}; accepted: a name without `/`"
     );

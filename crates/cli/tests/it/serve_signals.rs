@@ -14,9 +14,7 @@ fn figures(server: &Served) -> Vec<Value> {
     let said = server.said();
     let whole = said.rfind('\n').map_or("", |end| &said[..end]);
     let lines = whole.lines().filter(|line| line.starts_with('{'));
-    lines
-        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
-        .collect()
+    lines.map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
 /// Asks for figures and waits until they are there, the `count`th.
@@ -60,12 +58,8 @@ fn figures_are_told_and_a_hangup_ends(server: Served) {
     assert!(told["write_response_ms"]["p99"].as_f64() > Some(0.0));
     assert!(told["finish_s"].as_f64() > Some(0.0));
     assert_eq!(told["write_hits"], run["write_hits"], "first writes miss");
-    let missing: Vec<&String> = run
-        .as_object()
-        .expect("a run")
-        .keys()
-        .filter(|key| !told.contains_key(*key))
-        .collect();
+    let missing: Vec<&String> =
+        run.as_object().expect("a run").keys().filter(|key| !told.contains_key(*key)).collect();
     assert_eq!(missing, ["configuration", "figures"]);
 }
 
@@ -96,15 +90,7 @@ fn figures_are_told_while_an_image_is_served_and_a_hangup_ends_it_in_order() {
 fn figures_are_told_while_a_drive_is_emulated_and_a_hangup_ends_it_in_order() {
     let place = Place::new();
     let socket = place.socket();
-    let arguments = [
-        "serve",
-        "lru",
-        "--emulate",
-        "--size",
-        "64MiB",
-        "--socket",
-        &socket,
-    ];
+    let arguments = ["serve", "lru", "--emulate", "--size", "64MiB", "--socket", &socket];
     let server = Served::start(&mut heeding_hangups(&arguments), Path::new(&socket));
     figures_are_told_and_a_hangup_ends(server);
 }

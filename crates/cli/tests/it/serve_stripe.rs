@@ -82,10 +82,7 @@ fn a_stripe_is_served_killed_recovered_and_checked() {
     }
     let output = run(&["check", "--data", &place.data()]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success() && said.ends_with("clean\n"),
-        "{said}"
-    );
+    assert!(output.status.success() && said.ends_with("clean\n"), "{said}");
 }
 
 #[test]
@@ -95,19 +92,14 @@ fn without_one_of_its_disks_a_stripe_does_not_start() {
     let away = place.path("away");
     fs::rename(&path, &away).expect("a member");
     let said = place.refused(&stack);
-    assert!(
-        said.contains(&format!("node `smr-0`: cannot open {path} as a disk")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("node `smr-0`: cannot open {path} as a disk")), "{said}");
     fs::rename(&away, &path).expect("a member");
     let server = place.serve(&stack);
     let mut client = server.client();
     fill(&mut client);
     let file = fs::OpenOptions::new().write(true).open(&path);
     file.and_then(|file| file.set_len(1 << 16)).expect("a cut");
-    let found = (0..SIZE)
-        .step_by(STEP)
-        .filter(|at| client.read(*at, STEP as u32).is_err());
+    let found = (0..SIZE).step_by(STEP).filter(|at| client.read(*at, STEP as u32).is_err());
     assert!(found.count() > 0, "the loss is noticed");
     // From then on nothing is taken, on whichever disk it would lie.
     for at in [0, 8 << 10] {
@@ -125,11 +117,7 @@ fn what_a_cache_keeps_on_a_stripe_is_found_by_the_check() {
     let node = |name: &str, drive: &str| {
         format!("[[node]]\nname = \"{name}\"\nkind = \"disk\"\ndrive = \"{drive}\"\n")
     };
-    let (a, b, ssd) = (
-        node("a", "wd-4tb-7200"),
-        node("b", "wd-4tb-7200"),
-        node("ssd", "850evo"),
-    );
+    let (a, b, ssd) = (node("a", "wd-4tb-7200"), node("b", "wd-4tb-7200"), node("ssd", "850evo"));
     let text = format!(
         "name = \"mine\"\n{a}{b}{ssd}[[node]]\nname = \"array\"\nkind = \"stripe\"\nbelow = [\"a\", \"b\"]\n\
          chunk = \"64KiB\"\n[[node]]\nname = \"cache\"\nkind = \"write-back-cache\"\ncapacity = \"512 KiB\"\n\
@@ -147,21 +135,14 @@ fn what_a_cache_keeps_on_a_stripe_is_found_by_the_check() {
     server.stop();
     let clean = run(&["check", "--data", &place.data()]);
     let said = String::from_utf8_lossy(&clean.stdout).into_owned();
-    assert!(
-        clean.status.success() && said.ends_with("clean\n"),
-        "{said}"
-    );
+    assert!(clean.status.success() && said.ends_with("clean\n"), "{said}");
     // Without the notes of the cache there the check has something to say.
     let length = fs::metadata(member(&place, "a")).expect("a disk").len();
     for name in ["a", "b"] {
-        let file = fs::OpenOptions::new()
-            .write(true)
-            .open(member(&place, name));
+        let file = fs::OpenOptions::new().write(true).open(member(&place, name));
         use std::os::unix::fs::FileExt;
         let row = vec![0x55; 64 << 10];
-        file.expect("a disk")
-            .write_all_at(&row, length - (64 << 10))
-            .expect("damage");
+        file.expect("a disk").write_all_at(&row, length - (64 << 10)).expect("damage");
     }
     let damaged = run(&["check", &place.data()]);
     assert!(!damaged.status.success(), "the notes were not read");

@@ -30,9 +30,7 @@ pub fn run(arguments: &[&str]) -> Output {
 
 /// What a program that failed said, without the line end; panics when it did not fail.
 pub fn failure(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr)
-        .trim_end()
-        .to_string();
+    let said = String::from_utf8_lossy(&output.stderr).trim_end().to_string();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(output.stdout.is_empty(), "a failure prints no report");
     said
@@ -82,9 +80,7 @@ impl Place {
     /// `imbrex serve` on the data directory and the socket, which must fail; what it says.
     pub fn refused(&self, stack: &str) -> String {
         let (data, socket) = (self.data(), self.socket());
-        failure(&run(&[
-            "serve", stack, "--data", &data, "--socket", &socket,
-        ]))
+        failure(&run(&["serve", stack, "--data", &data, "--socket", &socket]))
     }
 }
 
@@ -103,11 +99,7 @@ impl Served {
         command.stdout(Stdio::piped()).stderr(stderr);
         let child = command.spawn().expect("the program");
         let socket = socket.to_owned();
-        let mut served = Served {
-            child,
-            socket,
-            messages,
-        };
+        let mut served = Served { child, socket, messages };
         let since = Instant::now();
         while !served.said().contains("imbrex: serving ") {
             let ended = served.child.try_wait().expect("a status");

@@ -11,20 +11,10 @@ const FILE_BYTES_MAX: u64 = 2_000_000;
 /// Each public trait of the core is a promise to every layer; a further one replaces an old one.
 const CORE_PUBLIC_TRAITS_MAX: usize = 10;
 /// What a build or a run leaves behind, not part of the repository.
-const SKIPPED_DIRECTORIES: [&str; 5] = [
-    "target",
-    ".git",
-    "results",
-    "__pycache__",
-    "proptest-regressions",
-];
+const SKIPPED_DIRECTORIES: [&str; 5] =
+    ["target", ".git", "results", "__pycache__", "proptest-regressions"];
 /// Pages a reader starts from; a `README.md` of any folder is one as well.
-const FIRST_PAGES: [&str; 4] = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-];
+const FIRST_PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 
 #[test]
 fn source_files_stay_short() {
@@ -41,10 +31,8 @@ fn source_files_stay_short() {
 #[test]
 fn no_machine_paths() {
     // Built from pieces, so that this file does not contain what it looks for.
-    let banned: Vec<String> = ["root", "work", "home"]
-        .iter()
-        .map(|name| ["/", name, "/"].concat())
-        .collect();
+    let banned: Vec<String> =
+        ["root", "work", "home"].iter().map(|name| ["/", name, "/"].concat()).collect();
     let mut found = Vec::new();
     for path in files() {
         let Ok(content) = fs::read_to_string(&path) else {
@@ -52,19 +40,13 @@ fn no_machine_paths() {
         };
         for (index, line) in content.lines().enumerate() {
             for word in &banned {
-                if line
-                    .match_indices(word.as_str())
-                    .any(|(at, _)| starts_a_path(line, at))
-                {
+                if line.match_indices(word.as_str()).any(|(at, _)| starts_a_path(line, at)) {
                     found.push(format!("{}:{}: {word}", relative(&path), index + 1));
                 }
             }
         }
     }
-    complain(
-        found,
-        "a path of somebody's machine: use one relative to the repository",
-    );
+    complain(found, "a path of somebody's machine: use one relative to the repository");
 }
 
 #[test]
@@ -74,10 +56,7 @@ fn dependencies_come_from_the_public_registry() {
         .lines()
         .filter(|line| line.starts_with("source = "))
         .filter(|line| {
-            !line.contains(concat!(
-                "\"registry+https://github.com/rust-lang/crates",
-                ".io-index\""
-            ))
+            !line.contains(concat!("\"registry+https://github.com/rust-lang/crates", ".io-index\""))
         })
         .map(str::to_owned)
         .collect();
@@ -94,25 +73,14 @@ fn dependencies_come_from_the_public_registry() {
 #[test]
 fn no_leftover_files() {
     let leftover = |path: &PathBuf| {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let stem = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         has_extension(path, &["bak", "orig", "rej", "swp", "tmp", "pyc"])
             || name.ends_with('~')
             || stem.ends_with("_old")
             || stem.ends_with("_backup")
     };
-    let found = files()
-        .filter(leftover)
-        .map(|path| relative(&path))
-        .collect();
+    let found = files().filter(leftover).map(|path| relative(&path)).collect();
     complain(found, "delete these files: git remembers them");
 }
 
@@ -134,18 +102,11 @@ fn core_has_few_public_traits() {
     for path in core_sources() {
         for line in text(&path).lines() {
             let line = line.trim_start();
-            if let Some(rest) = line
-                .strip_prefix("pub trait ")
-                .or(line.strip_prefix("pub unsafe trait "))
+            if let Some(rest) =
+                line.strip_prefix("pub trait ").or(line.strip_prefix("pub unsafe trait "))
             {
-                let name = rest
-                    .split(|c: char| !c.is_alphanumeric() && c != '_')
-                    .next();
-                traits.push(format!(
-                    "{} ({})",
-                    name.unwrap_or_default(),
-                    relative(&path)
-                ));
+                let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next();
+                traits.push(format!("{} ({})", name.unwrap_or_default(), relative(&path)));
             }
         }
     }
@@ -163,12 +124,7 @@ fn core_has_no_hash_map_of_std() {
     for path in core_sources() {
         for (index, line) in text(&path).lines().enumerate() {
             if line.contains("std::collections") && line.contains("Hash") {
-                found.push(format!(
-                    "{}:{}: {}",
-                    relative(&path),
-                    index + 1,
-                    line.trim()
-                ));
+                found.push(format!("{}:{}: {}", relative(&path), index + 1, line.trim()));
             }
         }
     }
@@ -213,10 +169,7 @@ fn every_page_is_linked_and_every_link_leads_somewhere() {
         .keys()
         .filter(|page| page.starts_with(&docs) && !reached.contains(page))
         .map(|page| relative(page));
-    complain(
-        unreached.collect(),
-        "no page links to these: a reader will not find them",
-    );
+    complain(unreached.collect(), "no page links to these: a reader will not find them");
 }
 
 /// Fails with every finding at once, so that one run shows all there is to do.
@@ -225,10 +178,7 @@ fn complain(findings: Vec<String>, rule: &str) {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .expect("the repository root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository root")
 }
 
 /// Every file of the repository, in a fixed order.
@@ -257,8 +207,7 @@ fn core_sources() -> impl Iterator<Item = PathBuf> {
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    path.extension()
-        .is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))
+    path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))
 }
 
 fn text(path: &Path) -> String {
@@ -266,10 +215,7 @@ fn text(path: &Path) -> String {
 }
 
 fn relative(path: &Path) -> String {
-    path.strip_prefix(root())
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 /// Whether the slash at `at` is where a path begins, not the middle of one such as `target/workspace`.

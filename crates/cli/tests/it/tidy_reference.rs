@@ -5,16 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// A page, the source it explains, and the structures of that source whose fields are keys.
 const REFERENCES: [(&str, &str, &[&str]); 12] = [
-    (
-        "docs/stacks.md",
-        "sim/src/experiment/config.rs",
-        &["StackConfig"],
-    ),
-    (
-        "docs/stacks.md",
-        "sim/src/experiment/nodes/disk.rs",
-        &["DiskConfig"],
-    ),
+    ("docs/stacks.md", "sim/src/experiment/config.rs", &["StackConfig"]),
+    ("docs/stacks.md", "sim/src/experiment/nodes/disk.rs", &["DiskConfig"]),
     (
         "docs/stacks.md",
         "sim/src/experiment/nodes/write_back_cache.rs",
@@ -25,39 +17,16 @@ const REFERENCES: [(&str, &str, &[&str]); 12] = [
         "sim/src/experiment/nodes/persistent_cache_config.rs",
         &["PersistentCacheConfig"],
     ),
-    (
-        "docs/stacks.md",
-        "drives/src/zones.rs",
-        &["HostManagedConfig"],
-    ),
+    ("docs/stacks.md", "drives/src/zones.rs", &["HostManagedConfig"]),
     (
         "docs/drives.md",
         "drives/src/model.rs",
-        &[
-            "DriveModel",
-            "PlatterModel",
-            "SeekModel",
-            "QueueModel",
-            "CacheModel",
-            "SolidStateModel",
-        ],
+        &["DriveModel", "PlatterModel", "SeekModel", "QueueModel", "CacheModel", "SolidStateModel"],
     ),
     ("docs/drives.md", "drives/src/seek.rs", &["SeekFormula"]),
-    (
-        "docs/drives.md",
-        "drives/src/segments.rs",
-        &["SegmentModel", "OverheadModel"],
-    ),
-    (
-        "docs/drives.md",
-        "drives/src/bus.rs",
-        &["BusModel", "WriteAfterWrite"],
-    ),
-    (
-        "docs/drives.md",
-        "drives/src/translation.rs",
-        &["TranslationSettings"],
-    ),
+    ("docs/drives.md", "drives/src/segments.rs", &["SegmentModel", "OverheadModel"]),
+    ("docs/drives.md", "drives/src/bus.rs", &["BusModel", "WriteAfterWrite"]),
+    ("docs/drives.md", "drives/src/translation.rs", &["TranslationSettings"]),
     ("docs/drives.md", "drives/src/zones.rs", &["DriveZones"]),
     (
         "docs/drives.md",
@@ -88,11 +57,7 @@ fn the_references_name_every_key() {
             }
         }
     }
-    assert!(
-        missing.is_empty(),
-        "these keys are in no reference:\n  {}",
-        missing.join("\n  ")
-    );
+    assert!(missing.is_empty(), "these keys are in no reference:\n  {}", missing.join("\n  "));
 }
 
 /// The public fields of a structure of a source.

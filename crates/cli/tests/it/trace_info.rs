@@ -31,10 +31,7 @@ fn blocks_are_those_touched_or_those_the_size_fills() {
     let refused = info(TEXT, &["--blocks", "sectors"]);
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(
-        error.contains("unknown variant `sectors`, expected `cover` or `size`"),
-        "{error}"
-    );
+    assert!(error.contains("unknown variant `sectors`, expected `cover` or `size`"), "{error}");
 }
 
 #[test]

@@ -37,10 +37,7 @@ fn an_output_that_is_an_input_by_any_name_is_refused() {
     // The second of three parts is a source.
     let split = ["combine", "out-2.spc", "-o", "out.spc", "--split", "3"];
     let error = refused(folder, &[&split[..], &["--by", "address"]].concat());
-    assert!(
-        error.contains("out-2.spc: is the trace out-2.spc itself"),
-        "{error}"
-    );
+    assert!(error.contains("out-2.spc: is the trace out-2.spc itself"), "{error}");
     assert!(!folder.join("out-1.spc").exists(), "a part was written");
     assert_eq!(fs::read_to_string(&trace).expect("the trace"), TRACE);
 }

@@ -28,9 +28,7 @@ fn the_page_is_written_beside_the_table_and_replaces_an_old_one() {
     assert!(first.ends_with("</html>\n"));
     imbrex(folder.path(), &["--html", "page.html"]);
     assert_eq!(std::fs::read_to_string(&page).expect("the page"), first);
-    let files = std::fs::read_dir(folder.path())
-        .expect("the folder")
-        .count();
+    let files = std::fs::read_dir(folder.path()).expect("the folder").count();
     assert_eq!(files, 2, "nothing else is left behind");
 }
 

@@ -26,11 +26,7 @@ impl Bytes {
         let storage = vec![0u8; (blocks + 1) * align].into_boxed_slice();
         let start = storage.as_ptr().align_offset(align);
         let sums = vec![Cell::new(None); blocks].into_boxed_slice();
-        Bytes {
-            storage,
-            start,
-            sums,
-        }
+        Bytes { storage, start, sums }
     }
 
     /// The bytes of a slice.

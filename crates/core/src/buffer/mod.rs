@@ -34,19 +34,13 @@ impl Default for BufferSlice {
 
 impl BufferSlice {
     /// No data, for operations that move none.
-    pub const EMPTY: BufferSlice = BufferSlice {
-        buffer: BufferId(u32::MAX),
-        first_block: 0,
-        blocks: 0,
-    };
+    pub const EMPTY: BufferSlice =
+        BufferSlice { buffer: BufferId(u32::MAX), first_block: 0, blocks: 0 };
 
     /// The `blocks` blocks from `first` of this slice. Panics when they are not all inside.
     #[inline]
     pub fn part(self, first: u64, blocks: u64) -> BufferSlice {
-        assert!(
-            first + blocks <= u64::from(self.blocks),
-            "a part outside its slice"
-        );
+        assert!(first + blocks <= u64::from(self.blocks), "a part outside its slice");
         BufferSlice {
             buffer: self.buffer,
             first_block: self.first_block + first as u32,
@@ -66,15 +60,9 @@ pub struct Stamp {
 
 impl Stamp {
     /// A block of zeroes, as an unwritten or zeroed block reads.
-    pub const ZERO: Stamp = Stamp {
-        lba: Lba(0),
-        version: 0,
-    };
+    pub const ZERO: Stamp = Stamp { lba: Lba(0), version: 0 };
     /// What is left of a block that an overlapping track was written over.
-    pub const DESTROYED: Stamp = Stamp {
-        lba: Lba(u64::MAX),
-        version: u64::MAX,
-    };
+    pub const DESTROYED: Stamp = Stamp { lba: Lba(u64::MAX), version: u64::MAX };
 }
 
 /// What the buffers of an engine hold.
@@ -145,10 +133,7 @@ impl Buffers {
         if blocks == 0 {
             return BufferSlice::EMPTY;
         }
-        assert!(
-            blocks <= 1 << (SIZE_CLASSES - 1),
-            "a buffer of {blocks} blocks"
-        );
+        assert!(blocks <= 1 << (SIZE_CLASSES - 1), "a buffer of {blocks} blocks");
         let class = blocks.next_power_of_two().trailing_zeros() as usize;
         let index = match self.free[class].pop() {
             Some(index) => {
@@ -158,17 +143,10 @@ impl Buffers {
             None => self.add_buffer(1 << class),
         };
         let buffer = &mut self.slab[index as usize];
-        assert!(
-            !buffer.allocated && buffer.lent == 0,
-            "a free buffer is in use"
-        );
+        assert!(!buffer.allocated && buffer.lent == 0, "a free buffer is in use");
         buffer.allocated = true;
         buffer.blocks = blocks as u32;
-        BufferSlice {
-            buffer: BufferId(index),
-            first_block: 0,
-            blocks: blocks as u32,
-        }
+        BufferSlice { buffer: BufferId(index), first_block: 0, blocks: blocks as u32 }
     }
 
     /// A place in the slab with new content.
@@ -208,14 +186,8 @@ impl Buffers {
         }
         let buffer = &mut self.slab[slice.buffer.0 as usize];
         assert!(buffer.allocated, "a buffer was released twice");
-        assert_eq!(
-            buffer.lent, 0,
-            "a buffer was released while an operation held it"
-        );
-        assert!(
-            slice.first_block == 0 && slice.blocks == buffer.blocks,
-            "a part was released"
-        );
+        assert_eq!(buffer.lent, 0, "a buffer was released while an operation held it");
+        assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part was released");
         buffer.allocated = false;
         let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
         let is_bytes = matches!(buffer.content, Content::Bytes(_));
@@ -243,14 +215,8 @@ impl Buffers {
     pub(crate) fn lend(&mut self, slice: BufferSlice) {
         if slice.blocks > 0 {
             let buffer = &mut self.slab[slice.buffer.0 as usize];
-            assert!(
-                buffer.allocated,
-                "an operation was issued with a released buffer"
-            );
-            assert!(
-                slice.first_block + slice.blocks <= buffer.blocks,
-                "a slice past its buffer"
-            );
+            assert!(buffer.allocated, "an operation was issued with a released buffer");
+            assert!(slice.first_block + slice.blocks <= buffer.blocks, "a slice past its buffer");
             buffer.lent += 1;
         }
     }
@@ -363,10 +329,7 @@ impl Buffers {
         self.combine(
             from,
             to,
-            |a, b| Stamp {
-                lba: Lba(a.lba.0 ^ b.lba.0),
-                version: a.version ^ b.version,
-            },
+            |a, b| Stamp { lba: Lba(a.lba.0 ^ b.lba.0), version: a.version ^ b.version },
             |target, source| {
                 let bytes = target.get_mut(to).iter_mut().zip(source.get(from));
                 bytes.for_each(|(t, s)| *t ^= s);
@@ -385,15 +348,10 @@ impl Buffers {
         if from.blocks == 0 {
             return;
         }
-        assert_ne!(
-            from.buffer, to.buffer,
-            "source and target are in one buffer"
-        );
+        assert_ne!(from.buffer, to.buffer, "source and target are in one buffer");
         let indices = [from.buffer.0 as usize, to.buffer.0 as usize];
-        let [source, target] = self
-            .slab
-            .get_disjoint_mut(indices)
-            .expect("two buffers of the slab");
+        let [source, target] =
+            self.slab.get_disjoint_mut(indices).expect("two buffers of the slab");
         match (&source.content, &mut target.content) {
             (Content::Counted, Content::Counted) => {}
             (Content::Stamps(source), Content::Stamps(target)) => {
@@ -421,19 +379,13 @@ impl Buffers {
 
     /// Puts `record` at the start of a slice and zeroes after it.
     pub(crate) fn fill_metadata(&mut self, slice: BufferSlice, record: &[u8]) {
-        assert!(
-            record.len() as u64 <= u64::from(slice.blocks) * BLOCK_BYTES,
-            "a record too long"
-        );
+        assert!(record.len() as u64 <= u64::from(slice.blocks) * BLOCK_BYTES, "a record too long");
         self.zero(slice);
         if let Some(bytes) = self.bytes_mut(slice) {
             bytes[..record.len()].copy_from_slice(record);
         } else if let Some(stamps) = self.stamps_mut(slice) {
             let sum = u64::from(crc32c::crc32c(record));
-            stamps[0] = Stamp {
-                lba: Stamp::DESTROYED.lba,
-                version: sum,
-            };
+            stamps[0] = Stamp { lba: Stamp::DESTROYED.lba, version: sum };
         }
     }
 

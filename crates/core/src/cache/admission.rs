@@ -163,12 +163,7 @@ impl Cache {
     /// behind every destage that was decided earlier.
     pub(super) fn write_below(&mut self, request: Request, ctx: &mut Context<'_>) {
         let host = self.hosts.open(request.id);
-        let job = self.jobs.open(
-            JobKind::BackingWrite,
-            host,
-            request.operation,
-            request.cause,
-        );
+        let job = self.jobs.open(JobKind::BackingWrite, host, request.operation, request.cause);
         self.jobs.get_mut(job).extent = request.extent;
         self.jobs.get_mut(job).buffer = request.buffer;
         let mut newest = core::mem::take(&mut self.replacement.victims);
@@ -203,9 +198,7 @@ impl Cache {
     /// A flush covers what was answered before it arrived; all of that is on the two ports.
     pub(super) fn flush(&mut self, request: Request, ctx: &mut Context<'_>) {
         let host = self.hosts.open(request.id);
-        let job = self
-            .jobs
-            .open(JobKind::Flush, host, request.operation, request.cause);
+        let job = self.jobs.open(JobKind::Flush, host, request.operation, request.cause);
         self.unblock(job, ctx);
     }
 
@@ -259,9 +252,7 @@ impl Cache {
             }
         }
         self.replacement.cached_blocks += 1;
-        self.replacement
-            .policy
-            .on_insert(id, lba, kind, &mut admission.events);
+        self.replacement.policy.on_insert(id, lba, kind, &mut admission.events);
         id
     }
 
@@ -375,20 +366,12 @@ impl Cache {
         }
         self.end_run(admission, ctx);
         let request = &admission.request;
-        let job = self
-            .jobs
-            .open(kind, admission.host, request.operation, request.cause);
+        let job = self.jobs.open(kind, admission.host, request.operation, request.cause);
         self.hosts.add_part(admission.host);
-        self.jobs.get_mut(job).extent = Extent {
-            start: admission.lba(index),
-            blocks: BlockCount(1),
-        };
+        self.jobs.get_mut(job).extent =
+            Extent { start: admission.lba(index), blocks: BlockCount(1) };
         self.jobs.get_mut(job).buffer = request.buffer.part(index, 1);
-        admission.run = Some(Run {
-            job,
-            kind,
-            next_slot: slot.wrapping_add(1),
-        });
+        admission.run = Some(Run { job, kind, next_slot: slot.wrapping_add(1) });
         job
     }
 

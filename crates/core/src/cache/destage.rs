@@ -130,9 +130,7 @@ impl Cache {
     /// A destage without blocks yet, to be put in the queue.
     fn open_destage(&mut self, first: Lba) -> u32 {
         let operation = self.destages.operation;
-        let job = self
-            .jobs
-            .open(JobKind::Destage, NONE, operation, Cause::Destage);
+        let job = self.jobs.open(JobKind::Destage, NONE, operation, Cause::Destage);
         self.jobs.get_mut(job).extent = Extent::new(first.0, 0);
         job
     }
@@ -218,10 +216,8 @@ impl Cache {
                 continue;
             }
             let lba = self.entries.get(entries[first]).lba;
-            let place = (
-                Extent::new(lba.0, length as u64),
-                buffer.part(first as u64, length as u64),
-            );
+            let place =
+                (Extent::new(lba.0, length as u64), buffer.part(first as u64, length as u64));
             self.issue(id, Cache::BACKING, operation, place, ctx);
             issued += 1;
             first += length;
@@ -281,10 +277,7 @@ impl Cache {
             Waiter::Job(job) => self.jobs.get(*job).kind == JobKind::BackingWrite,
             Waiter::Successor(_) => true,
         };
-        let newer = self
-            .waits
-            .of(self.entries.get(id), Event::Gone)
-            .find(overwriting);
+        let newer = self.waits.of(self.entries.get(id), Event::Gone).find(overwriting);
         match newer {
             Some(Waiter::Successor(newer)) => self.keep_for_successor(id, newer, error, ctx),
             Some(Waiter::Job(job)) => {
@@ -340,9 +333,7 @@ impl Cache {
             entry.set(Flag::Dirty);
             self.replacement.dirty_blocks += 1;
             let mut events = PolicyEvents::default();
-            self.replacement
-                .policy
-                .on_access(newer, AccessKind::Write, &mut events);
+            self.replacement.policy.on_access(newer, AccessKind::Write, &mut events);
             Cache::count_events(events, ctx);
         } else if !entry.is(Flag::Destaging) {
             self.keep_after_failure(newer, error, ctx);
@@ -365,19 +356,14 @@ impl Cache {
         let newest = self.entries.find(self.entries.get(id).lba);
         assert_eq!(newest, Some(id), "a superseded block was put back");
         let entry = self.entries.get_mut(id);
-        assert!(
-            entry.is(Flag::Leaving) && entry.slot != NONE,
-            "a block without data was put back"
-        );
+        assert!(entry.is(Flag::Leaving) && entry.slot != NONE, "a block without data was put back");
         entry.clear(Flag::Leaving);
         entry.set(Flag::Cached);
         entry.set(Flag::Dirty);
         self.replacement.cached_blocks += 1;
         self.replacement.dirty_blocks += 1;
         let (lba, mut events) = (entry.lba, PolicyEvents::default());
-        self.replacement
-            .policy
-            .on_insert(id, lba, AccessKind::Write, &mut events);
+        self.replacement.policy.on_insert(id, lba, AccessKind::Write, &mut events);
         Cache::count_events(events, ctx);
     }
 

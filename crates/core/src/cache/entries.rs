@@ -93,11 +93,7 @@ pub(super) struct Entries {
 impl Entries {
     /// No entries.
     pub fn new() -> Entries {
-        Entries {
-            entries: Vec::new(),
-            buckets: vec![NONE; BUCKETS_MIN],
-            free: NONE,
-        }
+        Entries { entries: Vec::new(), buckets: vec![NONE; BUCKETS_MIN], free: NONE }
     }
 
     /// How many entry numbers were ever in use at once.
@@ -212,9 +208,7 @@ impl Entries {
     /// Every cached entry, by number.
     pub fn cached(&self) -> impl Iterator<Item = (u32, &Entry)> {
         let numbered = self.entries.iter().enumerate();
-        numbered
-            .map(|(id, entry)| (id as u32, entry))
-            .filter(|(_, entry)| entry.is(Flag::Cached))
+        numbered.map(|(id, entry)| (id as u32, entry)).filter(|(_, entry)| entry.is(Flag::Cached))
     }
 
     #[inline]

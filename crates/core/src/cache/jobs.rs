@@ -140,11 +140,7 @@ struct HostRequest {
 impl Hosts {
     /// Takes a request in hand, with one part: the caller's own.
     pub fn open(&mut self, id: RequestId) -> u32 {
-        let request = HostRequest {
-            id,
-            parts: 1,
-            error: None,
-        };
+        let request = HostRequest { id, parts: 1, error: None };
         match self.free.pop() {
             Some(index) => {
                 self.requests[index as usize] = request;
@@ -229,11 +225,7 @@ struct Wait {
 impl Waits {
     /// Lets `waiter` wait for an event of `entry`.
     pub fn add(&mut self, entry: &mut Entry, event: Event, waiter: Waiter) {
-        let wait = Wait {
-            event,
-            waiter,
-            next: NONE,
-        };
+        let wait = Wait { event, waiter, next: NONE };
         let node = match self.free.pop() {
             Some(node) => {
                 self.nodes[node as usize] = wait;

@@ -14,9 +14,7 @@ pub(super) struct Lru {
 
 impl Lru {
     pub fn new() -> Lru {
-        Lru {
-            list: LruList::new(),
-        }
+        Lru { list: LruList::new() }
     }
 }
 

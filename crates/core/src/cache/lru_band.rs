@@ -70,12 +70,8 @@ impl LruBand {
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
         check_batch("lru-band", batch.unwrap_or(1))?;
-        let bands = bands_for(
-            "lru-band",
-            bands,
-            backing,
-            "put it above a translation, or give it bands",
-        )?;
+        let bands =
+            bands_for("lru-band", bands, backing, "put it above a translation, or give it bands")?;
         Ok(Box::new(LruBand::new(bands, batch)))
     }
 
@@ -128,8 +124,7 @@ impl EvictionPolicy for LruBand {
     }
 
     fn on_remove(&mut self, entry: u32) {
-        self.members
-            .remove(self.blocks[entry as usize].list(), entry);
+        self.members.remove(self.blocks[entry as usize].list(), entry);
         self.list.remove(entry);
     }
 

@@ -119,9 +119,7 @@ impl Cache {
             waits: Waits::default(),
             host_writes: HostWrites::in_place(),
             destages: DestageQueue::new(
-                Operation::Write {
-                    durability: settings.destage,
-                },
+                Operation::Write { durability: settings.destage },
                 Joins::WhenDecided,
                 Batch::new(0),
             ),
@@ -222,11 +220,7 @@ impl Layer for Cache {
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
-        let Replacement {
-            cached_blocks,
-            dirty_blocks,
-            ..
-        } = self.replacement;
+        let Replacement { cached_blocks, dirty_blocks, .. } = self.replacement;
         let capacity = self.settings.capacity_blocks;
         facts.extend([
             ("capacity_blocks", capacity),

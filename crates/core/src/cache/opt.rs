@@ -16,10 +16,7 @@ const NEVER_DURABLE: &str = "a clairvoyant cache foresees one run and cannot be 
 /// the clairvoyant policy needs for the blocks a cache looks up, in their order. Panics when there
 /// are `u32::MAX` or more.
 pub fn next_uses(lbas: &[Lba]) -> Vec<u32> {
-    assert!(
-        lbas.len() < u32::MAX as usize,
-        "more accesses than can be numbered"
-    );
+    assert!(lbas.len() < u32::MAX as usize, "more accesses than can be numbered");
     let mut order: Vec<u32> = (0..lbas.len() as u32).collect();
     order.sort_unstable_by_key(|at| (lbas[*at as usize], *at));
     let mut next = vec![u32::MAX; lbas.len()];
@@ -51,12 +48,7 @@ struct Known {
 
 impl Opt {
     pub fn new(next_uses: Arc<[u32]>) -> Opt {
-        Opt {
-            next_uses,
-            accesses: 0,
-            heap: Vec::new(),
-            known: Vec::new(),
-        }
+        Opt { next_uses, accesses: 0, heap: Vec::new(), known: Vec::new() }
     }
 
     /// The next use of the block being looked up. Past the end of the table nothing is used again.
@@ -73,11 +65,7 @@ impl Opt {
 
     fn add(&mut self, entry: u32, lba: Lba, next_use: u32) {
         let position = self.heap.len() as u32;
-        let known = Known {
-            lba,
-            next_use,
-            position,
-        };
+        let known = Known { lba, next_use, position };
         if entry as usize >= self.known.len() {
             self.known.resize(entry as usize + 1, known);
         }

@@ -39,9 +39,7 @@ impl Cache {
             let word = state.take_u64()?;
             let (lba, dirty) = (Lba(word >> 1), word & 1 != 0);
             let slot = state.take_u64()?;
-            let free = usize::try_from(slot)
-                .ok()
-                .and_then(|slot| slot_used.get_mut(slot));
+            let free = usize::try_from(slot).ok().and_then(|slot| slot_used.get_mut(slot));
             match free {
                 Some(used @ false) => *used = true,
                 _ => {
@@ -91,10 +89,7 @@ impl Cache {
         let mut words = vec![
             ("capacity_blocks", settings.capacity_blocks),
             ("destage_slots_max", u64::from(settings.destage_slots_max)),
-            (
-                "write-only mode",
-                u64::from(settings.mode == CacheMode::WriteOnly),
-            ),
+            ("write-only mode", u64::from(settings.mode == CacheMode::WriteOnly)),
             ("blocks below", self.backing_blocks),
         ];
         words.extend(settings.policy.identity());
@@ -144,10 +139,7 @@ mod tests {
             if kind == AccessKind::Write {
                 entry.set(Flag::Dirty);
             }
-            cache
-                .replacement
-                .policy
-                .on_insert(id, lba, kind, &mut events);
+            cache.replacement.policy.on_insert(id, lba, kind, &mut events);
             cache.replacement.cached_blocks += 1;
         }
         let mut state = StateWriter::default();
@@ -184,11 +176,7 @@ mod tests {
             rewrite_over_read: 80,
             split: Split::Adaptive,
         };
-        [
-            PolicySettings::Lru,
-            PolicySettings::Pore(pore),
-            PolicySettings::Ride(ride),
-        ]
+        [PolicySettings::Lru, PolicySettings::Pore(pore), PolicySettings::Ride(ride)]
     }
 
     #[test]
@@ -214,10 +202,7 @@ mod tests {
         let sound = saved(PolicySettings::Lru);
         let other = |cache: Cache| cache.other_identity(&mut StateReader::new(&sound));
         assert_eq!(other(empty(8, PolicySettings::Lru)), Ok(None));
-        assert_eq!(
-            other(empty(9, PolicySettings::Lru)),
-            Ok(Some(("capacity_blocks", 8, 9)))
-        );
+        assert_eq!(other(empty(9, PolicySettings::Lru)), Ok(Some(("capacity_blocks", 8, 9))));
         let [_, pore, _] = policies();
         assert_eq!(other(empty(8, pore)), Ok(Some(("policy number", 0, 2))));
     }

@@ -43,10 +43,7 @@ impl PolicyEvents {
 
     /// What was counted by the counter.
     pub fn amount(&self, counter: Counter) -> u64 {
-        self.counted()
-            .filter(|(known, _)| *known == counter)
-            .map(|(_, amount)| amount)
-            .sum()
+        self.counted().filter(|(known, _)| *known == counter).map(|(_, amount)| amount).sum()
     }
 }
 

@@ -136,10 +136,7 @@ impl PoreSettings {
             return error("period_blocks is 0: a period is at least 1 block long".into());
         }
         if self.access_floor > 1 {
-            return error(format!(
-                "access_floor is {}: it is 0 or 1",
-                self.access_floor
-            ));
+            return error(format!("access_floor is {}: it is 0 or 1", self.access_floor));
         }
         Ok(())
     }
@@ -211,13 +208,7 @@ impl Pore {
             blocks: Vec::new(),
             all: LruList::new(),
             evictable: LruList::new(),
-            zones: vec![
-                Zone {
-                    open: true,
-                    ..Zone::default()
-                };
-                zones
-            ],
+            zones: vec![Zone { open: true, ..Zone::default() }; zones],
             map,
             candidates: Vec::new(),
             batches: (settings.batch > 1).then(|| ZoneLists::new(zones)),
@@ -231,15 +222,10 @@ impl Pore {
 
     fn add(&mut self, entry: u32, lba: Lba, dirty: bool, accesses: u32) {
         let zone = self.map.zone_of(lba);
-        let block = Block {
-            zone_and_flags: zone | CACHED | if dirty { DIRTY } else { 0 },
-            accesses,
-        };
+        let block =
+            Block { zone_and_flags: zone | CACHED | if dirty { DIRTY } else { 0 }, accesses };
         if entry as usize >= self.blocks.len() {
-            let free = Block {
-                zone_and_flags: 0,
-                accesses: 0,
-            };
+            let free = Block { zone_and_flags: 0, accesses: 0 };
             self.blocks.resize(entry as usize + 1, free);
         }
         self.blocks[entry as usize] = block;
@@ -390,9 +376,7 @@ impl EvictionPolicy for Pore {
             // that was closed, which a division opens: a period is at least one block long.
             events.count(COUNTERS, FORCED_EVICTIONS);
             self.divide(events);
-            self.evictable
-                .oldest()
-                .expect("a division opens a zone that holds a dirty block")
+            self.evictable.oldest().expect("a division opens a zone that holds a dirty block")
         });
         let block = self.blocks[oldest as usize];
         let from = victims.len();

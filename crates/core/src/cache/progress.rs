@@ -43,8 +43,7 @@ impl Cache {
             return;
         }
         let mut woken = core::mem::take(&mut self.waits.woken);
-        self.waits
-            .take(self.entries.get_mut(entry), event, &mut woken);
+        self.waits.take(self.entries.get_mut(entry), event, &mut woken);
         for waiter in woken.drain(..) {
             match waiter {
                 Waiter::Job(job) => {
@@ -73,10 +72,7 @@ impl Cache {
             _ => {}
         }
         let lacks_data = job.kind == JobKind::FlashRead
-            && job
-                .entries
-                .iter()
-                .any(|entry| !self.entries.get(*entry).is(Flag::HoldsData));
+            && job.entries.iter().any(|entry| !self.entries.get(*entry).is(Flag::HoldsData));
         if job.error.is_some() || lacks_data {
             return match job.kind {
                 JobKind::FlashWrite => self.job_done(id, ctx),

@@ -18,11 +18,6 @@ pub(super) struct Replacement {
 impl Replacement {
     /// Nothing is cached.
     pub fn new(policy: Box<dyn EvictionPolicy>) -> Replacement {
-        Replacement {
-            policy,
-            cached_blocks: 0,
-            dirty_blocks: 0,
-            victims: Vec::new(),
-        }
+        Replacement { policy, cached_blocks: 0, dirty_blocks: 0, victims: Vec::new() }
     }
 }

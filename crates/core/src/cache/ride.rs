@@ -109,10 +109,8 @@ impl RideSettings {
                 return error(format!("{name} is 0: the policy ride needs 1 or more"));
             }
         }
-        let given = self.log_blocks.map(|blocks| LogSize {
-            blocks: BlockCount(blocks),
-            entries: None,
-        });
+        let given =
+            self.log_blocks.map(|blocks| LogSize { blocks: BlockCount(blocks), entries: None });
         let Some(log) = given.or(backing.log) else {
             return error(
                 "the policy ride needs the size of the log, and the device below has none: give \
@@ -161,9 +159,7 @@ impl Band {
     /// How many dirty blocks it has, times the time for which they have been idle in sum, for its
     /// length of so many blocks.
     fn ripeness(&self, clock: u64, blocks: u64) -> f64 {
-        let idle = u64::from(self.dirty)
-            .wrapping_mul(clock)
-            .wrapping_sub(self.clocks);
+        let idle = u64::from(self.dirty).wrapping_mul(clock).wrapping_sub(self.clocks);
         f64::from(self.dirty) * idle as f64 / blocks as f64
     }
 
@@ -189,12 +185,7 @@ struct Block {
 impl Ride {
     fn new(settings: &RideSettings, capacity_blocks: u64, log: LogSize, zones: Zones) -> Ride {
         let count = zones.count();
-        let none = Band {
-            oldest: NONE,
-            newest: NONE,
-            dirty: 0,
-            clocks: 0,
-        };
+        let none = Band { oldest: NONE, newest: NONE, dirty: 0, clocks: 0 };
         Ride {
             batch: settings.batch,
             clock: 0,
@@ -213,13 +204,7 @@ impl Ride {
 
     /// Takes in a block whose last access is the newest.
     fn add(&mut self, entry: u32, lba: Lba, dirty: bool, clock: u64) {
-        let block = Block {
-            lba,
-            clock,
-            band: NONE,
-            older: NONE,
-            newer: NONE,
-        };
+        let block = Block { lba, clock, band: NONE, older: NONE, newer: NONE };
         if entry as usize >= self.blocks.len() {
             self.blocks.resize(entry as usize + 1, block);
         }
@@ -245,8 +230,7 @@ impl Ride {
         self.dirty_blocks += 1;
         let (band, blocks) = (*band, self.zones.blocks_of(number));
         let ripeness = band.ripeness(self.clock, blocks);
-        self.ripeness
-            .raise(number, self.clock, ripeness, band.slope(blocks));
+        self.ripeness.raise(number, self.clock, ripeness, band.slope(blocks));
         if self.windows.is_open(number) {
             let oldest = self.blocks[band.oldest as usize].clock;
             self.riders.add(number, oldest);
@@ -255,9 +239,7 @@ impl Ride {
 
     /// A dirty block is used now. Its band has as many of them as before, and is no riper.
     fn touch_dirty(&mut self, entry: u32) {
-        let Block {
-            band, clock, newer, ..
-        } = self.blocks[entry as usize];
+        let Block { band, clock, newer, .. } = self.blocks[entry as usize];
         let band = &mut self.bands[band as usize];
         band.clocks = band.clocks.wrapping_add(self.clock - clock);
         self.blocks[entry as usize].clock = self.clock;
@@ -292,9 +274,7 @@ impl Ride {
 
     /// Takes a block out of the list of its band.
     fn unlink(&mut self, entry: u32) {
-        let Block {
-            band, older, newer, ..
-        } = self.blocks[entry as usize];
+        let Block { band, older, newer, .. } = self.blocks[entry as usize];
         let band = &mut self.bands[band as usize];
         match older {
             NONE => band.oldest = newer,

@@ -29,13 +29,7 @@ pub(super) enum SlotWaiter {
 impl Slots {
     /// `total` free slots from block `base` of the flash on.
     pub fn new(total: u32, base: u64) -> Slots {
-        Slots {
-            base,
-            fresh: 0,
-            total,
-            freed: VecDeque::new(),
-            waiting: VecDeque::new(),
-        }
+        Slots { base, fresh: 0, total, freed: VecDeque::new(), waiting: VecDeque::new() }
     }
 
     /// How many slots there are.
@@ -104,9 +98,7 @@ impl Slots {
 
     /// Makes exactly the slots for which `used` holds taken ones.
     pub fn restore(&mut self, used: impl Fn(u32) -> bool) {
-        self.fresh = (0..self.total)
-            .rfind(|slot| used(*slot))
-            .map_or(0, |s| s + 1);
+        self.fresh = (0..self.total).rfind(|slot| used(*slot)).map_or(0, |s| s + 1);
         self.freed = (0..self.fresh).filter(|slot| !used(*slot)).collect();
     }
 }

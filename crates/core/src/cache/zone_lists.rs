@@ -29,14 +29,8 @@ struct Link {
 impl ZoneLists {
     /// An empty list for each of so many zones.
     pub fn new(zones: usize) -> ZoneLists {
-        let empty = Ends {
-            oldest: NONE,
-            newest: NONE,
-        };
-        ZoneLists {
-            ends: vec![empty; zones],
-            links: Vec::new(),
-        }
+        let empty = Ends { oldest: NONE, newest: NONE };
+        ZoneLists { ends: vec![empty; zones], links: Vec::new() }
     }
 
     /// Adds an entry that is in no list as the most recently used of a zone.
@@ -96,10 +90,7 @@ mod tests {
         lists.touch(0, 4);
         lists.touch(1, 0);
         let order = |lists: &ZoneLists, zone| lists.oldest_first(zone).collect::<Vec<_>>();
-        assert_eq!(
-            (order(&lists, 0), order(&lists, 1)),
-            (vec![2, 3, 4], vec![0])
-        );
+        assert_eq!((order(&lists, 0), order(&lists, 1)), (vec![2, 3, 4], vec![0]));
         lists.remove(0, 3);
         lists.remove(1, 0);
         lists.push_newest(1, 3);

@@ -48,10 +48,7 @@ impl ZoneSettings {
                          {zones_max}"
                     ));
                 }
-                Ok(Zones::Equal {
-                    length: *length,
-                    device: backing.blocks,
-                })
+                Ok(Zones::Equal { length: *length, device: backing.blocks })
             }
             ZoneSettings::Bands => {
                 let remedy = "set zone to a size";
@@ -152,9 +149,6 @@ mod tests {
         backing.bands = Some(Arc::new(BandTable::new([2, 3].map(BlockCount))));
         let zones = ZoneSettings::Bands.of("ride", &backing, 100);
         let zones = zones.expect("bands that cover the device");
-        assert_eq!(
-            (zones.count(), zones.zone_of(Lba(2)), zones.blocks_of(1)),
-            (2, 1, 3)
-        );
+        assert_eq!((zones.count(), zones.zone_of(Lba(2)), zones.blocks_of(1)), (2, 1, 3));
     }
 }

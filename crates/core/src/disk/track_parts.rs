@@ -71,10 +71,8 @@ impl TrackTable {
                 0 => 0,
                 _ => (length - cut).min(inside.blocks.0),
             };
-            let (whole, after) = (
-                (inside.blocks.0 - before) / length,
-                (inside.blocks.0 - before) % length,
-            );
+            let (whole, after) =
+                ((inside.blocks.0 - before) / length, (inside.blocks.0 - before) % length);
             let parts = [(u64::from(before > 0), before), (whole, length), (1, after)];
             lengths.extend(parts.into_iter().filter(|part| part.0 > 0 && part.1 > 0));
         }
@@ -129,15 +127,9 @@ mod tests {
     #[test]
     fn where_nothing_is_destroyed_there_is_no_guard() {
         let facing_away = table(&[(5, Downwards), (5, Upwards), (10, Apart)], 2);
-        assert_eq!(
-            facing_away.harmless_part(Extent::new(0, 30)),
-            Extent::new(0, 30)
-        );
+        assert_eq!(facing_away.harmless_part(Extent::new(0, 30)), Extent::new(0, 30));
         // Conventional tracks behind upward ones are destroyed like any other.
-        assert_eq!(
-            facing_away.harmless_part(Extent::new(30, 30)),
-            Extent::new(30, 18)
-        );
+        assert_eq!(facing_away.harmless_part(Extent::new(30, 30)), Extent::new(30, 18));
         let plain = table(&[(20, Apart)], 2);
         assert_eq!(plain.harmless_part(Extent::new(7, 31)), Extent::new(7, 31));
     }
@@ -164,10 +156,7 @@ mod tests {
             for at in 0..part.blocks() {
                 let there = Extent::new(harmless.start.0 + at, 1);
                 let on_disk: Vec<Extent> = disk.destroyed_by(there).collect();
-                assert!(
-                    on_disk.iter().all(|lost| wanted.covers(*lost)),
-                    "{shingles:?} {wanted:?}"
-                );
+                assert!(on_disk.iter().all(|lost| wanted.covers(*lost)), "{shingles:?} {wanted:?}");
                 if !disk.has_overlaps() {
                     continue;
                 }
@@ -176,11 +165,7 @@ mod tests {
                 let of_part = part.destroyed_by(Extent::new(at, 1));
                 let shifted =
                     of_part.map(|lost| Extent::new(lost.start.0 + harmless.start.0, lost.blocks.0));
-                assert_eq!(
-                    shifted.collect::<Vec<_>>(),
-                    expected,
-                    "{shingles:?} {harmless:?}"
-                );
+                assert_eq!(shifted.collect::<Vec<_>>(), expected, "{shingles:?} {harmless:?}");
             }
         }
     }

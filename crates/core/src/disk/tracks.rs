@@ -115,12 +115,7 @@ impl TrackTable {
         let mut table = Vec::new();
         for (tracks, blocks_per_track) in runs {
             assert!(tracks > 0 && blocks_per_track > 0, "an empty run of tracks");
-            table.push(TrackRun {
-                first_block,
-                first_track,
-                tracks,
-                blocks_per_track,
-            });
+            table.push(TrackRun { first_block, first_track, tracks, blocks_per_track });
             first_block += tracks * blocks_per_track;
             first_track += tracks;
         }
@@ -142,11 +137,7 @@ impl TrackTable {
             match self.shingle_runs.last_mut() {
                 _ if tracks == 0 => {}
                 Some(last) if last.shingling == shingling => last.tracks += tracks,
-                _ => self.shingle_runs.push(ShingleRun {
-                    first_track,
-                    tracks,
-                    shingling,
-                }),
+                _ => self.shingle_runs.push(ShingleRun { first_track, tracks, shingling }),
             }
             first_track += tracks;
         }
@@ -155,16 +146,12 @@ impl TrackTable {
 
     /// Blocks on all tracks.
     pub fn blocks(&self) -> u64 {
-        self.runs
-            .last()
-            .map_or(0, |run| run.first_block + run.tracks * run.blocks_per_track)
+        self.runs.last().map_or(0, |run| run.first_block + run.tracks * run.blocks_per_track)
     }
 
     /// Tracks in all.
     pub fn tracks(&self) -> u64 {
-        self.runs
-            .last()
-            .map_or(0, |run| run.first_track + run.tracks)
+        self.runs.last().map_or(0, |run| run.first_track + run.tracks)
     }
 
     /// The runs of tracks of equal length, in address order.
@@ -209,10 +196,7 @@ impl TrackTable {
         match self.shingling_of(track) {
             Shingling::Apart => track..track,
             Shingling::Upwards => {
-                track + 1
-                    ..(track + 1)
-                        .saturating_add(self.overlap_tracks)
-                        .min(self.tracks())
+                track + 1..(track + 1).saturating_add(self.overlap_tracks).min(self.tracks())
             }
             Shingling::Downwards => track.saturating_sub(self.overlap_tracks)..track,
         }
@@ -238,10 +222,7 @@ impl TrackTable {
     pub fn run_of_block(&self, block: u64) -> &TrackRun {
         let index = self.runs.partition_point(|run| run.first_block <= block) - 1;
         let run = &self.runs[index];
-        assert!(
-            block < run.first_block + run.tracks * run.blocks_per_track,
-            "block past the end"
-        );
+        assert!(block < run.first_block + run.tracks * run.blocks_per_track, "block past the end");
         run
     }
 
@@ -301,9 +282,7 @@ mod tests {
         let tracks = shingles.iter().map(|(tracks, _)| tracks).sum();
         let shingles = shingles.iter().copied();
         let table = TrackTable::with_shingles([(tracks, 4)], shingles, overlap_tracks);
-        (0..tracks)
-            .map(|track| table.tracks_destroyed_by(track).collect())
-            .collect()
+        (0..tracks).map(|track| table.tracks_destroyed_by(track).collect()).collect()
     }
 
     #[test]

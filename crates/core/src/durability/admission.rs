@@ -54,12 +54,7 @@ impl Journal {
             new.number = number;
         }
         new.member = set.member(number);
-        mirror.admission = Some(Admission {
-            copy,
-            stage: Stage::Waiting,
-            map,
-            from,
-        });
+        mirror.admission = Some(Admission { copy, stage: Stage::Waiting, map, from });
         self.begin_admission(ctx);
     }
 
@@ -89,14 +84,9 @@ impl Journal {
     }
 
     pub(super) fn blank_rings(&mut self, to: CopySet, purpose: Purpose, ctx: &mut Context<'_>) {
-        let zero = Operation::Zero {
-            durability: Durability::Cached,
-            may_unmap: true,
-        };
+        let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
         let nothing = BufferSlice::EMPTY;
-        self.send_to(to, purpose, nothing, ctx, |_, copy| {
-            (zero, copy.settings.ring(), nothing)
-        });
+        self.send_to(to, purpose, nothing, ctx, |_, copy| (zero, copy.settings.ring(), nothing));
     }
 
     /// The ring of the new copy is blank: it gets everything from now on.

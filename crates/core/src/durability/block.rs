@@ -77,11 +77,7 @@ pub const HEADER_FIELDS: [Field; 10] = [
 ];
 
 pub(crate) const fn field(name: &'static str, offset: usize, bytes: usize) -> Field {
-    Field {
-        name,
-        offset,
-        bytes,
-    }
+    Field { name, offset, bytes }
 }
 
 /// What the header of a sealed block says beside its checksum.
@@ -192,13 +188,7 @@ pub struct Expected {
 impl Expected {
     /// A block with everything checked.
     pub fn new(kind: BlockKind, member: Option<Uuid>, address: u64) -> Expected {
-        Expected {
-            kind,
-            member,
-            address,
-            ignore_checksum: false,
-            ignore_address: false,
-        }
+        Expected { kind, member, address, ignore_checksum: false, ignore_address: false }
     }
 }
 
@@ -213,11 +203,7 @@ pub fn unseal(block: &[u8], expected: Expected) -> Result<(Header, &[u8]), Block
     let u64_at = |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("8 bytes"));
     if u32_at(0) != MAGIC {
         let zero = block.iter().all(|byte| *byte == 0);
-        return Err(if zero {
-            BlockError::Zero
-        } else {
-            BlockError::Magic(u32_at(0))
-        });
+        return Err(if zero { BlockError::Zero } else { BlockError::Magic(u32_at(0)) });
     }
     if u32_at(4) != checksum_of(block) && !expected.ignore_checksum {
         return Err(BlockError::Checksum);
@@ -236,10 +222,7 @@ pub fn unseal(block: &[u8], expected: Expected) -> Result<(Header, &[u8]), Block
         sequence: u64_at(48),
         mark: u64_at(56),
     };
-    if expected
-        .member
-        .is_some_and(|member| member != header.member)
-    {
+    if expected.member.is_some_and(|member| member != header.member) {
         return Err(BlockError::Member(header.member));
     }
     if header.address != expected.address && !expected.ignore_address {
@@ -300,22 +283,10 @@ mod tests {
     #[test]
     fn a_block_of_another_place_or_member_is_refused() {
         let block = seal(&header(), b"");
-        let elsewhere = Expected {
-            address: 98,
-            ..expected()
-        };
+        let elsewhere = Expected { address: 98, ..expected() };
         assert_eq!(unseal(&block, elsewhere), Err(BlockError::Address(99)));
-        let foreign = Expected {
-            member: Some(Uuid([8; 16])),
-            ..expected()
-        };
-        assert_eq!(
-            unseal(&block, foreign),
-            Err(BlockError::Member(Uuid([7; 16])))
-        );
-        assert_eq!(
-            unseal(&[0; BLOCK_BYTES as usize], expected()),
-            Err(BlockError::Zero)
-        );
+        let foreign = Expected { member: Some(Uuid([8; 16])), ..expected() };
+        assert_eq!(unseal(&block, foreign), Err(BlockError::Member(Uuid([7; 16]))));
+        assert_eq!(unseal(&[0; BLOCK_BYTES as usize], expected()), Err(BlockError::Zero));
     }
 }

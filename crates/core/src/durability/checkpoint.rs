@@ -39,10 +39,7 @@ impl Journal {
         self.start_at(Lsn(0));
         self.phase = Phase::Formatting(checkpoint);
         // What lies there would look like a damaged journal block to a recovery.
-        let zero = Operation::Zero {
-            durability: Durability::Cached,
-            may_unmap: true,
-        };
+        let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
         let ring = self.settings.ring();
         self.issue(Purpose::RingZero, zero, ring, BufferSlice::EMPTY, ctx);
     }
@@ -126,11 +123,7 @@ impl Journal {
         let bumped = occasion == Occasion::Begin && !ctx.is_planted(PlantedBug::EpochNotBumped);
         let in_place =
             occasion == Occasion::Begin && ctx.is_planted(PlantedBug::RecoveryNotIdempotent);
-        let place = if in_place {
-            old.checkpoint_place
-        } else {
-            1 - old.checkpoint_place
-        };
+        let place = if in_place { old.checkpoint_place } else { 1 - old.checkpoint_place };
         if ctx.is_planted(PlantedBug::JournalFreedEarly) {
             self.ring.tail = self.ring.next;
         }
@@ -331,9 +324,9 @@ impl Journal {
                 self.phase = Phase::Running;
                 JournalEvent::Opened
             }
-            Occasion::Running | Occasion::Admission(_) => JournalEvent::Checkpointed {
-                durable_before: self.ring.durable,
-            },
+            Occasion::Running | Occasion::Admission(_) => {
+                JournalEvent::Checkpointed { durable_before: self.ring.durable }
+            }
             Occasion::Close => {
                 self.phase = Phase::Shut;
                 JournalEvent::Closed

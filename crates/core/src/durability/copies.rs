@@ -141,11 +141,7 @@ impl Mirror {
 
     /// Takes note of an operation that was sent to these copies.
     pub fn begin(&mut self, index: usize, sent: CopySet) {
-        let pending = Pending {
-            sent,
-            missing: sent,
-            is_over: false,
-        };
+        let pending = Pending { sent, missing: sent, is_over: false };
         match self.pending.get_mut(index) {
             Some(entry) => *entry = pending,
             None => self.pending.push(pending),
@@ -158,10 +154,7 @@ impl Mirror {
             number: copy.number,
             is_in: matches!(copy.part, Part::In | Part::Admitting),
         });
-        Membership {
-            changes: self.changes,
-            copies: listed.collect(),
-        }
+        Membership { changes: self.changes, copies: listed.collect() }
     }
 
     /// The copies that a change is recorded on.

@@ -76,11 +76,7 @@ impl Journal {
         ctx: &mut Context<'_>,
     ) {
         let (superblock, greatest_generation) = (self.superblock, self.greatest_generation);
-        let found = result.map(|opening| Found {
-            opening,
-            superblock,
-            greatest_generation,
-        });
+        let found = result.map(|opening| Found { opening, superblock, greatest_generation });
         self.copies().read.results.push(found);
         self.read_next_copy(ctx);
     }
@@ -110,14 +106,9 @@ impl Journal {
                 expected: expected as u64,
             });
         }
-        let own = superblock
-            .set
-            .member(newest.membership.copies[index].number);
+        let own = superblock.set.member(newest.membership.copies[index].number);
         if own != superblock.member {
-            return Err(OpenError::OtherMember {
-                found: superblock.member,
-                expected: own,
-            });
+            return Err(OpenError::OtherMember { found: superblock.member, expected: own });
         }
         opening.membership.newest = Some(newest.membership.clone());
         Ok(())
@@ -164,9 +155,7 @@ impl Journal {
         };
         let epoch = founds().map(|found| found.superblock.epoch).max();
         let greatest = founds().map(|found| found.greatest_generation).max();
-        let set = results[base]
-            .as_ref()
-            .map_or(Uuid::default(), |found| found.superblock.set);
+        let set = results[base].as_ref().map_or(Uuid::default(), |found| found.superblock.set);
         let mirror = self.copies();
         mirror.changes = newest.changes;
         mirror.read.current = base;
@@ -176,18 +165,10 @@ impl Journal {
         }
         self.settings = mirror.copies[base].settings;
         self.greatest_generation = greatest.unwrap_or(0);
-        let Ok(Found {
-            mut opening,
-            superblock,
-            ..
-        }) = results.swap_remove(base)
-        else {
+        let Ok(Found { mut opening, superblock, .. }) = results.swap_remove(base) else {
             unreachable!("a copy that is in was read");
         };
-        self.superblock = Superblock {
-            epoch: epoch.unwrap_or(superblock.epoch),
-            ..superblock
-        };
+        self.superblock = Superblock { epoch: epoch.unwrap_or(superblock.epoch), ..superblock };
         opening.membership.is_chosen = true;
         self.go_on_recovering(opening, ctx);
     }
@@ -288,19 +269,11 @@ fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Cho
         }
     }
     let verdicts = judged(&good, ctx);
-    let undecided = || {
-        good.iter()
-            .filter(|(index, _)| verdicts[*index] == Verdict::Unknown)
-    };
+    let undecided = || good.iter().filter(|(index, _)| verdicts[*index] == Verdict::Unknown);
     if let Some((_, one)) = undecided().next() {
-        return Err(gone_apart(
-            one,
-            undecided().nth(1).map_or(*one, |(_, other)| other),
-        ));
+        return Err(gone_apart(one, undecided().nth(1).map_or(*one, |(_, other)| other)));
     }
-    let counts = good
-        .iter()
-        .filter(|(index, _)| verdicts[*index] == Verdict::Counts);
+    let counts = good.iter().filter(|(index, _)| verdicts[*index] == Verdict::Counts);
     let newest = counts.max_by_key(|(index, found)| (found.age(), usize::MAX - index));
     let (_, newest) = newest.expect("a copy counts when none is undecided");
     let is_planted = ctx.is_planted(PlantedBug::OlderCopyTaken);
@@ -317,9 +290,7 @@ fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Cho
         };
         let takes_all = ctx.is_planted(PlantedBug::RecordedOutCopyTaken);
         verdicts.get(index) == Some(&Verdict::Counts)
-            && found
-                .as_ref()
-                .is_ok_and(|found| takes_all || is_listed(found))
+            && found.as_ref().is_ok_and(|found| takes_all || is_listed(found))
     };
     Ok(Chosen {
         newest: newest.membership().clone(),

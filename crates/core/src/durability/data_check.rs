@@ -59,11 +59,8 @@ impl Journal {
             return;
         };
         for block in missing {
-            let part = DataPart {
-                record: part.record,
-                block: Some(block as u64),
-                copy: copy as u8,
-            };
+            let part =
+                DataPart { record: part.record, block: Some(block as u64), copy: copy as u8 };
             let one = Extent::new(extent.start.0 + block as u64, 1);
             opening.outstanding += 1;
             self.read_data(part, kind, one, ctx);
@@ -78,15 +75,8 @@ impl Journal {
         extent: Extent,
         ctx: &mut Context<'_>,
     ) {
-        let copy = self
-            .mirror
-            .as_deref()
-            .map_or(0, |mirror| mirror.read.current);
-        let part = DataPart {
-            record: record as u64,
-            block: None,
-            copy: copy as u8,
-        };
+        let copy = self.mirror.as_deref().map_or(0, |mirror| mirror.read.current);
+        let part = DataPart { record: record as u64, block: None, copy: copy as u8 };
         self.read_data(part, kind, extent, ctx);
     }
 

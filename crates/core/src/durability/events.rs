@@ -102,9 +102,7 @@ pub struct LsnQueue<T> {
 
 impl<T> Default for LsnQueue<T> {
     fn default() -> LsnQueue<T> {
-        LsnQueue {
-            queue: VecDeque::new(),
-        }
+        LsnQueue { queue: VecDeque::new() }
     }
 }
 

@@ -74,12 +74,7 @@ impl Flushes {
         if is_for_checkpoint {
             self.checkpoint_target = None;
         }
-        self.flushing = Some(Flushing {
-            ticket,
-            covers: written,
-            is_for_checkpoint,
-            ports: 1,
-        });
+        self.flushing = Some(Flushing { ticket, covers: written, is_for_checkpoint, ports: 1 });
         Some(ticket)
     }
 

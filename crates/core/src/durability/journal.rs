@@ -325,8 +325,7 @@ impl Journal {
             mark: mark.0,
         };
         let has_records = !self.ring.open.is_empty();
-        self.idle_mark
-            .block_sent(mark, self.ring.next, has_records, ctx.now());
+        self.idle_mark.block_sent(mark, self.ring.next, has_records, ctx.now());
         if self.mirror.is_some() {
             return self.send_to_copies(header, ctx);
         }
@@ -376,14 +375,7 @@ impl Journal {
         ctx: &mut Context<'_>,
     ) {
         let tag = self.operations.begin(purpose, buffer);
-        ctx.issue(Issue {
-            port,
-            operation,
-            extent,
-            buffer,
-            cause: Cause::Metadata,
-            tag,
-        });
+        ctx.issue(Issue { port, operation, extent, buffer, cause: Cause::Metadata, tag });
     }
 
     fn block_written(&mut self, lsn: Lsn, ctx: &mut Context<'_>) {
@@ -415,23 +407,15 @@ impl Journal {
             return self.flush_done(ctx);
         }
         if ctx.is_planted(PlantedBug::AckBeforeJournalFlush) {
-            self.events.push_back(JournalEvent::Flushed {
-                ticket,
-                durable_before: self.ring.written,
-            });
+            self.events
+                .push_back(JournalEvent::Flushed { ticket, durable_before: self.ring.written });
         }
         if let Some(mirror) = &self.mirror {
             return self.flush_copies(mirror.taking_part(), Purpose::Flush, ctx);
         }
         self.flush_data(ctx);
         let nothing = BufferSlice::EMPTY;
-        self.issue(
-            Purpose::Flush,
-            Operation::Flush,
-            Extent::EMPTY,
-            nothing,
-            ctx,
-        );
+        self.issue(Purpose::Flush, Operation::Flush, Extent::EMPTY, nothing, ctx);
     }
 
     /// Has the flush that begins go to the port that holds other data, if anything was written

@@ -83,10 +83,7 @@ impl Membership {
             return Err(BlockError::Length(payload.len() as u32));
         }
         Ok(Page {
-            membership: Membership {
-                changes: header.generation,
-                copies,
-            },
+            membership: Membership { changes: header.generation, copies },
             index: header.sequence,
             member: header.member,
         })
@@ -95,10 +92,7 @@ impl Membership {
 
 fn listed(entry: &[u8]) -> Listed {
     let u16_at = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
-    Listed {
-        number: u16_at(0),
-        is_in: u16_at(2) != 0,
-    }
+    Listed { number: u16_at(0), is_in: u16_at(2) != 0 }
 }
 
 #[cfg(test)]
@@ -111,25 +105,12 @@ mod tests {
     fn a_page_comes_back() {
         let membership = Membership {
             changes: 9,
-            copies: vec![
-                Listed {
-                    number: 4,
-                    is_in: true,
-                },
-                Listed {
-                    number: 515,
-                    is_in: false,
-                },
-            ],
+            copies: vec![Listed { number: 4, is_in: true }, Listed { number: 515, is_in: false }],
         };
         let member = Uuid([3; 16]);
         let mut block = vec![0; BLOCK_BYTES as usize];
         membership.seal_into(member, 1, 70, &mut block);
-        let page = Page {
-            membership,
-            index: 1,
-            member,
-        };
+        let page = Page { membership, index: 1, member };
         assert_eq!(Membership::decode(&block, 70), Ok(page));
         let elsewhere = Membership::decode(&block, 71);
         assert_eq!(elsewhere, Err(BlockError::Address(70)));
@@ -137,14 +118,8 @@ mod tests {
 
     #[test]
     fn all_that_a_page_says_lies_in_the_first_sector() {
-        let listed = Listed {
-            number: u16::MAX,
-            is_in: true,
-        };
-        let membership = Membership {
-            changes: u64::MAX,
-            copies: vec![listed; COPIES_MAX],
-        };
+        let listed = Listed { number: u16::MAX, is_in: true };
+        let membership = Membership { changes: u64::MAX, copies: vec![listed; COPIES_MAX] };
         let mut block = vec![0; BLOCK_BYTES as usize];
         membership.seal_into(Uuid([3; 16]), COPIES_MAX - 1, 70, &mut block);
         assert!(block[512..].iter().all(|byte| *byte == 0));

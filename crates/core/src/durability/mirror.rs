@@ -35,11 +35,7 @@ impl Journal {
         let sizes = |of: &JournalSettings| (of.area.blocks, of.checkpoint_blocks, of.layer);
         let are_alike = copies.iter().all(|copy| sizes(copy) == sizes(&copies[0]));
         assert!(are_alike, "copies of a journal that differ in size");
-        assert!(
-            copies.len() <= COPIES_MAX,
-            "{} copies of a journal",
-            copies.len()
-        );
+        assert!(copies.len() <= COPIES_MAX, "{} copies of a journal", copies.len());
         let of = |settings: &JournalSettings| JournalCopy {
             settings: JournalSettings {
                 required_features: settings.required_features | FEATURE_MIRRORED,
@@ -165,9 +161,7 @@ impl Journal {
     /// Flushes every copy that takes part.
     pub(super) fn flush_copies(&mut self, to: CopySet, purpose: Purpose, ctx: &mut Context<'_>) {
         let nothing = BufferSlice::EMPTY;
-        self.send_to(to, purpose, nothing, ctx, |_, _| {
-            (Operation::Flush, Extent::EMPTY, nothing)
-        });
+        self.send_to(to, purpose, nothing, ctx, |_, _| (Operation::Flush, Extent::EMPTY, nothing));
     }
 
     /// Reads from one copy.
@@ -180,9 +174,7 @@ impl Journal {
     ) {
         let buffer = ctx.allocate(extent.blocks);
         let (to, purpose) = (CopySet::one(copy), Purpose::Recovery(number));
-        self.send_to(to, purpose, buffer, ctx, |_, _| {
-            (Operation::Read, extent, buffer)
-        });
+        self.send_to(to, purpose, buffer, ctx, |_, _| (Operation::Read, extent, buffer));
     }
 
     /// Writes a journal block to every copy that takes part, or later when one is about to join.
@@ -205,11 +197,7 @@ impl Journal {
         self.write_to(to, Purpose::JournalBlock(lsn), ctx, |_, copy, block| {
             let address = copy.settings.address_of(lsn);
             let member = copy.member;
-            let header = Header {
-                member,
-                address,
-                ..header
-            };
+            let header = Header { member, address, ..header };
             block::seal_into(&header, records, block);
             address
         });
@@ -328,10 +316,8 @@ impl Journal {
     /// Goes on with operations that waited for nothing but a copy that is out by now.
     pub(super) fn end_all_that_are_over(&mut self, ctx: &mut Context<'_>) {
         for index in 0..self.copies().pending.len() {
-            let is_ours = !matches!(
-                self.operations.purpose(index),
-                Purpose::Unused | Purpose::Recovery(_)
-            );
+            let is_ours =
+                !matches!(self.operations.purpose(index), Purpose::Unused | Purpose::Recovery(_));
             if is_ours {
                 self.end_if_over(index, ctx);
             }

@@ -68,9 +68,6 @@ pub struct DurabilitySettings {
 impl Default for DurabilitySettings {
     /// A ring of 8 MiB, and 16 MiB of data without a flush.
     fn default() -> DurabilitySettings {
-        DurabilitySettings {
-            ring_blocks: 2048,
-            unflushed_blocks_max: 4096,
-        }
+        DurabilitySettings { ring_blocks: 2048, unflushed_blocks_max: 4096 }
     }
 }

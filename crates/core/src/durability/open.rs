@@ -144,8 +144,7 @@ impl Journal {
         self.report_end(&opening.end, ctx);
         self.ring.tail = Lsn(self.superblock.replay_from);
         self.start_at(opening.lsn);
-        self.events
-            .push_back(JournalEvent::Recovered(Box::new(recovery)));
+        self.events.push_back(JournalEvent::Recovered(Box::new(recovery)));
     }
 
     /// Begins the next step when the last one is over; true when the recovery is.
@@ -161,10 +160,7 @@ impl Journal {
                     opening.step = Step::Checkpoint;
                 }
                 Step::Checkpoint => {
-                    let blocks = self
-                        .superblock
-                        .checkpoint_bytes
-                        .div_ceil(PAYLOAD_BYTES as u64);
+                    let blocks = self.superblock.checkpoint_bytes.div_ceil(PAYLOAD_BYTES as u64);
                     let pages = blocks.max(1);
                     if opening.next < pages {
                         let place = self.superblock.checkpoint_place;
@@ -300,10 +296,7 @@ impl Journal {
         let newest = |least: usize| {
             let agreed =
                 |one: &&Superblock| copies.iter().filter(|other| *other == *one).count() >= least;
-            copies
-                .iter()
-                .filter(agreed)
-                .max_by_key(|one| one.generation)
+            copies.iter().filter(agreed).max_by_key(|one| one.generation)
         };
         let Some(chosen) = newest(2).or(newest(1)).copied() else {
             return Err(no_superblock(opening));
@@ -333,16 +326,10 @@ impl Journal {
         if let Some((set, member)) = expected {
             let (found, found_member) = (superblock.set, superblock.member);
             if found != set {
-                return Err(OpenError::Foreign {
-                    found,
-                    expected: set,
-                });
+                return Err(OpenError::Foreign { found, expected: set });
             }
             if let Some(expected) = member.filter(|member| *member != found_member) {
-                return Err(OpenError::OtherMember {
-                    found: found_member,
-                    expected,
-                });
+                return Err(OpenError::OtherMember { found: found_member, expected });
             }
         }
         self.check_settings(superblock)?;
@@ -353,11 +340,7 @@ impl Journal {
                 "it places the checkpoint outside its area",
             ));
         }
-        let counts = [
-            superblock.generation,
-            superblock.epoch,
-            superblock.replay_from,
-        ];
+        let counts = [superblock.generation, superblock.epoch, superblock.replay_from];
         if counts.into_iter().any(|count| count > COUNT_MAX) {
             return Err(OpenError::damaged(
                 "superblock",
@@ -372,11 +355,7 @@ impl Journal {
         let settings = &self.settings;
         let same = |(name, found, expected)| match found == expected {
             true => Ok(()),
-            false => Err(OpenError::Settings {
-                name,
-                found,
-                expected,
-            }),
+            false => Err(OpenError::Settings { name, found, expected }),
         };
         [
             (
@@ -427,11 +406,7 @@ impl Journal {
         for (index, page) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
             let expected = Expected {
                 ignore_address,
-                ..Expected::new(
-                    BlockKind::CheckpointPage,
-                    Some(superblock.member),
-                    start + index,
-                )
+                ..Expected::new(BlockKind::CheckpointPage, Some(superblock.member), start + index)
             };
             let (header, payload) = block::unseal(page, expected).map_err(|error| {
                 let detail = format!("page {index}: {}", error.message());

@@ -121,9 +121,7 @@ pub(super) fn take_records(
             let detail = format!("block {} names data past the end of the member", lsn.0);
             return Err(OpenError::damaged("journal", detail));
         }
-        let checksums = (0..record.checksums.len() / 4)
-            .map(|at| record.checksum(at))
-            .collect();
+        let checksums = (0..record.checksums.len() / 4).map(|at| record.checksum(at)).collect();
         let replayed = Replayed {
             kind: record.kind,
             payload: record.payload.to_vec(),

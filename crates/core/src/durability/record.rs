@@ -75,11 +75,7 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u8, payload: &[u8], data: Option<Data
     out.extend_from_slice(&blocks.to_le_bytes());
     out.extend_from_slice(payload);
     if let Some(data) = data {
-        assert_eq!(
-            data.checksums.len() as u64,
-            data.extent.blocks.0,
-            "a checksum for each block"
-        );
+        assert_eq!(data.checksums.len() as u64, data.extent.blocks.0, "a checksum for each block");
         out.extend_from_slice(&data.extent.start.0.to_le_bytes());
         for checksum in data.checksums {
             out.extend_from_slice(&checksum.to_le_bytes());
@@ -117,12 +113,7 @@ fn take(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
         }
         _ => return None,
     };
-    let record = Record {
-        kind: head[0],
-        payload,
-        data,
-        checksums,
-    };
+    let record = Record { kind: head[0], payload, data, checksums };
     Some((record, rest))
 }
 
@@ -135,18 +126,10 @@ mod tests {
     fn records_come_back_in_order() {
         let mut bytes = Vec::new();
         put(&mut bytes, 3, b"abc", None);
-        let data = DataRef {
-            extent: Extent::new(70, 2),
-            checksums: &[5, 6],
-        };
+        let data = DataRef { extent: Extent::new(70, 2), checksums: &[5, 6] };
         put(&mut bytes, 4, b"", Some(data));
-        assert_eq!(
-            bytes.len(),
-            bytes_of(b"abc", None) + bytes_of(b"", Some(data))
-        );
-        let found: Vec<Record<'_>> = records(&bytes)
-            .map(|record| record.expect("whole"))
-            .collect();
+        assert_eq!(bytes.len(), bytes_of(b"abc", None) + bytes_of(b"", Some(data)));
+        let found: Vec<Record<'_>> = records(&bytes).map(|record| record.expect("whole")).collect();
         assert_eq!((found[0].kind, found[0].payload), (3, &b"abc"[..]));
         assert_eq!(found[0].data, None);
         assert_eq!(found[1].data, Some(Extent::new(70, 2)));

@@ -49,10 +49,7 @@ impl ReplayEnd {
             }
             Err(Some(_)) => DATA_BLOCKS_PER_JOURNAL_BLOCK_MAX,
         };
-        let damaged = self.damaged.get_or_insert(DamagedEnd {
-            lsn: lsn.0,
-            data_blocks_max: 0,
-        });
+        let damaged = self.damaged.get_or_insert(DamagedEnd { lsn: lsn.0, data_blocks_max: 0 });
         damaged.data_blocks_max += data_blocks;
     }
 
@@ -88,20 +85,15 @@ mod tests {
     #[test]
     fn blocks_behind_a_damaged_one_count_what_they_name() {
         let mut payload = Vec::new();
-        let data = DataRef {
-            extent: Extent::new(70, 2),
-            checksums: &[5, 6],
-        };
+        let data = DataRef { extent: Extent::new(70, 2), checksums: &[5, 6] };
         put(&mut payload, 1, b"", Some(data));
         let mut end = ReplayEnd::default();
         end.block(Lsn(7), Err(Some(&BlockError::Checksum)));
         end.block(Lsn(8), Ok(&payload));
         end.block(Lsn(9), Err(None));
         end.block(Lsn(10), Ok(&payload));
-        let expected = DamagedEnd {
-            lsn: 7,
-            data_blocks_max: DATA_BLOCKS_PER_JOURNAL_BLOCK_MAX + 2,
-        };
+        let expected =
+            DamagedEnd { lsn: 7, data_blocks_max: DATA_BLOCKS_PER_JOURNAL_BLOCK_MAX + 2 };
         assert_eq!(end.damaged(), Some(expected));
     }
 }

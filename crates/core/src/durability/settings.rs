@@ -115,11 +115,7 @@ impl JournalSettings {
     /// The ring of journal blocks.
     pub fn ring(&self) -> Extent {
         let before = self.end_blocks() + 2 * self.checkpoint_blocks;
-        let blocks = self
-            .area
-            .blocks
-            .0
-            .saturating_sub(before + self.end_blocks());
+        let blocks = self.area.blocks.0.saturating_sub(before + self.end_blocks());
         Extent::new(self.area.start.0 + before, blocks)
     }
 

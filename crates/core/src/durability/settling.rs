@@ -88,11 +88,7 @@ impl Journal {
 
     fn write_membership(&mut self, page: usize, ctx: &mut Context<'_>) {
         let mirror = self.copies();
-        mirror.settling = Some(Settling {
-            page,
-            is_flushing: false,
-            again: false,
-        });
+        mirror.settling = Some(Settling { page, is_flushing: false, again: false });
         let membership = mirror.membership();
         let to = mirror.recording();
         self.write_to(to, Purpose::MembershipPage, ctx, |index, copy, block| {
@@ -110,9 +106,7 @@ impl Journal {
         };
         match *settling {
             Settling { again: true, .. } => self.begin_settling(ctx),
-            Settling {
-                is_flushing: false, ..
-            } => {
+            Settling { is_flushing: false, .. } => {
                 settling.is_flushing = true;
                 let to = mirror.recording();
                 self.flush_copies(to, Purpose::MembershipFlush, ctx);

@@ -121,10 +121,8 @@ impl Superblock {
         address: u64,
         ignore_address: bool,
     ) -> Result<Superblock, BlockError> {
-        let expected = Expected {
-            ignore_address,
-            ..Expected::new(BlockKind::Superblock, None, address)
-        };
+        let expected =
+            Expected { ignore_address, ..Expected::new(BlockKind::Superblock, None, address) };
         let (header, payload) = block::unseal(bytes, expected)?;
         if payload.len() != BYTES {
             return Err(BlockError::Length(payload.len() as u32));
@@ -196,9 +194,6 @@ mod tests {
         };
         let block = superblock.encode(40);
         assert_eq!(Superblock::decode(&block, 40, false), Ok(superblock));
-        assert_eq!(
-            Superblock::decode(&block, 41, false),
-            Err(BlockError::Address(40))
-        );
+        assert_eq!(Superblock::decode(&block, 41, false), Err(BlockError::Address(40)));
     }
 }

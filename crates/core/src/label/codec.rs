@@ -33,11 +33,8 @@ pub const HEAD_FIELDS: [Field; 8] = [
 ];
 
 /// The fields of an entry, from its start.
-pub const ENTRY_FIELDS: [Field; 3] = [
-    field("entry_disk", 0, 2),
-    field("entry_last", 2, 2),
-    field("entry_before", 4, 2),
-];
+pub const ENTRY_FIELDS: [Field; 3] =
+    [field("entry_disk", 0, 2), field("entry_last", 2, 2), field("entry_before", 4, 2)];
 
 /// The fields of a mark, from its start.
 pub const MARK_FIELDS: [Field; 2] = [field("mark_count", 0, 4), field("mark_random", 4, 4)];
@@ -61,10 +58,7 @@ impl fmt::Display for LabelError {
             LabelError::Io(error) => write!(f, "it cannot be read: {error}"),
             LabelError::Block(error) => f.write_str(&error.message()),
             LabelError::Features(bits) => {
-                write!(
-                    f,
-                    "it needs features that this build does not know: {bits:#x}"
-                )
+                write!(f, "it needs features that this build does not know: {bits:#x}")
             }
             LabelError::Content => f.write_str("what it lists makes no sense"),
         }
@@ -212,11 +206,8 @@ mod tests {
     }
 
     fn label(disks: u16, before: impl Fn(u16) -> Option<Mark>) -> Label {
-        let entry = |disk| Entry {
-            disk,
-            last: mark(u32::from(disk % 9) + 1),
-            before: before(disk),
-        };
+        let entry =
+            |disk| Entry { disk, last: mark(u32::from(disk % 9) + 1), before: before(disk) };
         Label {
             set: Uuid([5; 16]),
             disk: 2,
@@ -239,10 +230,7 @@ mod tests {
                 let block = label.seal(copy, 1000).expect("a block holds it");
                 assert_eq!(Label::unseal(&block, copy, 1000), Ok(label.clone()));
                 let elsewhere = Label::unseal(&block, copy, 1001);
-                assert!(matches!(
-                    elsewhere,
-                    Err(LabelError::Block(BlockError::Address(_)))
-                ));
+                assert!(matches!(elsewhere, Err(LabelError::Block(BlockError::Address(_)))));
             }
         }
     }
@@ -292,10 +280,6 @@ mod tests {
         other[HEAD_BYTES + 2] = 200;
         let beyond = read(&header(&other));
         assert_eq!(beyond, Err(LabelError::Content), "no such mark");
-        assert_eq!(
-            read(&[0; 4096]),
-            Err(LabelError::Block(BlockError::Zero)),
-            "nothing"
-        );
+        assert_eq!(read(&[0; 4096]), Err(LabelError::Block(BlockError::Zero)), "nothing");
     }
 }

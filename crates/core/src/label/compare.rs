@@ -79,11 +79,7 @@ impl Known<'_> {
     }
 
     fn refused(&self, reason: Reason) -> Refusal {
-        Refusal {
-            index: self.disk.index,
-            disk: self.disk.number,
-            reason,
-        }
+        Refusal { index: self.disk.index, disk: self.disk.number, reason }
     }
 }
 
@@ -110,11 +106,7 @@ pub(super) fn compare(
         };
         match known_of(set, disk, copies) {
             Ok(it) => known.push(it),
-            Err(reason) => refused.push(Refusal {
-                index: disk.index,
-                disk: disk.number,
-                reason,
-            }),
+            Err(reason) => refused.push(Refusal { index: disk.index, disk: disk.number, reason }),
         }
     }
     if !refused.is_empty() {
@@ -160,10 +152,7 @@ fn known_of<'a>(
 /// A copy that another build has written is not taken for a torn one.
 fn is_of_this_build(copy: &Result<Label, LabelError>) -> bool {
     use crate::durability::block::BlockError;
-    !matches!(
-        copy,
-        Err(LabelError::Features(_) | LabelError::Block(BlockError::Version(_)))
-    )
+    !matches!(copy, Err(LabelError::Features(_) | LabelError::Block(BlockError::Version(_))))
 }
 
 /// What a disk is that has no label of its own.
@@ -234,21 +223,12 @@ fn completed<'a>(known: &'a [Known<'_>], newest: &'a Known<'_>) -> &'a Label {
         if label.from != Some(newest.second.mark) {
             return false;
         }
-        let mut is_in = label
-            .entries
-            .iter()
-            .filter(|entry| entry.last == label.mark);
+        let mut is_in = label.entries.iter().filter(|entry| entry.last == label.mark);
         let here = |entry: &Entry| known.iter().find(|it| it.disk.number == entry.disk);
         let is_away = is_in.clone().any(|entry| here(entry).is_none());
         is_away && is_in.all(|entry| here(entry).is_none_or(|it| it.holds(label.mark)))
     };
-    let takes = |label: &Label| {
-        label
-            .entries
-            .iter()
-            .filter(|it| it.before.is_some())
-            .count()
-    };
+    let takes = |label: &Label| label.entries.iter().filter(|it| it.before.is_some()).count();
     let come_to = copies.filter(is_come_to);
     let best = come_to.max_by_key(|label| (label.mark, core::cmp::Reverse(takes(label))));
     best.expect("the newest second copy")
@@ -270,15 +250,10 @@ fn standing(
             // It was away, and comes back as it was.
             false => {
                 let entry = newest.second.entry(disk.number);
-                entry
-                    .and_then(|entry| it.taken_by(entry))
-                    .unwrap_or(it.second)
+                entry.and_then(|entry| it.taken_by(entry)).unwrap_or(it.second)
             }
         };
-        let complete = Label {
-            disk: disk.number,
-            ..own.clone()
-        };
+        let complete = Label { disk: disk.number, ..own.clone() };
         Present {
             index: disk.index,
             number: disk.number,
@@ -324,12 +299,7 @@ fn standing_of_new(disks: &[LabelledDisk], known: &[Known<'_>], is_creation: boo
 }
 
 fn without_label(disk: &LabelledDisk) -> Present {
-    Present {
-        index: disk.index,
-        number: disk.number,
-        complete: None,
-        is_complete: true,
-    }
+    Present { index: disk.index, number: disk.number, complete: None, is_complete: true }
 }
 
 /// The disks whose labels leave no room for a start and its stop.

@@ -102,13 +102,7 @@ impl Label {
     pub fn new(set: Uuid, disk: u16, random: u32) -> Label {
         let (from, entries) = (None, Vec::new());
         let mark = Mark { count: 0, random };
-        Label {
-            set,
-            disk,
-            mark,
-            from,
-            entries,
-        }
+        Label { set, disk, mark, from, entries }
     }
 
     fn entry(&self, disk: u16) -> Option<&Entry> {

@@ -33,10 +33,7 @@ pub(super) fn has_room(standing: &Standing) -> bool {
 pub(super) fn rounds(set: Uuid, standing: &Standing, random: u32) -> [Vec<LabelWrite>; 3] {
     let count = standing.count_max.checked_add(1);
     let count = count.filter(|count| *count <= COUNT_MAX);
-    let mark = Mark {
-        count: count.expect("a comparison has left room"),
-        random,
-    };
+    let mark = Mark { count: count.expect("a comparison has left room"), random };
     let complete = standing.present.iter().filter(|disk| !disk.is_complete);
     let complete = complete.filter_map(|disk| {
         Some(LabelWrite {
@@ -60,11 +57,7 @@ pub(super) fn rounds(set: Uuid, standing: &Standing, random: u32) -> [Vec<LabelW
         };
         standing.present.iter().map(write).collect()
     };
-    [
-        complete.collect(),
-        to(LabelCopy::First),
-        to(LabelCopy::Second),
-    ]
+    [complete.collect(), to(LabelCopy::First), to(LabelCopy::Second)]
 }
 
 /// The disks of the set as a copy of the new label lists them: those that are here are in, the others

@@ -45,13 +45,11 @@ impl Engine {
             is_creation: matches!(start, Start::Format(_)),
         };
         let is_late = self.stack.is_planted(PlantedBug::CountMovedAfterFirstWrite);
-        self.check_labels(clock, labels)
-            .map_err(LabelledOpenError::Refused)?;
+        self.check_labels(clock, labels).map_err(LabelledOpenError::Refused)?;
         if !is_late {
             self.move_labels(clock, labels, random)?;
         }
-        self.open(clock, start)
-            .map_err(|(node, error)| LabelledOpenError::Layer(node, error))
+        self.open(clock, start).map_err(|(node, error)| LabelledOpenError::Layer(node, error))
     }
 
     /// Reads and compares the labels of the disks. Nothing is written.
@@ -63,10 +61,7 @@ impl Engine {
         clock: &mut dyn Clock,
         labels: &mut Labels,
     ) -> Result<(), Vec<Refusal>> {
-        labels.check(&mut OnEngine {
-            engine: self,
-            clock,
-        })
+        labels.check(&mut OnEngine { engine: self, clock })
     }
 
     fn move_labels(
@@ -78,10 +73,7 @@ impl Engine {
         if self.stack.is_read_only() {
             return Ok(());
         }
-        let mut store = OnEngine {
-            engine: self,
-            clock,
-        };
+        let mut store = OnEngine { engine: self, clock };
         let moved = labels.move_count(&mut store, random);
         moved.map_err(|(disk, error)| LabelledOpenError::Label(DiskId(disk as u16), error))
     }
@@ -102,10 +94,7 @@ impl Engine {
         if self.stack.is_read_only() {
             return Ok(Vec::new());
         }
-        let mut store = OnEngine {
-            engine: self,
-            clock,
-        };
+        let mut store = OnEngine { engine: self, clock };
         Ok(labels.move_count_at_stop(&mut store, random))
     }
 }
@@ -128,25 +117,13 @@ impl OnEngine<'_> {
         let Engine { disks, buffers, .. } = &mut *self.engine;
         let disk = &mut disks[disk];
         // No layer has an operation at the disk, so none has this id.
-        let id = RequestId {
-            index: u32::MAX,
-            generation: u32::MAX,
-        };
-        let op = DiskOp {
-            id,
-            operation,
-            extent,
-            buffer,
-            cause: Cause::Metadata,
-        };
+        let id = RequestId { index: u32::MAX, generation: u32::MAX };
+        let op = DiskOp { id, operation, extent, buffer, cause: Cause::Metadata };
         let mut now = self.clock.wait(Some(Instant::ZERO));
         disk.submit(now, op, buffers);
         loop {
             if let Some(completion) = disk.poll(now, buffers) {
-                assert_eq!(
-                    completion.id, id,
-                    "an operation of a layer at a start or stop"
-                );
+                assert_eq!(completion.id, id, "an operation of a layer at a start or stop");
                 return completion.result;
             }
             now = self.clock.wait(disk.next_event());

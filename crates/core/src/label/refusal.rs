@@ -61,10 +61,9 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::NoLabel(error) => write!(
-                f,
-                "it has no label ({error}); expected: the label of this disk"
-            ),
+            Reason::NoLabel(error) => {
+                write!(f, "it has no label ({error}); expected: the label of this disk")
+            }
             Reason::Foreign(found) => write!(f, "it is a disk of image {found}"),
             Reason::OtherDisk(found) => write!(f, "it is disk {found} of this image"),
             Reason::Unlisted { .. } => f.write_str(

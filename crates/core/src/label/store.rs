@@ -55,22 +55,10 @@ impl Labels {
     /// gets none.
     pub fn new(set: Uuid, listed: &[Option<ListedDisk>]) -> Labels {
         let disks = listed.iter().enumerate().filter_map(|(index, listed)| {
-            let ListedDisk {
-                number,
-                is_labelled,
-            } = (*listed)?;
-            Some(LabelledDisk {
-                index,
-                number,
-                is_labelled,
-                copies: None,
-            })
+            let ListedDisk { number, is_labelled } = (*listed)?;
+            Some(LabelledDisk { index, number, is_labelled, copies: None })
         });
-        Labels {
-            set,
-            disks: disks.collect(),
-            judgement: Judgement::default(),
-        }
+        Labels { set, disks: disks.collect(), judgement: Judgement::default() }
     }
 
     /// The same disks without labels: whatever lies there does not count.
@@ -113,9 +101,7 @@ impl Labels {
         let disk = self.disks.iter().find(|it| it.index == disk);
         let disk = disk.filter(|disk| disk.is_labelled);
         let copies = disk.and_then(|disk| disk.copies.as_ref());
-        let both = copies
-            .into_iter()
-            .flat_map(|it| LabelCopy::ALL.iter().zip(it));
+        let both = copies.into_iter().flat_map(|it| LabelCopy::ALL.iter().zip(it));
         both.filter_map(|(copy, read)| Some((*copy, read.as_ref().err()?)))
     }
 
@@ -197,12 +183,7 @@ impl Labels {
         let copy = || Ok(Label::new(self.set, number, random));
         let copies = Some([copy(), copy()]);
         self.leave_out(disk);
-        self.disks.push(LabelledDisk {
-            index: disk,
-            number,
-            is_labelled: true,
-            copies,
-        });
+        self.disks.push(LabelledDisk { index: disk, number, is_labelled: true, copies });
     }
 
     /// The disks that have a label now, by their places.
@@ -235,9 +216,7 @@ impl Labels {
             let failed = |error| (index, error);
             let block = label.seal(copy, blocks);
             let block = block.ok_or(failed(IoError::NoSpace))?;
-            store
-                .write(index, copy.address(blocks), &block)
-                .map_err(failed)?;
+            store.write(index, copy.address(blocks), &block).map_err(failed)?;
             let mut disks = self.disks.iter_mut();
             if let Some(disk) = disks.find(|disk| disk.index == index) {
                 set_copy(disk, copy, label);
@@ -304,21 +283,14 @@ mod tests {
     impl Memory {
         fn blank(disks: usize) -> Memory {
             let block = || vec![0; BLOCK_BYTES as usize];
-            Memory {
-                disks: (0..disks).map(|_| [block(), block()]).collect(),
-                broken: None,
-            }
+            Memory { disks: (0..disks).map(|_| [block(), block()]).collect(), broken: None }
         }
 
         /// The counts of both copies of all disks.
         fn counts(&self) -> Vec<u32> {
-            let copies = self
-                .disks
-                .iter()
-                .flat_map(|it| it.iter().zip(LabelCopy::ALL));
+            let copies = self.disks.iter().flat_map(|it| it.iter().zip(LabelCopy::ALL));
             let read = copies.map(|(block, copy)| Label::unseal(block, copy, BLOCKS));
-            read.map(|label| label.expect("a label").mark.count)
-                .collect()
+            read.map(|label| label.expect("a label").mark.count).collect()
         }
 
         /// Writes the labels of a set that has come to a count.
@@ -342,12 +314,7 @@ mod tests {
     }
 
     fn labels(disks: usize, is_labelled: bool) -> Labels {
-        let listed = (1..=disks as u16).map(|number| {
-            Some(ListedDisk {
-                number,
-                is_labelled,
-            })
-        });
+        let listed = (1..=disks as u16).map(|number| Some(ListedDisk { number, is_labelled }));
         Labels::new(SET, &listed.collect::<Vec<_>>())
     }
 
@@ -409,10 +376,7 @@ mod tests {
     #[test]
     fn a_count_that_is_listed_counts_too() {
         let mut memory = Memory::at(2, 9);
-        let away = Mark {
-            count: COUNT_MAX - 1,
-            random: 5,
-        };
+        let away = Mark { count: COUNT_MAX - 1, random: 5 };
         for (block, copy) in memory.disks[0].iter_mut().zip(LabelCopy::ALL) {
             let mut label = Label::unseal(block, copy, BLOCKS).expect("a label");
             label.entries[1].last = away;

@@ -89,9 +89,7 @@ impl<T> Answers<T> {
     /// Any token: those that wait for records first, the oldest first.
     pub fn pop(&mut self) -> Option<T> {
         let flushed = &mut self.after_flushed;
-        self.after_written
-            .pop()
-            .or_else(|| flushed.pop_front().map(|(_, token)| token))
+        self.after_written.pop().or_else(|| flushed.pop_front().map(|(_, token)| token))
     }
 }
 

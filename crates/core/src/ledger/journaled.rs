@@ -83,11 +83,7 @@ impl<T> Journaled<T> {
 impl<T> Ledger<T> {
     /// A ledger that keeps nothing. It is running from the start.
     pub fn volatile() -> Ledger<T> {
-        Ledger {
-            stage: Stage::Running,
-            events: VecDeque::new(),
-            journaled: None,
-        }
+        Ledger { stage: Stage::Running, events: VecDeque::new(), journaled: None }
     }
 
     /// A ledger with a journal, to be opened. `ports` are those that are flushed beside the
@@ -270,10 +266,7 @@ impl<T> Ledger<T> {
 
     /// What the layer must know of something that the journal says.
     fn translate(&mut self, event: JournalEvent) -> Option<LedgerEvent<T>> {
-        let it = self
-            .journaled
-            .as_deref_mut()
-            .expect("a journal that speaks");
+        let it = self.journaled.as_deref_mut().expect("a journal that speaks");
         match event {
             JournalEvent::Recovered(recovery) => Some(LedgerEvent::Recovered(recovery)),
             JournalEvent::Opened => {

@@ -15,10 +15,7 @@ pub struct Quarantine<P> {
 
 impl<P> Default for Quarantine<P> {
     fn default() -> Quarantine<P> {
-        Quarantine {
-            held: LsnQueue::default(),
-            last: Lsn(0),
-        }
+        Quarantine { held: LsnQueue::default(), last: Lsn(0) }
     }
 }
 

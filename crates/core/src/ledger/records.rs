@@ -55,10 +55,7 @@ impl<T> Ledger<T> {
         let mut checksums = core::mem::take(&mut it.checksums);
         checksums.clear();
         ctx.checksum(data.buffer, &mut checksums);
-        let reference = DataRef {
-            extent: data.place,
-            checksums: &checksums,
-        };
+        let reference = DataRef { extent: data.place, checksums: &checksums };
         let place = it.append_data(kind, payload, reference, ctx);
         it.checksums = checksums;
         (place, &it.checksums)

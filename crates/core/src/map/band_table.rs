@@ -34,11 +34,7 @@ impl BandTable {
         let all_equal = (1..bands).all(|i| starts[i] - starts[i - 1] == first)
             && (bands < 2 || starts[bands] - starts[bands - 1] <= first);
         let uniform_blocks = (bands > 0 && all_equal).then_some(first);
-        BandTable {
-            starts,
-            uniform_blocks,
-            largest,
-        }
+        BandTable { starts, uniform_blocks, largest }
     }
 
     /// The bands of an extent, in addresses that begin at 0. A band that the extent cuts is shorter.
@@ -113,10 +109,7 @@ mod tests {
     #[test]
     fn a_part_has_the_bands_inside_and_shorter_ones_at_its_ends() {
         let table = BandTable::new([3, 5, 2].map(BlockCount));
-        assert_eq!(
-            table.part(Extent::new(3, 5)),
-            BandTable::new([BlockCount(5)])
-        );
+        assert_eq!(table.part(Extent::new(3, 5)), BandTable::new([BlockCount(5)]));
         let cut = table.part(Extent::new(1, 8));
         assert_eq!(cut, BandTable::new([2, 5, 1].map(BlockCount)));
         assert_eq!(table.part(Extent::EMPTY).bands(), 0);

@@ -33,9 +33,7 @@ impl<K> Entry<K> {
 
 impl<K> Default for ExtentLocks<K> {
     fn default() -> ExtentLocks<K> {
-        ExtentLocks {
-            entries: Vec::new(),
-        }
+        ExtentLocks { entries: Vec::new() }
     }
 }
 
@@ -57,12 +55,7 @@ impl<K: Copy + PartialEq> ExtentLocks<K> {
     fn enter(&mut self, key: K, extent: Extent, is_shared: bool) -> bool {
         let excluding = |entry: &&Entry<K>| entry.excludes(extent, is_shared);
         let blockers = self.entries.iter().filter(excluding).count() as u32;
-        self.entries.push(Entry {
-            key,
-            extent,
-            is_shared,
-            blockers,
-        });
+        self.entries.push(Entry { key, extent, is_shared, blockers });
         blockers == 0
     }
 
@@ -74,10 +67,7 @@ impl<K: Copy + PartialEq> ExtentLocks<K> {
             return false;
         };
         let entry = self.entries.remove(index);
-        assert_eq!(
-            entry.blockers, 0,
-            "a lock was given up before it was granted"
-        );
+        assert_eq!(entry.blockers, 0, "a lock was given up before it was granted");
         for waiting in &mut self.entries[index..] {
             if waiting.excludes(entry.extent, entry.is_shared) {
                 waiting.blockers -= 1;
@@ -92,9 +82,7 @@ impl<K: Copy + PartialEq> ExtentLocks<K> {
     /// True when some lock, held or waited for, shares a block with `extent`.
     #[inline]
     pub fn overlaps(&self, extent: Extent) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.extent.overlaps(extent))
+        self.entries.iter().any(|entry| entry.extent.overlaps(extent))
     }
 
     /// True when nothing is held or waited for.
@@ -113,10 +101,7 @@ mod tests {
         let mut locks = ExtentLocks::default();
         assert!(locks.lock('a', Extent::new(0, 4)));
         assert!(!locks.lock('b', Extent::new(3, 4)));
-        assert!(
-            !locks.lock('c', Extent::new(6, 2)),
-            "waits for b, which waits for a"
-        );
+        assert!(!locks.lock('c', Extent::new(6, 2)), "waits for b, which waits for a");
         assert!(locks.lock('d', Extent::new(20, 1)));
         let mut granted = Vec::new();
         assert!(locks.unlock('a', |key| granted.push(key)));
@@ -125,10 +110,7 @@ mod tests {
         assert_eq!(granted, ['b', 'c']);
         assert!(locks.unlock('d', |key| granted.push(key)));
         assert!(locks.unlock('c', |key| granted.push(key)));
-        assert!(
-            !locks.unlock('c', |key| granted.push(key)),
-            "given up twice"
-        );
+        assert!(!locks.unlock('c', |key| granted.push(key)), "given up twice");
         assert_eq!(granted, ['b', 'c']);
         assert!(locks.is_empty());
     }

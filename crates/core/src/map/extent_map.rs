@@ -28,10 +28,7 @@ impl Piece {
     pub(crate) fn clip(self, bounds: Extent) -> Option<Piece> {
         let extent = self.extent.intersection(bounds)?;
         let skipped = extent.start.offset_from(self.extent.start);
-        Some(Piece {
-            extent,
-            position: self.position + skipped,
-        })
+        Some(Piece { extent, position: self.position + skipped })
     }
 }
 
@@ -78,16 +75,12 @@ impl ExtentMap {
         {
             if *start == extent.start.0 && run.0 == extent.blocks.0 {
                 let old = core::mem::replace(&mut run.1, position);
-                removed(Piece {
-                    extent,
-                    position: old,
-                });
+                removed(Piece { extent, position: old });
                 return extent.blocks;
             }
             replaced = self.remove(extent, removed);
         }
-        self.runs
-            .insert(extent.start.0, (extent.blocks.0, position));
+        self.runs.insert(extent.start.0, (extent.blocks.0, position));
         self.mapped_blocks += extent.blocks.0;
         replaced
     }
@@ -99,27 +92,19 @@ impl ExtentMap {
         let mut end = extent.end().0;
         // Runs share no block, so none is left once one has reached down to the start.
         while extent.start.0 < end
-            && let Some((start, (blocks, position))) = self
-                .runs
-                .range(..end)
-                .next_back()
-                .map(|(s, run)| (*s, *run))
+            && let Some((start, (blocks, position))) =
+                self.runs.range(..end).next_back().map(|(s, run)| (*s, *run))
             && start + blocks > extent.start.0
         {
-            let whole = Piece {
-                extent: Extent::new(start, blocks),
-                position,
-            };
+            let whole = Piece { extent: Extent::new(start, blocks), position };
             let piece = whole.clip(extent).expect("a run that overlaps");
             self.runs.remove(&start);
             if start < piece.extent.start.0 {
-                self.runs
-                    .insert(start, (piece.extent.start.0 - start, position));
+                self.runs.insert(start, (piece.extent.start.0 - start, position));
             }
             if piece.extent.end() < whole.extent.end() {
                 let skipped = piece.extent.end().0 - start;
-                self.runs
-                    .insert(piece.extent.end().0, (blocks - skipped, position + skipped));
+                self.runs.insert(piece.extent.end().0, (blocks - skipped, position + skipped));
             }
             count += piece.extent.blocks.0;
             self.mapped_blocks -= piece.extent.blocks.0;
@@ -141,16 +126,9 @@ impl ExtentMap {
     pub fn pieces(&self, extent: Extent) -> impl Iterator<Item = Piece> + '_ {
         let first = self.runs.range(..extent.start.0).next_back();
         let rest = self.runs.range(extent.start.0..extent.end().0);
-        first
-            .into_iter()
-            .chain(rest)
-            .filter_map(move |(start, (blocks, position))| {
-                Piece {
-                    extent: Extent::new(*start, *blocks),
-                    position: *position,
-                }
-                .clip(extent)
-            })
+        first.into_iter().chain(rest).filter_map(move |(start, (blocks, position))| {
+            Piece { extent: Extent::new(*start, *blocks), position: *position }.clip(extent)
+        })
     }
 }
 

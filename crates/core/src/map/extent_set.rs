@@ -66,19 +66,14 @@ impl ExtentSet {
     pub fn pieces(&self, extent: Extent) -> impl Iterator<Item = Extent> + '_ {
         let first = self.ranges.range(..extent.start.0).next_back();
         let rest = self.ranges.range(extent.start.0..extent.end().0);
-        first
-            .into_iter()
-            .chain(rest)
-            .filter_map(move |(start, end)| {
-                Extent::between(Lba(*start), Lba(*end)).intersection(extent)
-            })
+        first.into_iter().chain(rest).filter_map(move |(start, end)| {
+            Extent::between(Lba(*start), Lba(*end)).intersection(extent)
+        })
     }
 
     /// Every range, in address order.
     pub fn ranges(&self) -> impl Iterator<Item = Extent> + '_ {
-        self.ranges
-            .iter()
-            .map(|(start, end)| Extent::between(Lba(*start), Lba(*end)))
+        self.ranges.iter().map(|(start, end)| Extent::between(Lba(*start), Lba(*end)))
     }
 }
 

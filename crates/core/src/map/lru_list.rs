@@ -22,20 +22,12 @@ const ENDS: u32 = 0;
 impl LruList {
     /// An empty list.
     pub fn new() -> LruList {
-        LruList {
-            links: Vec::from([Link {
-                older: ENDS,
-                newer: ENDS,
-            }]),
-        }
+        LruList { links: Vec::from([Link { older: ENDS, newer: ENDS }]) }
     }
 
     /// Takes every entry out.
     pub fn clear(&mut self) {
-        self.links[0] = Link {
-            older: ENDS,
-            newer: ENDS,
-        };
+        self.links[0] = Link { older: ENDS, newer: ENDS };
     }
 
     /// Adds an entry that is not in the list as the most recently used.
@@ -43,17 +35,11 @@ impl LruList {
     pub fn push_newest(&mut self, entry: u32) {
         let at = entry + 1;
         if at as usize >= self.links.len() {
-            let unlinked = Link {
-                older: ENDS,
-                newer: ENDS,
-            };
+            let unlinked = Link { older: ENDS, newer: ENDS };
             self.links.resize(at as usize + 1, unlinked);
         }
         let newest = self.links[0].older;
-        self.links[at as usize] = Link {
-            older: newest,
-            newer: ENDS,
-        };
+        self.links[at as usize] = Link { older: newest, newer: ENDS };
         self.links[newest as usize].newer = at;
         self.links[0].older = at;
     }

@@ -12,10 +12,7 @@ pub(crate) struct Slab<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab {
-            things: Vec::new(),
-            free: Vec::new(),
-        }
+        Slab { things: Vec::new(), free: Vec::new() }
     }
 }
 

@@ -110,12 +110,7 @@ impl Blocks {
 
     /// A new entry of a block, without memory and without valid parts.
     pub fn add(&mut self, block: u64) -> u32 {
-        let new = Entry {
-            block,
-            slot: BufferSlice::EMPTY,
-            state: State::Leaving,
-            writer: NONE,
-        };
+        let new = Entry { block, slot: BufferSlice::EMPTY, state: State::Leaving, writer: NONE };
         let entry = match self.unused.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = new;
@@ -181,9 +176,7 @@ impl Blocks {
     /// True when all of the parts are valid.
     pub fn has_all(&self, entry: u32, which: Valid, parts: Range<u64>) -> bool {
         let at = self.words_at(entry, which);
-        masks(parts)
-            .into_iter()
-            .all(|(word, mask)| self.bits[at + word] & mask == mask)
+        masks(parts).into_iter().all(|(word, mask)| self.bits[at + word] & mask == mask)
     }
 
     /// True when every part of the block is valid.
@@ -214,10 +207,8 @@ impl Blocks {
     pub fn take_over(&mut self, from: u32, to: u32) {
         let slot = core::mem::take(&mut self.entries[from as usize].slot);
         self.entries[to as usize].slot = slot;
-        let (source, target) = (
-            self.words_at(from, Valid::InFact),
-            self.words_at(to, Valid::InFact),
-        );
+        let (source, target) =
+            (self.words_at(from, Valid::InFact), self.words_at(to, Valid::InFact));
         let decided = self.words_at(to, Valid::Decided);
         for word in 0..self.words {
             let bits = self.bits[source + word];

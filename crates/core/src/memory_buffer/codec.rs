@@ -19,33 +19,22 @@ pub const RECORD_CLEAN: u8 = 2;
 pub const RECORD_ZEROED: u8 = 3;
 
 /// Every kind of record and its name.
-pub const RECORD_KINDS: [(u8, &str); 3] = [
-    (RECORD_WRITTEN, "written"),
-    (RECORD_CLEAN, "clean"),
-    (RECORD_ZEROED, "zeroed"),
-];
+pub const RECORD_KINDS: [(u8, &str); 3] =
+    [(RECORD_WRITTEN, "written"), (RECORD_CLEAN, "clean"), (RECORD_ZEROED, "zeroed")];
 
 /// The payload of a written record.
 pub const WRITTEN_FIELDS: [Field; 1] = [field("written_lba", 0, 8)];
 /// One run in the payload of a clean record, as often as there are runs.
-pub const CLEAN_FIELDS: [Field; 3] = [
-    field("clean_lba", 0, 8),
-    field("clean_place", 8, 4),
-    field("clean_blocks", 12, 4),
-];
+pub const CLEAN_FIELDS: [Field; 3] =
+    [field("clean_lba", 0, 8), field("clean_place", 8, 4), field("clean_blocks", 12, 4)];
 /// The payload of a zeroed record.
 pub const ZEROED_FIELDS: [Field; 2] = [field("zeroed_lba", 0, 8), field("zeroed_blocks", 8, 8)];
 /// The head of a checkpoint.
-pub const CHECKPOINT_FIELDS: [Field; 2] = [
-    field("checkpoint_places", 0, 8),
-    field("checkpoint_blocks", 8, 8),
-];
+pub const CHECKPOINT_FIELDS: [Field; 2] =
+    [field("checkpoint_places", 0, 8), field("checkpoint_blocks", 8, 8)];
 /// A block in a checkpoint that the log alone has.
-pub const LIVE_FIELDS: [Field; 3] = [
-    field("live_lba", 0, 8),
-    field("live_place", 8, 4),
-    field("live_checksum", 12, 4),
-];
+pub const LIVE_FIELDS: [Field; 3] =
+    [field("live_lba", 0, 8), field("live_place", 8, 4), field("live_checksum", 12, 4)];
 
 /// Bytes of a run in a clean record, of the head of a checkpoint and of each of its blocks.
 pub(super) const RUN_BYTES: usize = 16;
@@ -86,26 +75,19 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, Vec<Live>), StateError> {
     let live: Vec<Live> = rest.chunks_exact(LIVE_BYTES).map(live_at).collect();
     if live.len() as u64 != blocks || rest.len() % LIVE_BYTES != 0 {
         let found = rest.len();
-        return Err(StateError::new(format!(
-            "{found} B for {blocks} live blocks"
-        )));
+        return Err(StateError::new(format!("{found} B for {blocks} live blocks")));
     }
     match live.iter().find(|it| u64::from(it.place) >= places) {
-        Some(it) => Err(StateError::new(format!(
-            "block {} is in place {} of {places}",
-            it.lba, it.place
-        ))),
+        Some(it) => {
+            Err(StateError::new(format!("block {} is in place {} of {places}", it.lba, it.place)))
+        }
         None => Ok((places, live)),
     }
 }
 
 fn live_at(bytes: &[u8]) -> Live {
     let (lba, place, checksum) = run_at(bytes);
-    Live {
-        lba,
-        place,
-        checksum,
-    }
+    Live { lba, place, checksum }
 }
 
 /// An address and two numbers.

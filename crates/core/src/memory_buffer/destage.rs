@@ -143,9 +143,7 @@ impl MemoryBuffer {
     ) {
         let it = &mut self.tasks[task];
         it.left -= 1;
-        let Owner::Batch(batch) = it.owner else {
-            unreachable!("a block of a batch")
-        };
+        let Owner::Batch(batch) = it.owner else { unreachable!("a block of a batch") };
         if it.left == 0 {
             let result = result.and(self.record_task(task, ctx));
             self.batch_logged(batch, result, ctx);
@@ -163,11 +161,7 @@ impl MemoryBuffer {
         let error = it.error;
         match self.failure().or(error) {
             Some(error) => self.end_batch(batch, Err(error), ctx),
-            None if self
-                .ledger
-                .answer_when_flushed(log, Token::Batch(batch), ctx)
-                == When::Now =>
-            {
+            None if self.ledger.answer_when_flushed(log, Token::Batch(batch), ctx) == When::Now => {
                 self.batch_flushed(batch);
             }
             None => {}

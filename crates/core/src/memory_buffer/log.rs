@@ -115,10 +115,7 @@ impl Log {
             self.cursor = (self.cursor + 1) % self.owners.len();
         }
         let start = self.cursor;
-        let end = self
-            .owners
-            .len()
-            .min(start + blocks.min(RUN_BLOCKS_MAX) as usize);
+        let end = self.owners.len().min(start + blocks.min(RUN_BLOCKS_MAX) as usize);
         while self.cursor < end && self.owners[self.cursor] == FREE {
             self.owners[self.cursor] = NOBODY;
             self.uses[self.cursor] = self.uses[self.cursor].wrapping_add(1);
@@ -176,11 +173,7 @@ impl Log {
     /// A block went down; it is durable there after this flush.
     pub fn destaged(&mut self, lba: u64, flush: FlushTicket) {
         if let Some(place) = self.by_lba.get(&lba) {
-            let held = Held {
-                lba,
-                place: *place,
-                use_of_place: self.uses[*place as usize],
-            };
+            let held = Held { lba, place: *place, use_of_place: self.uses[*place as usize] };
             self.destaged.push_back((flush, held));
         }
     }

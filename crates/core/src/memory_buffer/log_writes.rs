@@ -61,11 +61,7 @@ impl MemoryBuffer {
             return false;
         }
         let mut has_moved = self.record_clean(ctx);
-        while let Some(task) = self
-            .log
-            .as_ref()
-            .and_then(|log| log.waiting.front().copied())
-        {
+        while let Some(task) = self.log.as_ref().and_then(|log| log.waiting.front().copied()) {
             if self.failure().is_none() && !self.send_to_log(task, ctx) {
                 break;
             }
@@ -94,9 +90,7 @@ impl MemoryBuffer {
         if wanted && self.ledger.is_running() {
             log.is_flush_asked = true;
             // It comes back when it is done: a log has a journaled ledger.
-            let _ = self
-                .ledger
-                .answer_when_flushed(self.ports.below, Token::Clean, ctx);
+            let _ = self.ledger.answer_when_flushed(self.ports.below, Token::Clean, ctx);
         }
     }
 
@@ -189,15 +183,11 @@ impl MemoryBuffer {
                 continue;
             }
             let blocks = u64::from(write.buffer.blocks);
-            let data = WrittenData {
-                place: log.extent_of(write.place, blocks),
-                buffer: write.buffer,
-            };
+            let data =
+                WrittenData { place: log.extent_of(write.place, blocks), buffer: write.buffer };
             let payload = write.lba.to_le_bytes();
             let durable_before = self.ledger.durable_before();
-            let (record, sums) = self
-                .ledger
-                .record_write(RECORD_WRITTEN, &payload, data, ctx);
+            let (record, sums) = self.ledger.record_write(RECORD_WRITTEN, &payload, data, ctx);
             for (at, checksum) in sums.iter().enumerate() {
                 let live = Live {
                     lba: write.lba + at as u64,
@@ -302,8 +292,7 @@ impl MemoryBuffer {
         }
         log.payload.clear();
         log.payload.extend_from_slice(&extent.start.0.to_le_bytes());
-        log.payload
-            .extend_from_slice(&extent.blocks.0.to_le_bytes());
+        log.payload.extend_from_slice(&extent.blocks.0.to_le_bytes());
         let record = self.ledger.record(RECORD_ZEROED, &log.payload, ctx);
         log.forget_all(extent, record, self.ledger.durable_before());
         None

@@ -316,11 +316,7 @@ impl Layer for MemoryBuffer {
 
     fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
         let is_needed = |port: &Port| Some(*port) != self.ports.copies;
-        match (0..=self.ports.below.0)
-            .map(Port)
-            .filter(is_needed)
-            .any(is_lost)
-        {
+        match (0..=self.ports.below.0).map(Port).filter(is_needed).any(is_lost) {
             true => Without::Lost,
             false => Without::NO_COPIES,
         }

@@ -49,10 +49,7 @@ impl MemoryBuffer {
             });
         }
         live.into_iter().for_each(|block| log.replay_written(block));
-        recovery
-            .records
-            .iter()
-            .try_for_each(|record| self.replay_record(record))
+        recovery.records.iter().try_for_each(|record| self.replay_record(record))
     }
 
     fn replay_record(&mut self, record: &Replayed) -> Result<(), OpenError> {
@@ -128,12 +125,7 @@ impl MemoryBuffer {
             {
                 run.blocks += 1;
             }
-            _ => opening.reads.push(LogRead {
-                entry,
-                part,
-                live,
-                blocks: 1,
-            }),
+            _ => opening.reads.push(LogRead { entry, part, live, blocks: 1 }),
         }
     }
 
@@ -197,13 +189,8 @@ impl MemoryBuffer {
         let wrong = sums.iter().enumerate().position(is_other);
         if let Some(at) = wrong.filter(|_| result.is_ok()) {
             let lba = read.live.lba + at as u64;
-            let words = format!(
-                "block {lba} in place {} is not as written",
-                first + at as u32
-            );
-            opening
-                .error
-                .get_or_insert(OpenError::damaged("log", words));
+            let words = format!("block {lba} in place {} is not as written", first + at as u32);
+            opening.error.get_or_insert(OpenError::damaged("log", words));
         }
         let parts = read.part..read.part + read.blocks;
         self.blocks.set(read.entry, Valid::InFact, parts, true);

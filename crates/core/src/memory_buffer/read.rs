@@ -25,10 +25,7 @@ impl MemoryBuffer {
             let mut task = Task::new(Owner::Job(job), block, found.unwrap_or(NONE), first, count);
             if let Some(entry) = found {
                 self.replacement.touch(entry);
-                if self
-                    .blocks
-                    .has_all(entry, Valid::Decided, first..first + count)
-                {
+                if self.blocks.has_all(entry, Valid::Decided, first..first + count) {
                     ctx.count(Counter::HitBlockReads, 1);
                 } else {
                     ctx.count(Counter::PartialReads, 1);
@@ -211,9 +208,7 @@ impl MemoryBuffer {
         ctx: &mut Context<'_>,
     ) {
         let it = self.tasks[task];
-        let Owner::Job(job) = it.owner else {
-            unreachable!("a batch does not read")
-        };
+        let Owner::Job(job) = it.owner else { unreachable!("a batch does not read") };
         match (it.step, result) {
             (Step::Asked, Err(_)) => self.read_whole(task, TagKind::Read, ctx),
             (_, Err(error)) => {
@@ -273,12 +268,7 @@ impl MemoryBuffer {
     /// All is there: the buffer of the request is filled, and it is answered. What came from below is
     /// offered to the store of copies, and the blocks are free.
     fn deliver(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let Job {
-            request,
-            tasks,
-            result,
-            ..
-        } = self.jobs[job];
+        let Job { request, tasks, result, .. } = self.jobs[job];
         let mut next = Tasks::first(tasks);
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);

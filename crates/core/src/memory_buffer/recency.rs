@@ -27,23 +27,12 @@ struct Link {
     is_in_window: bool,
 }
 
-const UNLINKED: Link = Link {
-    older: NONE,
-    newer: NONE,
-    is_in_window: false,
-};
+const UNLINKED: Link = Link { older: NONE, newer: NONE, is_in_window: false };
 
 impl Recency {
     /// An empty list with a window of so many entries.
     pub fn new(window: u32) -> Recency {
-        Recency {
-            links: Vec::new(),
-            oldest: NONE,
-            newest: NONE,
-            edge: NONE,
-            in_window: 0,
-            window,
-        }
+        Recency { links: Vec::new(), oldest: NONE, newest: NONE, edge: NONE, in_window: 0, window }
     }
 
     /// True when an entry of the list is among the oldest.
@@ -71,11 +60,7 @@ impl Recency {
             self.links.resize(entry as usize + 1, UNLINKED);
         }
         let is_in_window = self.in_window < self.window;
-        self.links[entry as usize] = Link {
-            older: self.newest,
-            newer: NONE,
-            is_in_window,
-        };
+        self.links[entry as usize] = Link { older: self.newest, newer: NONE, is_in_window };
         match self.newest {
             NONE => self.oldest = entry,
             newest => self.links[newest as usize].newer = entry,

@@ -46,18 +46,15 @@ impl Replacement {
     /// Of an empty memory of so many blocks, with a window of so many.
     pub fn new(policy: BufferPolicy, blocks: u32, window: u32) -> Replacement {
         let by: Option<fn(Count) -> Rank> = match policy {
-            BufferPolicy::Lwa(_) => Some(|count| Rank {
-                blocks: count.in_window,
-                age: u64::MAX - count.oldest_at,
-            }),
-            BufferPolicy::Most => Some(|count| Rank {
-                blocks: count.entries,
-                age: u64::MAX - count.oldest_at,
-            }),
-            BufferPolicy::LruSegment => Some(|count| Rank {
-                blocks: 0,
-                age: u64::MAX - count.newest_at,
-            }),
+            BufferPolicy::Lwa(_) => {
+                Some(|count| Rank { blocks: count.in_window, age: u64::MAX - count.oldest_at })
+            }
+            BufferPolicy::Most => {
+                Some(|count| Rank { blocks: count.entries, age: u64::MAX - count.oldest_at })
+            }
+            BufferPolicy::LruSegment => {
+                Some(|count| Rank { blocks: 0, age: u64::MAX - count.newest_at })
+            }
             BufferPolicy::LruBlock => None,
         };
         Replacement {

@@ -68,11 +68,7 @@ fn every_policy_decides_as_a_search_through_a_list_does() {
         let window = 1 + rng.below(capacity as u64) as usize;
         let segments = 1 + rng.below(8);
         let mut fast = Replacement::new(policy, capacity as u32, window as u32);
-        let mut naive = Naive {
-            policy,
-            window,
-            list: Vec::new(),
-        };
+        let mut naive = Naive { policy, window, list: Vec::new() };
         for _ in 0..120 {
             let entry = rng.below(3 * capacity as u64) as u32;
             let segment = u64::from(entry) % segments;
@@ -108,17 +104,8 @@ fn every_policy_decides_as_a_search_through_a_list_does() {
 /// Segments of blocks as in Figure 10 of the paper, from the head to the tail: the replacement region
 /// holds MB12, MB13 and MB15 of segment 1 and one block each of the others.
 fn figure_10(policy: BufferPolicy) -> Vec<u32> {
-    let head_to_tail = [
-        (11, 1),
-        (21, 2),
-        (31, 3),
-        (22, 2),
-        (12, 1),
-        (23, 2),
-        (13, 1),
-        (32, 3),
-        (15, 1),
-    ];
+    let head_to_tail =
+        [(11, 1), (21, 2), (31, 3), (22, 2), (12, 1), (23, 2), (13, 1), (32, 3), (15, 1)];
     let mut replacement = Replacement::new(policy, 9, 5);
     for (block, segment) in head_to_tail.iter().rev() {
         replacement.insert(*block, *segment);

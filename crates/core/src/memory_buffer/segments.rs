@@ -94,20 +94,10 @@ impl Segments {
         it.entries += 1;
         it.in_window += u32::from(is_in_window);
         if entry as usize >= self.members.len() {
-            let nobody = Member {
-                segment: NONE,
-                older: NONE,
-                newer: NONE,
-                used_at: 0,
-            };
+            let nobody = Member { segment: NONE, older: NONE, newer: NONE, used_at: 0 };
             self.members.resize(entry as usize + 1, nobody);
         }
-        self.members[entry as usize] = Member {
-            segment,
-            older: newest,
-            newer: NONE,
-            used_at,
-        };
+        self.members[entry as usize] = Member { segment, older: newest, newer: NONE, used_at };
         if newest != NONE {
             self.members[newest as usize].newer = entry;
         }

@@ -83,12 +83,7 @@ impl BufferPorts {
         let log = has_log.then_some(Port(0));
         let copies = has_copies.then_some(Port(u8::from(has_log)));
         let below = Port(u8::from(has_log) + u8::from(has_copies));
-        BufferPorts {
-            log,
-            copies,
-            below,
-            drops_copies: false,
-        }
+        BufferPorts { log, copies, below, drops_copies: false }
     }
 }
 
@@ -164,10 +159,9 @@ impl fmt::Display for MemoryBufferError {
             MemoryBufferError::Ring { blocks, needed } => {
                 write!(f, "ring_blocks = {blocks}; accepted: {needed} or more")
             }
-            MemoryBufferError::Window(window) => write!(
-                f,
-                "a window of {window} blocks; accepted: one block to all of the memory"
-            ),
+            MemoryBufferError::Window(window) => {
+                write!(f, "a window of {window} blocks; accepted: one block to all of the memory")
+            }
         }
     }
 }

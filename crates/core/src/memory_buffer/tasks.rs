@@ -59,10 +59,7 @@ pub(super) struct List {
 
 impl List {
     /// No tasks.
-    pub const EMPTY: List = List {
-        first: NONE,
-        last: NONE,
-    };
+    pub const EMPTY: List = List { first: NONE, last: NONE };
 }
 
 /// Who a task is of.
@@ -141,10 +138,7 @@ pub(super) struct Tasks {
 impl Tasks {
     /// No tasks.
     pub fn new() -> Tasks {
-        Tasks {
-            slab: Slab::default(),
-            queues: address_map(64),
-        }
+        Tasks { slab: Slab::default(), queues: address_map(64) }
     }
 
     /// True when there are none.

@@ -102,9 +102,7 @@ impl MemoryBuffer {
             self.forget_if_empty(entry);
         }
         self.finish_task(task);
-        let Owner::Job(job) = owner else {
-            unreachable!("a batch does not write")
-        };
+        let Owner::Job(job) = owner else { unreachable!("a batch does not write") };
         let it = &mut self.jobs[job];
         it.left -= 1;
         it.result = it.result.and(result);
@@ -115,9 +113,7 @@ impl MemoryBuffer {
 
     /// All blocks of a write are done.
     fn written(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let Job {
-            request, result, ..
-        } = self.jobs[job];
+        let Job { request, result, .. } = self.jobs[job];
         if result.is_err() {
             return self.answer(job, result, ctx);
         }
@@ -209,10 +205,7 @@ impl MemoryBuffer {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        debug_assert!(matches!(
-            self.jobs[job].request.operation,
-            Operation::Write { .. }
-        ));
+        debug_assert!(matches!(self.jobs[job].request.operation, Operation::Write { .. }));
         let mut next = Tasks::first(self.jobs[job].tasks).filter(|_| result.is_err());
         while let Some(task) = next {
             next = self.tasks.next_of_owner(task);

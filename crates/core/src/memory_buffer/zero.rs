@@ -71,19 +71,13 @@ impl MemoryBuffer {
 
     fn begin_zero(&mut self, request: Request, ctx: &mut Context<'_>) {
         let first = request.extent.start.0 / self.settings.block.0;
-        self.held.zero = Some(Zero {
-            request,
-            step: ZeroStep::Dropping(first),
-            left: 1,
-        });
+        self.held.zero = Some(Zero { request, step: ZeroStep::Dropping(first), left: 1 });
         self.zero_step_done(Ok(()), ctx);
     }
 
     /// A step of the request that zeroes is done.
     pub(super) fn zero_step_done(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let Some(zero) = &mut self.held.zero else {
-            unreachable!("nothing zeroes")
-        };
+        let Some(zero) = &mut self.held.zero else { unreachable!("nothing zeroes") };
         zero.left -= 1;
         if zero.left > 0 {
             return;
@@ -109,10 +103,9 @@ impl MemoryBuffer {
         if self.ports.copies.is_none() || next == end {
             let operation = match request.operation {
                 // A flush follows.
-                Operation::Zero { may_unmap, .. } if self.log.is_some() => Operation::Zero {
-                    durability: Durability::Cached,
-                    may_unmap,
-                },
+                Operation::Zero { may_unmap, .. } if self.log.is_some() => {
+                    Operation::Zero { durability: Durability::Cached, may_unmap }
+                }
                 operation => operation,
             };
             return self.issue_zero_step(ZeroStep::Below, operation, request.extent, ctx);

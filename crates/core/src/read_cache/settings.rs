@@ -54,10 +54,9 @@ pub enum ReadCacheError {
 impl fmt::Display for ReadCacheError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadCacheError::Capacity { blocks } => write!(
-                f,
-                "capacity: {blocks} blocks; accepted: at most {CAPACITY_BLOCKS_MAX}"
-            ),
+            ReadCacheError::Capacity { blocks } => {
+                write!(f, "capacity: {blocks} blocks; accepted: at most {CAPACITY_BLOCKS_MAX}")
+            }
             ReadCacheError::Flash { needed, blocks } => write!(
                 f,
                 "the copies and the places beside them need {} B, and the flash has {} B; accepted: a \

@@ -32,11 +32,7 @@ impl Work {
         let waits = self.waiting.iter().any(|it| it.entry == entry);
         let may_begin = !waits && self.goes_with(entry, kind);
         if !may_begin {
-            self.waiting.push(Operation {
-                entry,
-                kind,
-                request,
-            });
+            self.waiting.push(Operation { entry, kind, request });
         }
         may_begin
     }
@@ -48,11 +44,7 @@ impl Work {
 
     /// An operation begins; its number.
     pub fn begin(&mut self, entry: u32, kind: Kind, request: Request) -> u32 {
-        let operation = Some(Operation {
-            entry,
-            kind,
-            request,
-        });
+        let operation = Some(Operation { entry, kind, request });
         match self.free.pop() {
             Some(number) => {
                 self.under_way[number as usize] = operation;

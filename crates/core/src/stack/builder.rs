@@ -45,11 +45,7 @@ impl StackBuilder {
     pub fn layer(&mut self, layer: Box<dyn Layer>, geometry: Geometry, below: &[NodeId]) -> NodeId {
         let stores = |node: &&NodeId| self.geometry(**node).copies.is_some();
         for node in below.iter().filter(|node| !stores(node)) {
-            let taken = self
-                .nodes
-                .iter()
-                .flat_map(|n| &n.ports)
-                .any(|port| port.below == *node);
+            let taken = self.nodes.iter().flat_map(|n| &n.ports).any(|port| port.below == *node);
             assert!(!taken, "a node has two parents");
         }
         self.add_layer(layer, geometry, below)
@@ -69,11 +65,7 @@ impl StackBuilder {
     fn add_layer(&mut self, layer: Box<dyn Layer>, geometry: Geometry, below: &[NodeId]) -> NodeId {
         let ports = below
             .iter()
-            .map(|below| PortState {
-                below: *below,
-                in_flight: 0,
-                member: None,
-            })
+            .map(|below| PortState { below: *below, in_flight: 0, member: None })
             .collect();
         self.push(Some(layer), geometry, ports, None)
     }

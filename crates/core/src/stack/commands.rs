@@ -100,8 +100,7 @@ impl Stack {
                 self.answer_with_status(node, command.id);
             }
             _ if is_disk => {
-                self.router
-                    .end_command(command.id, Err(CommandError::NotTaken));
+                self.router.end_command(command.id, Err(CommandError::NotTaken));
             }
             _ if self.router.is_absent(node) => {
                 let words = "the node did not come up, because what it needs below is lost; accepted: \
@@ -233,12 +232,7 @@ impl Stack {
         }
         let missing = concerned.taking.len() as u32;
         let error = None;
-        let replacing = Replacing {
-            id,
-            node,
-            missing,
-            error,
-        };
+        let replacing = Replacing { id, node, missing, error };
         self.router.replacements.push(replacing);
         Ok(())
     }
@@ -251,9 +245,7 @@ impl Stack {
         disk: DiskId,
         buffers: &mut Buffers,
     ) {
-        let Concerned {
-            passing, taking, ..
-        } = self.concerned(self.router.node_of(disk));
+        let Concerned { passing, taking, .. } = self.concerned(self.router.node_of(disk));
         for (to, port) in passing.into_iter().chain(taking) {
             let message = Message::Replaced { to, port, command };
             self.router.messages.push_back(message);
@@ -281,12 +273,8 @@ impl Stack {
                 }
             }
         }
-        concerned
-            .passing
-            .sort_by_key(|(node, port)| (node.0, port.0));
-        concerned
-            .taking
-            .sort_by_key(|(node, port)| (node.0, port.0));
+        concerned.passing.sort_by_key(|(node, port)| (node.0, port.0));
+        concerned.taking.sort_by_key(|(node, port)| (node.0, port.0));
         concerned
     }
 }

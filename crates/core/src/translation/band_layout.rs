@@ -22,10 +22,7 @@ pub fn bands_uniform(
     let step = step(smallest, largest);
     let (smallest, choices) = (smallest.0, (largest.0 - smallest.0) / step + 1);
     let mut rng = Rng::new(seed, 0);
-    cut(
-        total,
-        core::iter::repeat_with(|| smallest + rng.below(choices) * step),
-    )
+    cut(total, core::iter::repeat_with(|| smallest + rng.below(choices) * step))
 }
 
 /// Bands of `length` each until they hold `total`; the last is cut to fit.
@@ -48,21 +45,13 @@ pub fn bands_ascending(total: BlockCount, smallest: BlockCount, largest: BlockCo
     let step = step(smallest, largest);
     let classes = (smallest.0..=largest.0).step_by(step as usize);
     let of_each = total.0.div_ceil(classes.clone().sum()) as usize;
-    cut(
-        total,
-        classes.flat_map(|length| core::iter::repeat_n(length, of_each)),
-    )
+    cut(total, classes.flat_map(|length| core::iter::repeat_n(length, of_each)))
 }
 
 /// By how much the lengths differ.
 fn step(smallest: BlockCount, largest: BlockCount) -> u64 {
-    assert!(
-        smallest.0 > 0 && smallest <= largest,
-        "bands of {smallest:?} to {largest:?}"
-    );
-    let whole_mib = [smallest, largest]
-        .iter()
-        .all(|length| length.0.is_multiple_of(MIB_BLOCKS));
+    assert!(smallest.0 > 0 && smallest <= largest, "bands of {smallest:?} to {largest:?}");
+    let whole_mib = [smallest, largest].iter().all(|length| length.0.is_multiple_of(MIB_BLOCKS));
     if whole_mib { MIB_BLOCKS } else { 1 }
 }
 
@@ -90,9 +79,7 @@ mod tests {
     const MIB: u64 = MIB_BLOCKS;
 
     fn lengths(table: &BandTable) -> Vec<u64> {
-        (0..table.bands())
-            .map(|band| table.extent_of(BandId(band)).blocks.0)
-            .collect()
+        (0..table.bands()).map(|band| table.extent_of(BandId(band)).blocks.0).collect()
     }
 
     #[test]
@@ -122,10 +109,7 @@ mod tests {
 
     #[test]
     fn fixed_bands_end_in_a_shorter_one() {
-        assert_eq!(
-            lengths(&bands_fixed(BlockCount(10), BlockCount(4))),
-            [4, 4, 2]
-        );
+        assert_eq!(lengths(&bands_fixed(BlockCount(10), BlockCount(4))), [4, 4, 2]);
         assert_eq!(lengths(&bands_fixed(BlockCount(8), BlockCount(4))), [4, 4]);
     }
 

@@ -141,9 +141,7 @@ impl HostManaged {
         let mut unwritten = 0;
         while next < extent.end() {
             let zone = self.table.geometry().zone_of(next);
-            let end = extent
-                .end()
-                .min(self.table.geometry().extent_of(zone).end());
+            let end = extent.end().min(self.table.geometry().extent_of(zone).end());
             let written = self.table.written_end(zone).clamp(next, end);
             let first = next.offset_from(extent.start);
             if written < end {
@@ -201,8 +199,7 @@ impl HostManaged {
     fn queue_of(&self, extent: Extent) -> Option<usize> {
         let zones = self.table.geometry();
         let zone = zones.zone_of(extent.start).0;
-        zone.checked_sub(zones.conventional_zones)
-            .map(|queue| queue as usize)
+        zone.checked_sub(zones.conventional_zones).map(|queue| queue as usize)
     }
 
     fn command(&mut self, request: Request, ctx: &mut Context<'_>) -> Result<(), IoError> {
@@ -238,12 +235,7 @@ impl HostManaged {
     fn issue(&mut self, job: u32, extent: Extent, part: (u64, u64), ctx: &mut Context<'_>) {
         let entry = &mut self.jobs[job as usize];
         entry.outstanding += 1;
-        let Request {
-            operation,
-            buffer,
-            cause,
-            ..
-        } = entry.request;
+        let Request { operation, buffer, cause, .. } = entry.request;
         let buffer = match operation.has_data() {
             true => buffer.part(part.0, part.1),
             false => buffer,
@@ -267,12 +259,7 @@ impl HostManaged {
     }
 
     fn add_job(&mut self, request: Request) -> u32 {
-        let job = Job {
-            request,
-            outstanding: 0,
-            result: Ok(()),
-            next: None,
-        };
+        let job = Job { request, outstanding: 0, result: Ok(()), next: None };
         match self.free_jobs.pop() {
             Some(index) => {
                 self.jobs[index as usize] = job;
@@ -293,9 +280,7 @@ impl HostManaged {
         if entry.outstanding > 0 {
             return;
         }
-        let Job {
-            request, result, ..
-        } = *entry;
+        let Job { request, result, .. } = *entry;
         if self.reporting == Some(job) {
             self.reporting = None;
             self.fill_report(request, ctx);
@@ -318,10 +303,7 @@ impl HostManaged {
         if result.is_err() {
             let zones = self.table.geometry();
             let zone = zones.zone_of(request.extent.start);
-            let offset = request
-                .extent
-                .start
-                .offset_from(zones.extent_of(zone).start);
+            let offset = request.extent.start.offset_from(zones.extent_of(zone).start);
             self.table.write_failed(zone, offset);
             let mut behind = core::mem::take(&mut self.writes[queue]).first;
             while let Some(job) = behind {
@@ -339,9 +321,7 @@ impl HostManaged {
         ctx.count(Counter::ZoneReports, 1);
         let zones = self.table.geometry();
         let first = zones.zone_of(request.extent.start);
-        let bytes = report(zones, first, request.extent.blocks, |zone| {
-            self.table.describe(zone)
-        });
+        let bytes = report(zones, first, request.extent.blocks, |zone| self.table.describe(zone));
         ctx.fill_metadata(request.buffer, &bytes);
     }
 
@@ -363,10 +343,7 @@ impl HostManaged {
                 },
             }
         }
-        ctx.count(
-            Counter::ZonesClosedForOthers,
-            self.table.take_closed_for_others(),
-        );
+        ctx.count(Counter::ZonesClosedForOthers, self.table.take_closed_for_others());
         ctx.gauge(Gauge::OpenZones, u64::from(self.table.open_zones()));
         ctx.gauge(Gauge::ClosedZones, u64::from(self.table.closed_zones()));
     }

@@ -82,13 +82,9 @@ impl fmt::Display for ZoneLayoutError {
                 write!(f, "a zone of {blocks:?}; accepted: 1 to {}", u32::MAX)
             }
             ZoneLayoutError::NoZone => f.write_str("the device has no block"),
-            ZoneLayoutError::Conventional {
-                conventional,
-                zones,
-            } => write!(
-                f,
-                "{conventional} conventional zones on a device of {zones} zones"
-            ),
+            ZoneLayoutError::Conventional { conventional, zones } => {
+                write!(f, "{conventional} conventional zones on a device of {zones} zones")
+            }
             ZoneLayoutError::Limits { open, active } => write!(
                 f,
                 "limits of {open:?} open and {active:?} active zones; accepted: at least 1 open, \
@@ -98,16 +94,9 @@ impl fmt::Display for ZoneLayoutError {
                 f.write_str("reads of unwritten blocks need a rate above 0 bytes per second")
             }
             ZoneLayoutError::NoSuchZone { zone, zones } => {
-                write!(
-                    f,
-                    "zone {zone} cannot be lost: the zones are 0 to {}",
-                    zones - 1
-                )
+                write!(f, "zone {zone} cannot be lost: the zones are 0 to {}", zones - 1)
             }
-            ZoneLayoutError::PastConventional {
-                needed,
-                conventional,
-            } => write!(
+            ZoneLayoutError::PastConventional { needed, conventional } => write!(
                 f,
                 "the conventional zones take {needed:?}, and {conventional:?} lie on tracks that \
                  do not overlap"
@@ -118,11 +107,7 @@ impl fmt::Display for ZoneLayoutError {
                  upwards; accepted: tracks that overlap upwards or not at all",
                 from.0
             ),
-            ZoneLayoutError::DiskTooSmall {
-                zones_that_fit,
-                zones,
-                disk,
-            } => write!(
+            ZoneLayoutError::DiskTooSmall { zones_that_fit, zones, disk } => write!(
                 f,
                 "{zones_that_fit} of {zones} zones with their guard tracks fit the {disk:?} of the \
                  disk"
@@ -252,11 +237,7 @@ mod tests {
         );
         assert_eq!(
             place_zones(&zones(100, 2), &disk()).unwrap_err(),
-            ZoneLayoutError::DiskTooSmall {
-                zones_that_fit: 9,
-                zones: 10,
-                disk: BlockCount(200)
-            }
+            ZoneLayoutError::DiskTooSmall { zones_that_fit: 9, zones: 10, disk: BlockCount(200) }
         );
     }
 
@@ -264,10 +245,7 @@ mod tests {
     fn tracks_that_overlap_downwards_are_refused() {
         let shingles = [(25, Shingling::Upwards), (5, Shingling::Downwards)];
         let tracks = TrackTable::with_shingles([(10, 8), (20, 6)], shingles, 2);
-        let disk = Geometry {
-            tracks: Some(Arc::new(tracks)),
-            ..disk()
-        };
+        let disk = Geometry { tracks: Some(Arc::new(tracks)), ..disk() };
         let error = place_zones(&zones(40, 0), &disk).unwrap_err();
         assert_eq!(error, ZoneLayoutError::OverlapsDownwards(Lba(170)));
     }
@@ -292,23 +270,11 @@ mod tests {
         let rows = [
             (check(&|_, z| z.zone_blocks.0 = 0), "a zone of 0 blocks"),
             (check(&|_, z| z.blocks.0 = 0), "no block"),
-            (
-                check(&|_, z| z.conventional_zones = 11),
-                "11 conventional zones",
-            ),
+            (check(&|_, z| z.conventional_zones = 11), "11 conventional zones"),
             (check(&|_, z| z.open_max = Some(0)), "at least 1 open"),
-            (
-                check(&|_, z| z.active_max = Some(1)),
-                "at least as many active",
-            ),
-            (
-                check(&|s, _| s.unwritten_bytes_per_second = 0),
-                "above 0 bytes",
-            ),
-            (
-                check(&|s, _| s.offline_zones = vec![10]),
-                "the zones are 0 to 9",
-            ),
+            (check(&|_, z| z.active_max = Some(1)), "at least as many active"),
+            (check(&|s, _| s.unwritten_bytes_per_second = 0), "above 0 bytes"),
+            (check(&|s, _| s.offline_zones = vec![10]), "the zones are 0 to 9"),
         ];
         for (error, expected) in rows {
             assert!(error.contains(expected), "{error}");

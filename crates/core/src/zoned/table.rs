@@ -78,9 +78,7 @@ impl ZoneTable {
     /// The state of a zone.
     pub fn describe(&self, zone: ZoneId) -> ZoneDescriptor {
         let extent = self.geometry.extent_of(zone);
-        let Zone {
-            condition, pointer, ..
-        } = self.zones[zone.0 as usize];
+        let Zone { condition, pointer, .. } = self.zones[zone.0 as usize];
         let is_valid = condition.is_open()
             || matches!(condition, ZoneCondition::Empty | ZoneCondition::Closed);
         ZoneDescriptor {
@@ -97,10 +95,7 @@ impl ZoneTable {
     pub fn written_end(&self, zone: ZoneId) -> Lba {
         let extent = self.geometry.extent_of(zone);
         match self.zones[zone.0 as usize] {
-            Zone {
-                condition: ZoneCondition::NoWritePointer,
-                ..
-            } => extent.end(),
+            Zone { condition: ZoneCondition::NoWritePointer, .. } => extent.end(),
             Zone { written, .. } => extent.start + BlockCount(u64::from(written)),
         }
     }
@@ -178,10 +173,7 @@ impl ZoneTable {
             return Err(IoError::ReadBoundary);
         }
         let state = self.zones[last.0 as usize];
-        let has_pointer = !matches!(
-            state.condition,
-            ZoneCondition::Full | ZoneCondition::ReadOnly
-        );
+        let has_pointer = !matches!(state.condition, ZoneCondition::Full | ZoneCondition::ReadOnly);
         let pointer = self.geometry.extent_of(last).start + BlockCount(u64::from(state.pointer));
         if has_pointer && extent.end() > pointer {
             return Err(IoError::ReadInvalidData);
@@ -290,11 +282,7 @@ impl ZoneTable {
         if becomes_active && self.geometry.active_max.is_some_and(|max| active >= max) {
             return Err(IoError::ZoneResources);
         }
-        if self
-            .geometry
-            .open_max
-            .is_some_and(|max| self.open_zones() >= max)
-        {
+        if self.geometry.open_max.is_some_and(|max| self.open_zones() >= max) {
             let zones = &self.zones;
             let implicit =
                 self.open.iter().copied().filter(|open| {

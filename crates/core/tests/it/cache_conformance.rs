@@ -30,13 +30,8 @@ fn every_policy_at_every_tiny_size() {
 
 #[test]
 fn bounds() {
-    let opt = PolicySettings::Opt {
-        next_uses: (1..1000).rev().collect(),
-    };
-    let sized = [
-        ("opt", opt, 12),
-        ("unlimited", PolicySettings::Unlimited, BLOCKS),
-    ];
+    let opt = PolicySettings::Opt { next_uses: (1..1000).rev().collect() };
+    let sized = [("opt", opt, 12), ("unlimited", PolicySettings::Unlimited, BLOCKS)];
     for (name, policy, capacity) in sized {
         check(
             name,
@@ -60,8 +55,5 @@ fn a_slot_freed_before_its_destage_is_durable_is_noticed() {
         let steps = random_steps(*seed, 120, BLOCKS, 12);
         play(stack, disks, steps, 4).is_err()
     });
-    assert!(
-        noticed.is_some(),
-        "200 cases went well with the bug planted"
-    );
+    assert!(noticed.is_some(), "200 cases went well with the bug planted");
 }

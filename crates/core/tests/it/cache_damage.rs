@@ -28,10 +28,7 @@ const BLOCKS: u64 = 130;
 
 fn cache() -> CacheSettings {
     CacheSettings {
-        durability: Some(DurabilitySettings {
-            ring_blocks: 16,
-            unflushed_blocks_max: 24,
-        }),
+        durability: Some(DurabilitySettings { ring_blocks: 16, unflushed_blocks_max: 24 }),
         ..settings(20, 2, CacheMode::ReadWrite, PolicySettings::Lru)
     }
 }
@@ -49,10 +46,7 @@ struct World {
 impl World {
     fn over(members: &Members) -> World {
         let media = members.clone().map(|image| {
-            let medium = ByteMedium {
-                image,
-                ..ByteMedium::default()
-            };
+            let medium = ByteMedium { image, ..ByteMedium::default() };
             Rc::new(RefCell::new(medium))
         });
         let flash = ByteDisk::new(cache().flash_blocks().0, &media[0], 1, 1_000);
@@ -154,13 +148,7 @@ fn checkpoint_fields(flash: &Image, address: u64) -> Vec<Target> {
     let mappings = word(HEADER_BYTES + 8) as usize;
     let mut targets = Vec::new();
     let head = HEADER_BYTES;
-    add_fields(
-        &mut targets,
-        "cache",
-        address,
-        head,
-        &codec::CHECKPOINT_FIELDS,
-    );
+    add_fields(&mut targets, "cache", address, head, &codec::CHECKPOINT_FIELDS);
     let mut at = head + 32;
     for _ in 0..mappings {
         add_fields(&mut targets, "cache", address, at, &codec::MAPPING_FIELDS);
@@ -170,10 +158,7 @@ fn checkpoint_fields(flash: &Image, address: u64) -> Vec<Target> {
         add_fields(&mut targets, "cache", address, at, &codec::CLEAN_FIELDS);
         at += 8;
     }
-    assert!(
-        at <= BLOCK_BYTES as usize,
-        "all of them are in the first page"
-    );
+    assert!(at <= BLOCK_BYTES as usize, "all of them are in the first page");
     targets
 }
 
@@ -202,47 +187,25 @@ fn damage_to_any_field_of_a_cache_is_repaired_or_reported() {
             targets.extend(found.into_iter().map(|target| (member, target, strict)));
         };
         for address in [0, 1, root.area_blocks - 2, root.area_blocks - 1] {
-            add(
-                0,
-                fields_of_block(flash, address, BlockKind::Superblock, record_fields),
-                true,
-            );
+            add(0, fields_of_block(flash, address, BlockKind::Superblock, record_fields), true);
         }
         let start = 2 + u64::from(root.checkpoint_place) * root.checkpoint_blocks;
         let pages = root.checkpoint_bytes.div_ceil(4032).max(1);
         for address in start..start + pages {
-            add(
-                0,
-                fields_of_block(flash, address, BlockKind::CheckpointPage, record_fields),
-                true,
-            );
+            add(0, fields_of_block(flash, address, BlockKind::CheckpointPage, record_fields), true);
         }
         add(0, checkpoint_fields(flash, start), true);
         for (lsn, address) in blocks {
             let strict = lsn < mark;
-            add(
-                0,
-                fields_of_block(flash, address, BlockKind::Journal, record_fields),
-                strict,
-            );
+            add(0, fields_of_block(flash, address, BlockKind::Journal, record_fields), strict);
         }
         for address in root.area_blocks..cache().flash_blocks().0 {
             add(0, vec![data("slot", address)], false);
         }
         for address in [BLOCKS - 2, BLOCKS - 1] {
-            add(
-                1,
-                fields_of_block(backing, address, BlockKind::WriteIntent, record_fields),
-                true,
-            );
+            add(1, fields_of_block(backing, address, BlockKind::WriteIntent, record_fields), true);
             let mut fields = Vec::new();
-            add_fields(
-                &mut fields,
-                "write-intent page",
-                address,
-                0,
-                &codec::INTENT_FIELDS,
-            );
+            add_fields(&mut fields, "write-intent page", address, 0, &codec::INTENT_FIELDS);
             add(1, fields, true);
         }
         names.extend(targets.iter().map(|(_, target, _)| target.name.clone()));
@@ -292,11 +255,7 @@ fn check(members: &Members, happenings: &[Happening], strict: bool, name: &str) 
         assert_eq!(wrong(&found, &expected, true), None, "{name}");
         let superblock_is_damaged = name.contains("superblock");
         if superblock_is_damaged {
-            assert_eq!(
-                wrong(&found, &expected, false),
-                None,
-                "{name}: it has good copies"
-            );
+            assert_eq!(wrong(&found, &expected, false), None, "{name}: it has good copies");
         }
     }
 }

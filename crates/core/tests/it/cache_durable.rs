@@ -18,10 +18,7 @@ pub const SET: Uuid = Uuid([7; 16]);
 
 pub fn durable(capacity_blocks: u64, policy: PolicySettings) -> CacheSettings {
     CacheSettings {
-        durability: Some(DurabilitySettings {
-            ring_blocks: 8,
-            unflushed_blocks_max: 24,
-        }),
+        durability: Some(DurabilitySettings { ring_blocks: 8, unflushed_blocks_max: 24 }),
         ..settings(capacity_blocks, 2, CacheMode::ReadWrite, policy)
     }
 }
@@ -30,11 +27,7 @@ pub fn random_asks(rng: &mut Rng, count: u64, blocks: u64, longest: u64) -> Vec<
     (0..count)
         .map(|_| {
             let length = 1 + rng.below(longest);
-            let span = if rng.below(2) == 0 {
-                blocks / 6
-            } else {
-                blocks
-            };
+            let span = if rng.below(2) == 0 { blocks / 6 } else { blocks };
             let extent = Extent::new(rng.below(span - length + 1), length);
             match rng.below(24) {
                 0..=6 => Ask::Read(extent),
@@ -96,12 +89,7 @@ fn campaign(seed: u64, rounds: u64, planted: Option<PlantedBug>) -> Result<u64, 
         }
         cuts += u64::from(!went_on);
         drop(engine);
-        let modes = [
-            Survivors::None,
-            Survivors::All,
-            Survivors::Some,
-            Survivors::Torn,
-        ];
+        let modes = [Survivors::None, Survivors::All, Survivors::Some, Survivors::Torn];
         loop {
             let survivors = modes[rng.below(4) as usize];
             rig.cut(survivors, &mut rng);

@@ -45,8 +45,7 @@ fn fail_at(after: u64, times: u64, on_flash: bool) -> bool {
     drop(engine);
     rig.cut(Survivors::Some, &mut rng);
     let mut engine = up(rig.open(RECOVER));
-    rig.look_at_everything(&mut engine)
-        .unwrap_or_else(|mistake| panic!("{what}: {mistake}"));
+    rig.look_at_everything(&mut engine).unwrap_or_else(|mistake| panic!("{what}: {mistake}"));
     !failed.is_empty()
 }
 
@@ -55,10 +54,7 @@ fn a_member_that_fails_at_any_call_makes_nothing_lie_and_reads_go_on() {
     for on_flash in [true, false] {
         for times in [1, 3, u64::MAX] {
             let reached = (0..160).filter(|n| fail_at(*n, times, on_flash)).count();
-            assert!(
-                reached > 80,
-                "flash {on_flash}, {times} calls: only {reached} had effects"
-            );
+            assert!(reached > 80, "flash {on_flash}, {times} calls: only {reached} had effects");
         }
     }
 }
@@ -167,8 +163,7 @@ fn a_flash_that_dies_while_running_gives_nothing_stale() {
         rig.cut(Survivors::None, &mut Rng::new(1, 1));
         rig.planted = planted;
         let mut engine = up(rig.open(RECOVER));
-        rig.play(&mut engine, vec![Ask::Read(one(90))], 1)
-            .expect("all is well");
+        rig.play(&mut engine, vec![Ask::Read(one(90))], 1).expect("all is well");
         rig.flash.borrow_mut().dead = true;
         let asks = vec![Ask::Read(one(3)), Ask::Read(one(90)), Ask::Read(one(91))];
         rig.play_with_faults(&mut engine, asks, 1, MayFail::Anything)
@@ -208,10 +203,7 @@ fn refusal(ended: Ended) -> OpenError {
 #[test]
 fn an_older_copy_of_one_member_is_refused() {
     let (mut rig, mut engine) = formatted(4);
-    let old = (
-        rig.flash.borrow().snapshot(),
-        rig.backing.borrow().snapshot(),
-    );
+    let old = (rig.flash.borrow().snapshot(), rig.backing.borrow().snapshot());
     let mut rng = Rng::new(8, 8);
     for _ in 0..3 {
         let asks = random_asks(&mut rng, 100, BLOCKS - 2, 8);
@@ -220,35 +212,14 @@ fn an_older_copy_of_one_member_is_refused() {
         engine = up(rig.open(RECOVER));
     }
     assert!(rig.close(&mut engine));
-    let new = (
-        rig.flash.borrow().snapshot(),
-        rig.backing.borrow().snapshot(),
-    );
+    let new = (rig.flash.borrow().snapshot(), rig.backing.borrow().snapshot());
     rig.flash.borrow_mut().set(old.0);
     let error = refusal(rig.open(RECOVER));
-    assert!(
-        matches!(
-            error,
-            OpenError::OlderCopy {
-                member: "flash",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, OpenError::OlderCopy { member: "flash", .. }), "{error}");
     rig.flash.borrow_mut().set(new.0);
     rig.backing.borrow_mut().set(old.1);
     let error = refusal(rig.open(RECOVER));
-    assert!(
-        matches!(
-            error,
-            OpenError::OlderCopy {
-                member: "backing",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, OpenError::OlderCopy { member: "backing", .. }), "{error}");
     rig.backing.borrow_mut().set(new.1);
     let mut engine = up(rig.open(RECOVER));
     rig.look_at_everything(&mut engine).expect("what was there");

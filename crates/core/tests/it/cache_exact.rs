@@ -15,11 +15,7 @@ const BLOCKS: u64 = 240;
 
 /// The steps that [`play`] plays: the given ones, then a read of everything.
 fn with_final_reads(mut steps: Vec<Step>) -> Vec<Step> {
-    steps.extend(
-        (0..BLOCKS)
-            .step_by(16)
-            .map(|b| Step::Read(Extent::new(b, 16))),
-    );
+    steps.extend((0..BLOCKS).step_by(16).map(|b| Step::Read(Extent::new(b, 16))));
     steps
 }
 
@@ -48,11 +44,8 @@ fn run(settings: CacheSettings, seed: u64, steps: Vec<Step>) -> Outcome {
 
 fn assert_exact(name: &str, settings: CacheSettings, seed: u64) -> Outcome {
     let steps = random_steps(seed, 400, BLOCKS, 6);
-    let expected = Reference::run(
-        settings.clone(),
-        bands(BLOCKS),
-        &with_final_reads(steps.clone()),
-    );
+    let expected =
+        Reference::run(settings.clone(), bands(BLOCKS), &with_final_reads(steps.clone()));
     let found = run(settings, seed, steps);
     assert_eq!(found, expected, "{name}, seed {seed}");
     found
@@ -84,11 +77,8 @@ fn every_policy_agrees_with_its_reference() {
 
 #[test]
 fn every_option_of_pore_agrees_with_the_reference() {
-    let counters = [
-        PeriodCounter::WriteMiss,
-        PeriodCounter::DirtyEvict,
-        PeriodCounter::DirtyInsert,
-    ];
+    let counters =
+        [PeriodCounter::WriteMiss, PeriodCounter::DirtyEvict, PeriodCounter::DirtyInsert];
     let windows = [PopularityWindow::Period, PopularityWindow::Lifetime];
     let mut divisions = 0;
     let mut forced = 0;
@@ -164,10 +154,7 @@ fn batches_of_bands_agree_with_the_reference() {
             assert!(limited.dirty_evictions > 0);
             if batch == 100 {
                 let unlimited = CacheSettings {
-                    policy: PolicySettings::LruBand {
-                        bands: None,
-                        batch: None,
-                    },
+                    policy: PolicySettings::LruBand { bands: None, batch: None },
                     ..settings
                 };
                 assert_eq!(assert_exact("no limit", unlimited, seed), limited);
@@ -205,9 +192,7 @@ fn the_clairvoyant_bound_agrees_with_its_reference_and_is_one() {
                 .filter(|extent| extent.blocks.0 <= capacity)
                 .flat_map(|extent| (extent.start.0..extent.end().0).map(Lba))
                 .collect();
-            let policy = PolicySettings::Opt {
-                next_uses: next_uses(&lookups).into(),
-            };
+            let policy = PolicySettings::Opt { next_uses: next_uses(&lookups).into() };
             let opt = assert_exact("opt", settings(capacity, 2, mode, policy), seed);
             let lru = settings(capacity, 2, mode, PolicySettings::Lru);
             let lru = run(lru, seed, steps);

@@ -96,10 +96,7 @@ impl ForgivingHost {
         for lba in extent.start.0..extent.end().0 {
             let stamp = match version {
                 0 => Stamp::ZERO,
-                version => Stamp {
-                    lba: Lba(lba),
-                    version,
-                },
+                version => Stamp { lba: Lba(lba), version },
             };
             let may_hold = self.may_hold.entry(lba).or_insert(vec![Stamp::ZERO]);
             if !failed {
@@ -149,28 +146,17 @@ impl Frontend for ForgivingHost {
             Step::Write(extent) => (Operation::WRITE, extent, extent.blocks.0),
             Step::WriteDurable(extent) => (Operation::WRITE_DURABLE, extent, extent.blocks.0),
             Step::Zero(extent) => {
-                let zero = Operation::Zero {
-                    durability: Durability::Cached,
-                    may_unmap: true,
-                };
+                let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
                 (zero, extent, 0)
             }
             Step::Flush => (Operation::Flush, Extent::EMPTY, 0),
         };
         let buffer = buffers.allocate(blocks);
         for (i, stamp) in (0..).zip(buffers.stamps_mut(buffer).expect("stamped buffers")) {
-            *stamp = Stamp {
-                lba: Lba(extent.start.0 + i),
-                version: tag + 1,
-            };
+            *stamp = Stamp { lba: Lba(extent.start.0 + i), version: tag + 1 };
         }
         self.in_flight.insert(tag, buffer);
-        Some(Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(tag), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -182,15 +168,13 @@ impl Frontend for ForgivingHost {
         let settled = self.faulty_steps + SETTLING_STEPS;
         if failed && tag as usize >= settled {
             let step = self.steps[tag as usize];
-            self.failure
-                .get_or_insert(format!("step {tag} {step:?} failed on sound disks"));
+            self.failure.get_or_insert(format!("step {tag} {step:?} failed on sound disks"));
         }
         match self.steps[tag as usize] {
             Step::Read(extent) if failed => {
                 let mut blocks = extent.start.0..extent.end().0;
                 if self.reads_go_on && !blocks.any(|lba| self.unsure.contains(&lba)) {
-                    self.failure
-                        .get_or_insert(format!("step {tag}: a read of {extent:?} failed"));
+                    self.failure.get_or_insert(format!("step {tag}: a read of {extent:?} failed"));
                 }
             }
             Step::Read(extent) => {

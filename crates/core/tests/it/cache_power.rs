@@ -73,10 +73,8 @@ impl Rig {
         let flash = disk(&self.flash, flash_blocks, Media::SolidState, self.seed);
         let backing = disk(&self.backing, self.blocks, Media::Conventional, !self.seed);
         let mut builder = StackBuilder::new(self.seed);
-        let below = [
-            builder.disk(flash.geometry().clone()),
-            builder.disk(backing.geometry().clone()),
-        ];
+        let below =
+            [builder.disk(flash.geometry().clone()), builder.disk(backing.geometry().clone())];
         let (cache, geometry) =
             Cache::new(self.settings.clone(), flash.geometry(), backing.geometry())
                 .expect("settings that fit");
@@ -98,10 +96,7 @@ impl Rig {
     }
 
     fn clock(&self) -> PoweredClock {
-        PoweredClock {
-            now: Instant::ZERO,
-            power: Rc::clone(&self.power),
-        }
+        PoweredClock { now: Instant::ZERO, power: Rc::clone(&self.power) }
     }
 
     /// Opens the cache, until it is up or the power fails.

@@ -170,20 +170,13 @@ impl Disk for ByteDisk {
                     let from = index as usize * BLOCK;
                     let block = data.get(from..from + BLOCK);
                     let block = block.map_or_else(zeroes, Rc::from);
-                    platter
-                        .volatile
-                        .push((serial, op.extent.start.0 + index, block));
+                    platter.volatile.push((serial, op.extent.start.0 + index, block));
                 }
             }
             _ => {}
         }
         let wait = self.rng.below(self.latency_max_ns.max(1));
-        self.queue.push(Pending {
-            finish: Instant(now.0 + wait),
-            serial,
-            op,
-            fails,
-        });
+        self.queue.push(Pending { finish: Instant(now.0 + wait), serial, op, fails });
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
@@ -192,12 +185,8 @@ impl Disk for ByteDisk {
         }
         let due = self.queue.iter().enumerate();
         let due = due.filter(|(_, pending)| pending.finish <= now);
-        let index = due
-            .min_by_key(|(_, pending)| (pending.finish, pending.serial))?
-            .0;
-        let Pending {
-            op, serial, fails, ..
-        } = self.queue.remove(index);
+        let index = due.min_by_key(|(_, pending)| (pending.finish, pending.serial))?.0;
+        let Pending { op, serial, fails, .. } = self.queue.remove(index);
         let in_flight: Vec<u64> = self.queue.iter().map(|pending| pending.serial).collect();
         let mut platter = self.platter.borrow_mut();
         let mut result = if fails { Err(IoError::Medium) } else { Ok(()) };

@@ -39,13 +39,7 @@ pub struct History {
 
 impl Default for History {
     fn default() -> History {
-        History {
-            versions: vec![0],
-            gone: 0,
-            answered: 0,
-            unsure: false,
-            failed: 0,
-        }
+        History { versions: vec![0], gone: 0, answered: 0, unsure: false, failed: 0 }
     }
 }
 
@@ -77,14 +71,10 @@ pub fn version_of(data: &[u8], lba: u64) -> Result<u64, String> {
     let mut expected = [0; SECTOR];
     fill(&mut expected, found, version);
     if data.chunks_exact(SECTOR).any(|sector| sector != expected) {
-        return Err(format!(
-            "block {lba} is torn or changed: {found} v{version}"
-        ));
+        return Err(format!("block {lba} is torn or changed: {found} v{version}"));
     }
     if found != lba {
-        return Err(format!(
-            "block {lba} is misplaced: it holds block {found} v{version}"
-        ));
+        return Err(format!("block {lba} is misplaced: it holds block {found} v{version}"));
     }
     Ok(version)
 }
@@ -200,11 +190,7 @@ impl Frontend for Host<'_> {
                     places.push((lba, self.oracle.issue(lba, version)));
                 }
                 let forced = matches!(ask, Ask::Forced(_));
-                let operation = if forced {
-                    Operation::WRITE_DURABLE
-                } else {
-                    Operation::WRITE
-                };
+                let operation = if forced { Operation::WRITE_DURABLE } else { Operation::WRITE };
                 (operation, extent, Expected::Written(places, forced))
             }
             Ask::Trim(extent) | Ask::ForcedTrim(extent) => {
@@ -212,11 +198,7 @@ impl Frontend for Host<'_> {
                 let places = blocks.map(|lba| (lba, self.oracle.issue(lba, 0))).collect();
                 let forced = matches!(ask, Ask::ForcedTrim(_));
                 let operation = Operation::Zero {
-                    durability: if forced {
-                        Durability::Durable
-                    } else {
-                        Durability::Cached
-                    },
+                    durability: if forced { Durability::Durable } else { Durability::Cached },
                     may_unmap: true,
                 };
                 (operation, extent, Expected::Written(places, forced))
@@ -230,12 +212,7 @@ impl Frontend for Host<'_> {
             Ask::Rest(_) => unreachable!("a rest sends nothing"),
         };
         self.in_flight.insert(tag, (expected, buffer));
-        Some(Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(tag), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -326,13 +303,8 @@ impl Oracle {
     /// What a read after a crash has found is what the block holds from now on.
     pub fn settle(&mut self, lba: u64, version: u64) {
         let history = self.blocks.entry(lba).or_default();
-        *history = History {
-            versions: vec![version],
-            gone: 0,
-            answered: 0,
-            unsure: false,
-            failed: 0,
-        };
+        *history =
+            History { versions: vec![version], gone: 0, answered: 0, unsure: false, failed: 0 };
     }
 }
 
@@ -347,13 +319,7 @@ pub struct Look {
 
 impl Look {
     pub fn new(lba: u64) -> Look {
-        Look {
-            lba,
-            sent: false,
-            buffer: BufferSlice::EMPTY,
-            answered: false,
-            seen: None,
-        }
+        Look { lba, sent: false, buffer: BufferSlice::EMPTY, answered: false, seen: None }
     }
 }
 

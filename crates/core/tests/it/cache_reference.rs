@@ -115,12 +115,7 @@ impl Reference {
                 if self.blocks.len() as u64 == self.settings.capacity_blocks {
                     self.evict();
                 }
-                self.blocks.push(Block {
-                    lba,
-                    dirty: write,
-                    accesses: 1,
-                    next_use,
-                });
+                self.blocks.push(Block { lba, dirty: write, accesses: 1, next_use });
                 self.count(PeriodCounter::WriteMiss, write);
                 write
             }
@@ -132,10 +127,9 @@ impl Reference {
     fn next_use(&mut self) -> u32 {
         self.looked_up += 1;
         match &self.settings.policy {
-            PolicySettings::Opt { next_uses } => next_uses
-                .get(self.looked_up - 1)
-                .copied()
-                .unwrap_or(u32::MAX),
+            PolicySettings::Opt { next_uses } => {
+                next_uses.get(self.looked_up - 1).copied().unwrap_or(u32::MAX)
+            }
             _ => 0,
         }
     }
@@ -146,10 +140,7 @@ impl Reference {
             PolicySettings::LruBand { bands, batch } => {
                 let bands = bands.unwrap_or(Arc::clone(&self.bands));
                 let band = bands.band_of(Lba(self.blocks[0].lba));
-                self.oldest_of(
-                    |lba| bands.band_of(Lba(lba)) == band,
-                    batch.unwrap_or(u64::MAX),
-                )
+                self.oldest_of(|lba| bands.band_of(Lba(lba)) == band, batch.unwrap_or(u64::MAX))
             }
             PolicySettings::Pore(pore) => self.pore_victims(&pore),
             PolicySettings::Opt { .. } => {
@@ -192,9 +183,7 @@ impl Reference {
         }
         let (zone, dirty) = (self.zone_of(pore, victim), |block: &&Block| block.dirty);
         let lbas = self.blocks.iter().filter(dirty).map(|block| block.lba);
-        lbas.filter(|lba| self.zone_of(pore, *lba) == zone)
-            .take(pore.batch as usize)
-            .collect()
+        lbas.filter(|lba| self.zone_of(pore, *lba) == zone).take(pore.batch as usize).collect()
     }
 
     fn zone_of(&self, pore: &PoreSettings, lba: u64) -> u64 {
@@ -218,8 +207,7 @@ impl Reference {
         }
         self.outcome.forced_evictions += 1;
         self.divide(pore);
-        self.first_evictable(pore)
-            .expect("an open zone with a dirty block")
+        self.first_evictable(pore).expect("an open zone with a dirty block")
     }
 
     fn first_evictable(&self, pore: &PoreSettings) -> Option<u64> {
@@ -228,9 +216,7 @@ impl Reference {
             self.open.as_ref().is_none_or(|open| open.contains(&zone))
         };
         let mut blocks = self.blocks.iter();
-        blocks
-            .find(|block| !block.dirty || is_open(block.lba))
-            .map(|block| block.lba)
+        blocks.find(|block| !block.dirty || is_open(block.lba)).map(|block| block.lba)
     }
 
     fn count(&mut self, what: PeriodCounter, happened: bool) {

@@ -39,10 +39,7 @@ pub fn pore(open_zones: OpenZones) -> PoreSettings {
 
 /// The policies that can run without knowing the future, over `blocks` blocks.
 pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
-    let band_table = PolicySettings::LruBand {
-        bands: Some(bands(blocks)),
-        batch: None,
-    };
+    let band_table = PolicySettings::LruBand { bands: Some(bands(blocks)), batch: None };
     let ride = PolicySettings::Ride(RideSettings {
         zones: ZoneSettings::Equal(8),
         log_blocks: Some(4),
@@ -94,17 +91,11 @@ pub fn cache_stack(
     let mut builder = StackBuilder::new(seed);
     let below = [
         builder.disk(disk_geometry(&flash)),
-        builder.disk(Geometry {
-            bands: Some(bands(blocks)),
-            ..disk_geometry(&backing)
-        }),
+        builder.disk(Geometry { bands: Some(bands(blocks)), ..disk_geometry(&backing) }),
     ];
-    let (cache, geometry) = Cache::new(
-        settings,
-        builder.geometry(below[0]),
-        builder.geometry(below[1]),
-    )
-    .expect("settings that fit");
+    let (cache, geometry) =
+        Cache::new(settings, builder.geometry(below[0]), builder.geometry(below[1]))
+            .expect("settings that fit");
     let node = builder.layer(Box::new(cache), geometry, &below);
     (builder.build(node), vec![flash, backing], node)
 }

@@ -16,10 +16,7 @@ use std::rc::Rc;
 
 /// The disk that was behind a port from the start.
 fn first(port: u8) -> Option<Inserted> {
-    Some(Inserted {
-        disk: u64::from(port),
-        number: u16::from(port),
-    })
+    Some(Inserted { disk: u64::from(port), number: u16::from(port) })
 }
 
 fn pair() -> [Option<Inserted>; 2] {
@@ -68,9 +65,7 @@ fn opens(image: &Image, inserted: &[Option<Inserted>]) -> Vec<CopyState> {
 fn refuses(image: &Image, inserted: &[Option<Inserted>]) -> OpenError {
     let (world, opened) = reopen(image.clone(), inserted, 9, None);
     let happenings = &world.medium.borrow().happenings;
-    let wrote = happenings
-        .iter()
-        .any(|it| matches!(it, Happening::Write { .. }));
+    let wrote = happenings.iter().any(|it| matches!(it, Happening::Write { .. }));
     assert!(!wrote, "a refused opening has written");
     opened.expect_err("refused")
 }
@@ -80,10 +75,7 @@ fn both_copies_say_that_both_are_in() {
     let (image, happenings, _) = after(2, &writes(1, 30));
     for (port, page) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let membership = page_of(&image, port, u64::from(port), page);
-        let listed = |number| Listed {
-            number,
-            is_in: true,
-        };
+        let listed = |number| Listed { number, is_in: true };
         assert_eq!(membership.copies, [listed(0), listed(1)]);
         assert_eq!(membership.changes, 1);
     }
@@ -118,10 +110,7 @@ fn any_operation_of_a_copy_may_fail() {
     let steps = writes(4, 60);
     let mut taken_out = 0;
     for index in 0.. {
-        let medium = ByteMedium {
-            fails: Some(index),
-            ..ByteMedium::default()
-        };
+        let medium = ByteMedium { fails: Some(index), ..ByteMedium::default() };
         let medium = Rc::new(RefCell::new(medium));
         let mut world = World::over(&pair(), &medium, 5, None);
         let opened = world.open(Start::Format(SET));
@@ -157,11 +146,8 @@ fn any_operation_of_a_copy_may_fail() {
 fn any_operation_of_a_recovery_may_fail() {
     let (image, happenings, _) = after(2, &writes(5, 40));
     for index in 0.. {
-        let medium = ByteMedium {
-            image: image.clone(),
-            fails: Some(index),
-            ..ByteMedium::default()
-        };
+        let medium =
+            ByteMedium { image: image.clone(), fails: Some(index), ..ByteMedium::default() };
         let medium = Rc::new(RefCell::new(medium));
         let mut world = World::over(&pair(), &medium, 5, None);
         let opened = world.open(Start::Recover(Some(SET)));
@@ -180,12 +166,7 @@ fn any_operation_of_a_recovery_may_fail() {
 
 #[test]
 fn the_last_copy_is_not_given_up() {
-    let steps = [
-        Step::Write(1),
-        Step::Lose(0),
-        Step::WriteDurable(2),
-        Step::Settle,
-    ];
+    let steps = [Step::Write(1), Step::Lose(0), Step::WriteDurable(2), Step::Settle];
     let mut world = World::formatted(2, 3, None);
     let mut host = Host::new(1);
     world.play(&mut host, &steps);
@@ -229,10 +210,7 @@ fn members_that_do_not_belong_there_are_out() {
     both.retain(|at, _| *at < at_disk(1, 0));
     other = World::over(&pair(), &other.medium, 4, None);
     other.open(Start::Format(Uuid([7; 16]))).expect("a format");
-    both.extend(crate::copies_world::of_disk(
-        &other.medium.borrow().image,
-        1,
-    ));
+    both.extend(crate::copies_world::of_disk(&other.medium.borrow().image, 1));
     assert_eq!(opens(&both, &pair()), [In, Out], "foreign");
     // Both in the wrong place, and one with the number of the other.
     let swapped = [first(1), first(0)];
@@ -332,13 +310,7 @@ fn a_copy_that_was_missing_once_is_out() {
 /// A member is never taken for one whose number nobody has written down.
 #[test]
 fn the_number_of_a_new_member_is_recorded_before_anything_is_written_to_it() {
-    let steps = [
-        Step::Write(1),
-        Step::Lose(1),
-        Step::Settle,
-        Step::Replace(1),
-        Step::Settle,
-    ];
+    let steps = [Step::Write(1), Step::Lose(1), Step::Settle, Step::Replace(1), Step::Settle];
     let (_, happenings, host) = after(2, &steps);
     let new = host.events.iter().find_map(|(_, event)| match event {
         Event::Offered(1, disk) => Some(*disk),
@@ -357,24 +329,14 @@ fn the_number_of_a_new_member_is_recorded_before_anything_is_written_to_it() {
     }
     let image = after_power_cut(&Image::new(), &happenings, |_| 0);
     for (port, disk) in [(0, 0), (1, new.disk)] {
-        assert!(
-            page_of(&image, port, disk, 0)
-                .copies
-                .iter()
-                .all(|it| it.is_in)
-        );
+        assert!(page_of(&image, port, disk, 0).copies.iter().all(|it| it.is_in));
     }
 }
 
 #[test]
 fn of_three_copies_two_may_go_one_while_another_is_admitted() {
     let mut steps = writes(11, 20);
-    steps.extend([
-        Step::Lose(2),
-        Step::WriteDurable(3),
-        Step::Replace(2),
-        Step::Write(4),
-    ]);
+    steps.extend([Step::Lose(2), Step::WriteDurable(3), Step::Replace(2), Step::Write(4)]);
     steps.push(Step::Lose(0));
     steps.extend(writes(12, 40));
     steps.push(Step::Settle);

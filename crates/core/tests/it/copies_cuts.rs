@@ -45,11 +45,7 @@ fn live(seed: u64, planted: Option<PlantedBug>) -> Life {
     assert_eq!(host.failures, [], "seed {seed}");
     assert_eq!(host.refused, [], "seed {seed}");
     let happenings = world.medium.borrow().happenings.clone();
-    Life {
-        happenings,
-        events: host.events,
-        planted,
-    }
+    Life { happenings, events: host.events, planted }
 }
 
 /// What is known of one port at a moment.
@@ -68,10 +64,7 @@ struct Standing {
 impl Life {
     fn standing(&self, moment: usize, port: u8) -> Standing {
         let mut it = Standing {
-            disks: vec![Inserted {
-                disk: u64::from(port),
-                number: u16::from(port),
-            }],
+            disks: vec![Inserted { disk: u64::from(port), number: u16::from(port) }],
             is_whole: true,
             is_recorded_out: false,
             is_old_recorded_out: false,
@@ -109,8 +102,7 @@ impl Life {
         for present in [[true, true], [true, false], [false, true]] {
             let inserted = [0, 1].map(|port| newest[port].filter(|_| present[port]));
             let say = |what: String| format!("moment {moment}, mode {mode}, {inserted:?}: {what}");
-            self.open(&image, &inserted, &standing, so_far, rng)
-                .map_err(say)?;
+            self.open(&image, &inserted, &standing, so_far, rng).map_err(say)?;
             cases += 1;
         }
         for port in 0..2 {

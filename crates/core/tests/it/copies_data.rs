@@ -33,10 +33,7 @@ struct DataToy {
 }
 
 fn settings(port: u8) -> JournalSettings {
-    JournalSettings {
-        member_blocks: BlockCount(DATA + BLOCKS),
-        ..journal_at(port)
-    }
+    JournalSettings { member_blocks: BlockCount(DATA + BLOCKS), ..journal_at(port) }
 }
 
 impl DataToy {
@@ -83,10 +80,7 @@ impl Layer for DataToy {
             self.in_flight -= 1;
             if self.in_flight == 0 {
                 let request = self.request.expect("a request");
-                let data = WrittenData {
-                    place: Extent::new(DATA, BLOCKS),
-                    buffer: request.buffer,
-                };
+                let data = WrittenData { place: Extent::new(DATA, BLOCKS), buffer: request.buffer };
                 self.ledger.record_write(1, b"", data, ctx);
                 let _ = self.ledger.answer_when_written(request);
             }
@@ -180,9 +174,7 @@ fn intact(image: &Image, unreadable: &[u64], missing: Option<u16>) -> Vec<bool> 
     opened.expect("opens");
     assert_eq!(engine.buffers.allocated(), 0);
     let replayed = replayed.borrow();
-    (0..BLOCKS as usize)
-        .map(|block| replayed[0].intact.block(block))
-        .collect()
+    (0..BLOCKS as usize).map(|block| replayed[0].intact.block(block)).collect()
 }
 
 #[test]
@@ -204,17 +196,11 @@ fn data_that_one_port_has_is_there() {
     let first_lacks = without(&[DATA, DATA + 2]);
     assert_eq!(intact(&first_lacks, &[], None), all);
     assert_eq!(intact(&first_lacks, &[], Some(0)), all);
-    assert_eq!(
-        intact(&first_lacks, &[], Some(1)),
-        [false, true, false, true]
-    );
+    assert_eq!(intact(&first_lacks, &[], Some(1)), [false, true, false, true]);
     let both_lack = without(&[DATA, DATA + 2, SECOND + DATA + 1, SECOND + DATA + 2]);
     assert_eq!(intact(&both_lack, &[], None), [true, true, false, true]);
     // A block that cannot be read says nothing of the others.
     let second_lacks = without(&[SECOND + DATA + 1]);
     assert_eq!(intact(&second_lacks, &[DATA], None), all);
-    assert_eq!(
-        intact(&second_lacks, &[DATA + 1], None),
-        [true, false, true, true]
-    );
+    assert_eq!(intact(&second_lacks, &[DATA + 1], None), [true, false, true, true]);
 }

@@ -109,13 +109,7 @@ impl World {
             }
             let base = inserted.map_or(u64::from(u32::MAX) / 2, |it| it.disk * DISK_SPAN);
             let blocks = blocks(port).0;
-            disks.push(Box::new(ByteDisk::at(
-                base,
-                blocks,
-                medium,
-                seed,
-                LATENCY_MAX_NS,
-            )));
+            disks.push(Box::new(ByteDisk::at(base, blocks, medium, seed, LATENCY_MAX_NS)));
         }
         let mut stack = builder.build(top);
         for (disk, inserted) in (0..).zip(inserted) {
@@ -142,10 +136,7 @@ impl World {
 
     /// A formatted layer over fresh disks, numbered from 0 on.
     pub fn formatted(ports: u8, seed: u64, planted: Option<PlantedBug>) -> World {
-        let fresh = |port: u8| Inserted {
-            disk: u64::from(port),
-            number: u16::from(port),
-        };
+        let fresh = |port: u8| Inserted { disk: u64::from(port), number: u16::from(port) };
         let inserted: Vec<_> = (0..ports).map(|port| Some(fresh(port))).collect();
         let mut world = World::over(&inserted, &Rc::default(), seed, planted);
         world.open(Start::Format(SET)).expect("a format");
@@ -193,10 +184,7 @@ pub fn reopen(
     seed: u64,
     planted: Option<PlantedBug>,
 ) -> (World, Result<(), OpenError>) {
-    let medium = ByteMedium {
-        image,
-        ..ByteMedium::default()
-    };
+    let medium = ByteMedium { image, ..ByteMedium::default() };
     let medium = Rc::new(RefCell::new(medium));
     let mut world = World::over(inserted, &medium, seed, planted);
     let opened = world.open(Start::Recover(Some(SET)));
@@ -308,12 +296,8 @@ impl Frontend for Host {
         self.next += 1;
         self.next_tag += 1;
         let tag = self.next_tag;
-        let arrival = |operation, extent, buffer| Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        };
+        let arrival =
+            |operation, extent, buffer| Arrival { tag: Tag(tag), operation, extent, buffer };
         let (Step::Write(block) | Step::WriteDurable(block)) = step else {
             self.in_flight.insert(tag, (step, BufferSlice::EMPTY, 0));
             self.flushing.insert(tag, self.told.clone());
@@ -387,17 +371,12 @@ impl Frontend for Host {
         self.next_tag += 1;
         let id = CommandId(self.next_tag);
         self.commands.insert(id.0, step);
-        let (Step::Lose(port) | Step::Replace(port)) = step else {
-            unreachable!("no command")
-        };
+        let (Step::Lose(port) | Step::Replace(port)) = step else { unreachable!("no command") };
         if let Step::Lose(_) = step {
             self.saw(Event::Lost(port));
             return Some(CommandArrival::Command {
                 node: self.disks[usize::from(port)],
-                command: Command {
-                    id,
-                    kind: CommandKind::Fail,
-                },
+                command: Command { id, kind: CommandKind::Fail },
             });
         }
         let disk = self.next_disk;

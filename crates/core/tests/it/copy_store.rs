@@ -46,10 +46,7 @@ impl ToyStore {
             operations: 0,
         };
         let geometry = Geometry {
-            copies: Some(CopyStore {
-                block: BlockCount(parts),
-                wants_rewrite_reads: false,
-            }),
+            copies: Some(CopyStore { block: BlockCount(parts), wants_rewrite_reads: false }),
             ..Geometry::plain(BlockCount(blocks), Media::SolidState)
         };
         (store, geometry, asked)
@@ -149,20 +146,13 @@ pub struct ToyTranslation {
 
 impl ToyTranslation {
     pub fn new(parts: u64) -> ToyTranslation {
-        ToyTranslation {
-            parts,
-            requests: Vec::new(),
-            batches: Rc::default(),
-            batch: Vec::new(),
-        }
+        ToyTranslation { parts, requests: Vec::new(), batches: Rc::default(), batch: Vec::new() }
     }
 
     fn tell(&mut self, request: &Request, tag: u64, ctx: &mut Context<'_>) {
         self.batch.push(request.extent);
         if !request.has_more {
-            self.batches
-                .borrow_mut()
-                .push(std::mem::take(&mut self.batch));
+            self.batches.borrow_mut().push(std::mem::take(&mut self.batch));
         }
         let mut at = 0;
         while at < request.extent.blocks.0 {

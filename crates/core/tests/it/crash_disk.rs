@@ -284,12 +284,7 @@ impl CrashDisk {
                 let bytes = buffers.bytes(op.buffer).expect("bytes");
                 let mut data: Vec<Block> = bytes.chunks_exact(BLOCK).map(Rc::from).collect();
                 data.resize_with(op.extent.blocks.0 as usize, || ZEROES.with(Rc::clone));
-                let write = Write {
-                    serial,
-                    extent: op.extent,
-                    data,
-                    completed: false,
-                };
+                let write = Write { serial, extent: op.extent, data, completed: false };
                 shared.current.write(&write);
                 shared.pending.push(write);
             }
@@ -345,10 +340,7 @@ impl Disk for CrashDisk {
                 Operation::Read => IoError::Medium,
                 _ => IoError::NoSpace,
             };
-            return Some(DiskCompletion {
-                id: done.op.id,
-                result: Err(error),
-            });
+            return Some(DiskCompletion { id: done.op.id, result: Err(error) });
         }
         let shared = &mut *self.shared.borrow_mut();
         match done.op.operation {
@@ -364,16 +356,11 @@ impl Disk for CrashDisk {
                         shared.durable.write(write);
                     }
                 }
-                shared
-                    .pending
-                    .retain(|write| !done.covers.contains(&write.serial));
+                shared.pending.retain(|write| !done.covers.contains(&write.serial));
             }
             _ => {}
         }
-        Some(DiskCompletion {
-            id: done.op.id,
-            result: Ok(()),
-        })
+        Some(DiskCompletion { id: done.op.id, result: Ok(()) })
     }
 
     fn next_event(&self) -> Option<Instant> {

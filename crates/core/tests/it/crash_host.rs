@@ -140,18 +140,11 @@ impl CrashHost {
         if bytes.iter().all(|byte| *byte == 0) {
             return history.iter().rev().find(|(_, zero)| *zero).copied();
         }
-        history
-            .iter()
-            .find(|(version, zero)| !zero && bytes == fill(block, *version))
-            .copied()
+        history.iter().find(|(version, zero)| !zero && bytes == fill(block, *version)).copied()
     }
 
     fn all_sent(&self) -> bool {
-        if self.looking {
-            self.next_look == self.blocks
-        } else {
-            self.steps == 0
-        }
+        if self.looking { self.next_look == self.blocks } else { self.steps == 0 }
     }
 
     fn next_step(&mut self) -> Option<(Operation, Extent)> {
@@ -167,19 +160,10 @@ impl CrashHost {
         self.steps -= 1;
         let rng = &mut self.rng;
         let length = 1 + rng.below(10);
-        let span = if rng.below(2) == 0 {
-            self.blocks / 6
-        } else {
-            self.blocks
-        };
+        let span = if rng.below(2) == 0 { self.blocks / 6 } else { self.blocks };
         let random = Extent::new(rng.below(span - length + 1), length);
-        let flushed = Operation::Write {
-            durability: Durability::Durable,
-        };
-        let zero = |durability| Operation::Zero {
-            durability,
-            may_unmap: true,
-        };
+        let flushed = Operation::Write { durability: Durability::Durable };
+        let zero = |durability| Operation::Zero { durability, may_unmap: true };
         Some(match rng.below(24) {
             0..=4 => (Operation::Read, random),
             5..=12 => (Operation::WRITE, random),
@@ -198,11 +182,8 @@ impl CrashHost {
             21 => {
                 let start = rng.below(self.blocks);
                 let length = (1 + rng.below(60)).min(self.blocks - start);
-                let durability = if rng.below(2) == 0 {
-                    Durability::Cached
-                } else {
-                    Durability::Durable
-                };
+                let durability =
+                    if rng.below(2) == 0 { Durability::Cached } else { Durability::Durable };
                 (zero(durability), Extent::new(start, length))
             }
             _ => (Operation::Flush, Extent::EMPTY),
@@ -234,11 +215,7 @@ impl Frontend for CrashHost {
             Operation::Read => {
                 buffer = buffers.allocate(extent.blocks.0);
                 let newest = |block: u64| self.history[block as usize].last().expect("one").0;
-                Sent::Read {
-                    extent,
-                    buffer,
-                    expected: blocks.map(newest).collect(),
-                }
+                Sent::Read { extent, buffer, expected: blocks.map(newest).collect() }
             }
             Operation::Flush => Sent::Flush(self.answered.clone()),
             _ => {
@@ -264,12 +241,7 @@ impl Frontend for CrashHost {
         };
         self.next_tag += 1;
         self.in_flight.insert(self.next_tag, sent);
-        Some(Arrival {
-            tag: Tag(self.next_tag),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(self.next_tag), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -285,11 +257,7 @@ impl Frontend for CrashHost {
             self.fail(format!("{what} failed: {error}"));
         }
         match sent {
-            Sent::Read {
-                extent,
-                buffer,
-                expected,
-            } => {
+            Sent::Read { extent, buffer, expected } => {
                 if completion.result.is_err() {
                     self.unreadable.extend(extent.start.0..extent.end().0);
                     return buffers.release(buffer);
@@ -325,12 +293,7 @@ impl Frontend for CrashHost {
                 }
                 buffers.release(buffer);
             }
-            Sent::Change {
-                extent,
-                buffer,
-                version,
-                durable,
-            } => {
+            Sent::Change { extent, buffer, version, durable } => {
                 buffers.release(buffer);
                 for block in extent.start.0..extent.end().0 {
                     if completion.result.is_ok() {

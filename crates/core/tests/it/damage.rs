@@ -33,12 +33,8 @@ pub enum Damage {
 }
 
 impl Damage {
-    pub const ALL: [Damage; 4] = [
-        Damage::Bit,
-        Damage::Byte,
-        Damage::ZeroSector,
-        Damage::RandomBlock,
-    ];
+    pub const ALL: [Damage; 4] =
+        [Damage::Bit, Damage::Byte, Damage::ZeroSector, Damage::RandomBlock];
 
     /// Damages a field; false when nothing has changed by it.
     pub fn apply(self, image: &mut Image, target: &Target, rng: &mut Rng) -> bool {
@@ -100,12 +96,7 @@ pub fn fields_of_block(
 
 /// A block of data.
 pub fn data(name: &str, address: u64) -> Target {
-    Target {
-        name: name.to_owned(),
-        address,
-        offset: 0,
-        bytes: BLOCK_BYTES as usize,
-    }
+    Target { name: name.to_owned(), address, offset: 0, bytes: BLOCK_BYTES as usize }
 }
 
 /// The fields of a structure that begins `from` bytes into a block.

@@ -40,10 +40,8 @@ fn row(line: &str) -> Option<(usize, usize, String)> {
 }
 
 fn check(page: &str, heading: &str, fields: &[Field]) {
-    let expected: Vec<(usize, usize, String)> = fields
-        .iter()
-        .map(|field| (field.offset, field.bytes, field.name.to_owned()))
-        .collect();
+    let expected: Vec<(usize, usize, String)> =
+        fields.iter().map(|field| (field.offset, field.bytes, field.name.to_owned())).collect();
     assert_eq!(fields_on_page(page, heading), expected, "{heading}");
 }
 
@@ -110,11 +108,7 @@ fn the_page_of_the_translation_draws_the_checkpoint_of_the_code() {
     check(TRANSLATION, "Checksums", &translation::CHECKSUM_FIELDS);
     check(TRANSLATION, "Ranges", &translation::RANGES_FIELDS);
     check(TRANSLATION, "Range", &translation::RANGE_FIELDS);
-    check(
-        TRANSLATION,
-        "Scratch held",
-        &translation::SCRATCH_HELD_FIELDS,
-    );
+    check(TRANSLATION, "Scratch held", &translation::SCRATCH_HELD_FIELDS);
     check(TRANSLATION, "Scratch", &translation::SCRATCH_FIELDS);
     check(TRANSLATION, "Stretch", &translation::STRETCH_FIELDS);
     check(TRANSLATION, "Band", &translation::BAND_FIELDS);
@@ -129,11 +123,8 @@ fn the_page_of_the_translation_lists_the_records_of_the_code() {
         let found = TRANSLATION.lines().find(|line| line.starts_with(&row));
         let cells: Vec<&str> = found.expect(&row).split('|').map(str::trim).collect();
         assert_eq!(cells[3] != "none", record.has_data, "{row}");
-        let fields: Vec<String> = record
-            .fields
-            .iter()
-            .map(|field| format!("`{}`", field.name))
-            .collect();
+        let fields: Vec<String> =
+            record.fields.iter().map(|field| format!("`{}`", field.name)).collect();
         assert_eq!(cells[4], fields.join(", "), "{row}");
         let mut next = 0;
         for field in record.fields {

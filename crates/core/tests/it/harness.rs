@@ -49,11 +49,7 @@ pub fn random_steps(seed: u64, count: u64, blocks: u64, longest: u64) -> Vec<Ste
         .map(|_| {
             let length = 1 + rng.below(longest.min(blocks));
             // Half of the requests go to an eighth of the device, so that blocks are overwritten.
-            let span = if rng.below(2) == 0 {
-                (blocks / 8).max(length)
-            } else {
-                blocks
-            };
+            let span = if rng.below(2) == 0 { (blocks / 8).max(length) } else { blocks };
             let extent = Extent::new(rng.below(span - length + 1), length);
             match rng.below(20) {
                 0..=6 => Step::Read(extent),
@@ -142,10 +138,7 @@ impl CheckingHost {
         self.version += 1;
         for (i, stamp) in stamps.iter_mut().enumerate() {
             let lba = Lba(extent.start.0 + i as u64);
-            *stamp = Stamp {
-                lba,
-                version: self.version,
-            };
+            *stamp = Stamp { lba, version: self.version };
             self.model.insert(lba.0, *stamp);
         }
     }
@@ -191,11 +184,7 @@ impl Frontend for CheckingHost {
                 let buffer = buffers.allocate(extent.blocks.0);
                 self.stamp_write(extent, buffers.stamps_mut(buffer).expect("stamped buffers"));
                 let durable = matches!(step, Step::WriteDurable(_));
-                let operation = if durable {
-                    Operation::WRITE_DURABLE
-                } else {
-                    Operation::WRITE
-                };
+                let operation = if durable { Operation::WRITE_DURABLE } else { Operation::WRITE };
                 (operation, extent, buffer, Expectation::Written(buffer))
             }
             Step::Zero(extent) => {
@@ -203,36 +192,19 @@ impl Frontend for CheckingHost {
                     self.model.remove(&block);
                 });
                 let durability = Durability::Cached;
-                let operation = Operation::Zero {
-                    durability,
-                    may_unmap: true,
-                };
+                let operation = Operation::Zero { durability, may_unmap: true };
                 let none = imbrex_core::buffer::BufferSlice::EMPTY;
                 (operation, extent, none, Expectation::Zeroed)
             }
             Step::Flush => {
-                let volatile = self
-                    .media
-                    .iter()
-                    .map(|m| m.borrow().volatile.clone())
-                    .collect();
+                let volatile = self.media.iter().map(|m| m.borrow().volatile.clone()).collect();
                 let none = imbrex_core::buffer::BufferSlice::EMPTY;
-                (
-                    Operation::Flush,
-                    Extent::EMPTY,
-                    none,
-                    Expectation::Flushed(volatile),
-                )
+                (Operation::Flush, Extent::EMPTY, none, Expectation::Flushed(volatile))
             }
         };
         let faults = self.faults();
         self.in_flight.insert(tag, (expectation, faults));
-        Some(Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(tag), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -243,10 +215,7 @@ impl Frontend for CheckingHost {
         };
         let failed = completion.result.is_err();
         if failed && !self.may_fail(step, faults) {
-            self.fail(format!(
-                "step {tag} {step:?} failed: {:?}",
-                completion.result
-            ));
+            self.fail(format!("step {tag} {step:?} failed: {:?}", completion.result));
         }
         if let Step::Write(extent) | Step::WriteDurable(extent) | Step::Zero(extent) = step {
             for block in extent.start.0..extent.end().0 {
@@ -347,12 +316,8 @@ fn with_a_last_look(stack: &Stack, mut steps: Vec<Step>) -> Vec<Step> {
 }
 
 fn run(stack: Stack, disks: Vec<Box<dyn Disk>>, mut host: CheckingHost) -> Result<Engine, String> {
-    let mut engine = Engine {
-        stack,
-        disks,
-        buffers: Buffers::new(ContentKind::Stamped),
-        in_flight_max: 64,
-    };
+    let mut engine =
+        Engine { stack, disks, buffers: Buffers::new(ContentKind::Stamped), in_flight_max: 64 };
     engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
     match host.failure.take() {
         Some(failure) => Err(failure),

@@ -20,10 +20,7 @@ use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use std::sync::Arc;
 
 fn settings(log_blocks: u64) -> PersistentCacheSettings {
-    let zones = ZoneGeometry {
-        model: ZoneModel::HostAware,
-        ..zones(None, None)
-    };
+    let zones = ZoneGeometry { model: ZoneModel::HostAware, ..zones(None, None) };
     PersistentCacheSettings {
         packet_blocks_max: BlockCount(8),
         rewrite: RewriteSettings {
@@ -81,24 +78,15 @@ fn host(seed: u64, settings: PersistentCacheSettings) -> Host {
 }
 
 fn non_sequential(host: &Host) -> u64 {
-    host.engine
-        .stack
-        .counts(host.node)
-        .gauge(Gauge::NonSequentialZones)
+    host.engine.stack.counts(host.node).gauge(Gauge::NonSequentialZones)
 }
 
 #[test]
 fn random_writes_keep_their_data_on_a_destructive_medium() {
     let variants = [
         ("blocking", settings(40)),
-        (
-            "idle, finishing",
-            with_idle_cleaning(40, OnArrival::FinishIfShort),
-        ),
-        (
-            "idle, stopping",
-            with_idle_cleaning(40, OnArrival::FinishChunk),
-        ),
+        ("idle, finishing", with_idle_cleaning(40, OnArrival::FinishIfShort)),
+        ("idle, stopping", with_idle_cleaning(40, OnArrival::FinishChunk)),
         ("idle, anew", with_idle_cleaning(40, OnArrival::Abort)),
     ];
     for (name, settings) in variants {
@@ -120,11 +108,7 @@ fn writes_at_the_pointers_go_home_and_keep_their_data() {
             .unwrap_or_else(|failure| panic!("seed {seed}, queue depth {depth}: {failure}"));
         if depth == 1 {
             let counts = engine.stack.counts(node);
-            assert_eq!(
-                counts.counter(Counter::BlocksOutOfSequence),
-                0,
-                "seed {seed}"
-            );
+            assert_eq!(counts.counter(Counter::BlocksOutOfSequence), 0, "seed {seed}");
         }
     }
 }
@@ -132,12 +116,7 @@ fn writes_at_the_pointers_go_home_and_keep_their_data() {
 #[test]
 fn a_write_elsewhere_sends_all_later_ones_to_the_log_until_the_zone_is_clean() {
     let mut host = host(1, settings(90));
-    let home = |host: &Host| {
-        host.engine
-            .stack
-            .counts(host.node)
-            .counter(Counter::BypassedBlocks)
-    };
+    let home = |host: &Host| host.engine.stack.counts(host.node).counter(Counter::BypassedBlocks);
     host.write(2 * ZONE, 5).unwrap();
     assert_eq!((home(&host), non_sequential(&host)), (5, 0));
     host.write(2 * ZONE + 1, 1).unwrap();
@@ -145,10 +124,7 @@ fn a_write_elsewhere_sends_all_later_ones_to_the_log_until_the_zone_is_clean() {
     // At the write pointer, but the zone is not sequential any more.
     host.write(2 * ZONE + 5, 3).unwrap();
     assert_eq!((home(&host), non_sequential(&host)), (5, 1));
-    assert_eq!(
-        host.read(2 * ZONE, 10).unwrap(),
-        [1, 2, 1, 1, 1, 3, 3, 3, 0, 0]
-    );
+    assert_eq!(host.read(2 * ZONE, 10).unwrap(), [1, 2, 1, 1, 1, 3, 3, 3, 0, 0]);
     // A write past the pointer leaves a hole of zeroes.
     host.write(3 * ZONE + 4, 2).unwrap();
     assert_eq!(non_sequential(&host), 2);
@@ -166,10 +142,7 @@ fn a_write_elsewhere_sends_all_later_ones_to_the_log_until_the_zone_is_clean() {
     host.command(Operation::ZoneFinish, 4).unwrap();
     host.write(4 * ZONE, 1).unwrap();
     assert_eq!((home(&host), non_sequential(&host)), (7, 2));
-    assert_eq!(
-        host.command(Operation::ZoneOpen, 0),
-        Err(IoError::InvalidField)
-    );
+    assert_eq!(host.command(Operation::ZoneOpen, 0), Err(IoError::InvalidField));
 }
 
 #[test]
@@ -186,25 +159,15 @@ fn a_cleaned_zone_is_sequential_again_and_was_rewritten_up_to_its_pointer_only()
     let read = counts.counter(Counter::BandBlocksRead);
     assert_eq!(read, 9, "zone 3 had nothing at home");
     let written = counts.counter(Counter::BandBlocksWritten);
-    assert_eq!(
-        written,
-        9 + 9 + 9,
-        "by the host; then each zone up to its pointer"
-    );
+    assert_eq!(written, 9 + 9 + 9, "by the host; then each zone up to its pointer");
     assert_eq!(non_sequential(&host), 1);
     let home = counts.counter(Counter::BypassedBlocks);
     host.write(2 * ZONE + 9, 1).unwrap();
     host.write(3 * ZONE + 9, 1).unwrap();
     let counts = host.engine.stack.counts(host.node);
     assert_eq!(counts.counter(Counter::BypassedBlocks), home + 2);
-    assert_eq!(
-        host.read(2 * ZONE, 11).unwrap(),
-        [2, 1, 1, 1, 1, 1, 1, 1, 1, 5, 0]
-    );
-    assert_eq!(
-        host.read(3 * ZONE, 11).unwrap(),
-        [0, 3, 3, 3, 3, 3, 3, 3, 3, 6, 0]
-    );
+    assert_eq!(host.read(2 * ZONE, 11).unwrap(), [2, 1, 1, 1, 1, 1, 1, 1, 1, 5, 0]);
+    assert_eq!(host.read(3 * ZONE, 11).unwrap(), [0, 3, 3, 3, 3, 3, 3, 3, 3, 6, 0]);
 }
 
 #[test]
@@ -223,11 +186,7 @@ fn random_acts_change_sequence_and_data_as_the_rule_says() {
                 data[(zone * ZONE) as usize..][..length as usize].fill(0);
             } else if rng.below(3) == 0 {
                 let read = host.read(start, blocks).unwrap();
-                assert_eq!(
-                    read,
-                    data[start as usize..][..blocks as usize],
-                    "seed {seed}"
-                );
+                assert_eq!(read, data[start as usize..][..blocks as usize], "seed {seed}");
             } else {
                 let version = host.write(start, blocks).unwrap();
                 data[start as usize..][..blocks as usize].fill(version);
@@ -241,15 +200,10 @@ fn random_acts_change_sequence_and_data_as_the_rule_says() {
 fn settings_that_do_not_go_with_zones_are_refused() {
     let disk = shingled_disk(0);
     let refused = |settings, bands| {
-        PersistentCache::new(settings, bands, disk.geometry())
-            .map(|_| ())
-            .unwrap_err()
+        PersistentCache::new(settings, bands, disk.geometry()).map(|_| ()).unwrap_err()
     };
     let copying = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: RewriteMethod::CopyThenHome,
-            ..settings(40).rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::CopyThenHome, ..settings(40).rewrite },
         ..settings(40)
     };
     assert_eq!(refused(copying, bands()), LayoutError::ZonesNeed);

@@ -89,12 +89,7 @@ impl Frontend for One {
 
     fn poll(&mut self, _now: Instant, _buffers: &mut Buffers) -> Option<Arrival> {
         let (operation, extent, buffer) = self.arrival.take()?;
-        Some(Arrival {
-            tag: Tag(0),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(0), operation, extent, buffer })
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, _buffers: &mut Buffers) {
@@ -134,11 +129,8 @@ impl Host {
         extent: Extent,
         buffer: BufferSlice,
     ) -> (Result<(), IoError>, Duration) {
-        let mut one = One {
-            arrival: Some((operation, extent, buffer)),
-            at: self.now,
-            result: None,
-        };
+        let mut one =
+            One { arrival: Some((operation, extent, buffer)), at: self.now, result: None };
         let began = self.now;
         self.engine.run(&mut self.clock, &mut one, &mut |_, _| {});
         let (result, now) = one.result.expect("an answer");
@@ -158,10 +150,7 @@ impl Host {
         let buffer = self.engine.buffers.allocate(blocks);
         if let Some(stamps) = self.engine.buffers.stamps_mut(buffer) {
             for (i, stamp) in (start..).zip(stamps) {
-                *stamp = Stamp {
-                    lba: Lba(i),
-                    version: self.version,
-                };
+                *stamp = Stamp { lba: Lba(i), version: self.version };
             }
         }
         let (result, _) = self.run(Operation::WRITE, Extent::new(start, blocks), buffer);
@@ -173,12 +162,7 @@ impl Host {
     pub fn read(&mut self, start: u64, blocks: u64) -> Result<Vec<u64>, IoError> {
         let buffer = self.engine.buffers.allocate(blocks);
         let (result, _) = self.run(Operation::Read, Extent::new(start, blocks), buffer);
-        let stamps = self
-            .engine
-            .buffers
-            .stamps(buffer)
-            .expect("stamped")
-            .to_vec();
+        let stamps = self.engine.buffers.stamps(buffer).expect("stamped").to_vec();
         self.engine.buffers.release(buffer);
         result?;
         for (block, stamp) in (start..).zip(&stamps) {
@@ -280,30 +264,10 @@ fn refused_writes_are_counted_by_reason_and_change_nothing() {
     let mut host = Host::over(2, settings(), zones(None, None));
     host.write(2 * ZONE, ZONE).unwrap();
     let rows = [
-        (
-            2 * ZONE,
-            1,
-            IoError::InvalidField,
-            Counter::WritesToFullZones,
-        ),
-        (
-            3 * ZONE + 1,
-            1,
-            IoError::UnalignedWrite,
-            Counter::WritesOffPointer,
-        ),
-        (
-            3 * ZONE,
-            ZONE + 1,
-            IoError::WriteBoundary,
-            Counter::WritesAcrossZones,
-        ),
-        (
-            2 * ZONE - 1,
-            2,
-            IoError::WriteBoundary,
-            Counter::WritesAcrossZones,
-        ),
+        (2 * ZONE, 1, IoError::InvalidField, Counter::WritesToFullZones),
+        (3 * ZONE + 1, 1, IoError::UnalignedWrite, Counter::WritesOffPointer),
+        (3 * ZONE, ZONE + 1, IoError::WriteBoundary, Counter::WritesAcrossZones),
+        (2 * ZONE - 1, 2, IoError::WriteBoundary, Counter::WritesAcrossZones),
     ];
     for (start, blocks, error, counter) in rows {
         let before = host.count(counter);
@@ -316,21 +280,14 @@ fn refused_writes_are_counted_by_reason_and_change_nothing() {
 
 #[test]
 fn restricted_reads_end_at_the_write_pointer_and_at_the_zone() {
-    let restricted = HostManagedSettings {
-        unrestricted_reads: false,
-        ..settings()
-    };
+    let restricted = HostManagedSettings { unrestricted_reads: false, ..settings() };
     let mut host = Host::over(3, restricted, zones(None, None));
     host.write(2 * ZONE, 5).unwrap();
     assert_eq!(host.read(2 * ZONE, 5).unwrap(), [1; 5]);
     assert_eq!(host.read(2 * ZONE, 6), Err(IoError::ReadInvalidData));
     assert_eq!(host.read(3 * ZONE, 1), Err(IoError::ReadInvalidData));
     assert_eq!(host.read(3 * ZONE - 1, 2), Err(IoError::ReadBoundary));
-    assert_eq!(
-        host.read(ZONE - 1, 2).unwrap(),
-        [0; 2],
-        "both are conventional"
-    );
+    assert_eq!(host.read(ZONE - 1, 2).unwrap(), [0; 2], "both are conventional");
     host.command(Operation::ZoneFinish, 2).unwrap();
     assert_eq!(host.read(2 * ZONE, ZONE).unwrap()[..6], [1, 1, 1, 1, 1, 0]);
     assert_eq!(host.count(Counter::ZoneReadsRefused), 3);
@@ -338,17 +295,12 @@ fn restricted_reads_end_at_the_write_pointer_and_at_the_zone() {
 
 #[test]
 fn lost_zones_say_so() {
-    let injected = HostManagedSettings {
-        read_only_zones: vec![1, 3],
-        offline_zones: vec![4],
-        ..settings()
-    };
+    let injected =
+        HostManagedSettings { read_only_zones: vec![1, 3], offline_zones: vec![4], ..settings() };
     let mut host = Host::over(4, injected, zones(None, None));
-    for (zone, error) in [
-        (1, IoError::ZoneReadOnly),
-        (3, IoError::ZoneReadOnly),
-        (4, IoError::ZoneOffline),
-    ] {
+    for (zone, error) in
+        [(1, IoError::ZoneReadOnly), (3, IoError::ZoneReadOnly), (4, IoError::ZoneOffline)]
+    {
         assert_eq!(host.write(zone * ZONE, 1), Err(error));
         assert!(host.command(Operation::ZoneReset, zone).is_err());
     }
@@ -395,19 +347,12 @@ fn a_write_that_fails_below_makes_its_zone_read_only() {
     let disk = shingled_disk(0);
     let stack = stack(0, settings(), zones(None, None), &disk);
     // Zone 2 is the first behind the conventional ones, which end at block 40 in track 7.
-    let bad = BadBlock {
-        disk,
-        block: 42 + 7,
-        failed: Vec::new(),
-    };
+    let bad = BadBlock { disk, block: 42 + 7, failed: Vec::new() };
     let mut host = Host::new(stack, Box::new(bad), ContentKind::Stamped);
     host.write(2 * ZONE, 5).unwrap();
     assert_eq!(host.write(2 * ZONE + 5, 5), Err(IoError::Medium));
     assert_eq!(host.write(2 * ZONE + 10, 1), Err(IoError::ZoneReadOnly));
-    assert_eq!(
-        host.command(Operation::ZoneReset, 2),
-        Err(IoError::ZoneReadOnly)
-    );
+    assert_eq!(host.command(Operation::ZoneReset, 2), Err(IoError::ZoneReadOnly));
     assert_eq!(host.read(2 * ZONE, 7).unwrap(), [1, 1, 1, 1, 1, 0, 0]);
     let counts = host.engine.stack.counts(host.node);
     assert_eq!(counts.gauge(Gauge::OpenZones), 0);
@@ -416,18 +361,12 @@ fn a_write_that_fails_below_makes_its_zone_read_only() {
 #[test]
 fn a_report_tells_the_state_of_every_zone_and_takes_its_time() {
     let disk = shingled_disk(5);
-    let injected = HostManagedSettings {
-        offline_zones: vec![7],
-        ..settings()
-    };
+    let injected = HostManagedSettings { offline_zones: vec![7], ..settings() };
     let stack = stack(5, injected, zones(None, None), &disk);
     let geometry = disk.geometry().clone();
     drop(disk);
     // A disk of bytes, so that the report can be read.
-    let bytes = BytesDisk {
-        geometry,
-        done: Vec::new(),
-    };
+    let bytes = BytesDisk { geometry, done: Vec::new() };
     let mut host = Host::new(stack, Box::new(bytes), ContentKind::Bytes);
     host.write(2 * ZONE, 7).unwrap();
     host.write(3 * ZONE, ZONE).unwrap();
@@ -444,10 +383,7 @@ fn a_report_tells_the_state_of_every_zone_and_takes_its_time() {
         .map_while(|bytes| ZoneDescriptor::decode(bytes.try_into().unwrap()))
         .map(|zone| {
             let pointer = zone.write_pointer;
-            (
-                zone.condition,
-                pointer.map(|p| p.offset_from(zone.extent.start)),
-            )
+            (zone.condition, pointer.map(|p| p.offset_from(zone.extent.start)))
         })
         .collect();
     assert_eq!(

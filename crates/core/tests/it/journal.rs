@@ -52,9 +52,8 @@ fn superblock_copies_are_written_in_two_halves_with_a_flush_after_each() {
             },
         })
         .collect();
-    let expected = [
-        "zero", "page", "flush", "copy 0", "copy 1", "flush", "copy 2", "copy 3", "flush",
-    ];
+    let expected =
+        ["zero", "page", "flush", "copy 0", "copy 1", "flush", "copy 2", "copy 3", "flush"];
     assert_eq!(what, expected);
 }
 
@@ -97,10 +96,7 @@ fn forced_writes_that_come_together_share_a_flush() {
     let medium = world.medium.borrow();
     let image = after_power_cut(&Image::new(), &medium.happenings, |_| 0);
     let (mut reborn, _) = reopen(image).expect("opens");
-    assert_eq!(
-        wrong(&reborn.read_all(), &newest(&medium.happenings), false),
-        None
-    );
+    assert_eq!(wrong(&reborn.read_all(), &newest(&medium.happenings), false), None);
 }
 
 #[test]
@@ -110,28 +106,16 @@ fn the_ring_wraps_with_a_checkpoint_at_every_half() {
     world.play(&mut host, random_steps(7, 400, SHAPE.device_blocks));
     assert_eq!(host.failures, []);
     let seen = world.take_seen();
-    let checkpoints = seen
-        .iter()
-        .filter(|seen| matches!(seen, Seen::Checkpointed(_)))
-        .count();
+    let checkpoints = seen.iter().filter(|seen| matches!(seen, Seen::Checkpointed(_))).count();
     let last = seen.iter().filter_map(|seen| match seen {
         Seen::Written(lsn) => Some(*lsn),
         _ => None,
     });
     let last = last.max().expect("blocks were written");
-    assert!(
-        last > 8 * SHAPE.ring_blocks,
-        "{last} blocks: the ring has not wrapped often"
-    );
+    assert!(last > 8 * SHAPE.ring_blocks, "{last} blocks: the ring has not wrapped often");
     let fewest = last / (SHAPE.ring_blocks - SHAPE.ring_blocks / 4);
-    assert!(
-        checkpoints as u64 >= fewest,
-        "{checkpoints} checkpoints for {last} blocks"
-    );
-    assert!(
-        checkpoints as u64 <= 2 + last / (SHAPE.ring_blocks / 2),
-        "{checkpoints} for {last}"
-    );
+    assert!(checkpoints as u64 >= fewest, "{checkpoints} checkpoints for {last} blocks");
+    assert!(checkpoints as u64 <= 2 + last / (SHAPE.ring_blocks / 2), "{checkpoints} for {last}");
     let happenings = &world.medium.borrow().happenings;
     let (mut reborn, _) = reopen(world.medium.borrow().image.clone()).expect("opens");
     assert_eq!(wrong(&reborn.read_all(), &newest(happenings), false), None);
@@ -147,10 +131,7 @@ fn recovery_brings_back_exactly_the_records_after_the_checkpoint() {
     assert_eq!(replayed(&seen), [8, 9, 10]);
     assert_eq!(seen.last(), Some(&Seen::Opened));
     let found = reborn.read_all();
-    assert_eq!(
-        wrong(&found, &newest(&world.medium.borrow().happenings), false),
-        None
-    );
+    assert_eq!(wrong(&found, &newest(&world.medium.borrow().happenings), false), None);
 }
 
 #[test]
@@ -165,23 +146,14 @@ fn opening_takes_a_new_epoch_and_never_replays_the_last_one() {
     second.play(&mut Host::new(1), vec![write(7)]);
     let image = second.medium.borrow().image.clone();
     assert_eq!(superblock_of(&image, 0).epoch, 2);
-    assert_eq!(
-        mark_of(&image, &settings, 2),
-        Some(0),
-        "the old block is still there"
-    );
+    assert_eq!(mark_of(&image, &settings, 2), Some(0), "the old block is still there");
     let (_, seen) = reopen(image).expect("opens");
     assert_eq!(replayed(&seen), [7]);
 }
 
 #[test]
 fn data_that_no_flush_covered_is_read_and_what_is_missing_is_rolled_back() {
-    let (world, _) = after(&[
-        durably(1),
-        write(2),
-        write(1),
-        Step::Write(Extent::new(8, 3)),
-    ]);
+    let (world, _) = after(&[durably(1), write(2), write(1), Step::Write(Extent::new(8, 3))]);
     let mut image = world.medium.borrow().image.clone();
     let lost: Vec<u64> = {
         // The places of the second version of block 1 and of block 9.
@@ -293,12 +265,7 @@ fn a_refused_opening_writes_nothing() {
     damage(&mut reborn.medium.borrow_mut().image, address);
     reborn.recover().expect_err("refused");
     let medium = reborn.medium.borrow();
-    assert!(
-        medium
-            .operations
-            .iter()
-            .all(|(operation, _)| *operation == Operation::Read)
-    );
+    assert!(medium.operations.iter().all(|(operation, _)| *operation == Operation::Read));
 }
 
 #[test]
@@ -308,11 +275,7 @@ fn a_checkpoint_is_wanted_at_half_and_there_is_room_up_to_three_quarters() {
     let mut host = Host::new(1);
     for used in 1..=13 {
         world.play(&mut host, vec![write(used)]);
-        assert_eq!(
-            world.gauges.wants_checkpoint.get(),
-            used >= 8,
-            "{used} blocks"
-        );
+        assert_eq!(world.gauges.wants_checkpoint.get(), used >= 8, "{used} blocks");
         assert_eq!(world.gauges.has_room.get(), used <= 12, "{used} blocks");
     }
     world.gauges.no_checkpoints.set(false);

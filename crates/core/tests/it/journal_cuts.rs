@@ -27,18 +27,11 @@ fn any_operation_may_fail_once() {
             let has_failed = world.seen.borrow().contains(&Seen::Failed);
             if has_failed {
                 failed += 1;
-                assert_eq!(
-                    world.seen.borrow().last(),
-                    Some(&Seen::Failed),
-                    "the end: {index}"
-                );
+                assert_eq!(world.seen.borrow().last(), Some(&Seen::Failed), "the end: {index}");
                 world.play(&mut host, vec![Step::Flush, WRITE, FORCED]);
                 let last = &host.failures[host.failures.len() - 3..];
                 assert_eq!(last, [Step::Flush, WRITE, FORCED], "operation {index}");
-                assert!(
-                    !world.close(),
-                    "a failed journal does not close in good order"
-                );
+                assert!(!world.close(), "a failed journal does not close in good order");
             } else {
                 let reached = world.medium.borrow().operations.len() > index;
                 assert!(world.close() || !reached, "operation {index}");
@@ -47,11 +40,7 @@ fn any_operation_may_fail_once() {
             let mut reborn = world.reborn(6);
             assert_eq!(reborn.recover(), Ok(()), "operation {index}");
             let found = reborn.read_all();
-            assert_eq!(
-                wrong(&found, &allowed(&happenings), false),
-                None,
-                "operation {index}"
-            );
+            assert_eq!(wrong(&found, &allowed(&happenings), false), None, "operation {index}");
         }
         if world.medium.borrow().operations.len() <= index {
             break;
@@ -88,16 +77,8 @@ fn a_power_cut_at_any_moment_loses_nothing_that_was_durable() {
             let mut fate = fate_of(rng.below(4), &mut rng);
             let image = after_power_cut(&image, &recovering[..moment], &mut fate);
             let mut third = World::over(SHAPE, image, seed + 2);
-            assert_eq!(
-                third.recover(),
-                Ok(()),
-                "seed {seed}, recovery cut at {moment}"
-            );
-            assert_eq!(
-                third.read_all(),
-                found,
-                "seed {seed}, recovery cut at {moment}"
-            );
+            assert_eq!(third.recover(), Ok(()), "seed {seed}, recovery cut at {moment}");
+            assert_eq!(third.read_all(), found, "seed {seed}, recovery cut at {moment}");
         }
     }
 }

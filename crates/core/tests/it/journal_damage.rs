@@ -23,14 +23,7 @@ fn stopped() -> (Image, Vec<Happening>) {
     let several = Step::Write(Extent::new(8, 3));
     let zeroed = Step::Zero(Extent::new(12, 2));
     host.queue_depth = 1;
-    let steps = [
-        durably(3),
-        several,
-        zeroed,
-        Step::Flush,
-        write(9),
-        write(20),
-    ];
+    let steps = [durably(3), several, zeroed, Step::Flush, write(9), write(20)];
     world.play(&mut host, steps.to_vec());
     let medium = world.medium.borrow();
     (medium.image.clone(), medium.happenings.clone())
@@ -64,11 +57,7 @@ const WRITTEN_FIELDS: [Field; 1] = [word("written_block", 0)];
 const ZEROED_FIELDS: [Field; 2] = [word("zeroed_block", 0), word("zeroed_blocks", 8)];
 
 const fn word(name: &'static str, offset: usize) -> Field {
-    Field {
-        name,
-        offset,
-        bytes: 8,
-    }
+    Field { name, offset, bytes: 8 }
 }
 
 fn record_fields(kind: u8) -> (&'static str, &'static [Field]) {
@@ -92,26 +81,17 @@ fn damage_to_any_field_is_repaired_or_reported() {
         targets.extend(found.into_iter().map(|target| (target, strict)));
     };
     for address in settings.superblock_addresses() {
-        add(
-            fields_of_block(&image, address, BlockKind::Superblock, record_fields),
-            true,
-        );
+        add(fields_of_block(&image, address, BlockKind::Superblock, record_fields), true);
     }
     let pages = JournalSettings::checkpoint_blocks_for(superblock.checkpoint_bytes);
     let start = settings.checkpoint_start(superblock.checkpoint_place);
     for address in start..start + pages {
-        add(
-            fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields),
-            true,
-        );
+        add(fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields), true);
     }
     for lsn in lsns {
         // What no flush has covered may be lost.
         let address = settings.address_of(Lsn(lsn));
-        add(
-            fields_of_block(&image, address, BlockKind::Journal, record_fields),
-            lsn < mark,
-        );
+        add(fields_of_block(&image, address, BlockKind::Journal, record_fields), lsn < mark);
     }
     let places = SHAPE.places();
     for address in places.start.0..places.end().0 {
@@ -148,9 +128,7 @@ fn damage_to_any_field_is_repaired_or_reported() {
                 let after = &world.medium.borrow().image;
                 let generations = (0..4).map(|copy| superblock_of(after, copy).generation);
                 assert!(
-                    generations
-                        .into_iter()
-                        .all(|generation| generation > superblock.generation)
+                    generations.into_iter().all(|generation| generation > superblock.generation)
                 );
             } else if *strict {
                 assert_eq!(outcome, "refused", "{damage:?} of {target:?}");
@@ -170,9 +148,7 @@ fn a_write_that_was_lost_or_went_elsewhere_is_repaired_or_reported() {
     let writes: Vec<(u64, u64)> = happenings
         .iter()
         .filter_map(|happening| match happening {
-            Happening::Write {
-                number, address, ..
-            } => Some((*number, *address)),
+            Happening::Write { number, address, .. } => Some((*number, *address)),
             _ => None,
         })
         .collect();
@@ -184,31 +160,20 @@ fn a_write_that_was_lost_or_went_elsewhere_is_repaired_or_reported() {
         let block = journal_block(&image, settings.address_of(Lsn(**lsn)));
         block.is_some_and(|(_, found)| found == mark)
     };
-    let newest_mark = lsns
-        .iter()
-        .filter(marks)
-        .map(|lsn| settings.address_of(Lsn(*lsn)));
+    let newest_mark = lsns.iter().filter(marks).map(|lsn| settings.address_of(Lsn(*lsn)));
     let newest_mark = newest_mark.max().expect("a mark");
     let mut rng = Rng::new(2, 3);
     for (lost, address) in writes.iter().rev().take(150) {
         // The disk has answered the write and a flush, and did not do it.
         let mut before = Image::new();
         for happening in &happenings {
-            if let Happening::Write {
-                number,
-                address,
-                block,
-            } = happening
+            if let Happening::Write { number, address, block } = happening
                 && number != lost
             {
                 before.insert(*address, block.clone());
             }
         }
-        check(
-            before.clone(),
-            &happenings,
-            &format!("write {lost} to {address} was lost"),
-        );
+        check(before.clone(), &happenings, &format!("write {lost} to {address} was lost"));
         // And it went to where something else lies. With the block that says what is durable lost
         // at the same time, that cannot be told from a power cut.
         if *address == newest_mark {

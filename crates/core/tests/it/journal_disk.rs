@@ -22,11 +22,7 @@ pub type Image = BTreeMap<u64, Block>;
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// A block went to the disk; the number names the write.
-    Write {
-        number: u64,
-        address: u64,
-        block: Block,
-    },
+    Write { number: u64, address: u64, block: Block },
     /// The disk has answered a flush that covers these writes.
     FlushDone { covered: Vec<u64> },
     /// The host has sent a version of a block.
@@ -63,9 +59,7 @@ impl ByteMedium {
         });
         let copies: Vec<(u64, u64)> = copies.map(|(at, bytes)| (version(bytes), *at)).collect();
         let newest = copies.iter().map(|(version, _)| *version).max();
-        let newest = copies
-            .iter()
-            .filter(|(version, _)| Some(*version) == newest);
+        let newest = copies.iter().filter(|(version, _)| Some(*version) == newest);
         newest.map(|(_, address)| *address).collect()
     }
 
@@ -114,12 +108,7 @@ pub fn after_power_cut(
     }
     let mut image = before.clone();
     for happening in happenings {
-        let Happening::Write {
-            number,
-            address,
-            block,
-        } = happening
-        else {
+        let Happening::Write { number, address, block } = happening else {
             continue;
         };
         let sectors = match durable.contains(number) {
@@ -205,11 +194,7 @@ impl ByteDisk {
                 let number = self.next_number;
                 self.next_number += 1;
                 medium.image.insert(address, Rc::clone(&block));
-                medium.happenings.push(Happening::Write {
-                    number,
-                    address,
-                    block,
-                });
+                medium.happenings.push(Happening::Write { number, address, block });
                 number
             })
             .collect()
@@ -236,9 +221,7 @@ impl Disk for ByteDisk {
                         result = Err(IoError::Medium);
                     }
                     let target = buffers.bytes_mut(op.buffer.part(i as u64, 1));
-                    target
-                        .expect("buffers of bytes")
-                        .copy_from_slice(&medium.block(address));
+                    target.expect("buffers of bytes").copy_from_slice(&medium.block(address));
                 }
             }
             Operation::Write { .. } => {
@@ -288,10 +271,7 @@ impl Disk for ByteDisk {
             }
             _ => {}
         }
-        Some(DiskCompletion {
-            id: pending.op.id,
-            result: pending.result,
-        })
+        Some(DiskCompletion { id: pending.op.id, result: pending.result })
     }
 
     fn next_event(&self) -> Option<Instant> {

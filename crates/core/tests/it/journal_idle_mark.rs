@@ -43,15 +43,7 @@ fn a_pause_after_a_flush_leaves_one_mark_without_records_and_without_a_flush() {
         blocks.iter().map(|(mark, _)| *mark).collect()
     };
     assert_eq!(marks(&image), [0, 0], "no pause, no mark");
-    let pauses = [
-        Step::Pause,
-        LOOK,
-        Step::Pause,
-        LOOK,
-        Step::Flush,
-        Step::Pause,
-        LOOK,
-    ];
+    let pauses = [Step::Pause, LOOK, Step::Pause, LOOK, Step::Flush, Step::Pause, LOOK];
     world.play(&mut host, pauses.to_vec());
     let image = world.medium.borrow().image.clone();
     assert_eq!(marks(&image), [0, 0, 2], "one mark, however long it lasts");
@@ -59,11 +51,7 @@ fn a_pause_after_a_flush_leaves_one_mark_without_records_and_without_a_flush() {
     assert_eq!(world.medium.borrow().flushes(), flushes + 1, "the host's");
     world.play(&mut host, vec![write(3), Step::Pause, LOOK]);
     let image = world.medium.borrow().image.clone();
-    assert_eq!(
-        marks(&image),
-        [0, 0, 2, 3],
-        "what no flush covered gets no mark"
-    );
+    assert_eq!(marks(&image), [0, 0, 2, 3], "what no flush covered gets no mark");
     world.play(&mut host, vec![Step::Flush, Step::Pause, LOOK]);
     let image = world.medium.borrow().image.clone();
     assert_eq!(marks(&image), [0, 0, 2, 3, 4]);

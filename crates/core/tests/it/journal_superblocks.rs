@@ -16,17 +16,7 @@ use std::rc::Rc;
 fn each_copy_of_the_superblock_may_be_damaged_in_turn() {
     let (world, _) = after(&[durably(1), durably(2)]);
     let happenings = &world.medium.borrow().happenings;
-    for copies in [
-        &[0][..],
-        &[1],
-        &[2],
-        &[3],
-        &[0, 1],
-        &[2, 3],
-        &[0, 3],
-        &[0, 1, 2],
-        &[1, 2, 3],
-    ] {
+    for copies in [&[0][..], &[1], &[2], &[3], &[0, 1], &[2, 3], &[0, 3], &[0, 1, 2], &[1, 2, 3]] {
         let mut image = world.medium.borrow().image.clone();
         for copy in copies {
             damage(&mut image, SHAPE.settings().superblock_addresses()[*copy]);
@@ -35,11 +25,7 @@ fn each_copy_of_the_superblock_may_be_damaged_in_turn() {
         assert_eq!(wrong(&reborn.read_all(), &newest(happenings), false), None);
         let image = reborn.medium.borrow().image.clone();
         for copy in 0..4 {
-            assert_eq!(
-                superblock_of(&image, copy).generation,
-                2,
-                "copies are repaired"
-            );
+            assert_eq!(superblock_of(&image, copy).generation, 2, "copies are repaired");
         }
     }
     let mut image = world.medium.borrow().image.clone();
@@ -47,16 +33,7 @@ fn each_copy_of_the_superblock_may_be_damaged_in_turn() {
         damage(&mut image, address);
     }
     let error = reopen(image).err().expect("refused");
-    assert!(
-        matches!(
-            &error,
-            OpenError::Damaged {
-                structure: "superblock",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(&error, OpenError::Damaged { structure: "superblock", .. }), "{error}");
 }
 
 /// The images with the old superblock in all copies, and in the last two.
@@ -89,11 +66,7 @@ fn the_newest_generation_with_two_copies_counts() {
             put_superblock(&mut image, copy, if is_new { &new } else { &old });
         }
         let (mut reborn, seen) = reopen(image).expect("opens");
-        assert_eq!(
-            replayed(&seen).len() as u64,
-            8 - replay_from,
-            "new copies {copies:?}"
-        );
+        assert_eq!(replayed(&seen).len() as u64, 8 - replay_from, "new copies {copies:?}");
         assert_eq!(wrong(&reborn.read_all(), &newest(happenings), false), None);
         let after = superblock_of(&reborn.medium.borrow().image, 0);
         assert_eq!(after.generation, 3, "a generation is never used twice");
@@ -129,10 +102,7 @@ fn a_copy_that_recovery_passed_over_never_counts_again() {
             let is_stray = strays.contains(&copy);
             put_superblock(&mut image, copy, if is_stray { &new } else { &old });
         }
-        damage(
-            &mut image,
-            SHAPE.settings().superblock_addresses()[strays[1]],
-        );
+        damage(&mut image, SHAPE.settings().superblock_addresses()[strays[1]]);
         let (reborn, _) = reopen(image.clone()).expect("opens");
         let happenings = reborn.medium.borrow().happenings.clone();
         for moment in 0..=happenings.len() {
@@ -158,21 +128,9 @@ fn a_copy_that_recovery_passed_over_never_counts_again() {
 fn an_older_checkpoint_never_takes_the_place_of_a_damaged_newer_one() {
     let (_, mut image, old, new) = in_a_checkpoint();
     put_superblock(&mut image, 3, &old);
-    damage(
-        &mut image,
-        SHAPE.settings().checkpoint_start(new.checkpoint_place),
-    );
+    damage(&mut image, SHAPE.settings().checkpoint_start(new.checkpoint_place));
     let error = reopen(image).err().expect("refused");
-    assert!(
-        matches!(
-            &error,
-            OpenError::Damaged {
-                structure: "checkpoint",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(&error, OpenError::Damaged { structure: "checkpoint", .. }), "{error}");
 }
 
 #[test]
@@ -181,13 +139,8 @@ fn what_belongs_to_others_is_refused_with_its_name() {
     let image = world.medium.borrow().image.clone();
     let other = Uuid([9; 16]);
     let mut stranger = World::over(SHAPE, image.clone(), 1);
-    let error = stranger
-        .open(Start::Recover(Some(other)))
-        .expect_err("refused");
-    let expected = OpenError::Foreign {
-        found: SET,
-        expected: other,
-    };
+    let error = stranger.open(Start::Recover(Some(other))).expect_err("refused");
+    let expected = OpenError::Foreign { found: SET, expected: other };
     assert_eq!(error, expected);
     let mut nameless = World::over(SHAPE, image.clone(), 1);
     assert_eq!(nameless.open(Start::Recover(None)), Ok(()));
@@ -196,20 +149,10 @@ fn what_belongs_to_others_is_refused_with_its_name() {
     for copy in 0..4 {
         let superblock = superblock_of(&swapped, copy);
         let member = SET.member(1);
-        put_superblock(
-            &mut swapped,
-            copy,
-            &Superblock {
-                member,
-                ..superblock
-            },
-        );
+        put_superblock(&mut swapped, copy, &Superblock { member, ..superblock });
     }
     let error = reopen(swapped).err().expect("refused");
-    let expected = OpenError::OtherMember {
-        found: SET.member(1),
-        expected: SET.member(0),
-    };
+    let expected = OpenError::OtherMember { found: SET.member(1), expected: SET.member(0) };
     assert_eq!(error, expected);
     assert_eq!(reopen(Image::new()).err(), Some(OpenError::NotFormatted));
 }
@@ -237,40 +180,23 @@ fn other_versions_features_and_settings_are_refused() {
             bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
             image.insert(address, bytes.into());
         }
-        let expected = OpenError::Version {
-            found: version.into(),
-            supported: 1,
-        };
+        let expected = OpenError::Version { found: version.into(), supported: 1 };
         assert_eq!(reopen(image).err(), Some(expected));
     }
-    assert_eq!(
-        with(&|s| s.required_features = 16),
-        Some(OpenError::Features(16))
-    );
+    assert_eq!(with(&|s| s.required_features = 16), Some(OpenError::Features(16)));
     let known = with(&|s| s.required_features = FEATURE_STRETCHES);
     let is_named = |name: &str| name.starts_with("required features");
     assert!(
         matches!(&known, Some(OpenError::Settings { name, found: 1, expected: 0 }) if is_named(name)),
         "{known:?}"
     );
-    assert_eq!(
-        with(&|s| s.read_only_features = 2),
-        Some(OpenError::Features(2))
-    );
+    assert_eq!(with(&|s| s.read_only_features = 2), Some(OpenError::Features(2)));
     assert_eq!(with(&|s| s.compatible_features = 1), None);
     let layer = with(&|s| s.layer = LayerKind::PersistentCache as u32);
-    assert!(matches!(
-        layer,
-        Some(OpenError::Settings {
-            name: "layer number",
-            ..
-        })
-    ));
+    assert!(matches!(layer, Some(OpenError::Settings { name: "layer number", .. })));
     let settings = SHAPE.settings();
-    let smaller = JournalSettings {
-        member_blocks: BlockCount(settings.member_blocks.0 - 1),
-        ..settings
-    };
+    let smaller =
+        JournalSettings { member_blocks: BlockCount(settings.member_blocks.0 - 1), ..settings };
     let medium = Rc::clone(&world.medium);
     let mut world = World::with(SHAPE, smaller, &medium, 1, 0);
     let error = world.recover().expect_err("refused");
@@ -290,11 +216,8 @@ fn other_versions_features_and_settings_are_refused() {
 fn impossible_numbers_are_damage() {
     let (world, _) = after(&[durably(1)]);
     let image = world.medium.borrow().image.clone();
-    let changes: [fn(&mut Superblock); 3] = [
-        |s| s.replay_from = u64::MAX - 3,
-        |s| s.generation = u64::MAX,
-        |s| s.epoch = u64::MAX,
-    ];
+    let changes: [fn(&mut Superblock); 3] =
+        [|s| s.replay_from = u64::MAX - 3, |s| s.generation = u64::MAX, |s| s.epoch = u64::MAX];
     for change in changes {
         let mut image = image.clone();
         for copy in 0..4 {
@@ -311,18 +234,10 @@ fn a_superblock_that_cannot_be_read_is_like_a_damaged_one() {
     let (world, _) = after(&[durably(1)]);
     let addresses = SHAPE.settings().superblock_addresses();
     let mut reborn = world.reborn(3);
-    reborn
-        .medium
-        .borrow_mut()
-        .unreadable
-        .extend(&addresses[..3]);
+    reborn.medium.borrow_mut().unreadable.extend(&addresses[..3]);
     assert_eq!(reborn.recover(), Ok(()));
     let mut reborn = world.reborn(3);
     reborn.medium.borrow_mut().unreadable.extend(addresses);
     assert!(matches!(reborn.recover(), Err(OpenError::Io(_))));
-    assert_eq!(
-        reborn.medium.borrow().happenings.len(),
-        0,
-        "nothing was written"
-    );
+    assert_eq!(reborn.medium.borrow().happenings.len(), 0, "nothing was written");
 }

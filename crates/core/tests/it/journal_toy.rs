@@ -141,8 +141,7 @@ impl Toy {
         let u64_at = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
         for entry in recovery.checkpoint.chunks_exact(ENTRY_BYTES) {
             let checksum = u32::from_le_bytes(entry[16..].try_into().expect("4 bytes"));
-            self.map
-                .insert(u64_at(entry), (u64_at(&entry[8..]), checksum));
+            self.map.insert(u64_at(entry), (u64_at(&entry[8..]), checksum));
         }
         for record in &recovery.records {
             let first = u64_at(&record.payload);
@@ -264,11 +263,7 @@ impl Toy {
         let read = self.tag();
         self.reads.insert(
             read,
-            Reading {
-                request: request.id,
-                left: found.len() as u64,
-                result: Ok(()),
-            },
+            Reading { request: request.id, left: found.len() as u64, result: Ok(()) },
         );
         for (i, place, checksum) in found {
             let tag = self.tag();
@@ -303,13 +298,8 @@ impl Toy {
         let mut checksums = Vec::new();
         ctx.checksum(request.buffer, &mut checksums);
         let first = request.extent.start.0;
-        let data = DataRef {
-            extent: places,
-            checksums: &checksums,
-        };
-        let lsn = self
-            .journal
-            .append(WRITTEN, &first.to_le_bytes(), Some(data), ctx);
+        let data = DataRef { extent: places, checksums: &checksums };
+        let lsn = self.journal.append(WRITTEN, &first.to_le_bytes(), Some(data), ctx);
         for (i, checksum) in checksums.iter().enumerate() {
             let new = (places.start.0 + i as u64, *checksum);
             if let Some((old, _)) = self.map.insert(first + i as u64, new) {
@@ -346,10 +336,7 @@ impl Toy {
                     }
                     Seen::Written(lsn.0)
                 }
-                JournalEvent::Flushed {
-                    ticket,
-                    durable_before,
-                } => {
+                JournalEvent::Flushed { ticket, durable_before } => {
                     while let Some((waits, request)) = self.flushing.front()
                         && *waits <= ticket
                     {

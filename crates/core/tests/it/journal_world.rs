@@ -22,11 +22,7 @@ use std::rc::Rc;
 pub const SET: Uuid = Uuid([0x5e; 16]);
 
 /// A small toy whose ring wraps soon.
-pub const SHAPE: Shape = Shape {
-    device_blocks: 40,
-    places: 160,
-    ring_blocks: 16,
-};
+pub const SHAPE: Shape = Shape { device_blocks: 40, places: 160, ring_blocks: 16 };
 
 /// One request of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,10 +129,7 @@ impl World {
 
     /// A toy over a disk that holds `image`, not open yet.
     pub fn over(shape: Shape, image: Image, seed: u64) -> World {
-        let medium = ByteMedium {
-            image,
-            ..ByteMedium::default()
-        };
+        let medium = ByteMedium { image, ..ByteMedium::default() };
         World::new(shape, &Rc::new(RefCell::new(medium)), seed)
     }
 
@@ -169,9 +162,8 @@ impl World {
     /// Every block of the device, as its version or that it cannot be read.
     pub fn read_all(&mut self) -> BTreeMap<u64, Result<u64, ()>> {
         let mut host = Host::new(4);
-        let steps = (0..self.shape.device_blocks)
-            .map(|block| Step::Read(Extent::new(block, 1)))
-            .collect();
+        let steps =
+            (0..self.shape.device_blocks).map(|block| Step::Read(Extent::new(block, 1))).collect();
         self.play(&mut host, steps);
         host.found
     }
@@ -196,10 +188,7 @@ pub fn replayed(seen: &[Seen]) -> Vec<u64> {
         panic!("no recovery: {seen:?}");
     };
     let first = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
-    records
-        .iter()
-        .map(|record| first(&record.payload))
-        .collect()
+    records.iter().map(|record| first(&record.payload)).collect()
 }
 
 /// A formatted toy that has played steps one at a time and was not closed.
@@ -308,11 +297,7 @@ fn version_of(block: u64, bytes: &[u8]) -> u64 {
         return 0;
     }
     let version = u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes"));
-    assert_eq!(
-        bytes,
-        content(block, version),
-        "block {block} reads what was never written"
-    );
+    assert_eq!(bytes, content(block, version), "block {block} reads what was never written");
     version
 }
 
@@ -354,10 +339,7 @@ impl Frontend for Host {
                 (operation, extent, buffer, versions)
             }
             Step::Zero(extent) => {
-                let operation = Operation::Zero {
-                    durability: Durability::Cached,
-                    may_unmap: true,
-                };
+                let operation = Operation::Zero { durability: Durability::Cached, may_unmap: true };
                 let versions = self.send(extent, true);
                 (operation, extent, BufferSlice::EMPTY, versions)
             }
@@ -368,12 +350,7 @@ impl Frontend for Host {
             Step::Pause => unreachable!("it asks for nothing"),
         };
         self.in_flight.insert(tag, (step, buffer, versions));
-        Some(Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(tag), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -459,9 +436,7 @@ pub fn wrong(
         let versions = allowed.get(block).unwrap_or(&zero);
         let is_right = match found {
             Err(()) => may_fail,
-            Ok(0) => versions
-                .iter()
-                .any(|version| version % 2 == 1 || *version == 0),
+            Ok(0) => versions.iter().any(|version| version % 2 == 1 || *version == 0),
             Ok(version) => versions.contains(version),
         };
         if !is_right {

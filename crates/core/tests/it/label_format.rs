@@ -15,11 +15,8 @@ fn mark(count: u32, random: u32) -> Mark {
 
 /// What the copies say.
 fn labels() -> [Label; 2] {
-    let (older, old, new) = (
-        mark(6, 0x0102_0304),
-        mark(0x107, 0xf00d_cafe),
-        mark(0x0001_0009, 0x8000_0001),
-    );
+    let (older, old, new) =
+        (mark(6, 0x0102_0304), mark(0x107, 0xf00d_cafe), mark(0x0001_0009, 0x8000_0001));
     let entry = |disk, last, before| Entry { disk, last, before };
     let label = |mark, from, entries| Label {
         set: Uuid(std::array::from_fn(|byte| byte as u8 * 17)),
@@ -31,10 +28,7 @@ fn labels() -> [Label; 2] {
     let away = entry(0x103, older, None);
     let first = [entry(1, new, Some(old)), entry(2, new, Some(old)), away];
     let second = [entry(1, old, None), entry(2, old, None), away];
-    [
-        label(new, Some(old), first.to_vec()),
-        label(old, None, second.to_vec()),
-    ]
+    [label(new, Some(old), first.to_vec()), label(old, None, second.to_vec())]
 }
 
 #[test]

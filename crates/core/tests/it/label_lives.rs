@@ -140,10 +140,7 @@ struct Life {
 
 impl Life {
     fn new(seed: u64, conditions: Conditions) -> Life {
-        let blank = Content {
-            label: [vec![0; BLOCK], vec![0; BLOCK]],
-            last: [0; 2],
-        };
+        let blank = Content { label: [vec![0; BLOCK], vec![0; BLOCK]], last: [0; 2] };
         let disk = Disk {
             content: blank,
             unflushed: Vec::new(),
@@ -179,12 +176,8 @@ impl Life {
     }
 
     fn labels(&self, is_labelled: bool) -> Labels {
-        let listed = (1..=self.disks.len() as u16).map(|number| {
-            Some(ListedDisk {
-                number,
-                is_labelled,
-            })
-        });
+        let listed =
+            (1..=self.disks.len() as u16).map(|number| Some(ListedDisk { number, is_labelled }));
         Labels::new(SET, &listed.collect::<Vec<_>>())
     }
 
@@ -251,8 +244,7 @@ impl Life {
         [0, 1].map(|way| {
             here.iter().any(|(_, newest)| {
                 let knows = &self.sessions[way][newest.content.last[way]].knows;
-                here.iter()
-                    .all(|(at, disk)| knows[*at] == disk.content.last[way])
+                here.iter().all(|(at, disk)| knows[*at] == disk.content.last[way])
             })
         })
     }
@@ -285,8 +277,7 @@ impl Life {
         self.put_copies_back();
         outcome.starts += 1;
         let away = self.disks.iter().map(|disk| u8::from(disk.is_away));
-        self.history
-            .push(format!("start, away {:?}", away.collect::<Vec<_>>()));
+        self.history.push(format!("start, away {:?}", away.collect::<Vec<_>>()));
         let [strictly, leniently] = self.belong();
         let belong = strictly && leniently;
         let is_old = self.disks.iter().any(|disk| disk.is_old);
@@ -382,11 +373,8 @@ impl Life {
             true => self.rng.below(writes_max) as usize,
             false => usize::MAX,
         };
-        let moved = labels
-            .move_count(&mut self.store(writes_left), random)
-            .is_ok();
-        self.history
-            .push(format!("moved {moved}, {writes_left} left"));
+        let moved = labels.move_count(&mut self.store(writes_left), random).is_ok();
+        self.history.push(format!("moved {moved}, {writes_left} left"));
         if !moved {
             self.cut(outcome);
         }
@@ -414,11 +402,7 @@ fn lives(conditions: Conditions, count: u64) -> Outcome {
 }
 
 fn conditions(disks: usize) -> Conditions {
-    Conditions {
-        disks,
-        cuts: true,
-        ..Conditions::default()
-    }
+    Conditions { disks, cuts: true, ..Conditions::default() }
 }
 
 fn assert_none(wrong: &[String]) {
@@ -445,12 +429,7 @@ fn a_set_that_is_whole_comes_up_whatever_was_cut() {
 fn disks_that_are_right_are_taken_and_others_are_not() {
     for disks in 2..=3 {
         for (cuts, copies) in [(false, false), (false, true), (true, false), (true, true)] {
-            let conditions = Conditions {
-                away: true,
-                cuts,
-                copies,
-                ..conditions(disks)
-            };
+            let conditions = Conditions { away: true, cuts, copies, ..conditions(disks) };
             let outcome = lives(conditions, LIVES);
             println!(
                 "{disks} disks, cuts {cuts}, copies put back {copies}: {} starts, {} cuts, refused: {} \
@@ -465,19 +444,11 @@ fn disks_that_are_right_are_taken_and_others_are_not() {
             );
             assert_none(&outcome.wrongly_refused);
             assert!(outcome.apart_refused > 100, "{}", outcome.apart_refused);
-            assert!(
-                !copies || outcome.old_refused > 100,
-                "{}",
-                outcome.old_refused
-            );
+            assert!(!copies || outcome.old_refused > 100, "{}", outcome.old_refused);
             // A disk comes back, and its first start with the others is cut before it has written.
             let rarely = if cuts { LIVES / 100 } else { 0 };
             if outcome.unnoticed.len() as u64 > rarely {
-                panic!(
-                    "{} unnoticed: {}",
-                    outcome.unnoticed.len(),
-                    outcome.unnoticed[0]
-                );
+                panic!("{} unnoticed: {}", outcome.unnoticed.len(), outcome.unnoticed[0]);
             }
         }
     }
@@ -486,10 +457,7 @@ fn disks_that_are_right_are_taken_and_others_are_not() {
 #[test]
 fn a_copy_that_is_put_back_is_noticed_while_others_are_there() {
     for disks in 2..=3 {
-        let copies = Conditions {
-            copies: true,
-            ..conditions(disks)
-        };
+        let copies = Conditions { copies: true, ..conditions(disks) };
         let outcome = lives(copies, LIVES);
         assert_none(&outcome.wrongly_refused);
         assert_none(&outcome.unnoticed);
@@ -500,16 +468,8 @@ fn a_copy_that_is_put_back_is_noticed_while_others_are_there() {
 #[test]
 fn the_planted_bugs_are_found() {
     for (is_blind, is_late) in [(true, false), (false, true)] {
-        let planted = Conditions {
-            copies: true,
-            is_blind,
-            is_late,
-            ..conditions(2)
-        };
+        let planted = Conditions { copies: true, is_blind, is_late, ..conditions(2) };
         let outcome = lives(planted, 500);
-        assert!(
-            !outcome.unnoticed.is_empty(),
-            "blind {is_blind}, late {is_late}"
-        );
+        assert!(!outcome.unnoticed.is_empty(), "blind {is_blind}, late {is_late}");
     }
 }

@@ -37,11 +37,7 @@ impl World {
         let mut world = World {
             engine: Engine {
                 stack: builder.build(top),
-                disks: media
-                    .iter()
-                    .zip(sizes)
-                    .map(|both| Box::new(disk(both)) as _)
-                    .collect(),
+                disks: media.iter().zip(sizes).map(|both| Box::new(disk(both)) as _).collect(),
                 buffers: Buffers::new(ContentKind::Bytes),
                 in_flight_max: 64,
             },
@@ -120,10 +116,7 @@ fn what_was_answered_is_there_after_a_crash_and_after_a_shutdown() {
         }
     }
     let media = world.media.each_ref().map(Rc::clone);
-    assert_eq!(
-        World::new(true, media, Start::Recover(Some(SET))).read_all(),
-        written
-    );
+    assert_eq!(World::new(true, media, Start::Recover(Some(SET))).read_all(), written);
 }
 
 #[test]

@@ -89,8 +89,7 @@ impl LedgerToy {
         let u64_at = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
         for entry in recovery.checkpoint.chunks_exact(24) {
             let sum = u64_at(&entry[16..]) as u32;
-            self.map
-                .insert(u64_at(entry), (u64_at(&entry[8..]), Some(sum)));
+            self.map.insert(u64_at(entry), (u64_at(&entry[8..]), Some(sum)));
         }
         for record in &recovery.records {
             let place = record.data.expect("a record of data").start.0;
@@ -100,8 +99,7 @@ impl LedgerToy {
             }
         }
         let map = &self.map;
-        self.free
-            .retain(|place| !map.values().any(|(used, _)| used == place));
+        self.free.retain(|place| !map.values().any(|(used, _)| used == place));
     }
 
     fn issue(&self, job: u32, port: Port, operation: Operation, place: u64, ctx: &mut Context<'_>) {
@@ -141,13 +139,8 @@ impl LedgerToy {
             return self.finish(job, Err(error), ctx);
         }
         let block = request.extent.start.0;
-        let data = WrittenData {
-            place: Extent::new(place, 1),
-            buffer: request.buffer,
-        };
-        let (record, sums) = self
-            .ledger
-            .record_write(WRITTEN, &block.to_le_bytes(), data, ctx);
+        let data = WrittenData { place: Extent::new(place, 1), buffer: request.buffer };
+        let (record, sums) = self.ledger.record_write(WRITTEN, &block.to_le_bytes(), data, ctx);
         let known = (place, sums.first().copied());
         if let Some((old, _)) = self.map.insert(block, known) {
             let durable_before = self.ledger.durable_before();
@@ -217,11 +210,7 @@ impl LedgerToy {
 impl Layer for LedgerToy {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
         let job = self.jobs.len() as u32;
-        self.jobs.push(Job {
-            request,
-            place: 0,
-            left: 1,
-        });
+        self.jobs.push(Job { request, place: 0, left: 1 });
         let failure = self.ledger.failure();
         match (request.operation, failure) {
             (Operation::Read, _) => match self.map.get(&request.extent.start.0) {

@@ -112,10 +112,7 @@ struct PassOn {
 
 impl PassOn {
     fn new(on_replacement: OnReplacement) -> Box<PassOn> {
-        Box::new(PassOn {
-            waiting: Vec::new(),
-            on_replacement,
-        })
+        Box::new(PassOn { waiting: Vec::new(), on_replacement })
     }
 }
 
@@ -213,13 +210,9 @@ impl Frontend for Script {
         }
         Some(match self.deeds.pop_front()?.1 {
             Deed::Read(_) => unreachable!("a command comes next"),
-            Deed::Command(node, id, kind) => CommandArrival::Command {
-                node,
-                command: Command {
-                    id: CommandId(id),
-                    kind,
-                },
-            },
+            Deed::Command(node, id, kind) => {
+                CommandArrival::Command { node, command: Command { id: CommandId(id), kind } }
+            }
             Deed::Replace(id, with) => CommandArrival::Replace(Replacement {
                 id: CommandId(id),
                 disk: DiskId(1),
@@ -257,11 +250,7 @@ fn world_with(layer: Box<dyn Layer>) -> World {
     let second = builder.disk(geometry.clone());
     let between = builder.layer(layer, geometry.clone(), &[second]);
     let diary = Diary::default();
-    let any = Any {
-        ports: 2,
-        waiting: Vec::new(),
-        diary: Rc::clone(&diary),
-    };
+    let any = Any { ports: 2, waiting: Vec::new(), diary: Rc::clone(&diary) };
     let top = builder.layer(Box::new(any), geometry, &[first, between]);
     let engine = Engine {
         stack: builder.build(top),
@@ -269,11 +258,7 @@ fn world_with(layer: Box<dyn Layer>) -> World {
         buffers: Buffers::new(ContentKind::Stamped),
         in_flight_max: 8,
     };
-    World {
-        engine,
-        diary,
-        nodes: [first, second, between, top],
-    }
+    World { engine, diary, nodes: [first, second, between, top] }
 }
 
 impl World {
@@ -306,22 +291,12 @@ fn a_disk_that_is_told_to_fail_is_lost_once_with_what_is_in_flight() {
     world.open().expect("both disks are there");
     let second = world.nodes[1];
     let fail = |id| Deed::Command(second, id, CommandKind::Fail);
-    let deeds = vec![
-        (0, Deed::Read(1)),
-        (0, fail(1)),
-        (9000, fail(2)),
-        (9000, Deed::Read(2)),
-    ];
+    let deeds = vec![(0, Deed::Read(1)), (0, fail(1)), (9000, fail(2)), (9000, Deed::Read(2))];
     let (script, diary) = world.play(deeds);
     assert_eq!(script.replies, [Ok(()), Ok(())]);
     assert_eq!(ended(&script.said), [(1, Ok(())), (2, Ok(()))]);
-    let expected = [
-        "request 0",
-        "lost 1",
-        "request 0 lost at 1",
-        "request 1",
-        "request 1 lost at 1",
-    ];
+    let expected =
+        ["request 0", "lost 1", "request 0 lost at 1", "request 1", "request 1 lost at 1"];
     assert_eq!(diary, expected);
     let lost = world.nodes.map(|node| world.engine.stack.is_lost(node));
     assert_eq!(lost, [false, true, true, false]);
@@ -449,22 +424,14 @@ fn a_new_disk_in_the_place_of_a_lost_one_has_a_new_number() {
     let (script, diary) = world.play(deeds);
     let ended = ended(&script.said);
     let is_refused = |id| {
-        matches!(
-            ended.iter().find(|end| end.0 == id),
-            Some((_, Err(CommandError::NotNow(_))))
-        )
+        matches!(ended.iter().find(|end| end.0 == id), Some((_, Err(CommandError::NotNow(_)))))
     };
     assert!(is_refused(1), "it was not lost: {ended:?}");
     assert!(is_refused(3), "it was too small: {ended:?}");
     assert!(ended.contains(&(4, Ok(()))), "{ended:?}");
     assert_eq!(diary, ["lost 1", "port 1 is member Some(7)", "request 0"]);
     assert_eq!(script.replies, [Ok(())]);
-    assert!(
-        world
-            .nodes
-            .iter()
-            .all(|node| !world.engine.stack.is_lost(*node))
-    );
+    assert!(world.nodes.iter().all(|node| !world.engine.stack.is_lost(*node)));
 }
 
 #[test]
@@ -477,10 +444,7 @@ fn a_layer_that_keeps_something_of_its_own_refuses_a_new_disk() {
         (0, Deed::Replace(2, Box::new(disk(3, BLOCKS)))),
     ];
     let (script, _) = world.play(deeds);
-    assert!(matches!(
-        ended(&script.said)[1],
-        (2, Err(CommandError::NotNow(_)))
-    ));
+    assert!(matches!(ended(&script.said)[1], (2, Err(CommandError::NotNow(_)))));
     assert!(world.engine.stack.is_lost(second));
 }
 

@@ -40,9 +40,7 @@ fn write(at: u64, blocks: u64) -> Step {
 
 /// Writes of a length, one behind the other, each flushed.
 fn flushed(writes: u64, blocks: u64) -> Vec<Step> {
-    (0..writes)
-        .flat_map(|i| [write(i * blocks % 64, blocks), Step::Flush])
-        .collect()
+    (0..writes).flat_map(|i| [write(i * blocks % 64, blocks), Step::Flush]).collect()
 }
 
 #[test]
@@ -57,10 +55,7 @@ fn writes_wait_after_every_so_many_flushes_whatever_their_length() {
         assert_eq!(counts.counter(Counter::MapStalls), 4, "{blocks} blocks");
     }
     let none = PersistentCacheSettings {
-        map_journal: MapJournalSettings {
-            every_records: 0,
-            ..journaled().map_journal
-        },
+        map_journal: MapJournalSettings { every_records: 0, ..journaled().map_journal },
         ..journaled()
     };
     let counts = counts_after(&none, flushed(EVERY * 4, 1));
@@ -85,10 +80,7 @@ fn a_record_takes_room_and_a_flush_without_news_none() {
     let counts = counts_after(&journaled(), steps);
     // The room of the newest record is skipped with the next write.
     let skipped = 9 * PER_FLUSH;
-    assert_eq!(
-        counts.counter(Counter::PersistentCacheSkippedBlocks),
-        skipped
-    );
+    assert_eq!(counts.counter(Counter::PersistentCacheSkippedBlocks), skipped);
     assert_eq!(counts.gauge(Gauge::PersistentCacheUsedBlocks), 10 + skipped);
 }
 
@@ -103,10 +95,8 @@ fn cleaning_begins_when_writes_and_records_have_filled_the_log() {
 
 #[test]
 fn a_stream_that_is_flushed_does_not_go_around_the_log() {
-    let settings = PersistentCacheSettings {
-        map_journal: journaled().map_journal,
-        ..with_bypass()
-    };
+    let settings =
+        PersistentCacheSettings { map_journal: journaled().map_journal, ..with_bypass() };
     let (stack, ..) = build(1, &settings);
     let blocks = stack.geometry().blocks.0 / 4;
     let stream = || (0..blocks).map(|at| write(at, 1));
@@ -162,15 +152,9 @@ fn the_most_that_a_stream_must_bring_is_no_less_than_the_least() {
 
 #[test]
 fn keeps_data_when_records_take_room_and_writes_stall() {
-    let short = MapJournalSettings {
-        stall: Duration::from_us(4),
-        ..journaled().map_journal
-    };
+    let short = MapJournalSettings { stall: Duration::from_us(4), ..journaled().map_journal };
     for (name, settings) in [("log", settings()), ("bypass", with_bypass())] {
-        let settings = PersistentCacheSettings {
-            map_journal: short,
-            ..settings
-        };
+        let settings = PersistentCacheSettings { map_journal: short, ..settings };
         check_with(name, settings);
     }
 }
@@ -195,10 +179,7 @@ fn keeps_data_when_the_log_takes_it_in_transactions() {
 #[test]
 fn records_of_full_transactions_take_no_room_and_count_for_no_stall() {
     let settings = PersistentCacheSettings {
-        map_journal: MapJournalSettings {
-            transaction: BlockCount(8),
-            ..journaled().map_journal
-        },
+        map_journal: MapJournalSettings { transaction: BlockCount(8), ..journaled().map_journal },
         ..journaled()
     };
     // The longest is two transactions.
@@ -207,10 +188,7 @@ fn records_of_full_transactions_take_no_room_and_count_for_no_stall() {
         assert_eq!(counts.counter(Counter::MapStalls), 4, "{blocks} blocks");
     }
     let counts = counts_after(&settings, flushed(10, 16));
-    assert_eq!(
-        counts.counter(Counter::PersistentCacheSkippedBlocks),
-        9 * PER_FLUSH
-    );
+    assert_eq!(counts.counter(Counter::PersistentCacheSkippedBlocks), 9 * PER_FLUSH);
 }
 
 #[test]

@@ -51,11 +51,7 @@ fn stack(settings: MemoryBufferSettings, seed: u64) -> (Stack, MemoryDisk, NodeI
     let disk = MemoryDisk::new(geometry.clone(), seed, 1_000);
     let mut builder = StackBuilder::new(seed);
     let below = builder.disk(geometry.clone());
-    let below_buffer = BufferBelow {
-        log: None,
-        copies: None,
-        below: &geometry,
-    };
+    let below_buffer = BufferBelow { log: None, copies: None, below: &geometry };
     let (layer, above) = MemoryBuffer::new(settings, &below_buffer).expect("settings that fit");
     let node = builder.layer(Box::new(layer), above, &[below]);
     (builder.build(node), disk, node)
@@ -123,16 +119,10 @@ fn blocks(numbers: &[u64]) -> Vec<Step> {
 #[test]
 fn who_leaves_is_as_counted_by_hand() {
     let leaves = |policy, window_blocks, numbers: &[u64]| {
-        let settings = MemoryBufferSettings {
-            window_blocks,
-            ..settings(policy)
-        };
+        let settings = MemoryBufferSettings { window_blocks, ..settings(policy) };
         let found = run(settings, 1, blocks(numbers));
         let written = found.written_below.iter().step_by(4);
-        (
-            written.map(|lba| lba / 4).collect::<Vec<_>>(),
-            found.evictions,
-        )
+        (written.map(|lba| lba / 4).collect::<Vec<_>>(), found.evictions)
     };
     // In memory, from the tail: 0, 5, 6, 1; then 20 comes.
     let order = [0, 5, 6, 1, 20];
@@ -160,17 +150,10 @@ fn a_partly_valid_block_is_filled_once() {
         steps
     };
     let with = |partial_read, reads: &[Extent]| {
-        let settings = MemoryBufferSettings {
-            partial_read,
-            ..settings(BufferPolicy::LruBlock)
-        };
+        let settings = MemoryBufferSettings { partial_read, ..settings(BufferPolicy::LruBlock) };
         let found = run(settings, 2, steps(reads));
         assert_eq!(found.evictions, 1);
-        (
-            found.hit_block_reads,
-            found.partial_reads,
-            found.fill_blocks_read,
-        )
+        (found.hit_block_reads, found.partial_reads, found.fill_blocks_read)
     };
     // The last look of the host adds a hit for each of the four blocks that are left.
     let twice = [Extent::new(4, 2), Extent::new(4, 2)];
@@ -187,26 +170,13 @@ fn a_buffer_refuses_what_it_does_not_fit() {
         ..Geometry::plain(BlockCount(1000), Media::Shingled)
     };
     let refusal = |settings| {
-        let below = BufferBelow {
-            log: None,
-            copies: None,
-            below: &below,
-        };
-        MemoryBuffer::new(settings, &below)
-            .err()
-            .expect("a refusal")
-            .to_string()
+        let below = BufferBelow { log: None, copies: None, below: &below };
+        MemoryBuffer::new(settings, &below).err().expect("a refusal").to_string()
     };
     assert_eq!(
         refusal(settings(BufferPolicy::Most)),
         "block = 16384 B, and the node below rewrites blocks of 65536 B; accepted: the same"
     );
-    let too_long = MemoryBufferSettings {
-        block: BlockCount(4096),
-        ..settings(BufferPolicy::Most)
-    };
-    assert_eq!(
-        refusal(too_long),
-        "block = 16777216 B; accepted: 4 KiB to 8 MiB"
-    );
+    let too_long = MemoryBufferSettings { block: BlockCount(4096), ..settings(BufferPolicy::Most) };
+    assert_eq!(refusal(too_long), "block = 16777216 B; accepted: 4 KiB to 8 MiB");
 }

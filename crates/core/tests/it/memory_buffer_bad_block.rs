@@ -38,10 +38,8 @@ const BLOCKS: u64 = 2 * REGION_TRACKS * TRACK_BLOCKS;
 /// Blocks of each disk. They share one medium: the log, the flash, then the disk.
 const DISK_BLOCKS: u64 = 2_000;
 const HOME: u64 = 2 * DISK_BLOCKS;
-const JOURNAL: DurabilitySettings = DurabilitySettings {
-    ring_blocks: 20,
-    unflushed_blocks_max: 24,
-};
+const JOURNAL: DurabilitySettings =
+    DurabilitySettings { ring_blocks: 20, unflushed_blocks_max: 24 };
 
 /// What the buffer hands its blocks down to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,9 +92,8 @@ impl Case {
     }
 
     fn translation(self, disk: &Geometry, copies: &Geometry) -> (Box<dyn Layer>, Geometry) {
-        let checksums = Some(ChecksumSettings {
-            memory_bytes: [64, 1 << 20][(self.seed % 2) as usize],
-        });
+        let checksums =
+            Some(ChecksumSettings { memory_bytes: [64, 1 << 20][(self.seed % 2) as usize] });
         let copies = Some(copies).filter(|_| self.has_copies);
         match self.below {
             Below::SBlocks => {
@@ -125,10 +122,7 @@ impl Case {
                     journal: Journaling::Durable(JOURNAL),
                     checksums,
                     offered: Some(BlockCount(BLOCKS)),
-                    ports: SegmentPorts {
-                        copies: self.has_copies,
-                        journal: false,
-                    },
+                    ports: SegmentPorts { copies: self.has_copies, journal: false },
                     ..SegmentSettings::paper()
                 };
                 let ports = copies.into_iter().chain([disk]).collect::<Vec<_>>();
@@ -305,9 +299,7 @@ fn one_bad_block_below_spoils_itself_alone() {
         let is_unreadable = case.seed / 8 == 1;
         match is_unreadable {
             true => world.medium.borrow_mut().unreadable.extend(&homes),
-            false => homes
-                .iter()
-                .for_each(|at| world.medium.borrow_mut().flip(*at)),
+            false => homes.iter().for_each(|at| world.medium.borrow_mut().flip(*at)),
         }
         world.fails_alone(bad, "at first");
         world.play(&mut host, beside(bad, case.seed));

@@ -41,25 +41,12 @@ fn world(settings: MemoryBufferSettings, seed: u64, forgets_every: u64) -> World
     let store = builder.layer(Box::new(store), copies.clone(), &[]);
     let translation = ToyTranslation::new(parts);
     let batches = Rc::clone(&translation.batches);
-    let geometry = Geometry {
-        tells_copies: true,
-        ..geometry
-    };
+    let geometry = Geometry { tells_copies: true, ..geometry };
     let below = builder.layer(Box::new(translation), geometry.clone(), &[store, node]);
-    let on = BufferBelow {
-        log: None,
-        copies: Some(&copies),
-        below: &geometry,
-    };
+    let on = BufferBelow { log: None, copies: Some(&copies), below: &geometry };
     let (layer, above) = MemoryBuffer::new(settings, &on).expect("settings that fit");
     let buffer = builder.layer(Box::new(layer), above, &[store, below]);
-    World {
-        stack: builder.build(buffer),
-        disk,
-        buffer,
-        asked,
-        batches,
-    }
+    World { stack: builder.build(buffer), disk, buffer, asked, batches }
 }
 
 #[test]
@@ -133,18 +120,10 @@ fn the_store_is_asked_in_the_order_of_the_requests() {
         (Overwritten, 7),
     ];
     assert_eq!(flash, expected);
-    let none = MemoryBufferSettings {
-        capacity_blocks: 0,
-        ..small(PartialRead::Flash)
-    };
+    let none = MemoryBufferSettings { capacity_blocks: 0, ..small(PartialRead::Flash) };
     let asked = asked_by(none, &steps[..3]);
-    let expected = [
-        (FindOrReserve, 5),
-        (Store, 5),
-        (Overwritten, 5),
-        (FindOrReserve, 5),
-        (Store, 5),
-    ];
+    let expected =
+        [(FindOrReserve, 5), (Store, 5), (Overwritten, 5), (FindOrReserve, 5), (Store, 5)];
     assert_eq!(asked, expected, "without memory");
 }
 
@@ -156,17 +135,10 @@ fn a_write_around_memory_that_fails_leaves_no_copy() {
     let shared = disk.shared();
     let mut builder = StackBuilder::new(3);
     let node = builder.disk(geometry.clone());
-    let settings = MemoryBufferSettings {
-        capacity_blocks: 0,
-        ..settings(BufferPolicy::LruBlock)
-    };
+    let settings = MemoryBufferSettings { capacity_blocks: 0, ..settings(BufferPolicy::LruBlock) };
     let (store, copies, asked) = ToyStore::new(DEVICE, settings.block.0, 6, 0);
     let store = builder.layer(Box::new(store), copies.clone(), &[]);
-    let on = BufferBelow {
-        log: None,
-        copies: Some(&copies),
-        below: &geometry,
-    };
+    let on = BufferBelow { log: None, copies: Some(&copies), below: &geometry };
     let (layer, above) = MemoryBuffer::new(settings, &on).expect("settings that fit");
     let top = builder.layer(Box::new(layer), above, &[store, node]);
     let mut engine = Engine {

@@ -62,11 +62,7 @@ fn up(settings: MemoryBufferSettings, media: &[Medium; 2], seed: u64, start: Sta
         Geometry::plain(BlockCount(DEVICE), Media::Conventional),
     ];
     let nodes = geometries.clone().map(|geometry| builder.disk(geometry));
-    let on = BufferBelow {
-        log: Some(&geometries[0]),
-        copies: None,
-        below: &geometries[1],
-    };
+    let on = BufferBelow { log: Some(&geometries[0]), copies: None, below: &geometries[1] };
     let (layer, above) = MemoryBuffer::new(settings, &on).expect("settings that fit");
     let top = builder.layer(Box::new(layer), above, &nodes);
     let disks = [0, 1].map(|at| CrashDisk::new(&media[at], 2 * seed + at as u64, u64::MAX));
@@ -74,10 +70,7 @@ fn up(settings: MemoryBufferSettings, media: &[Medium; 2], seed: u64, start: Sta
     let mut up = Up {
         engine: Engine {
             stack: builder.build(top),
-            disks: disks
-                .into_iter()
-                .map(|disk| Box::new(disk) as Box<_>)
-                .collect(),
+            disks: disks.into_iter().map(|disk| Box::new(disk) as Box<_>).collect(),
             buffers: Buffers::new(ContentKind::Bytes),
             in_flight_max: 64,
         },
@@ -115,9 +108,7 @@ fn asks(rng: &mut Rng, flushes: bool) -> Vec<Ask> {
 }
 
 fn look() -> Vec<Ask> {
-    (0..DEVICE)
-        .map(|lba| Ask::Read(Extent::new(lba, 1)))
-        .collect()
+    (0..DEVICE).map(|lba| Ask::Read(Extent::new(lba, 1))).collect()
 }
 
 /// What ends a life.
@@ -208,10 +199,7 @@ fn what_was_flushed_survives_a_destage_that_spoils_what_was_below() {
         let mut second = up(settings, &media, seed + 1, Start::Recover(Some(SET)));
         play(&mut second, &mut oracle, look(), 4, true);
     }
-    assert!(
-        spoilt > 100,
-        "{spoilt} disks had blocks that cannot be read"
-    );
+    assert!(spoilt > 100, "{spoilt} disks had blocks that cannot be read");
 }
 
 #[test]

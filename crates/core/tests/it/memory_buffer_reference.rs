@@ -132,11 +132,7 @@ impl Reference {
                 if self.list.len() == self.settings.capacity_blocks as usize {
                     self.evict();
                 }
-                Block {
-                    number,
-                    segment: number / self.segment_blocks,
-                    valid: BTreeSet::new(),
-                }
+                Block { number, segment: number / self.segment_blocks, valid: BTreeSet::new() }
             }
         };
         self.list.push(block);

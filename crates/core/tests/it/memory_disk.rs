@@ -92,27 +92,18 @@ impl MemoryDisk {
     /// Makes about one in `one_in` of the first `operations` operations fail. A write that fails
     /// leaves nothing readable where it was going.
     pub fn failing(self, one_in: u64, operations: u64) -> MemoryDisk {
-        MemoryDisk {
-            faults: (one_in, operations),
-            ..self
-        }
+        MemoryDisk { faults: (one_in, operations), ..self }
     }
 
     /// Makes the operation fail that is submitted after so many others.
     pub fn failing_at(self, operations_before: u64) -> MemoryDisk {
-        MemoryDisk {
-            fault_at: Some(operations_before),
-            ..self
-        }
+        MemoryDisk { fault_at: Some(operations_before), ..self }
     }
 
     /// Makes the medium a shingled one: the geometry's track table says which tracks overlap, and
     /// a block that is written destroys those at the same angle on every track that it overlaps.
     pub fn destructive(self) -> MemoryDisk {
-        assert!(
-            self.geometry.tracks.is_some(),
-            "a shingled medium has tracks"
-        );
+        assert!(self.geometry.tracks.is_some(), "a shingled medium has tracks");
         self.medium.borrow_mut().overlap = true;
         self
     }
@@ -165,10 +156,7 @@ fn destroy_overlapped(medium: &mut Medium, geometry: &Geometry, extent: Extent) 
     if !medium.overlap {
         return;
     }
-    let tracks = geometry
-        .tracks
-        .as_ref()
-        .expect("a shingled medium has tracks");
+    let tracks = geometry.tracks.as_ref().expect("a shingled medium has tracks");
     for block in Medium::destroyed_by(tracks, extent) {
         medium.blocks.insert(block, Stamp::DESTROYED);
     }
@@ -187,11 +175,7 @@ impl Disk for MemoryDisk {
         if early {
             self.execute(&op, fails, buffers);
         }
-        let wait = if self.latency_max_ns == 0 {
-            0
-        } else {
-            self.rng.below(self.latency_max_ns)
-        };
+        let wait = if self.latency_max_ns == 0 { 0 } else { self.rng.below(self.latency_max_ns) };
         let finish = Instant(now.0 + wait);
         self.serial += 1;
         let mut medium = self.medium.borrow_mut();
@@ -204,25 +188,12 @@ impl Disk for MemoryDisk {
         let volatile_covered = medium.volatile.clone();
         drop(medium);
         let serial = self.serial;
-        self.queue.push(Pending {
-            finish,
-            serial,
-            op,
-            executed: early,
-            fails,
-            volatile_covered,
-        });
+        self.queue.push(Pending { finish, serial, op, executed: early, fails, volatile_covered });
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
-        let due = self
-            .queue
-            .iter()
-            .enumerate()
-            .filter(|(_, pending)| pending.finish <= now);
-        let index = due
-            .min_by_key(|(_, pending)| (pending.finish, pending.serial))?
-            .0;
+        let due = self.queue.iter().enumerate().filter(|(_, pending)| pending.finish <= now);
+        let index = due.min_by_key(|(_, pending)| (pending.finish, pending.serial))?.0;
         let pending = self.queue.remove(index);
         if !pending.executed {
             self.execute(&pending.op, pending.fails, buffers);
@@ -230,10 +201,7 @@ impl Disk for MemoryDisk {
         let mut medium = self.medium.borrow_mut();
         if pending.fails {
             medium.faults += 1;
-            return Some(DiskCompletion {
-                id: pending.op.id,
-                result: Err(IoError::Medium),
-            });
+            return Some(DiskCompletion { id: pending.op.id, result: Err(IoError::Medium) });
         }
         match pending.op.operation {
             Operation::Write { durability } | Operation::Zero { durability, .. } => {
@@ -244,16 +212,11 @@ impl Disk for MemoryDisk {
                 }
             }
             Operation::Flush => {
-                medium
-                    .volatile
-                    .retain(|number| !pending.volatile_covered.contains(number));
+                medium.volatile.retain(|number| !pending.volatile_covered.contains(number));
             }
             _ => {}
         }
-        Some(DiskCompletion {
-            id: pending.op.id,
-            result: Ok(()),
-        })
+        Some(DiskCompletion { id: pending.op.id, result: Ok(()) })
     }
 
     fn next_event(&self) -> Option<Instant> {

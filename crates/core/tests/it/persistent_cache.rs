@@ -42,10 +42,7 @@ pub fn settings() -> PersistentCacheSettings {
 }
 
 pub fn with_bypass() -> PersistentCacheSettings {
-    PersistentCacheSettings {
-        bypass: Some(BypassSettings::after(BlockCount(12))),
-        ..settings()
-    }
+    PersistentCacheSettings { bypass: Some(BypassSettings::after(BlockCount(12))), ..settings() }
 }
 
 pub fn build(seed: u64, settings: &PersistentCacheSettings) -> (Stack, MemoryDisk, NodeId) {
@@ -74,10 +71,7 @@ fn keeps_data_on_a_destructive_medium() {
 #[test]
 fn keeps_data_when_rewriting_from_the_first_dirty_track() {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            extent: RewriteExtent::FromFirstDirty,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { extent: RewriteExtent::FromFirstDirty, ..settings().rewrite },
         ..settings()
     };
     check_with("from the first dirty track", from_first_dirty);
@@ -86,10 +80,7 @@ fn keeps_data_when_rewriting_from_the_first_dirty_track() {
 #[test]
 fn keeps_data_when_rewriting_in_place() {
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings().rewrite },
         update: UpdateMethod::InPlace,
         ..settings()
     };
@@ -112,10 +103,7 @@ fn keeps_data_under_an_entry_limit_and_slow_firmware() {
 
 #[test]
 fn keeps_data_with_a_log_of_one_slot() {
-    let tiny = PersistentCacheSettings {
-        log_blocks: BlockCount(1),
-        ..settings()
-    };
+    let tiny = PersistentCacheSettings { log_blocks: BlockCount(1), ..settings() };
     check_with("a log of one slot", tiny);
 }
 
@@ -135,15 +123,9 @@ pub fn zeroing_steps(seed: u64, blocks: u64) -> Vec<Step> {
 
 #[test]
 fn keeps_data_when_zeroes_meet_rewrites() {
-    let in_place = PersistentCacheSettings {
-        update: UpdateMethod::InPlace,
-        ..settings()
-    };
+    let in_place = PersistentCacheSettings { update: UpdateMethod::InPlace, ..settings() };
     for settings in [settings(), in_place, with_bypass()] {
-        let settings = PersistentCacheSettings {
-            log_blocks: BlockCount(16),
-            ..settings
-        };
+        let settings = PersistentCacheSettings { log_blocks: BlockCount(16), ..settings };
         for seed in 0..400 {
             let (stack, disk, _) = build(seed, &settings);
             let steps = zeroing_steps(seed, stack.geometry().blocks.0 / 4);
@@ -157,10 +139,7 @@ fn keeps_data_when_zeroes_meet_rewrites() {
 #[test]
 fn loses_nothing_but_failed_writes_when_the_disk_fails() {
     let from_first_dirty = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            extent: RewriteExtent::FromFirstDirty,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { extent: RewriteExtent::FromFirstDirty, ..settings().rewrite },
         ..settings()
     };
     let mut faults = 0;
@@ -233,9 +212,7 @@ fn keeps_data_when_streams_go_around_the_log() {
 fn a_stream_over_fresh_bands_goes_home_and_one_over_written_bands_does_not() {
     let (stack, disk, node) = build(1, &with_bypass());
     let blocks = stack.geometry().blocks.0;
-    let once = (0..blocks)
-        .step_by(4)
-        .map(|start| Extent::new(start, 4.min(blocks - start)));
+    let once = (0..blocks).step_by(4).map(|start| Extent::new(start, 4.min(blocks - start)));
     let steps: Vec<Step> = once.clone().map(Step::Write).collect();
     let engine = play(stack, vec![disk], steps.clone(), 4).expect("correct");
     let counts = engine.stack.counts(node);
@@ -254,10 +231,7 @@ fn a_stream_over_fresh_bands_goes_home_and_one_over_written_bands_does_not() {
     let trimmed = steps.iter().chain(&trim).chain(&steps).copied().collect();
     let engine = play(stack, vec![disk], trimmed, 4).expect("correct");
     let bypassed = engine.stack.counts(node).counter(Counter::BypassedBlocks);
-    assert!(
-        bypassed > 3 * (blocks - first_band) / 2,
-        "a trimmed band is fresh"
-    );
+    assert!(bypassed > 3 * (blocks - first_band) / 2, "a trimmed band is fresh");
 }
 
 #[test]
@@ -309,9 +283,7 @@ fn reference(writes: &[Step], bands: &BandTable, settings: &PersistentCacheSetti
             Step::Zero(extent) => {
                 let zeroed =
                     |slot: &(u64, u64, bool)| (extent.start.0..extent.end().0).contains(&slot.0);
-                log.iter_mut()
-                    .filter(|slot| zeroed(slot))
-                    .for_each(|slot| slot.2 = false);
+                log.iter_mut().filter(|slot| zeroed(slot)).for_each(|slot| slot.2 = false);
                 continue;
             }
             _ => continue,
@@ -340,9 +312,7 @@ fn reference(writes: &[Step], bands: &BandTable, settings: &PersistentCacheSetti
                     log.remove(0);
                 }
             }
-            log.iter_mut()
-                .filter(|slot| slot.0 == block)
-                .for_each(|slot| slot.2 = false);
+            log.iter_mut().filter(|slot| slot.0 == block).for_each(|slot| slot.2 = false);
             entry += u64::from(run == 0);
             log.push((block, entry, true));
             (appended, run) = (appended + 1, run + 1);
@@ -373,29 +343,14 @@ fn totals(counts: &Counts) -> Totals {
 }
 
 fn variants() -> [PersistentCacheSettings; 5] {
-    let limited = |entries| PersistentCacheSettings {
-        entries_max: Some(entries),
-        ..settings()
-    };
+    let limited = |entries| PersistentCacheSettings { entries_max: Some(entries), ..settings() };
     let in_place = PersistentCacheSettings {
         update: UpdateMethod::InPlace,
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings().rewrite },
         ..settings()
     };
-    let limited_in_place = PersistentCacheSettings {
-        entries_max: Some(9),
-        ..in_place.clone()
-    };
-    [
-        settings(),
-        limited(5),
-        limited(20),
-        in_place,
-        limited_in_place,
-    ]
+    let limited_in_place = PersistentCacheSettings { entries_max: Some(9), ..in_place.clone() };
+    [settings(), limited(5), limited(20), in_place, limited_in_place]
 }
 
 #[test]
@@ -425,10 +380,7 @@ fn counts_what_the_untimed_algorithm_counts() {
 #[test]
 fn a_write_waits_as_long_as_the_firmware_takes() {
     let slow = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            overhead: Duration::from_ms(700),
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { overhead: Duration::from_ms(700), ..settings().rewrite },
         ..settings()
     };
     let (stack, disk, node) = build(3, &slow);
@@ -446,9 +398,7 @@ fn a_write_waits_as_long_as_the_firmware_takes() {
 fn what_adjoins_in_the_log_is_read_at_once() {
     let (stack, disk, _) = build(1, &settings());
     let medium = disk.medium();
-    let mut steps: Vec<Step> = (0..20)
-        .map(|i| Step::Write(Extent::new(5 + i, 1)))
-        .collect();
+    let mut steps: Vec<Step> = (0..20).map(|i| Step::Write(Extent::new(5 + i, 1))).collect();
     steps.push(Step::Read(Extent::new(0, 30)));
     play(stack, vec![disk], steps, 1).expect("correct");
     let log_start = 6;

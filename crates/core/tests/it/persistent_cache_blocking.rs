@@ -15,10 +15,7 @@ use imbrex_core::units::{BlockCount, Duration};
 const SLICE: Duration = Duration::from_us(8);
 
 fn blocking(low_permille: u32, slice: Option<Duration>) -> BlockingCleaning {
-    BlockingCleaning {
-        low_permille,
-        slice,
-    }
+    BlockingCleaning { low_permille, slice }
 }
 
 fn variants() -> Vec<PersistentCacheSettings> {
@@ -31,10 +28,7 @@ fn variants() -> Vec<PersistentCacheSettings> {
         ..settings()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings().rewrite },
         update: UpdateMethod::InPlace,
         ..settings()
     };
@@ -47,23 +41,13 @@ fn variants() -> Vec<PersistentCacheSettings> {
         ..from_first_dirty.clone()
     };
     let in_place_in_stretches = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            merge_buffer_blocks: Some(BlockCount(16)),
-            ..in_place.rewrite
-        },
+        rewrite: RewriteSettings { merge_buffer_blocks: Some(BlockCount(16)), ..in_place.rewrite },
         ..in_place.clone()
     };
-    let limited = PersistentCacheSettings {
-        entries_max: Some(6),
-        log_blocks: BlockCount(16),
-        ..settings()
-    };
+    let limited =
+        PersistentCacheSettings { entries_max: Some(6), log_blocks: BlockCount(16), ..settings() };
     let idle = PersistentCacheSettings {
-        idle: Some(IdleCleaning::new(
-            Duration::from_us(3),
-            BlockCount(1),
-            Duration::from_us(1),
-        )),
+        idle: Some(IdleCleaning::new(Duration::from_us(3), BlockCount(1), Duration::from_us(1))),
         ..limited.clone()
     };
     let mut variants = Vec::new();
@@ -84,10 +68,7 @@ fn variants() -> Vec<PersistentCacheSettings> {
             blocking(500, Some(SLICE)),
             blocking(900, Some(Duration::ZERO)),
         ] {
-            variants.push(PersistentCacheSettings {
-                blocking,
-                ..base.clone()
-            });
+            variants.push(PersistentCacheSettings { blocking, ..base.clone() });
         }
     }
     variants
@@ -142,10 +123,7 @@ fn loses_nothing_but_failed_writes_when_the_disk_fails() {
 
 #[test]
 fn a_read_that_goes_home_in_a_sliced_clean_is_found() {
-    let settings = PersistentCacheSettings {
-        blocking: blocking(500, Some(SLICE)),
-        ..settings()
-    };
+    let settings = PersistentCacheSettings { blocking: blocking(500, Some(SLICE)), ..settings() };
     let found = (0..200u64).any(|seed| {
         let (mut stack, disk, _) = build(seed, &settings);
         stack.plant(PlantedBug::ScratchCopyNotRead);
@@ -159,10 +137,8 @@ fn a_read_that_goes_home_in_a_sliced_clean_is_found() {
 fn cleaning_goes_on_until_the_share_is_free() {
     // 64 slots in blocks that lie in all twelve bands: the write after them has no room.
     let left = |low_permille| {
-        let settings = PersistentCacheSettings {
-            blocking: blocking(low_permille, None),
-            ..settings()
-        };
+        let settings =
+            PersistentCacheSettings { blocking: blocking(low_permille, None), ..settings() };
         let (stack, disk, node) = build(1, &settings);
         let blocks = stack.geometry().blocks.0;
         let steps = (0..65).map(|at| Step::Write(Extent::new(at * 37 % blocks, 1)));
@@ -178,8 +154,5 @@ fn cleaning_goes_on_until_the_share_is_free() {
     assert!(rewritten > 3, "{rewritten} bands");
     assert!(used <= 32, "{used} slots");
     let (used, rewritten) = left(0);
-    assert!(
-        used == 0 && rewritten >= 12,
-        "{used} slots, {rewritten} bands"
-    );
+    assert!(used == 0 && rewritten >= 12, "{used} slots, {rewritten} bands");
 }

@@ -37,10 +37,7 @@ pub fn bands(seed: u64) -> Arc<BandTable> {
 pub fn settings() -> PersistentCacheSettings {
     PersistentCacheSettings {
         packet_blocks_max: BlockCount(8),
-        durability: Some(DurabilitySettings {
-            ring_blocks: 24,
-            unflushed_blocks_max: 40,
-        }),
+        durability: Some(DurabilitySettings { ring_blocks: 24, unflushed_blocks_max: 40 }),
         ..PersistentCacheSettings::new(BlockCount(40))
     }
 }
@@ -68,10 +65,7 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
     };
     // Bands are rewritten in up to three stretches.
     let in_stretches = |settings: PersistentCacheSettings| PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            merge_buffer_blocks: Some(BlockCount(16)),
-            ..settings.rewrite
-        },
+        rewrite: RewriteSettings { merge_buffer_blocks: Some(BlockCount(16)), ..settings.rewrite },
         ..settings
     };
     [
@@ -82,20 +76,13 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
                 resumes: false,
                 ..IdleCleaning::new(Duration(400), BlockCount(1), Duration::from_us(1))
             }),
-            blocking: BlockingCleaning {
-                low_permille: 500,
-                slice: Some(Duration::from_us(8)),
-            },
+            blocking: BlockingCleaning { low_permille: 500, slice: Some(Duration::from_us(8)) },
             ..in_stretches(bypass.clone())
         },
         in_stretches(bypass.clone()),
         from_first_dirty.clone(),
         bypass,
-        PersistentCacheSettings {
-            entries_max: Some(6),
-            log_blocks: BlockCount(12),
-            ..settings()
-        },
+        PersistentCacheSettings { entries_max: Some(6), log_blocks: BlockCount(12), ..settings() },
         PersistentCacheSettings {
             bypass: Some(BypassSettings::after(BlockCount(3))),
             log_blocks: BlockCount(16),
@@ -201,9 +188,7 @@ fn campaign(
                 .map_err(|error| format!("round {round}: {error}"))?;
             let run = (|| {
                 host.work(&mut engine, &mut clock, seed * 7 + round, 150)?;
-                engine
-                    .close(&mut clock)
-                    .map_err(|(_, error)| format!("close: {error}"))?;
+                engine.close(&mut clock).map_err(|(_, error)| format!("close: {error}"))?;
                 host.closed();
                 Ok(())
             })();
@@ -247,14 +232,8 @@ fn loses_nothing_durable_when_the_power_is_cut() {
     for (index, settings) in variants().iter().enumerate() {
         let totals = check(&format!("variant {index}"), settings, SEEDS);
         assert!(totals.crashes > SEEDS * 2, "{totals:?}");
-        assert!(
-            settings.bypass.is_some() || totals.rewritten > SEEDS * 3,
-            "{totals:?}"
-        );
-        assert!(
-            settings.bypass.is_none() || totals.bypassed > SEEDS * 10,
-            "{totals:?}"
-        );
+        assert!(settings.bypass.is_some() || totals.rewritten > SEEDS * 3, "{totals:?}");
+        assert!(settings.bypass.is_none() || totals.bypassed > SEEDS * 10, "{totals:?}");
     }
 }
 
@@ -328,11 +307,8 @@ fn closed_device(seed: u64, settings: &PersistentCacheSettings) -> (Medium, Cras
     let shared = disk.shared();
     let (mut engine, _) = engine(seed, settings, disk, None);
     let mut clock = JumpingClock::default();
-    engine
-        .open(&mut clock, Start::Format(SET))
-        .expect("a new device opens");
-    host.work(&mut engine, &mut clock, seed, 250)
-        .expect("nothing is wrong yet");
+    engine.open(&mut clock, Start::Format(SET)).expect("a new device opens");
+    host.work(&mut engine, &mut clock, seed, 250).expect("nothing is wrong yet");
     engine.close(&mut clock).expect("it closes");
     host.closed();
     let medium = shared.borrow_mut().after_the_cut(&mut Rng::new(seed, 2));
@@ -356,9 +332,7 @@ fn a_flipped_bit_of_data_or_of_a_table_is_an_error_and_never_wrong_data() {
             let disk = CrashDisk::new(&damaged, seed, u64::MAX);
             let (mut engine, _) = engine(seed, &settings, disk, None);
             let mut clock = JumpingClock::default();
-            engine
-                .open(&mut clock, Start::Recover(Some(SET)))
-                .expect("its journal is whole");
+            engine.open(&mut clock, Start::Recover(Some(SET))).expect("its journal is whole");
             let mut host = host.clone();
             host.may_fail = true;
             host.look_around(&mut engine, &mut clock)

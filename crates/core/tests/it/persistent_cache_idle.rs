@@ -24,10 +24,7 @@ fn idle() -> IdleCleaning {
 }
 
 fn with(idle: IdleCleaning, settings: PersistentCacheSettings) -> PersistentCacheSettings {
-    PersistentCacheSettings {
-        idle: Some(idle),
-        ..settings
-    }
+    PersistentCacheSettings { idle: Some(idle), ..settings }
 }
 
 /// Pauses before about one step in eight, most of them long enough for a part of a rewrite, and
@@ -55,10 +52,7 @@ fn variants() -> Vec<PersistentCacheSettings> {
         ..settings()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings().rewrite },
         update: UpdateMethod::InPlace,
         ..settings()
     };
@@ -71,34 +65,16 @@ fn variants() -> Vec<PersistentCacheSettings> {
         ..from_first_dirty.clone()
     };
     let in_place_in_stretches = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            merge_buffer_blocks: Some(BlockCount(16)),
-            ..in_place.rewrite
-        },
+        rewrite: RewriteSettings { merge_buffer_blocks: Some(BlockCount(16)), ..in_place.rewrite },
         ..in_place.clone()
     };
-    let limited = PersistentCacheSettings {
-        entries_max: Some(6),
-        log_blocks: BlockCount(16),
-        ..settings()
-    };
-    let short = IdleCleaning {
-        finish_within: Duration::from_us(20),
-        ..idle()
-    };
-    let on_arrival = |on_arrival| IdleCleaning {
-        on_arrival,
-        ..idle()
-    };
-    let loses_progress = IdleCleaning {
-        resumes: false,
-        ..idle()
-    };
+    let limited =
+        PersistentCacheSettings { entries_max: Some(6), log_blocks: BlockCount(16), ..settings() };
+    let short = IdleCleaning { finish_within: Duration::from_us(20), ..idle() };
+    let on_arrival = |on_arrival| IdleCleaning { on_arrival, ..idle() };
+    let loses_progress = IdleCleaning { resumes: false, ..idle() };
     let victim = |victim| IdleCleaning { victim, ..short };
-    let by_track = |idle| IdleCleaning {
-        piece: IdlePiece::Track,
-        ..idle
-    };
+    let by_track = |idle| IdleCleaning { piece: IdlePiece::Track, ..idle };
     let mut variants = Vec::new();
     for base in [
         settings(),
@@ -201,16 +177,11 @@ fn planted_bugs_are_found() {
 fn left_after_pauses(settings: &PersistentCacheSettings, pause_ns: u64) -> (u64, u64) {
     let (stack, disk, node) = build(1, settings);
     let blocks = stack.geometry().blocks.0;
-    let steps: Vec<Step> = (0..8)
-        .map(|at| Step::Write(Extent::new(at * blocks / 8, 1)))
-        .collect();
+    let steps: Vec<Step> = (0..8).map(|at| Step::Write(Extent::new(at * blocks / 8, 1))).collect();
     let pauses = (1..=8).map(|step| (step, pause_ns)).collect();
     let engine = play_with_pauses(stack, vec![disk], steps, 1, pauses).expect("correct");
     let counts = engine.stack.counts(node);
-    (
-        counts.gauge(Gauge::PersistentCacheEntries),
-        counts.counter(Counter::BandsRewritten),
-    )
+    (counts.gauge(Gauge::PersistentCacheEntries), counts.counter(Counter::BandsRewritten))
 }
 
 #[test]
@@ -224,14 +195,8 @@ fn a_pause_below_the_trigger_leaves_the_log_as_it_is() {
 
 #[test]
 fn short_pauses_clean_a_band_together_only_if_progress_is_kept() {
-    let kept = IdleCleaning {
-        on_arrival: OnArrival::FinishChunk,
-        ..idle()
-    };
-    let lost = IdleCleaning {
-        resumes: false,
-        ..kept
-    };
+    let kept = IdleCleaning { on_arrival: OnArrival::FinishChunk, ..idle() };
+    let lost = IdleCleaning { resumes: false, ..kept };
     for (idle, cleans) in [(kept, true), (lost, false)] {
         let (stack, disk, node) = build(1, &with(idle, settings()));
         let blocks = stack.geometry().blocks.0;

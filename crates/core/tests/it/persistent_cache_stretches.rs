@@ -54,10 +54,7 @@ fn variants() -> [PersistentCacheSettings; 8] {
         ..settings()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings().rewrite },
         update: UpdateMethod::InPlace,
         ..settings()
     };
@@ -83,10 +80,7 @@ fn variants() -> [PersistentCacheSettings; 8] {
     };
     let [logged, logged_to_written] =
         [&from_first_dirty, &to_written].map(|it| PersistentCacheSettings {
-            rewrite: RewriteSettings {
-                covered: CoveredBlocks::FromLog,
-                ..it.rewrite
-            },
+            rewrite: RewriteSettings { covered: CoveredBlocks::FromLog, ..it.rewrite },
             log_blocks: BlockCount(48),
             ..it.clone()
         });
@@ -106,15 +100,8 @@ fn variants() -> [PersistentCacheSettings; 8] {
 fn interrupted(settings: PersistentCacheSettings, resumes: bool) -> PersistentCacheSettings {
     let idle = IdleCleaning::new(Duration::from_us(3), BlockCount(1), Duration::from_us(1));
     PersistentCacheSettings {
-        idle: Some(IdleCleaning {
-            on_arrival: OnArrival::FinishChunk,
-            resumes,
-            ..idle
-        }),
-        blocking: BlockingCleaning {
-            low_permille: 500,
-            slice: Some(Duration::from_us(8)),
-        },
+        idle: Some(IdleCleaning { on_arrival: OnArrival::FinishChunk, resumes, ..idle }),
+        blocking: BlockingCleaning { low_permille: 500, slice: Some(Duration::from_us(8)) },
         ..settings
     }
 }
@@ -132,9 +119,8 @@ fn keeps_data_through_any_buffer() {
 
 #[test]
 fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
-    for (settings, resumes) in variants()
-        .into_iter()
-        .flat_map(|it| [(it.clone(), true), (it, false)])
+    for (settings, resumes) in
+        variants().into_iter().flat_map(|it| [(it.clone(), true), (it, false)])
     {
         let mut rewritten = 0;
         for seed in 0..60 {
@@ -174,16 +160,7 @@ fn keeps_data_when_a_rewrite_stops_between_any_two_chunks() {
 #[test]
 fn a_rewrite_that_fails_at_any_operation_is_brought_home() {
     for seed in 0..12 {
-        let [
-            whole,
-            from_first_dirty,
-            _,
-            _,
-            to_written,
-            _,
-            logged,
-            logged_to_written,
-        ] = variants();
+        let [whole, from_first_dirty, _, _, to_written, _, logged, logged_to_written] = variants();
         // Every fifth block, or whole stretches.
         for (settings, step) in [
             (whole, 5),
@@ -234,9 +211,8 @@ fn a_rewrite_that_fails_at_any_operation_is_brought_home() {
 #[test]
 fn loses_nothing_but_failed_writes_when_the_disk_fails() {
     let mut faults = 0;
-    for settings in variants()
-        .into_iter()
-        .filter(|it| it.rewrite.method == RewriteMethod::CopyThenHome)
+    for settings in
+        variants().into_iter().filter(|it| it.rewrite.method == RewriteMethod::CopyThenHome)
     {
         for seed in 0..200 {
             let settings = through(smallest(seed), settings.clone());
@@ -289,10 +265,7 @@ fn band_of_nine_tracks() -> (u64, u32) {
 fn counts_of_a_rewrite(buffer: u64, rewrite: RewriteMethod) -> [u64; 4] {
     let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: rewrite,
-            ..through(buffer, settings()).rewrite
-        },
+        rewrite: RewriteSettings { method: rewrite, ..through(buffer, settings()).rewrite },
         entries_max: Some(1),
         ..through(buffer, settings())
     };
@@ -322,10 +295,7 @@ fn carried_tracks_are_read_and_written_home_once_and_to_the_scratch_band_twice()
     // Three, three and three.
     let [read, scratch, home, three_ns] = copy(12);
     assert_eq!([read, scratch, home], [36, 44, 36], "three stretches");
-    assert!(
-        whole_ns < two_ns && two_ns < three_ns,
-        "each stretch takes accesses"
-    );
+    assert!(whole_ns < two_ns && two_ns < three_ns, "each stretch takes accesses");
     let [read, scratch, home, _] = counts_of_a_rewrite(12, RewriteMethod::InPlace);
     assert_eq!([read, scratch, home], [36, 0, 36], "without a scratch copy");
 }
@@ -335,29 +305,20 @@ fn carried_tracks_are_read_and_written_home_once_and_to_the_scratch_band_twice()
 fn counts_of_a_rewrite_from_the_log(logged: Range<u64>, covered: CoveredBlocks) -> [u64; 3] {
     let (seed, band) = band_of_nine_tracks();
     let settings = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            covered,
-            ..through(3 * TRACK, settings()).rewrite
-        },
+        rewrite: RewriteSettings { covered, ..through(3 * TRACK, settings()).rewrite },
         log_blocks: BlockCount(logged.end - logged.start),
         ..through(3 * TRACK, settings())
     };
     let (stack, disk, node) = build(seed, &settings);
     let start = bands(seed).extent_of(BandId(band)).start.0;
-    let mut steps: Vec<Step> = logged
-        .map(|at| Step::Write(Extent::new(start + at, 1)))
-        .collect();
+    let mut steps: Vec<Step> = logged.map(|at| Step::Write(Extent::new(start + at, 1))).collect();
     // It has no room.
     steps.push(Step::Write(Extent::new(start, 1)));
     let engine = play(stack, vec![disk], steps, 1).expect("correct");
     let counts = engine.stack.counts(node);
     assert_eq!(counts.counter(Counter::BandsRewritten), 1);
-    [
-        Counter::BandBlocksRead,
-        Counter::ScratchBlocksWritten,
-        Counter::BandBlocksWritten,
-    ]
-    .map(|it| counts.counter(it))
+    [Counter::BandBlocksRead, Counter::ScratchBlocksWritten, Counter::BandBlocksWritten]
+        .map(|it| counts.counter(it))
 }
 
 #[test]
@@ -370,11 +331,7 @@ fn what_the_log_holds_is_neither_read_at_home_nor_copied() {
     assert_eq!(counts(0..16, FromLog), [20, 28, 36], "the first stretch");
     assert_eq!(counts(0..15, FromLog), [21, 44, 36], "not what it destroys");
     assert_eq!(counts(12..28, FromLog), [20, 28, 36], "the second stretch");
-    assert_eq!(
-        counts(13..28, FromLog),
-        [21, 44, 36],
-        "not what it takes over"
-    );
+    assert_eq!(counts(13..28, FromLog), [21, 44, 36], "not what it takes over");
     assert_eq!(counts(5..8, FromLog), [36, 44, 36], "less than a track");
 }
 
@@ -431,16 +388,10 @@ fn a_buffer_that_cannot_be_used_is_refused() {
         let (buffer, needed) = (BlockCount(needed - 1), BlockCount(needed));
         assert_eq!(error, LayoutError::MergeBufferTooSmall { buffer, needed });
         let text = error.to_string();
-        assert!(
-            text.contains("merge_buffer") && text.contains("accepted:"),
-            "{text}"
-        );
+        assert!(text.contains("merge_buffer") && text.contains("accepted:"), "{text}");
     }
     let durable = PersistentCacheSettings {
-        durability: Some(DurabilitySettings {
-            unflushed_blocks_max: 64,
-            ring_blocks: 64,
-        }),
+        durability: Some(DurabilitySettings { unflushed_blocks_max: 64, ring_blocks: 64 }),
         rewrite: RewriteSettings {
             extent: RewriteExtent::FromFirstDirtyToWritten,
             ..settings().rewrite

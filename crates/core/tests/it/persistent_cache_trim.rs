@@ -38,10 +38,7 @@ fn variants(trim: TrimMethod) -> [PersistentCacheSettings; 6] {
         ..from_first_dirty.clone()
     };
     let in_place = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings().rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings().rewrite },
         update: UpdateMethod::InPlace,
         log_blocks: BlockCount(16),
         ..settings()
@@ -55,22 +52,12 @@ fn variants(trim: TrimMethod) -> [PersistentCacheSettings; 6] {
         ..with_bypass()
     };
     let streams = PersistentCacheSettings {
-        rewrite: RewriteSettings {
-            extent: RewriteExtent::FromFirstDirty,
-            ..with_bypass().rewrite
-        },
+        rewrite: RewriteSettings { extent: RewriteExtent::FromFirstDirty, ..with_bypass().rewrite },
         log_blocks: BlockCount(24),
         ..with_bypass()
     };
-    [
-        settings(),
-        from_first_dirty,
-        stretches,
-        in_place,
-        to_written,
-        streams,
-    ]
-    .map(|settings| with_trim(trim, settings))
+    [settings(), from_first_dirty, stretches, in_place, to_written, streams]
+        .map(|settings| with_trim(trim, settings))
 }
 
 /// Streams and random requests, and many trims: of a few blocks, of bands, and to the end of one.
@@ -153,10 +140,7 @@ fn band_of_nine_tracks() -> (u64, BandId) {
     let long = |seed: u64| {
         let table = bands(seed);
         let is_long = |band: &BandId| table.extent_of(*band).blocks.0 == 36;
-        (0..table.bands())
-            .map(BandId)
-            .find(is_long)
-            .map(|band| (seed, band))
+        (0..table.bands()).map(BandId).find(is_long).map(|band| (seed, band))
     };
     (0..100).find_map(long).expect("a band of nine tracks")
 }
@@ -174,14 +158,9 @@ fn cost_after(trim: TrimMethod, dirty: u64, trims: &[(u64, u64)]) -> [u64; 2] {
         ..with_trim(trim, settings())
     };
     let start = bands(seed).extent_of(band).start.0;
-    let other = bands(seed)
-        .extent_of(BandId(u32::from(band.0 == 0)))
-        .start
-        .0;
-    let mut steps: Vec<Step> = trims
-        .iter()
-        .map(|(from, to)| Step::Zero(Extent::new(start + from, to - from)))
-        .collect();
+    let other = bands(seed).extent_of(BandId(u32::from(band.0 == 0))).start.0;
+    let mut steps: Vec<Step> =
+        trims.iter().map(|(from, to)| Step::Zero(Extent::new(start + from, to - from))).collect();
     // The log has one entry: the second write cleans the band for the first.
     steps.push(Step::Write(Extent::new(start + dirty, 1)));
     steps.push(Step::Write(Extent::new(other, 1)));
@@ -197,11 +176,7 @@ fn a_rewrite_ends_where_the_band_is_in_no_use_any_more() {
     // Block 9 is on the track that begins at 8.
     assert_eq!(frees(&[]), [28, 28]);
     assert_eq!(frees(&[(20, 36)]), [12, 12], "the tail is left out");
-    assert_eq!(
-        frees(&[(20, 24), (24, 36)]),
-        [12, 12],
-        "in two trims as well"
-    );
+    assert_eq!(frees(&[(20, 24), (24, 36)]), [12, 12], "in two trims as well");
     assert_eq!(frees(&[(24, 36), (20, 24)]), [12, 12], "in any order");
     assert_eq!(frees(&[(12, 30)]), [28, 28], "a hole is not");
     assert_eq!(frees(&[(0, 36)]), [0, 2], "nothing but the log is in use");
@@ -242,15 +217,9 @@ fn a_trimmed_drive_is_as_a_fresh_one() {
     let blocks = bands(1).blocks().0;
     let bypassed = bypassed_after_trims(TrimMethod::Frees);
     // The stream needs 12 blocks to be one; the first pass sent all but the first band home.
-    assert!(
-        bypassed >= blocks - first_band,
-        "{bypassed} of {blocks} blocks went around the log"
-    );
+    assert!(bypassed >= blocks - first_band, "{bypassed} of {blocks} blocks went around the log");
     let of_a_trim_each = bypassed_after_trims(TrimMethod::FromLog);
-    assert!(
-        of_a_trim_each < bypassed / 2,
-        "{of_a_trim_each}: the ablation"
-    );
+    assert!(of_a_trim_each < bypassed / 2, "{of_a_trim_each}: the ablation");
     let of_zeroes = bypassed_after_trims(TrimMethod::None);
     assert_eq!(of_zeroes, 0, "zeroes fill bands");
 }
@@ -259,9 +228,7 @@ fn a_trimmed_drive_is_as_a_fresh_one() {
 fn trims_empty_the_log_and_zeroes_fill_it() {
     let counts = |trim: TrimMethod| {
         let (stack, disk, node) = build(1, &with_trim(trim, settings()));
-        let mut steps: Vec<Step> = (0..8)
-            .map(|at| Step::Write(Extent::new(5 * at, 2)))
-            .collect();
+        let mut steps: Vec<Step> = (0..8).map(|at| Step::Write(Extent::new(5 * at, 2))).collect();
         steps.push(Step::Zero(Extent::new(0, 64)));
         steps.push(Step::Read(Extent::new(0, 64)));
         let engine = play(stack, vec![disk], steps, 1).expect("correct");

@@ -31,10 +31,8 @@ fn settings(is_durable: bool) -> PersistentCacheSettings {
     PersistentCacheSettings {
         bypass: Some(BypassSettings::after(BlockCount(4))),
         packet_blocks_max: BlockCount(8),
-        durability: is_durable.then_some(DurabilitySettings {
-            ring_blocks: 24,
-            unflushed_blocks_max: 24,
-        }),
+        durability: is_durable
+            .then_some(DurabilitySettings { ring_blocks: 24, unflushed_blocks_max: 24 }),
         ..PersistentCacheSettings::new(BlockCount(24))
     }
 }
@@ -62,10 +60,7 @@ fn log_and_bands_fill_their_disks_from_the_start() {
         let (layer, above) = PersistentCache::on_two(settings, bands(), &log, &home).unwrap();
         let areas = layer.areas();
         assert_eq!(areas.metadata.extent.start.0, 0);
-        assert_eq!(
-            areas.metadata.extent.end(),
-            areas.persistent_cache.extent.start
-        );
+        assert_eq!(areas.metadata.extent.end(), areas.persistent_cache.extent.start);
         assert_eq!(areas.persistent_cache.extent.end().0, log.blocks.0);
         assert_eq!(areas.scratch.extent, Extent::new(0, 24));
         // Six tracks of scratch band and two of guard.
@@ -76,10 +71,7 @@ fn log_and_bands_fill_their_disks_from_the_start() {
         for area in [areas.scratch, areas.bands] {
             assert_eq!(area.port, PersistentCache::HOME);
         }
-        assert_eq!(
-            (above.media, above.blocks),
-            (Media::Shingled, BlockCount(84))
-        );
+        assert_eq!((above.media, above.blocks), (Media::Shingled, BlockCount(84)));
     }
 }
 
@@ -91,14 +83,8 @@ fn a_translation_survives_what_both_of_its_disks_survive() {
         (Survival::Nothing, Survival::Power, Survival::Nothing),
     ] {
         let (log, home) = (log.clone(), home.clone());
-        let log = Geometry {
-            survives: log_survives,
-            ..log
-        };
-        let home = Geometry {
-            survives: home_survives,
-            ..home
-        };
+        let log = Geometry { survives: log_survives, ..log };
+        let home = Geometry { survives: home_survives, ..home };
         let (_, above) = PersistentCache::on_two(settings(true), bands(), &log, &home).unwrap();
         assert_eq!(above.survives, least);
     }
@@ -108,25 +94,14 @@ fn a_translation_survives_what_both_of_its_disks_survive() {
 fn what_does_not_fit_on_either_disk_is_an_error() {
     let settings = settings(true);
     let (log, home) = (log_disk(&settings), home_disk());
-    let short = Geometry {
-        blocks: BlockCount(log.blocks.0 - 1),
-        ..log.clone()
-    };
+    let short = Geometry { blocks: BlockCount(log.blocks.0 - 1), ..log.clone() };
     let built = PersistentCache::on_two(settings.clone(), bands(), &short, &home);
-    let expected = LayoutError::LogPastConventional {
-        needed: log.blocks,
-        conventional: short.blocks,
-    };
+    let expected =
+        LayoutError::LogPastConventional { needed: log.blocks, conventional: short.blocks };
     assert_eq!(built.map(|_| ()), Err(expected));
     let built = PersistentCache::on_two(settings.clone(), bands(), &home, &home);
-    assert!(matches!(
-        built.map(|_| ()),
-        Err(LayoutError::LogPastConventional { .. })
-    ));
-    let short = Geometry {
-        blocks: BlockCount(100),
-        ..home
-    };
+    assert!(matches!(built.map(|_| ()), Err(LayoutError::LogPastConventional { .. })));
+    let short = Geometry { blocks: BlockCount(100), ..home };
     let error = PersistentCache::on_two(settings, bands(), &log, &short).expect_err("no room");
     let words = error.to_string();
     assert!(words.contains("beside the scratch band"), "{words}");
@@ -173,11 +148,7 @@ struct Losing {
 
 impl Losing {
     fn new(disk: MemoryDisk, after: u64) -> Losing {
-        Losing {
-            disk,
-            left: after,
-            lost: Vec::new(),
-        }
+        Losing { disk, left: after, lost: Vec::new() }
     }
 }
 
@@ -198,11 +169,7 @@ impl Disk for Losing {
         let done = self.disk.poll(now, buffers)?;
         let is_lost = self.lost.contains(&done.id);
         self.lost.retain(|id| *id != done.id);
-        let result = if is_lost {
-            Err(IoError::Lost)
-        } else {
-            done.result
-        };
+        let result = if is_lost { Err(IoError::Lost) } else { done.result };
         Some(DiskCompletion { result, ..done })
     }
 
@@ -222,13 +189,7 @@ struct Host {
 
 impl Host {
     fn new(steps: Vec<Step>, depth: usize) -> Host {
-        Host {
-            steps,
-            next: 0,
-            depth,
-            in_flight: BTreeMap::new(),
-            answers: Vec::new(),
-        }
+        Host { steps, next: 0, depth, in_flight: BTreeMap::new(), answers: Vec::new() }
     }
 }
 
@@ -240,10 +201,7 @@ impl Frontend for Host {
 
     fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         self.next_arrival()?;
-        let zero = Operation::Zero {
-            durability: Durability::Cached,
-            may_unmap: true,
-        };
+        let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
         let (operation, extent, has_data) = match self.steps[self.next] {
             Step::Read(extent) => (Operation::Read, extent, true),
             Step::Write(extent) => (Operation::WRITE, extent, true),
@@ -256,12 +214,7 @@ impl Frontend for Host {
         let tag = Tag(self.next as u64);
         self.in_flight.insert(tag.0, buffer);
         self.next += 1;
-        Some(Arrival {
-            tag,
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag, operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -334,11 +287,7 @@ fn with_one_of_its_disks_lost_a_translation_is_lost_itself_and_answers_all() {
                     continue;
                 }
                 let what = format!("durable {is_durable}, port {port}, after {after}");
-                assert!(
-                    host.answers.contains(&Err(IoError::Lost)),
-                    "{what}: {:?}",
-                    host.answers
-                );
+                assert!(host.answers.contains(&Err(IoError::Lost)), "{what}: {:?}", host.answers);
                 // Nothing is answered as if it were there.
                 let more = [Step::Read(Extent::new(3, 2)), Step::Flush];
                 let mut later = Host::new(more.to_vec(), 1);

@@ -115,12 +115,7 @@ impl Frontend for Requests {
             Operation::Read | Operation::Write { .. } => buffers.allocate(extent.blocks.0),
             _ => BufferSlice::EMPTY,
         };
-        Some(Arrival {
-            tag: Tag(0),
-            operation,
-            extent,
-            buffer: self.buffer,
-        })
+        Some(Arrival { tag: Tag(0), operation, extent, buffer: self.buffer })
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -135,10 +130,7 @@ impl Frontend for Requests {
 }
 
 const fn zero(may_unmap: bool) -> Operation {
-    Operation::Zero {
-        durability: Durability::Cached,
-        may_unmap,
-    }
+    Operation::Zero { durability: Durability::Cached, may_unmap }
 }
 
 const BLOCK_0: Extent = Extent::new(0, 1);
@@ -184,12 +176,7 @@ impl Opened {
         let mut clock = JumpingClock::default();
         let opened = engine.open(&mut clock, Start::Recover(Some(SET)));
         opened.expect("a recovery");
-        Opened {
-            engine,
-            node,
-            clock,
-            changes,
-        }
+        Opened { engine, node, clock, changes }
     }
 
     fn play(&mut self, requests: Vec<(u64, Operation, Extent)>) -> Vec<Result<(), IoError>> {
@@ -228,10 +215,7 @@ fn a_translation_that_is_only_read_says_what_was_answered_and_writes_nothing() {
             assert_eq!(results[5], Ok(()));
             assert_eq!(up.engine.close(&mut up.clock), Ok(()));
             let after = up.changes.get();
-            assert_eq!(
-                after, before,
-                "variant {number}, seed {seed}: something was written"
-            );
+            assert_eq!(after, before, "variant {number}, seed {seed}: something was written");
         }
     }
 }
@@ -240,28 +224,17 @@ fn a_translation_that_is_only_read_says_what_was_answered_and_writes_nothing() {
 #[test]
 fn a_translation_that_is_only_read_cleans_nothing_in_idle_time() {
     let settings = PersistentCacheSettings {
-        idle: Some(IdleCleaning::new(
-            Duration(400),
-            BlockCount(1),
-            Duration::from_us(1),
-        )),
+        idle: Some(IdleCleaning::new(Duration(400), BlockCount(1), Duration::from_us(1))),
         ..settings()
     };
     for seed in 0..8 {
         let (medium, _) = crashed(seed, &settings);
         for is_read_only in [false, true] {
             let mut up = Opened::new(translation(seed, &settings, &medium), is_read_only);
-            up.play(vec![
-                (0, Operation::Read, BLOCK_0),
-                (FOR_EVER_NS, Operation::Read, BLOCK_0),
-            ]);
+            up.play(vec![(0, Operation::Read, BLOCK_0), (FOR_EVER_NS, Operation::Read, BLOCK_0)]);
             let counts = up.engine.stack.counts(up.node);
             let rewritten = counts.counter(Counter::BandsRewritten);
-            assert_eq!(
-                rewritten == 0,
-                is_read_only,
-                "seed {seed}: {rewritten} bands"
-            );
+            assert_eq!(rewritten == 0, is_read_only, "seed {seed}: {rewritten} bands");
         }
     }
 }
@@ -314,10 +287,7 @@ fn a_cache_that_is_only_read_keeps_nothing_new_and_lets_nothing_go() {
             assert_eq!(engine.buffers.allocated(), 0);
         }
     }
-    assert!(
-        overfull > 0,
-        "no recovery found more than the cache may hold"
-    );
+    assert!(overfull > 0, "no recovery found more than the cache may hold");
 }
 
 /// A small cache over a translation that cleans everything once it has had no room; its node is that of the
@@ -346,10 +316,7 @@ fn cached(seed: u64, flash: CrashDisk, disk: CrashDisk) -> (Engine, NodeId) {
 fn cleans_everything() -> PersistentCacheSettings {
     PersistentCacheSettings {
         log_blocks: BlockCount(24),
-        blocking: BlockingCleaning {
-            low_permille: 0,
-            slice: None,
-        },
+        blocking: BlockingCleaning { low_permille: 0, slice: None },
         ..settings()
     }
 }
@@ -377,10 +344,7 @@ fn a_recovery_that_is_only_read_cleans_no_more_than_it_must() {
             let mut host = CrashHost::new(blocks);
             host.work(&mut engine, &mut clock, seed, 2_000)
         }));
-        assert!(
-            worked.is_err_and(|panic| panic.is::<Cut>()),
-            "the power is cut"
-        );
+        assert!(worked.is_err_and(|panic| panic.is::<Cut>()), "the power is cut");
         let left = media.map(|medium| medium.borrow_mut().after_the_cut(&mut rng));
         for is_read_only in [false, true] {
             let [flash, disk] = [&left[0], &left[1]].map(|it| CrashDisk::new(it, seed, u64::MAX));
@@ -391,8 +355,5 @@ fn a_recovery_that_is_only_read_cleans_no_more_than_it_must() {
         }
     }
     let [ordinary, read_only] = rewritten;
-    assert!(
-        2 * read_only < ordinary,
-        "{read_only} bands, else {ordinary}"
-    );
+    assert!(2 * read_only < ordinary, "{read_only} bands, else {ordinary}");
 }

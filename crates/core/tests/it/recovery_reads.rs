@@ -123,12 +123,7 @@ struct Host<I> {
 impl<I: Iterator<Item = u64>> Host<I> {
     fn play(engine: &mut Engine, reads: bool, mut blocks: I) {
         let next = blocks.next();
-        let mut host = Host {
-            blocks,
-            next,
-            reads,
-            in_flight: BTreeMap::new(),
-        };
+        let mut host = Host { blocks, next, reads, in_flight: BTreeMap::new() };
         engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| ());
     }
 }
@@ -152,12 +147,7 @@ impl<I: Iterator<Item = u64>> Frontend for Host<I> {
             Operation::WRITE
         };
         self.in_flight.insert(block, buffer);
-        Some(Arrival {
-            tag: Tag(block),
-            operation,
-            extent: Extent::new(block, 1),
-            buffer,
-        })
+        Some(Arrival { tag: Tag(block), operation, extent: Extent::new(block, 1), buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -194,10 +184,8 @@ fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (Engin
         Mapped::Cache => 2 * BAND_BLOCKS,
         Mapped::Log => mapped + mapped / 8 + 2 * BAND_BLOCKS,
     };
-    let settings = PersistentCacheSettings {
-        durability,
-        ..PersistentCacheSettings::new(BlockCount(log))
-    };
+    let settings =
+        PersistentCacheSettings { durability, ..PersistentCacheSettings::new(BlockCount(log)) };
     let needed = conventional_blocks_needed(&settings, &bands, BlockCount(TRACK_BLOCKS));
     let tracks = needed.0.div_ceil(TRACK_BLOCKS);
     let shingled = 2 * (2 * mapped + BAND_BLOCKS) / TRACK_BLOCKS + 1024;
@@ -300,9 +288,7 @@ fn recovery_reads_little(kind: Mapped, mapped: u64) {
     assert_eq!(held(kind, &first, top), mapped, "{kind:?}: before the stop");
     drop(first);
 
-    media
-        .iter()
-        .for_each(|medium| medium.borrow_mut().read_bytes = 0);
+    media.iter().for_each(|medium| medium.borrow_mut().read_bytes = 0);
     let (mut second, top) = engine(kind, mapped, &media);
     let elapsed = stopwatch();
     let recovered = second.open(clock, Start::Recover(Some(SET)));
@@ -315,11 +301,7 @@ fn recovery_reads_little(kind: Mapped, mapped: u64) {
     );
     let bound = bound_bytes(mapped);
     assert!(read <= bound, "{kind:?}: {read} bytes read, bound {bound}");
-    assert_eq!(
-        held(kind, &second, top),
-        mapped,
-        "{kind:?}: after the recovery"
-    );
+    assert_eq!(held(kind, &second, top), mapped, "{kind:?}: after the recovery");
 
     // Blocks are where they were: those of the cache are not read below it.
     let below = media[0].borrow().read_bytes;

@@ -75,10 +75,7 @@ impl Layer for Destager {
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        let at = self
-            .open
-            .iter()
-            .position(|(tag, ..)| *tag == completion.tag.0);
+        let at = self.open.iter().position(|(tag, ..)| *tag == completion.tag.0);
         let at = at.expect("a request");
         self.open[at].2 -= 1;
         if self.open[at].2 == 0 {
@@ -98,10 +95,7 @@ fn stack(settings: SBlockSettings, batches: bool, seed: u64) -> (Stack, NodeId, 
     let top = match batches {
         false => translation,
         true => {
-            let destager = Destager {
-                open: Vec::new(),
-                next: 0,
-            };
+            let destager = Destager { open: Vec::new(), next: 0 };
             builder.layer(Box::new(destager), told, &[translation])
         }
     };
@@ -139,38 +133,20 @@ fn rewrites_and_moves_are_counted_as_by_hand() {
     let steps = [write(8, 2), write(12, 2), write(8, 2)];
     assert_eq!(counts(played(small(0), false, &steps)), [5, 2, 2, 7, 3, 7]);
     // Here no slot is missed before the third append. The old copies of 2 and 3 lie behind 0 and 1.
-    let late = SBlockSettings {
-        gc_order: GcOrder::InvalidateFirst,
-        ..small(0)
-    };
+    let late = SBlockSettings { gc_order: GcOrder::InvalidateFirst, ..small(0) };
     assert_eq!(counts(played(late, false, &steps)), [5, 1, 2, 7, 3, 7]);
     // A part of a block is read with the rest of it.
-    assert_eq!(
-        counts(played(small(0), false, &[write(0, 1)])),
-        [1, 0, 0, 2, 1, 1]
-    );
+    assert_eq!(counts(played(small(0), false, &[write(0, 1)])), [1, 0, 0, 2, 1, 1]);
     // A whole S-block needs nothing, and two that a request touches are two rewrites; behind them 0 moves
     // and the old copy of 1 is dropped.
-    assert_eq!(
-        counts(played(small(0), false, &[write(4, 8)])),
-        [3, 1, 1, 2, 4, 2]
-    );
-    let empty = SBlockSettings {
-        prefill: Prefill::None,
-        ..small(0)
-    };
-    assert_eq!(
-        counts(played(empty, false, &[write(4, 2)])),
-        [1, 0, 0, 0, 1, 1]
-    );
+    assert_eq!(counts(played(small(0), false, &[write(4, 8)])), [3, 1, 1, 2, 4, 2]);
+    let empty = SBlockSettings { prefill: Prefill::None, ..small(0) };
+    assert_eq!(counts(played(empty, false, &[write(4, 2)])), [1, 0, 0, 0, 1, 1]);
 }
 
 #[test]
 fn a_batch_is_one_rewrite_of_each_s_block() {
-    assert_eq!(
-        counts(played(small(3), true, &[write(8, 4)])),
-        [1, 0, 0, 0, 2, 0]
-    );
+    assert_eq!(counts(played(small(3), true, &[write(8, 4)])), [1, 0, 0, 0, 2, 0]);
     let halves = counts(played(small(3), true, &[write(9, 2)]));
     assert_eq!(halves, [1, 0, 0, 2, 2, 0]);
     for seed in 0..60 {
@@ -190,21 +166,13 @@ fn a_full_ring_gives_up_the_s_block_with_the_most_blocks() {
     let more = [&filled[..], &[write(8, 2)]].concat();
     assert_eq!(counts(played(small(3), false, &more)), [1, 0, 0, 0, 2, 0]);
     // Of equal ones the one whose block came first.
-    let ties = [
-        write(4, 2),
-        write(0, 2),
-        write(8, 2),
-        write(12, 2),
-        write(4, 2),
-    ];
+    let ties = [write(4, 2), write(0, 2), write(8, 2), write(12, 2), write(4, 2)];
     let (engine, node) = played(small(3), false, &ties);
     assert_eq!(counts((engine, node)), [2, 1, 0, 2, 2, 2]);
 }
 
-const SMALL_JOURNAL: DurabilitySettings = DurabilitySettings {
-    ring_blocks: 12,
-    unflushed_blocks_max: 8,
-};
+const SMALL_JOURNAL: DurabilitySettings =
+    DurabilitySettings { ring_blocks: 12, unflushed_blocks_max: 8 };
 
 #[test]
 fn nothing_lies_on_anything_else_in_thousands_of_layouts() {
@@ -295,18 +263,9 @@ fn check_layout(layout: &SBlockLayout, tracks: &TrackTable, on_disk: bool) {
     assert_eq!(segment, layout.segments);
     used.retain(|extent| !extent.is_empty());
     used.sort_by_key(|extent| extent.start);
-    assert!(
-        used.windows(2).all(|pair| pair[0].end() <= pair[1].start),
-        "{layout:?}"
-    );
-    assert!(
-        used.last()
-            .is_none_or(|last| last.end().0 <= tracks.blocks())
-    );
-    assert_eq!(
-        layout.end(),
-        used.last().map_or(0, |last| last.end().0.max(layout.end()))
-    );
+    assert!(used.windows(2).all(|pair| pair[0].end() <= pair[1].start), "{layout:?}");
+    assert!(used.last().is_none_or(|last| last.end().0 <= tracks.blocks()));
+    assert_eq!(layout.end(), used.last().map_or(0, |last| last.end().0.max(layout.end())));
 }
 
 #[test]
@@ -315,10 +274,7 @@ fn what_cannot_be_is_refused_in_words() {
     let refused = |settings: SBlockSettings, below: &Geometry| {
         SBlocks::new(settings, below, None).map(|_| ()).unwrap_err()
     };
-    let on_tracks = SBlockSettings {
-        track: TrackSource::Disk,
-        ..small(0)
-    };
+    let on_tracks = SBlockSettings { track: TrackSource::Disk, ..small(0) };
     assert_eq!(refused(on_tracks.clone(), &plain), SBlockError::NoTracks);
     let down = TrackTable::with_shingles(
         [(60, 8)],
@@ -328,24 +284,11 @@ fn what_cannot_be_is_refused_in_words() {
         ],
         1,
     );
-    let down = Geometry {
-        tracks: Some(Arc::new(down)),
-        ..plain.clone()
-    };
+    let down = Geometry { tracks: Some(Arc::new(down)), ..plain.clone() };
     let words = refused(on_tracks, &down).to_string();
-    assert!(
-        words.contains("from block 240 on the tracks overlap towards lower"),
-        "{words}"
-    );
-    let long = SBlockSettings {
-        track: TrackSource::Dense(BlockCount(9)),
-        ..small(0)
-    };
-    assert!(
-        refused(long, &plain)
-            .to_string()
-            .contains("no whole number of blocks")
-    );
+    assert!(words.contains("from block 240 on the tracks overlap towards lower"), "{words}");
+    let long = SBlockSettings { track: TrackSource::Dense(BlockCount(9)), ..small(0) };
+    assert!(refused(long, &plain).to_string().contains("no whole number of blocks"));
 }
 
 /// A store that has copies of the blocks it was given, and counts what it is asked.
@@ -386,9 +329,7 @@ impl Layer for Store {
             // A part of a block changes the copy that there is, and makes none.
             (_, None) if request.extent.blocks.0 < STORE_BLOCK => Ok(()),
             (_, known) => {
-                let copy = known
-                    .copied()
-                    .unwrap_or_else(|| ctx.allocate(BlockCount(STORE_BLOCK)));
+                let copy = known.copied().unwrap_or_else(|| ctx.allocate(BlockCount(STORE_BLOCK)));
                 let from = request.extent.start.0 % STORE_BLOCK;
                 let part = copy.part(from, request.extent.blocks.0);
                 ctx.copy(request.buffer, part);
@@ -405,28 +346,17 @@ impl Layer for Store {
 #[test]
 fn a_store_of_copies_fills_rewrites_and_is_told_what_is_written() {
     for (seed, wants) in (0..40).zip([true, false].into_iter().cycle()) {
-        let store = CopyStore {
-            block: BlockCount(STORE_BLOCK),
-            wants_rewrite_reads: wants,
-        };
-        let settings = SBlockSettings {
-            fill: Fill::Flash,
-            ..small(seed % 3)
-        };
+        let store = CopyStore { block: BlockCount(STORE_BLOCK), wants_rewrite_reads: wants };
+        let settings = SBlockSettings { fill: Fill::Flash, ..small(seed % 3) };
         let below = Geometry::plain(BlockCount(600), Media::Conventional);
         let (layer, told) = SBlocks::new(settings, &below, Some(store)).expect("a layout");
         let seen = Rc::new(RefCell::default());
-        let copies = Store {
-            copies: BTreeMap::new(),
-            seen: Rc::clone(&seen),
-        };
+        let copies = Store { copies: BTreeMap::new(), seen: Rc::clone(&seen) };
         let mut builder = StackBuilder::new(seed);
         let flash_below = Geometry::plain(BlockCount(1), Media::SolidState);
         let (flash, disk) = (builder.disk(flash_below.clone()), builder.disk(below));
-        let offers = Geometry {
-            copies: Some(store),
-            ..Geometry::plain(told.blocks, Media::SolidState)
-        };
+        let offers =
+            Geometry { copies: Some(store), ..Geometry::plain(told.blocks, Media::SolidState) };
         let copies = builder.layer(Box::new(copies), offers, &[flash]);
         let top = builder.layer(Box::new(layer), told, &[copies, disk]);
         let disks = vec![memory_disk(1, seed), memory_disk(600, seed)];
@@ -436,10 +366,7 @@ fn a_store_of_copies_fills_rewrites_and_is_told_what_is_written() {
         steps.retain(|step| !matches!(step, Step::Zero(_)));
         let engine = play(builder.build(top), disks, steps, depth).unwrap();
         let seen = seen.borrow();
-        assert!(
-            seen["destaged"] > 0 && seen["destaged part"] > 0 && seen["peek"] > 0,
-            "{seen:?}"
-        );
+        assert!(seen["destaged"] > 0 && seen["destaged part"] > 0 && seen["peek"] > 0, "{seen:?}");
         assert_eq!(seen.contains_key("store"), wants, "{seen:?}");
         assert!(engine.stack.is_quiet());
     }

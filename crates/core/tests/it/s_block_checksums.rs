@@ -47,13 +47,8 @@ fn settings(case: Case) -> SBlockSettings {
         ring: RingSize::Blocks(case.ring),
         prefill: Prefill::None,
         wanted: Some(BlockCount(BLOCKS)),
-        durability: Some(DurabilitySettings {
-            ring_blocks: 16,
-            unflushed_blocks_max: 24,
-        }),
-        checksums: Some(ChecksumSettings {
-            memory_bytes: case.pages * PAGE_BYTES,
-        }),
+        durability: Some(DurabilitySettings { ring_blocks: 16, unflushed_blocks_max: 24 }),
+        checksums: Some(ChecksumSettings { memory_bytes: case.pages * PAGE_BYTES }),
         ..SBlockSettings::new()
     }
 }
@@ -222,11 +217,7 @@ fn a_flipped_bit_is_an_error_until_it_is_written() {
 
 #[test]
 fn a_checksum_of_what_was_read_would_be_noticed() {
-    let case = Case {
-        ring: 0,
-        pages: 100,
-        seed: 1,
-    };
+    let case = Case { ring: 0, pages: 100, seed: 1 };
     let (mut world, mut host) = filled(case);
     world.engine.stack.plant(PlantedBug::SumOfWhatWasRead);
     let places = world.places_of(9);
@@ -348,10 +339,7 @@ fn damaged(
     (image, address): (&Image, u64),
     happenings: &[crate::journal_disk::Happening],
 ) -> usize {
-    let medium = ByteMedium {
-        image: image.clone(),
-        ..ByteMedium::default()
-    };
+    let medium = ByteMedium { image: image.clone(), ..ByteMedium::default() };
     let mut world = World::over(case, medium);
     world.flip(address);
     if world.open(Start::Recover(Some(SET))).is_err() {
@@ -366,11 +354,7 @@ fn damaged(
 
 /// Whose disk is kept as a fixture: it was not closed, and its checkpoint and its records have parts of
 /// rings.
-const FIXTURE: Case = Case {
-    ring: 5,
-    pages: 100,
-    seed: 4,
-};
+const FIXTURE: Case = Case { ring: 5, pages: 100, seed: 4 };
 
 /// The device of the fixture, as it stood when it was cut off.
 fn of_fixture() -> World {
@@ -379,10 +363,7 @@ fn of_fixture() -> World {
     let mut world = world.reborn(true);
     let mut host = Host::new(1);
     let steps = [write(3, 1), write(21, 2), write(40, 8), write(22, 1)];
-    world.play(
-        &mut host,
-        [&steps[..], &[Step::Flush, write(60, 1)]].concat(),
-    );
+    world.play(&mut host, [&steps[..], &[Step::Flush, write(60, 1)]].concat());
     world
 }
 
@@ -391,10 +372,7 @@ fn a_disk_of_format_version_1_opens_and_holds_what_it_held() {
     let packed = include_bytes!("../fixtures/format-1/s-blocks.img.xz");
     let image = fixture::image_of(&fixture::unpacked(packed));
     assert_eq!(image.len() as u64, DISK_BLOCKS);
-    let medium = ByteMedium {
-        image,
-        ..ByteMedium::default()
-    };
+    let medium = ByteMedium { image, ..ByteMedium::default() };
     let mut world = World::over(FIXTURE, medium);
     assert_eq!(world.open(Start::Recover(Some(SET))), Ok(()));
     let (found, same) = (world.read_all(), of_fixture().read_all());

@@ -65,10 +65,7 @@ impl Frontend for Script {
             Read(lba) => (Operation::Read, Extent::new(lba, 1)),
             Write(lba, _) => (Operation::WRITE, Extent::new(lba, 1)),
             Zero(lba, blocks) => {
-                let zero = Operation::Zero {
-                    durability: Durability::Cached,
-                    may_unmap: true,
-                };
+                let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
                 (zero, Extent::new(lba, blocks))
             }
         };
@@ -80,12 +77,7 @@ impl Frontend for Script {
             buffers.bytes_mut(buffer).expect("bytes").fill(byte);
         }
         self.sent = Some(buffer);
-        Some(Arrival {
-            tag: Tag(0),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(0), operation, extent, buffer })
     }
 
     fn finished(&self) -> bool {
@@ -191,10 +183,7 @@ impl Device {
         let mut clock = JumpingClock::default();
         let opened = engine.open(&mut clock, start);
         opened.map_err(|(_, error)| error)?;
-        let mut script = Script {
-            steps: steps.iter().copied().collect(),
-            ..Script::default()
-        };
+        let mut script = Script { steps: steps.iter().copied().collect(), ..Script::default() };
         engine.run(&mut clock, &mut script, &mut |_, _| {});
         engine.close(&mut clock).expect("it closes");
         assert_eq!(engine.buffers.allocated(), 0, "a buffer was not given back");
@@ -253,10 +242,7 @@ fn a_flipped_bit_is_an_error_until_the_block_is_written() {
         let (lba, mut medium) = (SEGMENT + 7, device.written());
         medium.flip(device.home(lba));
         let others = (0..OFFERED).filter(|other| *other != lba);
-        let mut steps = vec![
-            Write(SEGMENT + 1, byte_of(SEGMENT + 1)),
-            Write(lba, byte_of(lba)),
-        ];
+        let mut steps = vec![Write(SEGMENT + 1, byte_of(SEGMENT + 1)), Write(lba, byte_of(lba))];
         steps.extend(others.clone().map(Read).chain([Read(lba)]));
         let (medium, found) = device.again(&medium, &steps);
         let expected: Vec<_> = others.chain([lba]).map(|lba| Ok(byte_of(lba))).collect();
@@ -296,8 +282,7 @@ fn what_was_never_written_or_was_zeroed_is_zeroes_on_a_blank_disk() {
     let device = Device::new(2, 1000, false);
     let mut used = Medium::new(device.geometry.clone());
     let home = device.home(3);
-    used.blocks
-        .insert(home, vec![7; BLOCK_BYTES as usize].into());
+    used.blocks.insert(home, vec![7; BLOCK_BYTES as usize].into());
     let (mut medium, found) = format(&device, &used, &[Read(3), Write(0, 5), Read(3)]);
     assert_eq!(found, [Ok(7), Ok(5), Ok(7)]);
     // The rewrite has read it, and knows from then on what it is.
@@ -319,18 +304,10 @@ fn a_damaged_page_makes_errors_of_its_segment_alone() {
     let (medium, found) = device.again(&medium, &reads);
     assert_eq!(found, expected(&|lba| lba / SEGMENT == 1));
     let lba = SEGMENT + 4;
-    let steps: Vec<Step> = [Write(lba, byte_of(lba))]
-        .into_iter()
-        .chain(reads.clone())
-        .collect();
+    let steps: Vec<Step> = [Write(lba, byte_of(lba))].into_iter().chain(reads.clone()).collect();
     let (medium, found) = device.again(&medium, &steps);
-    assert_eq!(
-        found[1..],
-        expected(&|other| other / SEGMENT == 1 && other != lba)
-    );
-    let whole: Vec<Step> = (SEGMENT..2 * SEGMENT)
-        .map(|lba| Write(lba, byte_of(lba)))
-        .collect();
+    assert_eq!(found[1..], expected(&|other| other / SEGMENT == 1 && other != lba));
+    let whole: Vec<Step> = (SEGMENT..2 * SEGMENT).map(|lba| Write(lba, byte_of(lba))).collect();
     let (medium, _) = device.again(&medium, &whole);
     assert_eq!(device.again(&medium, &reads).1, expected(&|_| false));
 }
@@ -341,24 +318,13 @@ fn a_block_that_cannot_be_read_stops_no_write_beside_it() {
     let medium = device.written();
     let (lba, beside) = (SEGMENT + 5, SEGMENT + 4);
     let disk = CrashDisk::new(&medium, 1, u64::MAX);
-    disk.shared()
-        .borrow_mut()
-        .spoil(Extent::new(device.home(lba), 1));
-    let steps = [
-        Read(lba),
-        Write(beside, 77),
-        Read(beside),
-        Read(lba),
-        Write(SEGMENT, 78),
-    ];
+    disk.shared().borrow_mut().spoil(Extent::new(device.home(lba), 1));
+    let steps = [Read(lba), Write(beside, 77), Read(beside), Read(lba), Write(SEGMENT, 78)];
     let life = device.life_on(disk, Start::Recover(Some(SET)), None, &steps);
     let (medium, found) = life.expect("its journal is whole");
     assert_eq!(found, [WRONG, Ok(77), Ok(77), WRONG, Ok(78)]);
     let steps = [Read(lba), Read(beside), Write(lba, 5), Read(lba)];
-    assert_eq!(
-        device.again(&medium, &steps).1,
-        [WRONG, Ok(77), Ok(5), Ok(5)]
-    );
+    assert_eq!(device.again(&medium, &steps).1, [WRONG, Ok(77), Ok(5), Ok(5)]);
 }
 
 #[test]
@@ -372,15 +338,8 @@ fn a_layout_without_checksums_is_refused_with_them_and_serves_what_is_there() {
     let lba = SEGMENT + 3;
     medium.flip(without.home(lba));
     let (_, found) = without.again(&medium, &[Read(lba), Read(lba + 1)]);
-    assert!(
-        found[0].is_ok() && found[1] == Ok(byte_of(lba + 1)),
-        "{found:?}"
-    );
-    assert!(
-        without
-            .life(&device.written(), Start::Recover(Some(SET)), None, &[])
-            .is_err()
-    );
+    assert!(found[0].is_ok() && found[1] == Ok(byte_of(lba + 1)), "{found:?}");
+    assert!(without.life(&device.written(), Start::Recover(Some(SET)), None, &[]).is_err());
 }
 
 /// A device that this build has closed: a block that has changed was written back beside another, and
@@ -392,10 +351,7 @@ fn kept() -> (Device, Medium, Vec<Result<u8, IoError>>) {
     let steps = [Write(SEGMENT + 2, 99), Zero(2 * SEGMENT, SEGMENT)];
     let (medium, _) = device.again(&medium, &steps);
     let mut expected: Vec<_> = (0..OFFERED).map(|lba| Ok(byte_of(lba))).collect();
-    (
-        expected[SEGMENT as usize + 2],
-        expected[SEGMENT as usize + 9],
-    ) = (Ok(99), WRONG);
+    (expected[SEGMENT as usize + 2], expected[SEGMENT as usize + 9]) = (Ok(99), WRONG);
     expected[2 * SEGMENT as usize..3 * SEGMENT as usize].fill(Ok(0));
     (device, medium, expected)
 }

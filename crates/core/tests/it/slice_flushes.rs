@@ -42,12 +42,7 @@ impl Bench {
             true => self.buffers.allocate(extent.blocks.0),
             false => BufferSlice::EMPTY,
         };
-        let arrival = Arrival {
-            tag: Tag(tag),
-            operation,
-            extent,
-            buffer,
-        };
+        let arrival = Arrival { tag: Tag(tag), operation, extent, buffer };
         self.stack.handle_request(NOW, arrival, &mut self.buffers);
         while let Some((disk, op)) = self.stack.poll_disk_op() {
             self.seen.push((disk, op.operation, op.extent));
@@ -61,8 +56,7 @@ impl Bench {
         let at = self.in_flight.iter().position(of_disk);
         let (disk, op) = self.in_flight.remove(at.expect("an operation"));
         let completion = DiskCompletion { id: op.id, result };
-        self.stack
-            .handle_disk_completion(NOW, disk, completion, &mut self.buffers);
+        self.stack.handle_disk_completion(NOW, disk, completion, &mut self.buffers);
     }
 
     pub fn reply(&mut self) -> Option<(u64, Result<(), IoError>)> {
@@ -154,10 +148,7 @@ fn three_disks() -> Bench {
     let geometry = Geometry::plain(BlockCount(10), Media::SolidState);
     let disks = [(); 3].map(|()| builder.disk(geometry.clone()));
     let (span, told) = Span::new(&[&geometry; 3]).expect("plain nodes");
-    assert_eq!(
-        (told.blocks, told.media),
-        (BlockCount(30), Media::SolidState)
-    );
+    assert_eq!((told.blocks, told.media), (BlockCount(30), Media::SolidState));
     let top = builder.layer(Box::new(span), told, &disks);
     Bench::new(builder.build(top))
 }
@@ -171,32 +162,17 @@ fn a_lost_node_costs_its_window_and_what_no_flush_had_covered() {
     assert_eq!(bench.ask(Operation::Read, Extent::new(3, 7)), Ok(()));
     assert_eq!(bench.ask(Operation::Read, Extent::new(9, 2)), LOST);
     assert_eq!(bench.ask(Operation::WRITE, Extent::new(15, 1)), LOST);
-    assert_eq!(
-        bench.ask(Operation::Flush, Extent::EMPTY),
-        Ok(()),
-        "all was covered"
-    );
+    assert_eq!(bench.ask(Operation::Flush, Extent::EMPTY), Ok(()), "all was covered");
 
     let mut bench = three_disks();
     assert_eq!(bench.ask(Operation::Flush, Extent::EMPTY), Ok(()));
     assert_eq!(bench.ask(Operation::WRITE, Extent::new(15, 1)), Ok(()));
-    assert_eq!(
-        bench.ask(Operation::WRITE_DURABLE, Extent::new(25, 1)),
-        Ok(())
-    );
+    assert_eq!(bench.ask(Operation::WRITE_DURABLE, Extent::new(25, 1)), Ok(()));
     bench.stack.lose_disk(DiskId(1));
     bench.stack.lose_disk(DiskId(2));
     assert_eq!(bench.ask(Operation::Flush, Extent::new(0, 10)), Ok(()));
-    assert_eq!(
-        bench.ask(Operation::Flush, Extent::new(20, 10)),
-        Ok(()),
-        "it was durable"
-    );
-    assert_eq!(
-        bench.ask(Operation::Flush, Extent::EMPTY),
-        LOST,
-        "it was not"
-    );
+    assert_eq!(bench.ask(Operation::Flush, Extent::new(20, 10)), Ok(()), "it was durable");
+    assert_eq!(bench.ask(Operation::Flush, Extent::EMPTY), LOST, "it was not");
 }
 
 /// A span of a span of two disks and of a third one.
@@ -220,11 +196,7 @@ fn a_flush_of_some_blocks_of_a_node_covers_no_others_of_it() {
         assert_eq!(bench.ask(Operation::Flush, some), Ok(()));
         bench.stack.lose_disk(DiskId(0));
         bench.stack.lose_disk(DiskId(1));
-        assert_eq!(
-            bench.ask(Operation::Flush, Extent::EMPTY),
-            answer,
-            "{some:?}"
-        );
+        assert_eq!(bench.ask(Operation::Flush, Extent::EMPTY), answer, "{some:?}");
     }
 }
 

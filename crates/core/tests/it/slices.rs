@@ -49,10 +49,7 @@ fn smallest() -> (u64, u64) {
         let disk = shingled(&[(apart, Apart), (*up, Upwards)]);
         PersistentCache::new(settings(), bands(), &disk).is_ok()
     };
-    (
-        apart,
-        (1..).find(fits).expect("a disk that is large enough"),
-    )
+    (apart, (1..).find(fits).expect("a disk that is large enough"))
 }
 
 /// A stack that is being built over one disk.
@@ -67,11 +64,7 @@ impl OnOne {
         let mut builder = StackBuilder::new(seed);
         let disk = builder.disk(geometry.clone());
         let failure = FlushFailure::default();
-        OnOne {
-            builder,
-            disk,
-            failure,
-        }
+        OnOne { builder, disk, failure }
     }
 
     fn slice(&mut self, first_track: u64, tracks: u64) -> NodeId {
@@ -98,12 +91,7 @@ impl OnOne {
 fn two_translations(seed: u64, bug: Option<PlantedBug>) -> Result<(), String> {
     let (apart, up) = smallest();
     let up_first = up + OVERLAP;
-    let geometry = shingled(&[
-        (apart, Apart),
-        (up_first, Upwards),
-        (apart, Apart),
-        (up, Upwards),
-    ]);
+    let geometry = shingled(&[(apart, Apart), (up_first, Upwards), (apart, Apart), (up, Upwards)]);
     let mut one = OnOne::new(seed, &geometry);
     let first = one.slice(0, apart + up_first);
     let second = one.slice(apart + up_first, apart + up);
@@ -115,19 +103,10 @@ fn two_translations(seed: u64, bug: Option<PlantedBug>) -> Result<(), String> {
     }
     let blocks = stack.geometry().blocks.0;
     assert_eq!(blocks, 2 * bands().blocks().0);
-    assert_eq!(
-        stack.geometry().bands.as_ref().map(|it| it.bands()),
-        Some(6)
-    );
+    assert_eq!(stack.geometry().bands.as_ref().map(|it| it.bands()), Some(6));
     let disk = MemoryDisk::new(geometry, seed, 1_000).destructive();
     let depth = [1, 4][(seed % 2) as usize];
-    play(
-        stack,
-        vec![disk],
-        random_steps(seed, 150, blocks, 12),
-        depth,
-    )
-    .map(|_| ())
+    play(stack, vec![disk], random_steps(seed, 150, blocks, 12), depth).map(|_| ())
 }
 
 #[test]
@@ -194,12 +173,7 @@ fn a_slice_tells_of_its_own_part_of_everything() {
     let past = Slice::new(Extent::new(6, 80), &disk, &failure).map(|_| ());
     assert!(matches!(past, Err(SliceError::PastEnd { .. })));
     let tight = Slice::new(Extent::new(20, GUARD), &disk, &failure).map(|_| ());
-    assert_eq!(
-        tight,
-        Err(SliceError::NoRoom {
-            guard_tracks: OVERLAP
-        })
-    );
+    assert_eq!(tight, Err(SliceError::NoRoom { guard_tracks: OVERLAP }));
     let zones = ZoneGeometry {
         model: ZoneModel::HostAware,
         blocks: BlockCount(90),
@@ -211,9 +185,7 @@ fn a_slice_tells_of_its_own_part_of_everything() {
         optimal_non_sequential: None,
     };
     let zoned = Geometry {
-        bands: Some(Arc::new(BandTable::new(
-            [20, 20, 20, 20, 10].map(BlockCount),
-        ))),
+        bands: Some(Arc::new(BandTable::new([20, 20, 20, 20, 10].map(BlockCount)))),
         zones: Some(Arc::new(zones)),
         ..Geometry::plain(BlockCount(90), Media::Shingled)
     };

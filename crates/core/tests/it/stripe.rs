@@ -20,16 +20,7 @@ use std::collections::BTreeMap;
 const LOST: Result<(), IoError> = Err(IoError::Lost);
 const MEDIUM: Result<(), IoError> = Err(IoError::Medium);
 /// Nodes and blocks of a chunk.
-const SHAPES: [(usize, u64); 8] = [
-    (1, 1),
-    (1, 5),
-    (2, 1),
-    (2, 16),
-    (3, 1),
-    (3, 7),
-    (4, 4),
-    (7, 3),
-];
+const SHAPES: [(usize, u64); 8] = [(1, 1), (1, 5), (2, 1), (2, 16), (3, 1), (3, 7), (4, 4), (7, 3)];
 
 /// Where each block of a stripe lies, found by dealing out chunks one by one.
 fn dealt_out(nodes: usize, chunk: u64, rows: u64) -> Vec<(usize, u64)> {
@@ -76,18 +67,12 @@ fn the_parts_of_an_extent_are_its_blocks_and_the_longer_come_first() {
             let parts: Vec<_> = layout.parts_of(extent).collect();
             let chunks =
                 |part: &(usize, Extent)| (part.1.end().0 - 1) / chunk - part.1.start.0 / chunk;
-            assert!(
-                parts.is_sorted_by(|a, b| chunks(a) >= chunks(b)),
-                "{parts:?}"
-            );
+            assert!(parts.is_sorted_by(|a, b| chunks(a) >= chunks(b)), "{parts:?}");
             let mut found: Vec<_> = (parts.iter())
                 .flat_map(|(node, it)| (it.start.0..it.end().0).map(|at| (*node, at)))
                 .collect();
             found.sort_unstable();
-            assert_eq!(
-                found, wanted,
-                "{extent:?} of {nodes} nodes, chunks of {chunk}"
-            );
+            assert_eq!(found, wanted, "{extent:?} of {nodes} nodes, chunks of {chunk}");
         }
     }
 }
@@ -109,10 +94,7 @@ fn a_request_is_one_operation_of_each_disk_that_it_touches() {
     // Chunks 0 to 4, the first and the last in part.
     assert_eq!(bench.ask(Operation::WRITE, Extent::new(1, 8)), Ok(()));
     assert_eq!(bench.ask(Operation::Read, Extent::new(14, 2)), Ok(()));
-    assert_eq!(
-        bench.ask(Operation::WRITE_DURABLE, Extent::new(5, 3)),
-        Ok(())
-    );
+    assert_eq!(bench.ask(Operation::WRITE_DURABLE, Extent::new(5, 3)), Ok(()));
     assert_eq!(bench.ask(Operation::Flush, Extent::new(4, 1)), Ok(()));
     assert_eq!(bench.ask(Operation::Flush, Extent::EMPTY), Ok(()));
     let [a, b, c] = [0, 1, 2].map(DiskId);
@@ -149,11 +131,7 @@ fn random_requests_read_what_was_written() {
         // Some of these are longer than a row.
         let steps = random_steps(seed, 200, blocks, 30);
         let engine = play(builder.build(top), disks, steps, 5).expect("every block is right");
-        assert_eq!(
-            engine.buffers.allocated(),
-            0,
-            "seed {seed}: buffers were lost"
-        );
+        assert_eq!(engine.buffers.allocated(), 0, "seed {seed}: buffers were lost");
     }
 }
 
@@ -163,9 +141,7 @@ fn the_smallest_node_counts_and_bands_do_not_show() {
     let (small, large) = (plain(11), plain(40));
     let memory = Geometry {
         survives: Survival::Process,
-        bands: Some(std::sync::Arc::new(imbrex_core::map::BandTable::new(
-            [BlockCount(20); 2],
-        ))),
+        bands: Some(std::sync::Arc::new(imbrex_core::map::BandTable::new([BlockCount(20); 2]))),
         ..large.clone()
     };
     let (_, told) = Stripe::new(&[&large, &small, &memory], BlockCount(4)).expect("plain nodes");
@@ -173,11 +149,8 @@ fn the_smallest_node_counts_and_bands_do_not_show() {
     assert!(told.bands.is_none());
     assert_eq!(told.survives, Survival::Process, "the least of all");
     let refused = Stripe::new(&[&large, &small], BlockCount(16)).map(|_| ());
-    let no_chunk = JoinError::NoChunk {
-        port: Port(1),
-        blocks: BlockCount(11),
-        chunk: BlockCount(16),
-    };
+    let no_chunk =
+        JoinError::NoChunk { port: Port(1), blocks: BlockCount(11), chunk: BlockCount(16) };
     assert_eq!(refused, Err(no_chunk));
     let refused = Stripe::new(&[], BlockCount(1)).map(|_| ());
     assert_eq!(refused, Err(JoinError::Ports(0)));

@@ -31,13 +31,7 @@ fn a_bad_block_that_was_written_again_stops_no_cleaning_wherever_the_power_is_cu
     let all = (0..60).map(durably).chain((0..20).map(durably));
     let again = [BAND.0, BAD].map(durably);
     let start = Start::Format(SET);
-    let world = played(
-        &Image::new(),
-        start,
-        &mut host,
-        all.chain(again).collect(),
-        "first",
-    );
+    let world = played(&Image::new(), start, &mut host, all.chain(again).collect(), "first");
     let mut image = world.medium.borrow().image.clone();
     let mut happened = world.medium.borrow().happenings.clone();
     // The log lies before the bands.
@@ -62,10 +56,6 @@ fn a_bad_block_that_was_written_again_stops_no_cleaning_wherever_the_power_is_cu
         let when = format!("cut at {moment}");
         let mut third = played(&cut, recover, &mut host, steps(), &when);
         happened.extend(third.medium.borrow().happenings.iter().cloned());
-        assert_eq!(
-            wrong(&third.read_all(), &newest(&happened), false),
-            None,
-            "{when}"
-        );
+        assert_eq!(wrong(&third.read_all(), &newest(&happened), false), None, "{when}");
     }
 }

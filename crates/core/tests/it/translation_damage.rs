@@ -77,19 +77,11 @@ const CASES: [Case; 8] = [
 
 impl Case {
     const fn whole(seed: u64) -> Case {
-        Case {
-            seed,
-            in_stretches: false,
-            end: End::AfterCheckpoint,
-        }
+        Case { seed, in_stretches: false, end: End::AfterCheckpoint }
     }
 
     pub const fn in_stretches(seed: u64) -> Case {
-        Case {
-            seed,
-            in_stretches: true,
-            end: End::AfterCheckpoint,
-        }
+        Case { seed, in_stretches: true, end: End::AfterCheckpoint }
     }
 
     const fn ending(self, end: End) -> Case {
@@ -105,16 +97,11 @@ pub struct World {
 
 impl World {
     pub fn over(case: Case, image: &Image) -> World {
-        let medium = Rc::new(RefCell::new(ByteMedium {
-            image: image.clone(),
-            ..ByteMedium::default()
-        }));
+        let medium =
+            Rc::new(RefCell::new(ByteMedium { image: image.clone(), ..ByteMedium::default() }));
         let disk = ByteDisk::new(DISK_BLOCKS, &medium, 1, 1_000);
         let settings = PersistentCacheSettings {
-            durability: Some(DurabilitySettings {
-                ring_blocks: 16,
-                unflushed_blocks_max: 24,
-            }),
+            durability: Some(DurabilitySettings { ring_blocks: 16, unflushed_blocks_max: 24 }),
             bypass: Some(BypassSettings::after(BlockCount(2))),
             rewrite: RewriteSettings {
                 merge_buffer_blocks: case.in_stretches.then_some(BlockCount(8)),
@@ -244,10 +231,7 @@ impl CheckpointFields {
         for field in fields {
             let at = from + field.offset;
             let address = self.start + (at / PAYLOAD_BYTES) as u64;
-            let in_page = Field {
-                offset: 0,
-                ..*field
-            };
+            let in_page = Field { offset: 0, ..*field };
             let place = HEADER_BYTES + at % PAYLOAD_BYTES;
             add_fields(&mut self.targets, "checkpoint", address, place, &[in_page]);
             self.at = at + field.bytes;
@@ -285,16 +269,9 @@ fn checkpoint_fields(image: &Image, root: &Superblock) -> Vec<Target> {
         bytes.extend_from_slice(block::unseal(&block, expected).expect("a page").1);
     }
     let length = bytes.len();
-    let mut fields = CheckpointFields {
-        bytes,
-        at: 0,
-        targets: Vec::new(),
-        start,
-    };
+    let mut fields = CheckpointFields { bytes, at: 0, targets: Vec::new(), start };
     let entries = fields.count(&codec::HEAD_FIELDS, "log_entries");
-    let bands = codec::HEAD_FIELDS
-        .iter()
-        .find(|field| field.name == "bands");
+    let bands = codec::HEAD_FIELDS.iter().find(|field| field.name == "bands");
     let bands = fields.number(bands.expect("a field").offset, 8);
     for _ in 0..entries {
         let blocks = fields.count(&codec::ENTRY_FIELDS, "entry_blocks");
@@ -323,9 +300,7 @@ fn checkpoint_fields(image: &Image, root: &Superblock) -> Vec<Target> {
 
 fn record_fields(kind: u8) -> (&'static str, &'static [Field]) {
     let record = RECORDS.iter().find(|record| record.kind == kind);
-    record
-        .map(|record| (record.name, record.fields))
-        .expect("a kind of record")
+    record.map(|record| (record.name, record.fields)).expect("a kind of record")
 }
 
 #[test]
@@ -340,18 +315,12 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
             targets.extend(found.into_iter().map(|target| (target, strict)));
         };
         for address in [0, 1, root.area_blocks - 2, root.area_blocks - 1] {
-            add(
-                fields_of_block(&image, address, BlockKind::Superblock, record_fields),
-                true,
-            );
+            add(fields_of_block(&image, address, BlockKind::Superblock, record_fields), true);
         }
         let start = 2 + u64::from(root.checkpoint_place) * root.checkpoint_blocks;
         add(checkpoint_fields(&image, &root), true);
         for address in start..start + root.checkpoint_bytes.div_ceil(4032).max(1) {
-            add(
-                fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields),
-                true,
-            );
+            add(fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields), true);
         }
         let ring_start = 2 + 2 * root.checkpoint_blocks;
         let ring = root.area_blocks - 2 - ring_start;
@@ -366,10 +335,7 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
             found.push((lsn, address));
         }
         for (lsn, address) in found {
-            add(
-                fields_of_block(&image, address, BlockKind::Journal, record_fields),
-                lsn < mark,
-            );
+            add(fields_of_block(&image, address, BlockKind::Journal, record_fields), lsn < mark);
         }
         // Tables, the log, the scratch band and the bands.
         for address in image.keys().filter(|address| **address >= root.area_blocks) {
@@ -450,16 +416,10 @@ fn members_of_format_version_1_open_and_hold_what_they_held() {
         let found = world.read_all();
         assert_eq!(wrong(&found, &newest(&happenings), false), None, "{name}");
 
-        let other = Case {
-            in_stretches: !case.in_stretches,
-            ..case
-        };
+        let other = Case { in_stretches: !case.in_stretches, ..case };
         let refused = World::over(other, &image).open(Start::Recover(Some(SET)));
         let error = refused.expect_err("a member whose bands are rewritten otherwise");
-        assert!(
-            matches!(error, OpenError::Settings { .. }),
-            "{name}: {error}"
-        );
+        assert!(matches!(error, OpenError::Settings { .. }), "{name}: {error}");
     }
 }
 

@@ -77,10 +77,7 @@ mod tests {
     ) -> Choice {
         let arm = arm(0);
         let command = |&(sequence, block): &(u64, u64)| Command {
-            op: DiskOp {
-                extent: Extent::new(block, 1),
-                ..read()
-            },
+            op: DiskOp { extent: Extent::new(block, 1), ..read() },
             direction: Direction::Read,
             place: arm.platters.place(block),
             ready: Instant::ZERO,

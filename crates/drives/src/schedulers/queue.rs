@@ -85,11 +85,7 @@ impl<'a> Queue<'a> {
     /// What waits, `commands` in the order of arrival.
     #[inline]
     pub fn new(commands: &'a VecDeque<Command>, cached: &'a [Segment], depth: usize) -> Queue<'a> {
-        Queue {
-            commands,
-            cached,
-            depth,
-        }
+        Queue { commands, cached, depth }
     }
 
     /// True when there is nothing but one command.
@@ -135,16 +131,9 @@ impl<'a> Head<'a> {
     /// When the first block of `waiting` would be under the head, by plan.
     #[inline]
     pub(super) fn planned_ns(&self, waiting: &Waiting<'_>) -> u64 {
-        let Waiting {
-            block,
-            place,
-            direction,
-            ready,
-            ..
-        } = *waiting;
+        let Waiting { block, place, direction, ready, .. } = *waiting;
         let start = self.at.max(ready);
-        self.arm
-            .planned_ns(start, block, place, direction, self.guard_ns)
+        self.arm.planned_ns(start, block, place, direction, self.guard_ns)
     }
 }
 
@@ -160,10 +149,7 @@ pub struct State {
 impl State {
     /// Before the first choice.
     pub fn new(age_window: u32) -> State {
-        State {
-            age_window,
-            oldest_passed: 0,
-        }
+        State { age_window, oldest_passed: 0 }
     }
 
     /// True when the oldest command was passed over as often as it may be.

@@ -31,9 +31,7 @@ impl Late {
         let (least_kib, s) = (PACE_BYTES_MIN >> 10, PACE_MS / 1_000);
         match self {
             Late::Handshake => None,
-            Late::Payload => Some(format!(
-                "sent less than {least_kib} KiB of a payload in {s} s"
-            )),
+            Late::Payload => Some(format!("sent less than {least_kib} KiB of a payload in {s} s")),
             Late::Answers => Some(format!(
                 "took less than {least_kib} KiB of its answers in {} s",
                 s + SOCKET_MS / 1_000
@@ -133,10 +131,7 @@ impl Connections {
             self.places.push(Place::default());
             self.places.len() - 1
         });
-        let id = ConnectionId {
-            index: index as u32,
-            generation: self.places[index].generation,
-        };
+        let id = ConnectionId { index: index as u32, generation: self.places[index].generation };
         if self.poller.add(&socket, id.token()).is_err() {
             return;
         }
@@ -222,10 +217,7 @@ impl Connections {
     /// The connection in a place.
     fn at(&self, index: usize) -> Option<(ConnectionId, &Connection)> {
         let place = &self.places[index];
-        let id = ConnectionId {
-            index: index as u32,
-            generation: place.generation,
-        };
+        let id = ConnectionId { index: index as u32, generation: place.generation };
         Some((id, place.connection.as_deref()?))
     }
 

@@ -27,10 +27,7 @@ const _: () = assert!(INPUT_BYTES > OPTION_BYTES_MAX as usize + 1024);
 /// Where a connection is in its life.
 pub(super) enum Phase {
     /// Options are negotiated, until the instant at the latest.
-    Handshake {
-        handshake: Box<Handshake>,
-        until: Instant,
-    },
+    Handshake { handshake: Box<Handshake>, until: Instant },
     /// Requests are served.
     Transmission,
     /// Nothing more is read. It closes when all is answered and sent.
@@ -43,11 +40,7 @@ pub(super) enum Payload {
     /// No payload: a request comes next.
     None,
     /// The data of a write, or of a part of one, of which `filled` bytes have arrived.
-    Write {
-        request: RequestIndex,
-        filled: usize,
-        pace: Pace,
-    },
+    Write { request: RequestIndex, filled: usize, pace: Pace },
     /// The data of a refused write, to be passed over.
     Refused { left: usize },
 }
@@ -87,10 +80,7 @@ pub(super) struct Pace {
 impl Pace {
     /// That of a transfer in which nothing has moved yet.
     pub fn from(now: Instant) -> Pace {
-        Pace {
-            since: now,
-            moved: 0,
-        }
+        Pace { since: now, moved: 0 }
     }
 
     /// Bytes have moved.
@@ -184,10 +174,7 @@ impl Connection {
         let until = now + Duration::from_ms(HANDSHAKE_MS_MAX);
         Connection {
             socket,
-            phase: Phase::Handshake {
-                handshake: Box::new(handshake),
-                until,
-            },
+            phase: Phase::Handshake { handshake: Box::new(handshake), until },
             payload: Payload::None,
             window: Window::default(),
             outstanding: 0,
@@ -303,13 +290,7 @@ impl Connection {
 
     /// Sends as much as the socket takes and releases the data of replies that have left.
     pub fn send(&mut self, buffers: &mut Buffers) -> Sent {
-        let mut sent = Sent {
-            replies: 0,
-            bytes: 0,
-            released: 0,
-            broken: false,
-            full: false,
-        };
+        let mut sent = Sent { replies: 0, bytes: 0, released: 0, broken: false, full: false };
         while self.has_unsent() {
             let result = {
                 let mut pieces = [IoSlice::new(&[]); PIECES_MAX];

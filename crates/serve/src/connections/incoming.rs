@@ -28,11 +28,7 @@ pub(super) struct RequestPlace {
 impl RequestPlace {
     fn of(header: &RequestHeader, command: Command, window: Window) -> RequestPlace {
         if command == Command::Flush {
-            return RequestPlace {
-                offset_bytes: 0,
-                length_bytes: 0,
-                extent: window.flushed,
-            };
+            return RequestPlace { offset_bytes: 0, length_bytes: 0, extent: window.flushed };
         }
         let (offset_bytes, length_bytes) = (window.offset + header.offset, header.length);
         RequestPlace {
@@ -59,9 +55,7 @@ impl Connections {
         }
         connection.read_turn = turn;
         let result = match connection.payload {
-            Payload::Write {
-                request, filled, ..
-            } => {
+            Payload::Write { request, filled, .. } => {
                 let request = *self.requests.get(request);
                 let (blocks, free) = request.free_blocks(filled, usize::MAX);
                 let data = buffers.bytes_mut(blocks).expect("buffers of bytes");
@@ -131,10 +125,8 @@ impl Connections {
             return Step::Blocked;
         }
         let mut output = std::mem::take(&mut connection.output);
-        let Phase::Handshake {
-            mut handshake,
-            until,
-        } = std::mem::replace(&mut connection.phase, Phase::Ending)
+        let Phase::Handshake { mut handshake, until } =
+            std::mem::replace(&mut connection.phase, Phase::Ending)
         else {
             return Step::Blocked;
         };
@@ -145,11 +137,7 @@ impl Connections {
         let step = match next {
             Next::Input => {
                 connection.phase = Phase::Handshake { handshake, until };
-                if consumed == 0 {
-                    Step::Input
-                } else {
-                    Step::Again
-                }
+                if consumed == 0 { Step::Input } else { Step::Again }
             }
             Next::Transmission => {
                 connection.phase = Phase::Transmission;
@@ -180,11 +168,7 @@ impl Connections {
                     0 => Payload::None,
                     left => Payload::Refused { left },
                 };
-                return if passed == 0 {
-                    Step::Input
-                } else {
-                    Step::Again
-                };
+                return if passed == 0 { Step::Input } else { Step::Again };
             }
         }
         if connection.input().len() < REQUEST_BYTES {
@@ -236,11 +220,7 @@ impl Connections {
         place: RequestPlace,
         buffers: &mut Buffers,
     ) -> Step {
-        let RequestPlace {
-            offset_bytes,
-            length_bytes,
-            extent,
-        } = place;
+        let RequestPlace { offset_bytes, length_bytes, extent } = place;
         let flush = command == Command::Flush;
         let has_data = matches!(command, Command::Read | Command::Write { .. });
         let all = if has_data { extent.blocks.0 } else { 0 };

@@ -53,10 +53,7 @@ impl Log {
 
     /// A log that hands each line to `write`.
     pub fn to(write: Box<dyn FnMut(&str)>) -> Log {
-        Log {
-            windows: [Window::default(); NOTICES],
-            write,
-        }
+        Log { windows: [Window::default(); NOTICES], write }
     }
 
     /// Writes the line that `text` makes, or counts it when there were too many of its kind.
@@ -112,9 +109,6 @@ mod tests {
         log.say(at(WINDOW_MS), Notice::Refused, || "refused".into());
         let lines = lines.borrow();
         assert_eq!(lines[10], "another kind");
-        assert_eq!(
-            lines[11],
-            "refused (and 990 times more before, not written)"
-        );
+        assert_eq!(lines[11], "refused (and 990 times more before, not written)");
     }
 }

@@ -190,10 +190,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn client(index: u32) -> ConnectionId {
-        ConnectionId {
-            index,
-            generation: 0,
-        }
+        ConnectionId { index, generation: 0 }
     }
 
     #[test]

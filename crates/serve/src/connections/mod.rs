@@ -118,10 +118,7 @@ impl ConnectionId {
     }
 
     fn of_token(token: u64) -> ConnectionId {
-        ConnectionId {
-            index: token as u32,
-            generation: (token >> 32) as u32,
-        }
+        ConnectionId { index: token as u32, generation: (token >> 32) as u32 }
     }
 }
 

@@ -123,10 +123,7 @@ impl Connections {
         connection.outstanding -= sent.replies;
         if sent.full != connection.watches_output {
             connection.watches_output = sent.full;
-            if poller
-                .modify(&connection.socket, id.token(), sent.full)
-                .is_err()
-            {
+            if poller.modify(&connection.socket, id.token(), sent.full).is_err() {
                 self.memory.give_back(id, sent.released);
                 return self.close(id, buffers);
             }

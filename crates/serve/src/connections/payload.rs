@@ -30,11 +30,7 @@ pub(super) fn bytes_of(blocks: u64) -> u64 {
 
 /// The blocks of the first buffer for a payload of `all` blocks.
 pub(super) fn first_blocks(all: u64) -> u64 {
-    if bytes_of(all) <= CONNECTION_BYTES_RESERVED {
-        all
-    } else {
-        PAYLOAD_BYTES_FIRST / BLOCK_BYTES
-    }
+    if bytes_of(all) <= CONNECTION_BYTES_RESERVED { all } else { PAYLOAD_BYTES_FIRST / BLOCK_BYTES }
 }
 
 impl Connections {
@@ -42,11 +38,7 @@ impl Connections {
     pub(super) fn begin_payload(&mut self, id: ConnectionId, request: RequestIndex) {
         let pace = Pace::from(self.time.now());
         if let Some(connection) = self.get(id) {
-            connection.payload = Payload::Write {
-                request,
-                filled: 0,
-                pace,
-            };
+            connection.payload = Payload::Write { request, filled: 0, pace };
         }
     }
 
@@ -55,12 +47,7 @@ impl Connections {
         let Some(connection) = self.get(id) else {
             return Step::Blocked;
         };
-        let Payload::Write {
-            request: index,
-            mut filled,
-            pace,
-        } = connection.payload
-        else {
+        let Payload::Write { request: index, mut filled, pace } = connection.payload else {
             return Step::Again;
         };
         let received = connection.input().len();
@@ -76,17 +63,9 @@ impl Connections {
             let received = connection.received;
             return self.hand_over(index, received, buffers);
         }
-        connection.payload = Payload::Write {
-            request: index,
-            filled,
-            pace,
-        };
+        connection.payload = Payload::Write { request: index, filled, pace };
         // There is something left only when the buffer is full.
-        if connection.input().is_empty() {
-            Step::Input
-        } else {
-            self.make_room(id, index, buffers)
-        }
+        if connection.input().is_empty() { Step::Input } else { self.make_room(id, index, buffers) }
     }
 
     /// Finds a place for more of a payload, whose buffer is full.

@@ -132,10 +132,7 @@ impl ClientRequest {
 
     /// The blocks that must be read before the request can be carried out, at most two.
     fn edges(&self) -> impl Iterator<Item = Extent> + use<> {
-        let changes = matches!(
-            self.command,
-            Command::Write { .. } | Command::WriteZeroes { .. }
-        );
+        let changes = matches!(self.command, Command::Write { .. } | Command::WriteZeroes { .. });
         let (first, last) = (self.extent.start.0, self.extent.end().0.wrapping_sub(1));
         let head = changes && (self.head_bytes() > 0 || (first == last && self.tail_bytes() > 0));
         let tail = changes && first != last && self.tail_bytes() > 0;
@@ -199,10 +196,7 @@ impl Requests {
 
     #[inline]
     pub fn get(&self, index: RequestIndex) -> &ClientRequest {
-        &self.slots[index.0 as usize]
-            .as_ref()
-            .expect(IN_FLIGHT)
-            .request
+        &self.slots[index.0 as usize].as_ref().expect(IN_FLIGHT).request
     }
 
     /// Gives a request another buffer; the old one is the caller's to release.
@@ -246,10 +240,7 @@ impl Requests {
     pub fn split(&mut self, index: RequestIndex) -> RequestIndex {
         let mut first = *self.get(index);
         let whole = first.part_of.unwrap_or_else(|| {
-            let whole = self.insert(ClientRequest {
-                data: BufferSlice::EMPTY,
-                ..first
-            });
+            let whole = self.insert(ClientRequest { data: BufferSlice::EMPTY, ..first });
             let entry = self.entry(whole.0);
             entry.stage = Stage::Parts;
             entry.operations = 1;
@@ -333,12 +324,7 @@ impl Requests {
 
     fn start(&mut self, index: u32, buffers: &mut Buffers) {
         let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
-        let ClientRequest {
-            command,
-            extent,
-            data,
-            ..
-        } = entry.request;
+        let ClientRequest { command, extent, data, .. } = entry.request;
         let mut edges = entry.request.edges();
         if let Some(first) = edges.next() {
             let second = edges.next();
@@ -390,9 +376,7 @@ impl Requests {
             let from = request.data_offset().clamp(at, at + block) - at;
             let to = request.data_end().clamp(at, at + block) - at;
             buffers.bytes_mut(part).expect(BYTES)[from..to].fill(0);
-            let write = Operation::Write {
-                durability: durability_of(request.command),
-            };
+            let write = Operation::Write { durability: durability_of(request.command) };
             self.submit(index, write, extent, part);
             middle.blocks.0 -= 1;
             if extent.start == middle.start {
@@ -408,12 +392,7 @@ impl Requests {
     fn submit(&mut self, index: u32, operation: Operation, extent: Extent, buffer: BufferSlice) {
         let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
         entry.operations += 1;
-        self.ready.push_back(Arrival {
-            tag: Tag(u64::from(index)),
-            operation,
-            extent,
-            buffer,
-        });
+        self.ready.push_back(Arrival { tag: Tag(u64::from(index)), operation, extent, buffer });
     }
 
     /// Gives up the lock of a request that has one, and starts those that waited for it alone.
@@ -452,17 +431,8 @@ pub(super) fn operation_of(command: Command) -> Operation {
     match command {
         Command::Read => Operation::Read,
         Command::Write { durability } => Operation::Write { durability },
-        Command::Trim { durability } => Operation::Zero {
-            durability,
-            may_unmap: true,
-        },
-        Command::WriteZeroes {
-            durability,
-            may_unmap,
-        } => Operation::Zero {
-            durability,
-            may_unmap,
-        },
+        Command::Trim { durability } => Operation::Zero { durability, may_unmap: true },
+        Command::WriteZeroes { durability, may_unmap } => Operation::Zero { durability, may_unmap },
         Command::Flush | Command::Disconnect => Operation::Flush,
     }
 }

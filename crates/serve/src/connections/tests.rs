@@ -81,10 +81,7 @@ impl World {
                 let now = self.connections.time.now();
                 while let Some(arrival) = self.connections.poll(now, &mut self.buffers) {
                     self.arrived += 1;
-                    let completion = Completion {
-                        tag: arrival.tag,
-                        result: Ok(()),
-                    };
+                    let completion = Completion { tag: arrival.tag, result: Ok(()) };
                     self.connections.reply(now, completion, &mut self.buffers);
                 }
                 if self.connections.unsent.is_empty() {
@@ -406,12 +403,7 @@ fn a_payload_goes_on_in_the_blocks_that_it_touches() {
     let block = BLOCK_BYTES as usize;
     let mut buffers = Buffers::new(ContentKind::Bytes);
     let data = buffers.allocate(4);
-    for (offset, length) in [
-        (0, 4 * block),
-        (1, 3 * block),
-        (4095, 3 * block),
-        (513, 100),
-    ] {
+    for (offset, length) in [(0, 4 * block), (1, 3 * block), (4095, 3 * block), (513, 100)] {
         let durability = imbrex_core::operation::Durability::Cached;
         let command = Command::Write { durability };
         let (offset_bytes, length_bytes) = (7 * BLOCK_BYTES + offset as u64, length as u32);
@@ -437,10 +429,7 @@ fn a_payload_goes_on_in_the_blocks_that_it_touches() {
                 let found = (at + free.start, at + free.end);
                 assert_eq!(found, (offset + filled, offset + end));
                 let blocks = (offset + end).div_ceil(block) - (offset + filled) / block;
-                assert_eq!(
-                    part.blocks as usize, blocks,
-                    "{filled} of {length} at {offset}"
-                );
+                assert_eq!(part.blocks as usize, blocks, "{filled} of {length} at {offset}");
                 assert!(buffers.bytes_mut(part).expect("bytes").len() >= free.end);
             }
         }

@@ -155,9 +155,7 @@ fn path(object: &Map<String, Value>) -> Result<Option<PathBuf>, String> {
     let Some(value) = given(object, "path") else {
         return Ok(None);
     };
-    let path = value
-        .as_str()
-        .filter(|path| !path.is_empty() && !path.contains('\0'));
+    let path = value.as_str().filter(|path| !path.is_empty() && !path.contains('\0'));
     let path = path.ok_or_else(|| wrong(object, "path", "the path of a file, as text"))?;
     Ok(Some(path.into()))
 }
@@ -199,10 +197,7 @@ fn delay(object: &Map<String, Value>) -> Result<Duration, String> {
 fn wrong(object: &Map<String, Value>, key: &str, accepted: &str) -> String {
     match object.get(key) {
         None => format!("`{key}` is missing; accepted: {accepted}"),
-        Some(value) => format!(
-            "`{key}` is {}; accepted: {accepted}",
-            cut(&value.to_string())
-        ),
+        Some(value) => format!("`{key}` is {}; accepted: {accepted}", cut(&value.to_string())),
     }
 }
 
@@ -256,10 +251,9 @@ mod tests {
         let line = r#"{"id": 0, "node": "d", "command": "corrupt", "blocks": [3, 9]}"#;
         let corrupt = CommandKind::Fault(Fault::Corrupt(Extent::new(3, 6)));
         assert_eq!(parsed(line).map(|it| it.asked), Ok(Asked::Kind(corrupt)));
-        for line in [
-            r#"{"id": 0, "command": "status"}"#,
-            r#"{"id": 0, "node": null, "command": "status"}"#,
-        ] {
+        for line in
+            [r#"{"id": 0, "command": "status"}"#, r#"{"id": 0, "node": null, "command": "status"}"#]
+        {
             let device = parsed(line).map(|it| (it.node, it.asked));
             assert_eq!(device, Ok((None, Asked::Kind(CommandKind::Status))));
         }
@@ -277,22 +271,10 @@ mod tests {
             (r#"{"id": -1}"#, None, "`id` is -1"),
             (r#"{"id": 1}"#, Some(1), "`node` is missing"),
             (r#"{"id": 1, "node": 2}"#, Some(1), "`node` is 2"),
-            (
-                r#"{"id": 1, "node": 2, "command": "status"}"#,
-                Some(1),
-                "`node` is 2",
-            ),
-            (
-                r#"{"id": 1, "command": "fail"}"#,
-                Some(1),
-                "`node` is missing",
-            ),
+            (r#"{"id": 1, "node": 2, "command": "status"}"#, Some(1), "`node` is 2"),
+            (r#"{"id": 1, "command": "fail"}"#, Some(1), "`node` is missing"),
             (r#"{"id": 1, "node": "d"}"#, Some(1), "`command` is missing"),
-            (
-                r#"{"id": 1, "node": "d", "command": "stop"}"#,
-                Some(1),
-                "fail-reads",
-            ),
+            (r#"{"id": 1, "node": "d", "command": "stop"}"#, Some(1), "fail-reads"),
             (
                 r#"{"id": 1, "node": "d", "command": "fail", "rate": "1B/s"}"#,
                 Some(1),
@@ -303,16 +285,8 @@ mod tests {
                 Some(1),
                 "\"50MiB/s\"",
             ),
-            (
-                r#"{"id": 1, "node": "d", "command": "rebuild", "rate": 3}"#,
-                Some(1),
-                "`rate` is 3",
-            ),
-            (
-                r#"{"id": 1, "node": "d", "command": "corrupt"}"#,
-                Some(1),
-                "missing",
-            ),
+            (r#"{"id": 1, "node": "d", "command": "rebuild", "rate": 3}"#, Some(1), "`rate` is 3"),
+            (r#"{"id": 1, "node": "d", "command": "corrupt"}"#, Some(1), "missing"),
             (
                 r#"{"id": 1, "node": "d", "command": "corrupt", "blocks": [4, 4]}"#,
                 Some(1),
@@ -323,11 +297,7 @@ mod tests {
                 Some(1),
                 "from 0 to 3600000",
             ),
-            (
-                r#"{"id": 1, "node": "d", "command": "replace", "path": ""}"#,
-                Some(1),
-                "`path` is",
-            ),
+            (r#"{"id": 1, "node": "d", "command": "replace", "path": ""}"#, Some(1), "`path` is"),
         ] {
             let (found, error) = parsed(line).expect_err(line);
             assert_eq!(found, id, "{line}");

@@ -257,10 +257,7 @@ impl Control {
         }
         // Watched for room to write as well: an edge is told once, when there is room again.
         let watched = self.poller.add(&socket, token);
-        if watched
-            .and_then(|()| self.poller.modify(&socket, token, true))
-            .is_ok()
-        {
+        if watched.and_then(|()| self.poller.modify(&socket, token, true)).is_ok() {
             self.clients.insert(token, Client::new(socket));
             self.read(token);
         }
@@ -352,11 +349,10 @@ impl Control {
         match &request.asked {
             Asked::Kind(kind) => {
                 let numbered = (id.0..).map(CommandId).zip(&nodes);
-                self.ready
-                    .extend(numbered.map(|(id, node)| CommandArrival::Command {
-                        node: node.node,
-                        command: Command { id, kind: *kind },
-                    }));
+                self.ready.extend(numbered.map(|(id, node)| CommandArrival::Command {
+                    node: node.node,
+                    command: Command { id, kind: *kind },
+                }));
             }
             Asked::Replace(path) => {
                 let node = &nodes[0];
@@ -364,10 +360,8 @@ impl Control {
                     (Some(disk), Some(replacer)) => (disk.disk, replacer),
                     _ => return Err(targets::NO_REPLACER.into()),
                 };
-                let NewDisk {
-                    disk: with,
-                    first_member,
-                } = (replacer.begin)(node.node, path.as_deref())?;
+                let NewDisk { disk: with, first_member } =
+                    (replacer.begin)(node.node, path.as_deref())?;
                 self.ready.push_back(CommandArrival::Replace(Replacement {
                     id,
                     disk,
@@ -417,8 +411,7 @@ impl Control {
                 let it = &mut self.under_way[index];
                 let node = &it.nodes[(reply.id.0 - it.id.0) as usize];
                 let figures = self.commands.figures.as_ref();
-                it.ended
-                    .push(status::of_node(node, &status, &self.targets, figures));
+                it.ended.push(status::of_node(node, &status, &self.targets, figures));
                 if it.ended.len() == it.nodes.len() {
                     let ended = self.under_way.remove(index);
                     let result = self.settle(&ended, Ok(()));

@@ -33,9 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Rate, String> {
     if !is_plain || !(1.0..=u64::MAX as f64).contains(&bytes_per_s) {
         return Err(wrong());
     }
-    Ok(Rate {
-        bytes_per_s: bytes_per_s as u64,
-    })
+    Ok(Rate { bytes_per_s: bytes_per_s as u64 })
 }
 
 #[cfg(test)]
@@ -44,12 +42,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_a_number_and_a_unit_in_a_second() {
-        for (text, bytes_per_s) in [
-            ("50MiB/s", 50 << 20),
-            (" 1.5 GB/s", 1_500_000_000),
-            ("7B/s", 7),
-            ("1kB/s", 1_000),
-        ] {
+        for (text, bytes_per_s) in
+            [("50MiB/s", 50 << 20), (" 1.5 GB/s", 1_500_000_000), ("7B/s", 7), ("1kB/s", 1_000)]
+        {
             assert_eq!(parse(text), Ok(Rate { bytes_per_s }), "{text}");
         }
         for text in [

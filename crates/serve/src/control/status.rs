@@ -28,9 +28,7 @@ pub(super) fn of_node(
 ) -> Value {
     let mut facts: Map<String, Value> = Map::new();
     let counts = status.counts.as_deref();
-    let counted = figures
-        .zip(counts)
-        .map(|(figures, counts)| (figures.of_node)(node.node, counts));
+    let counted = figures.zip(counts).map(|(figures, counts)| (figures.of_node)(node.node, counts));
     let known = status.facts.iter().copied();
     for (name, value) in counted.into_iter().flatten().chain(known) {
         facts.insert(name.to_owned(), json!(value));

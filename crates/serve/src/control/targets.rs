@@ -115,9 +115,7 @@ impl Targets {
         match &request.node {
             None if self.nodes.is_empty() => Err("no node of this device has a name".into()),
             None => Ok(self.nodes.clone()),
-            Some(name) => self
-                .check_node(name, &request.asked, commands)
-                .map(|node| vec![node]),
+            Some(name) => self.check_node(name, &request.asked, commands).map(|node| vec![node]),
         }
     }
 
@@ -134,9 +132,7 @@ impl Targets {
         let command = asked.name();
         if !self.nodes.iter().any(|node| node.takes(command)) {
             let offered = self.offered(commands).join(", ");
-            return Err(format!(
-                "no node of this stack takes `{command}`; accepted: {offered}"
-            ));
+            return Err(format!("no node of this stack takes `{command}`; accepted: {offered}"));
         }
         if !node.takes(command) {
             let names = self.names(|node| node.takes(command));
@@ -146,18 +142,14 @@ impl Targets {
                 (_, None) => "is no disk".to_owned(),
                 (_, Some(_)) => "is a disk".to_owned(),
             };
-            return Err(format!(
-                "node `{name}` {why}; accepted by `{command}`: {names}"
-            ));
+            return Err(format!("node `{name}` {why}; accepted by `{command}`: {names}"));
         }
         match asked {
             Asked::Kind(CommandKind::Fault(fault)) => check_fault(node, *fault, command, commands)?,
             Asked::Replace(_) if commands.replacer.is_none() => return Err(NO_REPLACER.into()),
             Asked::Kind(CommandKind::Status | CommandKind::Fail) => {}
             _ if commands.is_read_only => {
-                return Err(format!(
-                    "`{command}` would write, and the device is served read-only"
-                ));
+                return Err(format!("`{command}` would write, and the device is served read-only"));
             }
             _ => {}
         }

@@ -58,9 +58,7 @@ impl Faults {
         self.shared.no_waits.set(true);
         let held = self.shared.held.borrow();
         let hanging = held.iter().filter(|(_, count)| count.get() > 0);
-        hanging
-            .map(|(name, count)| (name.clone(), count.get()))
-            .collect()
+        hanging.map(|(name, count)| (name.clone(), count.get())).collect()
     }
 }
 

@@ -163,10 +163,7 @@ impl FileDisk {
         direct: DirectIo,
         waker: Waker,
     ) -> Result<FileDisk, DiskError> {
-        let error = |source: io::Error| DiskError::Open {
-            path: path.to_owned(),
-            source,
-        };
+        let error = |source: io::Error| DiskError::Open { path: path.to_owned(), source };
         let (mut file, direct) = open_file(path, direct, access)?;
         let lock = match access {
             Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
@@ -183,11 +180,7 @@ impl FileDisk {
         let bytes = file.seek(SeekFrom::End(0)).map_err(error)?;
         let needed = geometry.blocks.bytes();
         if bytes < needed {
-            return Err(DiskError::TooShort {
-                path: path.to_owned(),
-                bytes,
-                needed,
-            });
+            return Err(DiskError::TooShort { path: path.to_owned(), bytes, needed });
         }
         let file_system = rustix::fs::fstatfs(&file).map_err(|errno| error(errno.into()))?;
         let watch = Watch::new(path, &file, needed).map_err(error)?;
@@ -217,16 +210,9 @@ impl FileDisk {
     pub fn with_label(mut self, path: &Path) -> Result<FileDisk, DiskError> {
         let needed = needed_bytes(self.geometry.blocks, true);
         let end = (&*self.file).seek(SeekFrom::End(0));
-        let bytes = end.map_err(|source| DiskError::Open {
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = end.map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
         if bytes < needed {
-            return Err(DiskError::TooShort {
-                path: path.to_owned(),
-                bytes,
-                needed,
-            });
+            return Err(DiskError::TooShort { path: path.to_owned(), bytes, needed });
         }
         self.watch.needs(needed);
         Ok(self)
@@ -332,12 +318,8 @@ impl FileDisk {
             return self.finish_with(id, result);
         }
         let flags = ReadWriteFlags::NOWAIT;
-        let filled = rustix::io::preadv2(
-            &self.file,
-            &mut [IoSliceMut::new(&mut *bytes)],
-            offset,
-            flags,
-        );
+        let filled =
+            rustix::io::preadv2(&self.file, &mut [IoSliceMut::new(&mut *bytes)], offset, flags);
         match filled {
             Ok(filled) if filled == bytes.len() => self.finish(id, Ok(())),
             // Nothing of it, or not all, is in memory; a thread waits for the rest.
@@ -357,10 +339,8 @@ impl FileDisk {
         length: usize,
         filled: usize,
     ) {
-        let task = Task::Read {
-            offset: offset + filled as u64,
-            bytes: self.spare.take(length - filled),
-        };
+        let task =
+            Task::Read { offset: offset + filled as u64, bytes: self.spare.take(length - filled) };
         self.workers.start(Key::Read { id, buffer, filled }, task);
     }
 
@@ -372,21 +352,12 @@ impl FileDisk {
         }
         let mut bounce = self.spare.take(bytes.len());
         bounce.bytes_mut().copy_from_slice(bytes);
-        let task = Task::Write {
-            offset,
-            bytes: bounce,
-        };
+        let task = Task::Write { offset, bytes: bounce };
         self.workers.start(Key::Write { id, durable }, task);
     }
 
     fn zero(&mut self, id: RequestId, offset: u64, length: u64, operation: Operation) {
-        let may_unmap = matches!(
-            operation,
-            Operation::Zero {
-                may_unmap: true,
-                ..
-            }
-        );
+        let may_unmap = matches!(operation, Operation::Zero { may_unmap: true, .. });
         self.dirty = true;
         let durable = operation.is_durable();
         match zero_at(&self.file, offset, length, may_unmap) {
@@ -463,10 +434,8 @@ fn open_file(path: &Path, direct: DirectIo, access: Access) -> Result<(File, boo
     options.read(true).write(access == Access::ReadWrite);
     let mut open = |flags| file_kind::open(&mut options, flags, path, Accepted::Storage);
     // Without it first, so that an error is about the file and not about direct I/O.
-    let file = open(OFlags::empty()).map_err(|source| DiskError::Open {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = open(OFlags::empty())
+        .map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
     if direct == DirectIo::Off {
         return Ok((file, false));
     }
@@ -474,9 +443,7 @@ fn open_file(path: &Path, direct: DirectIo, access: Access) -> Result<(File, boo
         // Some file systems take the flag and refuse the reads.
         Ok(direct_file) if reads_directly(&direct_file) => Ok((direct_file, true)),
         _ if direct == DirectIo::Auto => Ok((file, false)),
-        _ => Err(DiskError::NotDirect {
-            path: path.to_owned(),
-        }),
+        _ => Err(DiskError::NotDirect { path: path.to_owned() }),
     }
 }
 

@@ -110,10 +110,7 @@ impl HeldDisk {
                 let bytes = buffers.bytes(op.buffer).expect("bytes to be written");
                 Held::Write(op.extent, bytes.to_vec())
             }
-            Operation::Zero { may_unmap, .. } => Held::Zero {
-                extent: op.extent,
-                may_unmap,
-            },
+            Operation::Zero { may_unmap, .. } => Held::Zero { extent: op.extent, may_unmap },
             _ => Held::Flush,
         };
         let log = &mut self.shared.borrow_mut().log;
@@ -121,10 +118,7 @@ impl HeldDisk {
         if op.operation.is_durable() {
             log.push((self.number, Held::Flush));
         }
-        self.done.push_back(DiskCompletion {
-            id: op.id,
-            result: Ok(()),
-        });
+        self.done.push_back(DiskCompletion { id: op.id, result: Ok(()) });
     }
 
     /// Puts what is held back over what was read.
@@ -188,10 +182,6 @@ impl Disk for HeldDisk {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        if self.done.is_empty() {
-            self.disk.borrow().next_event()
-        } else {
-            Some(Instant::ZERO)
-        }
+        if self.done.is_empty() { self.disk.borrow().next_event() } else { Some(Instant::ZERO) }
     }
 }

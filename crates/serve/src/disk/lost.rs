@@ -16,10 +16,7 @@ pub struct LostDisk {
 impl LostDisk {
     /// Stands for a disk of that geometry.
     pub fn new(geometry: Geometry) -> LostDisk {
-        LostDisk {
-            geometry,
-            done: VecDeque::new(),
-        }
+        LostDisk { geometry, done: VecDeque::new() }
     }
 }
 

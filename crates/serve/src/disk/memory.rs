@@ -54,10 +54,7 @@ impl Memory {
         waker: Waker,
     ) -> Result<FileDisk, DiskError> {
         let bytes = geometry.blocks.bytes();
-        let error = |path: &Path, source| DiskError::Open {
-            path: path.to_owned(),
-            source,
-        };
+        let error = |path: &Path, source| DiskError::Open { path: path.to_owned(), source };
         let anonymous;
         let path = match self {
             Memory::Anonymous => {
@@ -88,12 +85,7 @@ fn new_memory(bytes: u64) -> io::Result<File> {
 /// Makes a file of so many bytes unless it is there. One of another length is not touched.
 fn make(path: &Path, bytes: u64) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    match options
-        .write(true)
-        .create_new(true)
-        .mode(FILE_MODE)
-        .open(path)
-    {
+    match options.write(true).create_new(true).mode(FILE_MODE).open(path) {
         Ok(file) => file.set_len(bytes),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),

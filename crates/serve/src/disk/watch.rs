@@ -148,9 +148,7 @@ impl Watch {
 
     fn lose(&mut self, reason: &str) {
         if !self.is_lost {
-            self.say(&format!(
-                " is lost: {reason}; from now on everything on it fails"
-            ));
+            self.say(&format!(" is lost: {reason}; from now on everything on it fails"));
         }
         self.is_lost = true;
     }

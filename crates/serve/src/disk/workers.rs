@@ -92,11 +92,7 @@ impl<K: Send + 'static> Workers<K> {
     fn start_threads(&mut self) -> Sender<(K, Task)> {
         let (tasks, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
-        let threads = if self.direct {
-            THREADS_DIRECT
-        } else {
-            THREADS_BUFFERED
-        };
+        let threads = if self.direct { THREADS_DIRECT } else { THREADS_BUFFERED };
         for _ in 0..threads {
             let (file, waker) = (Arc::clone(&self.file), self.waker.clone());
             let (queue, results) = (Arc::clone(&queue), self.results.0.clone());
@@ -141,11 +137,7 @@ impl<K> Drop for Workers<K> {
 }
 
 fn next_task<K>(queue: &Mutex<Receiver<(K, Task)>>) -> Option<(K, Task)> {
-    queue
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .recv()
-        .ok()
+    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 fn carry_out<K>(file: &File, key: K, task: Task) -> Done<K> {
@@ -194,11 +186,7 @@ pub(super) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), Err
 fn advanced(at: usize, count: usize, length: usize) -> usize {
     let reached = at + count;
     let block = reached - reached % BLOCK_BYTES as usize;
-    if reached < length && block > at {
-        block
-    } else {
-        reached
-    }
+    if reached < length && block > at { block } else { reached }
 }
 
 /// Zeroes a range by the shortest way there is that leaves it allocated, or not, as wanted.
@@ -209,11 +197,7 @@ pub(super) fn zero_at(
     length: u64,
     may_unmap: bool,
 ) -> Result<bool, Errno> {
-    let how = if may_unmap {
-        FallocateFlags::PUNCH_HOLE
-    } else {
-        FallocateFlags::ZERO_RANGE
-    };
+    let how = if may_unmap { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
     loop {
         match rustix::fs::fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length) {
             Ok(()) => return Ok(true),
@@ -255,10 +239,7 @@ mod tests {
         let file = Arc::new(File::open("/dev/null").expect("a file"));
         let mut workers = Workers::new(file, false, waker);
         // The end of this range is no number.
-        let task = Task::WriteZeroes {
-            offset: u64::MAX,
-            length: 1,
-        };
+        let task = Task::WriteZeroes { offset: u64::MAX, length: 1 };
         workers.start(1, task);
         let since = Instant::now();
         while workers.poll().is_none() && since.elapsed() < PATIENCE {

@@ -90,12 +90,7 @@ impl BufferState {
         match (record.kind, record.data) {
             (codec::RECORD_WRITTEN, Some(_)) => {
                 for block in record.written(self.first_place)? {
-                    let Written {
-                        lba,
-                        place,
-                        checksum,
-                        is_missing,
-                    } = block;
+                    let Written { lba, place, checksum, is_missing } = block;
                     match is_missing {
                         true => drop(self.rolled_back.insert(lba)),
                         false => self.written(lba, LogPlace { place, checksum })?,
@@ -145,10 +140,9 @@ impl BufferState {
         self.live.insert(lba, place);
         match before {
             // A newer write of that block gave the place free, and is damaged since.
-            Some(before) if !self.rolled_back.contains(&before) => Err(format!(
-                "place {} is given to blocks {before} and {lba}",
-                place.place
-            )),
+            Some(before) if !self.rolled_back.contains(&before) => {
+                Err(format!("place {} is given to blocks {before} and {lba}", place.place))
+            }
             _ => Ok(()),
         }
     }

@@ -44,10 +44,8 @@ impl CacheState {
         member: &Member,
         into: &mut Findings,
     ) -> Option<CacheState> {
-        let mut state = CacheState {
-            slot_base: journal.superblock.area_blocks,
-            ..CacheState::default()
-        };
+        let mut state =
+            CacheState { slot_base: journal.superblock.area_blocks, ..CacheState::default() };
         let (checkpoint, record) = (Self::take_checkpoint, Self::apply);
         if !journal.tell(&mut state, checkpoint, record, (member, into)) {
             return None;
@@ -77,11 +75,7 @@ impl CacheState {
             let lba = words.u64().ok_or_else(short)?;
             let slot = words.u32().ok_or_else(short)?;
             let checksum = words.u32().ok_or_else(short)?;
-            let place = Place {
-                slot,
-                checksum,
-                missing: false,
-            };
+            let place = Place { slot, checksum, missing: false };
             if self.dirty.contains_key(&lba) {
                 return Err(format!("block {lba} has two places"));
             }
@@ -145,10 +139,7 @@ impl CacheState {
             return Err(format!("block {lba} is said to lie past the last slot"));
         }
         if let Some(owner) = self.owners.get(&place.slot) {
-            return Err(format!(
-                "slot {} is given to blocks {owner} and {lba}",
-                place.slot
-            ));
+            return Err(format!("slot {} is given to blocks {owner} and {lba}", place.slot));
         }
         self.owners.insert(place.slot, lba);
         if let Some(old) = self.dirty.insert(lba, place) {
@@ -160,12 +151,8 @@ impl CacheState {
 
     /// Blocks whose newest data is missing are where they were before.
     fn roll_back(&mut self) {
-        let missing: Vec<u64> = self
-            .dirty
-            .iter()
-            .filter(|(_, place)| place.missing)
-            .map(|(lba, _)| *lba)
-            .collect();
+        let missing: Vec<u64> =
+            self.dirty.iter().filter(|(_, place)| place.missing).map(|(lba, _)| *lba).collect();
         for lba in missing {
             let older = self.older.get(&lba).map_or(&[][..], Vec::as_slice);
             match older.iter().rev().find(|place| !place.missing) {
@@ -209,20 +196,14 @@ impl CacheState {
             .dirty
             .iter()
             .map(|(lba, place)| (place.slot, place.checksum, format!("dirty block {lba}")));
-        let clean = self
-            .clean
-            .iter()
-            .map(|(slot, checksum)| (*slot, *checksum, "clean block".to_owned()));
+        let clean =
+            self.clean.iter().map(|(slot, checksum)| (*slot, *checksum, "clean block".to_owned()));
         let mut bytes = Vec::new();
         for (slot, checksum, what) in dirty.chain(clean) {
             let Err(problem) = self.read_slot(slot, checksum, member, &mut bytes) else {
                 continue;
             };
-            into.damage(
-                member.name(),
-                "data",
-                format!("{what} in slot {slot}: {problem}"),
-            );
+            into.damage(member.name(), "data", format!("{what} in slot {slot}: {problem}"));
         }
     }
 }

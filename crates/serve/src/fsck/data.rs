@@ -19,12 +19,7 @@ pub(super) struct Through {
 
 impl Through {
     pub fn new(state: Rc<TranslationState>, disks: Disks, member: Uuid) -> Through {
-        Through {
-            state,
-            disks,
-            member,
-            page: None,
-        }
+        Through { state, disks, member, page: None }
     }
 
     /// Blocks of the device.
@@ -52,9 +47,9 @@ impl Through {
         read.map_err(|error| error.to_string())?;
         match crc32c::crc32c(into) == expected {
             true => Ok(()),
-            false => Err(format!(
-                "the data at block {address} of the disk does not match its checksum"
-            )),
+            false => {
+                Err(format!("the data at block {address} of the disk does not match its checksum"))
+            }
         }
     }
 
@@ -64,10 +59,7 @@ impl Through {
             return sum.ok_or_else(|| "it has no checksum".to_owned());
         }
         let index = offset / SUMS_PER_PAGE;
-        let is_there = self
-            .page
-            .as_ref()
-            .is_some_and(|page| (page.0, page.1) == (band, index));
+        let is_there = self.page.as_ref().is_some_and(|page| (page.0, page.1) == (band, index));
         if !is_there {
             self.page = Some((band, index, self.read_page(band, index)?));
         }
@@ -77,12 +69,7 @@ impl Through {
     }
 
     fn read_page(&self, band: usize, index: u64) -> Result<Vec<u32>, String> {
-        let Some(table) = self
-            .state
-            .bands
-            .get(band)
-            .map(|band| band.table)
-            .filter(|it| *it != 0)
+        let Some(table) = self.state.bands.get(band).map(|band| band.table).filter(|it| *it != 0)
         else {
             return Err(format!("band {band} has no table of checksums"));
         };
@@ -103,9 +90,7 @@ impl Through {
             )));
         }
         let sums = payload.chunks_exact(4);
-        Ok(sums
-            .map(|sum| u32::from_le_bytes(sum.try_into().expect("4 bytes")))
-            .collect())
+        Ok(sums.map(|sum| u32::from_le_bytes(sum.try_into().expect("4 bytes"))).collect())
     }
 
     /// Reads every page of every table that counts.
@@ -130,12 +115,8 @@ impl Through {
             into.damage(disk.name(), "data", format!("block {lba}: {problem}"));
         };
         let logged: Vec<u64> = self.state.logged.keys().copied().collect();
-        let homes: Vec<(u64, u64)> = self
-            .state
-            .bands
-            .iter()
-            .map(|band| (band.start, band.start + band.pointer))
-            .collect();
+        let homes: Vec<(u64, u64)> =
+            self.state.bands.iter().map(|band| (band.start, band.start + band.pointer)).collect();
         for (start, end) in homes {
             for lba in start..end {
                 if let Some(Where::Home(..)) = self.state.find(lba)

@@ -51,10 +51,7 @@ impl Disks {
 
     /// Which records speak of data that is not on the member of the journal.
     pub fn elsewhere(&self) -> Option<Elsewhere<'_>> {
-        self.is_two().then(|| Elsewhere {
-            kind: records::BYPASS,
-            member: self.home(),
-        })
+        self.is_two().then(|| Elsewhere { kind: records::BYPASS, member: self.home() })
     }
 
     /// What is wrong when the superblock says of one that these are two, or of two that it is one.

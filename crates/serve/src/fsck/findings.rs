@@ -61,12 +61,7 @@ impl Findings {
 
     fn keep(&mut self, member: &str, structure: &'static str, problem: String, is_repaired: bool) {
         if self.kept.len() < KEPT_MAX {
-            self.kept.push(Finding {
-                member: member.to_owned(),
-                structure,
-                problem,
-                is_repaired,
-            });
+            self.kept.push(Finding { member: member.to_owned(), structure, problem, is_repaired });
         }
     }
 }

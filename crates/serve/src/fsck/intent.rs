@@ -51,11 +51,7 @@ impl IntentPage {
         let mut marked = Vec::new();
         for first in (0..regions).step_by(64) {
             let bits = words.u64().unwrap_or(0);
-            marked.extend(
-                (0..64)
-                    .filter(|bit| bits >> bit & 1 != 0)
-                    .map(|bit| first + bit),
-            );
+            marked.extend((0..64).filter(|bit| bits >> bit & 1 != 0).map(|bit| first + bit));
         }
         Ok(IntentPage {
             member: header.member,
@@ -80,9 +76,7 @@ impl IntentState {
             read(address, &mut bytes)?;
             IntentPage::decode(&bytes, address)
         });
-        IntentState {
-            pages: pages.collect(),
-        }
+        IntentState { pages: pages.collect() }
     }
 
     /// The page that counts.

@@ -230,9 +230,7 @@ impl JournalState {
     fn replay(&mut self, member: &Member, elsewhere: Option<Elsewhere<'_>>) -> Result<(), String> {
         let (start, blocks) = ring(&self.superblock);
         if blocks > RING_BLOCKS_MAX {
-            return Err(format!(
-                "its ring has {blocks} blocks, more than can be read"
-            ));
+            return Err(format!("its ring has {blocks} blocks, more than can be read"));
         }
         let from = self.superblock.replay_from;
         let mut bytes = Vec::new();
@@ -243,9 +241,7 @@ impl JournalState {
             let at = (from + read) % blocks;
             let count = CHUNK_BLOCKS.min(blocks - read).min(blocks - at);
             let unreadable = |error| format!("blocks from {} on: {error}", start + at);
-            member
-                .read(start + at, count, &mut bytes)
-                .map_err(unreadable)?;
+            member.read(start + at, count, &mut bytes).map_err(unreadable)?;
             for (i, sealed) in (0..).zip(bytes.chunks_exact(BLOCK)) {
                 let lsn = from + read + i;
                 let unsealed = journal_block(sealed, start + at + i, &self.superblock);
@@ -377,9 +373,7 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, 
     for first in (0..pages).step_by(CHUNK_BLOCKS as usize) {
         let count = CHUNK_BLOCKS.min(pages - first);
         let unreadable = |error| format!("pages from {first} on: {error}");
-        member
-            .read(start + first, count, &mut bytes)
-            .map_err(unreadable)?;
+        member.read(start + first, count, &mut bytes).map_err(unreadable)?;
         for (page, sealed) in (first..).zip(bytes.chunks_exact(BLOCK)) {
             let payload = checkpoint_page(sealed, start + page, page, superblock)
                 .map_err(|problem| format!("page {page}: {problem}"))?;
@@ -403,10 +397,7 @@ fn checkpoint_page<'a>(
     let expected = Expected::new(BlockKind::CheckpointPage, Some(superblock.member), address);
     let (header, payload) = block::unseal(sealed, expected).map_err(|error| error.message())?;
     if (header.generation, header.sequence) != (superblock.generation, page) {
-        return Err(format!(
-            "it is page {} of generation {}",
-            header.sequence, header.generation
-        ));
+        return Err(format!("it is page {} of generation {}", header.sequence, header.generation));
     }
     Ok(payload)
 }

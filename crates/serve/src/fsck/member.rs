@@ -108,10 +108,7 @@ impl Member {
     /// image; without this call the disk is taken to be as long as the member.
     #[must_use]
     pub fn of_disk(self, blocks: u64) -> Member {
-        Member {
-            disk_blocks: blocks,
-            ..self
-        }
+        Member { disk_blocks: blocks, ..self }
     }
 
     /// The node of the stack that it is.
@@ -184,9 +181,7 @@ impl Member {
         };
         let from = rustix::fs::SeekFrom::Data((self.first + address) * BLOCK_BYTES);
         match rustix::fs::seek(&**file, from) {
-            Ok(data) => (data / BLOCK_BYTES)
-                .saturating_sub(self.first)
-                .min(self.blocks),
+            Ok(data) => (data / BLOCK_BYTES).saturating_sub(self.first).min(self.blocks),
             // There is no data up to the end.
             Err(rustix::io::Errno::NXIO) => self.blocks,
             Err(_) => address,

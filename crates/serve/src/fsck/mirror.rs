@@ -55,13 +55,7 @@ pub(super) fn words(page: &Page) -> String {
     let others: Vec<String> = (0..)
         .zip(copies)
         .filter(|(index, _)| *index != own)
-        .map(|(index, copy)| {
-            format!(
-                "copy {index} (member {}) {}",
-                copy.number,
-                state(copy.is_in)
-            )
-        })
+        .map(|(index, copy)| format!("copy {index} (member {}) {}", copy.number, state(copy.is_in)))
         .collect();
     let others = match others.is_empty() {
         true => String::new(),

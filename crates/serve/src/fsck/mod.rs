@@ -179,13 +179,8 @@ pub fn read(shape: &Shape, set: Option<Uuid>, checks: Checks) -> Reading {
         let words = "no layer keeps anything on it that could be checked";
         reading.findings.note(name, words);
     }
-    let mut reader = Reader {
-        set,
-        numbers: Vec::new(),
-        shared: BTreeMap::new(),
-        checks,
-        reading: &mut reading,
-    };
+    let mut reader =
+        Reader { set, numbers: Vec::new(), shared: BTreeMap::new(), checks, reading: &mut reading };
     walk(shape, &mut reader);
     reading
 }
@@ -221,20 +216,13 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             kinds::persistent_cache::read(disks, names.first(), reader)
         }
         Shape::Cache { flash, backing } => kinds::cache::read(flash, backing, reader),
-        Shape::Segments {
-            disk,
-            journal,
-            blocks,
-            geometry,
-        } => {
+        Shape::Segments { disk, journal, blocks, geometry } => {
             let on = (&**disk, journal.as_deref());
             kinds::segments::read(on, *blocks, geometry, reader)
         }
-        Shape::SBlocks {
-            disk,
-            blocks,
-            layout,
-        } => kinds::s_blocks::read(disk, *blocks, layout, reader),
+        Shape::SBlocks { disk, blocks, layout } => {
+            kinds::s_blocks::read(disk, *blocks, layout, reader)
+        }
         Shape::MemoryBuffer { log, below, blocks } => {
             let log = log.as_ref().map(|(log, places)| (&**log, *places));
             kinds::memory_buffer::read(log, below, *blocks, reader)
@@ -250,11 +238,9 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
         }
-        Shape::Joined {
-            joint,
-            blocks,
-            below,
-        } => kinds::joined::read(below, *joint, *blocks, reader),
+        Shape::Joined { joint, blocks, below } => {
+            kinds::joined::read(below, *joint, *blocks, reader)
+        }
     }
 }
 
@@ -328,12 +314,7 @@ fn other_member(set: Option<Uuid>, found: Uuid, expected: Option<&Uuid>) -> Opti
 }
 
 fn member_state(member: &Member, journal: Option<JournalState>, layer: LayerState) -> MemberState {
-    MemberState {
-        name: member.name().to_owned(),
-        blocks: member.blocks(),
-        journal,
-        layer,
-    }
+    MemberState { name: member.name().to_owned(), blocks: member.blocks(), journal, layer }
 }
 
 /// Reads the journal of a member and checks it: `None` when nothing can be said of its layer.

@@ -75,9 +75,7 @@ mod tests {
         let mut plain = BTreeSet::new();
         let mut state = 1u64;
         for _ in 0..2000 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
             let start = state >> 40 & 63;
             let end = start + (state >> 50 & 15);
             if state >> 60 & 1 == 0 {
@@ -93,10 +91,7 @@ mod tests {
             assert_eq!(found, plain);
             assert!((0..80).all(|block| ranges.contains(block) == plain.contains(&block)));
             let runs: Vec<(u64, u64)> = ranges.runs().collect();
-            assert!(
-                runs.windows(2).all(|pair| pair[0].1 < pair[1].0),
-                "runs adjoin"
-            );
+            assert!(runs.windows(2).all(|pair| pair[0].1 < pair[1].0), "runs adjoin");
             assert_eq!(ranges.blocks(), plain.len() as u64);
         }
     }

@@ -81,11 +81,7 @@ impl SBlocksState {
         for (number, region) in state.regions.iter_mut().enumerate() {
             region.drop_surplus();
             if let Some(problem) = region.problem() {
-                into.damage(
-                    member.name(),
-                    STRUCTURE,
-                    format!("region {number}: {problem}"),
-                );
+                into.damage(member.name(), STRUCTURE, format!("region {number}: {problem}"));
             }
         }
         Some(state)
@@ -243,9 +239,7 @@ impl SBlocksState {
 
     /// Where a block of the device is; `None` past its end.
     pub fn find(&self, lba: u64) -> Option<SBlockPart> {
-        let Self {
-            layout, regions, ..
-        } = self;
+        let Self { layout, regions, .. } = self;
         if lba >= layout.blocks().0 {
             return None;
         }
@@ -392,9 +386,7 @@ impl SBlockRegion {
         let own = self.positions.get_mut(usize::from(segment));
         let own = own.ok_or_else(|| format!("there is no S-block {segment}"))?;
         if let Some(other) = own {
-            return Err(format!(
-                "S-block {segment} lies in positions {other} and {position}"
-            ));
+            return Err(format!("S-block {segment} lies in positions {other} and {position}"));
         }
         *own = Some(position);
         self.owners[usize::from(position)] = Some(segment);
@@ -418,9 +410,7 @@ impl SBlockRegion {
         }
         self.forget(segment);
         if let Some(other) = self.owners[usize::from(position)] {
-            return Err(format!(
-                "position {position} is given to S-blocks {other} and {segment}"
-            ));
+            return Err(format!("position {position} is given to S-blocks {other} and {segment}"));
         }
         let tail = (u32::from(position) + positions - u32::from(used)) % positions;
         self.tail = u16::try_from(tail).expect("a position");

@@ -18,12 +18,7 @@ pub struct Scratch {
 
 impl Scratch {
     pub(super) fn new(band: u64, from: u64, blocks: u64, place: u64) -> Scratch {
-        Scratch {
-            band,
-            from,
-            blocks,
-            place,
-        }
+        Scratch { band, from, blocks, place }
     }
 
     /// Takes it out of the words of a checkpoint.
@@ -41,9 +36,7 @@ impl Scratch {
             1 => scratch_start,
             2 => next()?,
             _ => {
-                return Err(format!(
-                    "the scratch band is held in way {held}, not 0, 1 or 2"
-                ));
+                return Err(format!("the scratch band is held in way {held}, not 0, 1 or 2"));
             }
         };
         Ok(Some(Scratch::new(band, from, blocks, place)))
@@ -60,9 +53,8 @@ impl Scratch {
         let band = usize::try_from(self.band).ok();
         let band = band.and_then(|band| state.bands.get(band));
         let end = self.from.checked_add(self.blocks);
-        let is_in_band = band
-            .zip(end)
-            .is_some_and(|(band, end)| self.from < end && end <= band.blocks);
+        let is_in_band =
+            band.zip(end).is_some_and(|(band, end)| self.from < end && end <= band.blocks);
         if !is_in_band {
             return Some("the scratch band holds what is no band");
         }

@@ -58,10 +58,7 @@ impl SegmentSums {
         let mut noted = self.state.noted.iter().rev();
         noted.find_map(|(slot, noted)| {
             let written = match noted {
-                Noted::Rewrite {
-                    segment: of,
-                    written,
-                } if *of == segment => written,
+                Noted::Rewrite { segment: of, written } if *of == segment => written,
                 _ => return None,
             };
             let first = written.iter().position(|written| *written)? as u64 * block;

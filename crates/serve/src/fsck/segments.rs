@@ -222,10 +222,9 @@ impl SegmentsState {
                 written.truncate(blocks);
                 Noted::Rewrite { segment, written }
             }
-            codec::ZERO => Noted::Zero {
-                segment,
-                segments: words.u64().ok_or("it names no segments")?,
-            },
+            codec::ZERO => {
+                Noted::Zero { segment, segments: words.u64().ok_or("it names no segments")? }
+            }
             kind => return Err(format!("a slot is noted by a record of kind {kind}")),
         };
         let count = match noted {

@@ -74,9 +74,7 @@ impl Superblocks {
         let good = first.iter().find_map(|copy| copy.clone().ok());
         let area = match good.filter(is_plausible) {
             Some(superblock) => superblock.area_blocks,
-            None => search(member)
-                .map_err(NoSuperblock::Io)?
-                .ok_or_else(|| why_none(&first))?,
+            None => search(member).map_err(NoSuperblock::Io)?.ok_or_else(|| why_none(&first))?,
         };
         let mut copies = Vec::with_capacity(COPIES);
         for address in [0, 1, area - 2, area - 1] {
@@ -150,21 +148,15 @@ fn read_copy(member: &Member, address: u64) -> io::Result<Result<Superblock, Blo
 
 /// The newest that two copies agree on, then those that are newer; without agreement the newest.
 fn candidates(copies: &[Copy]) -> Vec<Superblock> {
-    let good: Vec<Superblock> = copies
-        .iter()
-        .filter_map(|copy| copy.found.clone().ok())
-        .collect();
+    let good: Vec<Superblock> = copies.iter().filter_map(|copy| copy.found.clone().ok()).collect();
     let agree = |one: &&Superblock| good.iter().filter(|other| other == one).count() >= 2;
     let newest = |one: &&Superblock| one.generation;
     let agreed = good.iter().filter(agree).max_by_key(newest);
     let Some(chosen) = agreed.or(good.iter().max_by_key(newest)) else {
         return Vec::new();
     };
-    let mut newer: Vec<Superblock> = good
-        .iter()
-        .filter(|copy| copy.generation > chosen.generation)
-        .copied()
-        .collect();
+    let mut newer: Vec<Superblock> =
+        good.iter().filter(|copy| copy.generation > chosen.generation).copied().collect();
     newer.sort_by_key(|copy| core::cmp::Reverse(copy.generation));
     let mut all = vec![*chosen];
     all.append(&mut newer);
@@ -172,19 +164,10 @@ fn candidates(copies: &[Copy]) -> Vec<Superblock> {
 }
 
 fn is_plausible(superblock: &Superblock) -> bool {
-    let Superblock {
-        area_blocks,
-        checkpoint_blocks,
-        ..
-    } = *superblock;
+    let Superblock { area_blocks, checkpoint_blocks, .. } = *superblock;
     let places = checkpoint_blocks.checked_mul(2);
     let least = places.and_then(|places| places.checked_add(AREA_BLOCKS_MIN - 2));
-    let counts = [
-        superblock.generation,
-        superblock.epoch,
-        superblock.replay_from,
-        area_blocks,
-    ];
+    let counts = [superblock.generation, superblock.epoch, superblock.replay_from, area_blocks];
     checkpoint_blocks > 0
         && least.is_some_and(|least| least <= area_blocks)
         && superblock.checkpoint_place <= 1

@@ -142,12 +142,7 @@ impl TranslationState {
         self.bands_end = next()?;
         self.generation = next()?;
         (self.head, self.tail) = (next()?, next()?);
-        let places = [
-            self.log_blocks,
-            self.scratch_start,
-            self.bands_end,
-            self.tail,
-        ];
+        let places = [self.log_blocks, self.scratch_start, self.bands_end, self.tail];
         if places.iter().any(|place| *place > COUNT_MAX) {
             return Err("it holds numbers that no device writes".to_owned());
         }
@@ -186,10 +181,7 @@ impl TranslationState {
                 return Err(format!("block {lba} lies outside the log"));
             }
             for (i, checksum) in (0..).zip(sums) {
-                let logged = Logged {
-                    position: position + i,
-                    checksum,
-                };
+                let logged = Logged { position: position + i, checksum };
                 if self.logged.insert(lba + i, logged).is_some() {
                     return Err(format!("block {} has two places", lba + i));
                 }
@@ -211,10 +203,7 @@ impl TranslationState {
     }
 
     fn take_bands(&mut self, words: &mut Words<'_>, bands: u64, sum: u64) -> Result<(), String> {
-        if bands
-            .checked_mul(32)
-            .is_none_or(|bytes| bytes > words.left())
-        {
+        if bands.checked_mul(32).is_none_or(|bytes| bytes > words.left()) {
             return Err(short());
         }
         let (mut start, mut lengths) = (0u64, 0);
@@ -223,17 +212,9 @@ impl TranslationState {
             let (table, pointer, home, blocks) = (next()?, next()?, next()?, next()?);
             lengths = crc32c::crc32c_append(lengths, &blocks.to_le_bytes());
             if pointer > blocks || home.checked_add(blocks).is_none() {
-                return Err(format!(
-                    "band {number} ends before its write pointer, or past all"
-                ));
+                return Err(format!("band {number} ends before its write pointer, or past all"));
             }
-            self.bands.push(Band {
-                start,
-                blocks,
-                home,
-                table,
-                pointer,
-            });
+            self.bands.push(Band { start, blocks, home, table, pointer });
             let end = start.checked_add(blocks).filter(|_| blocks > 0);
             start = end.ok_or("a band has an impossible length")?;
         }
@@ -375,10 +356,7 @@ impl TranslationState {
                 continue;
             }
             let at = lba + index as u64;
-            let logged = Logged {
-                position: position + index as u64,
-                checksum: *checksum,
-            };
+            let logged = Logged { position: position + index as u64, checksum: *checksum };
             self.zeroed.remove(at, at + 1);
             self.lost.remove(at, at + 1);
             self.logged.insert(at, logged);
@@ -388,9 +366,7 @@ impl TranslationState {
     }
 
     fn bypass(&mut self, lba: u64, record: &JournalRecord) -> Result<(), String> {
-        let index = self
-            .band_of(lba)
-            .ok_or("it names a block past the device")?;
+        let index = self.band_of(lba).ok_or("it names a block past the device")?;
         let band = self.bands[index];
         let offset = lba - band.start;
         let place = record.data.map(|data| data.start.0);
@@ -479,9 +455,7 @@ impl TranslationState {
     }
 
     fn band_numbered(&self, band: u64) -> Result<usize, String> {
-        let index = usize::try_from(band)
-            .ok()
-            .filter(|band| *band < self.bands.len());
+        let index = usize::try_from(band).ok().filter(|band| *band < self.bands.len());
         index.ok_or_else(|| format!("there is no band {band}"))
     }
 
@@ -505,35 +479,22 @@ impl TranslationState {
         for (number, band) in self.bands.iter().enumerate() {
             let band_end = band.home.saturating_add(band.blocks);
             if band.home < end || band_end > self.bands_end {
-                complain(format!(
-                    "band {number} overlaps what lies before it, or ends past all"
-                ));
+                complain(format!("band {number} overlaps what lies before it, or ends past all"));
                 is_sane = false;
             }
             end = band_end;
-            let open = self
-                .open
-                .get(&(number as u64))
-                .map(|sums| sums.len() as u64);
+            let open = self.open.get(&(number as u64)).map(|sums| sums.len() as u64);
             if open.is_some_and(|sums| sums != band.pointer) {
-                complain(format!(
-                    "open band {number} has not as many checksums as blocks"
-                ));
+                complain(format!("open band {number} has not as many checksums as blocks"));
             }
             if open.is_none() && band.table == 0 && band.pointer > 0 {
                 complain(format!("band {number} has blocks and no checksums"));
             }
             if band.table >> 1 > self.generation {
-                complain(format!(
-                    "the table of band {number} is newer than the newest"
-                ));
+                complain(format!("the table of band {number} is newer than the newest"));
             }
         }
-        if let Some(band) = self
-            .open
-            .keys()
-            .find(|band| **band >= self.bands.len() as u64)
-        {
+        if let Some(band) = self.open.keys().find(|band| **band >= self.bands.len() as u64) {
             complain(format!("band {band} is open and is not there"));
         }
         if let Some(problem) = self.scratch.and_then(|scratch| scratch.problem(self)) {
@@ -550,9 +511,7 @@ impl TranslationState {
                 complain(format!("the slot of block {lba} in the log was used again"));
             }
             if let Some(other) = slots.insert(logged.position % self.log_blocks, *lba) {
-                complain(format!(
-                    "blocks {other} and {lba} lie in one slot of the log"
-                ));
+                complain(format!("blocks {other} and {lba} lie in one slot of the log"));
             }
         }
         is_sane

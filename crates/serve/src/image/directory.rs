@@ -61,9 +61,7 @@ impl Directory {
                 directory.check_files()?;
                 Ok((directory, file))
             }
-            None => Err(ImageError::Missing {
-                dir: path.to_owned(),
-            }),
+            None => Err(ImageError::Missing { dir: path.to_owned() }),
         }
     }
 
@@ -74,14 +72,8 @@ impl Directory {
             false => FlockOperation::NonBlockingLockExclusive,
         };
         match rustix::fs::flock(&file, lock) {
-            Ok(()) => Ok(Directory {
-                path: path.to_owned(),
-                file,
-                is_read_only,
-            }),
-            Err(Errno::WOULDBLOCK) => Err(ImageError::InUse {
-                dir: path.to_owned(),
-            }),
+            Ok(()) => Ok(Directory { path: path.to_owned(), file, is_read_only }),
+            Err(Errno::WOULDBLOCK) => Err(ImageError::InUse { dir: path.to_owned() }),
             Err(errno) => Err(system("lock", path)(errno.into())),
         }
     }
@@ -112,9 +104,7 @@ impl Directory {
 
     /// The file of a disk: a replacement bears its number, so that no name ever means two disks.
     pub fn node_path(&self, node: &ImageNode) -> PathBuf {
-        let ImageNode {
-            name, replacement, ..
-        } = node;
+        let ImageNode { name, replacement, .. } = node;
         self.path.join(match replacement {
             0 => format!("{name}{NODE_SUFFIX}"),
             number => format!("{name}.{number}{NODE_SUFFIX}"),
@@ -132,9 +122,7 @@ impl Directory {
 
     /// Makes the names of the files durable.
     pub fn synchronise(&self) -> Result<(), ImageError> {
-        self.file
-            .sync_all()
-            .map_err(system("synchronise", &self.path))
+        self.file.sync_all().map_err(system("synchronise", &self.path))
     }
 
     /// Writes the description under the name that does not count yet, durably with the names of
@@ -263,9 +251,7 @@ pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
 /// # Errors
 /// When something has the name, which stays as it is, and when the system refuses.
 pub(super) fn name_file(from: &Path, to: &Path) -> Result<(), ImageError> {
-    let taken = || ImageError::NameTaken {
-        path: to.to_owned(),
-    };
+    let taken = || ImageError::NameTaken { path: to.to_owned() };
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(taken()),
@@ -308,9 +294,5 @@ pub(super) fn description_in(dir: &Path) -> Option<PathBuf> {
 /// Names what was attempted, and with which file, beside what the system said.
 pub(super) fn system(action: &'static str, path: &Path) -> impl Fn(io::Error) -> ImageError {
     let path = path.to_owned();
-    move |source| ImageError::System {
-        action,
-        path: path.clone(),
-        source,
-    }
+    move |source| ImageError::System { action, path: path.clone(), source }
 }

@@ -23,14 +23,7 @@ pub(super) enum FormatError {
 
 /// A description file. One without members, or without labels, is of the version before there were any.
 pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
-    let ImageDescription {
-        uuid,
-        stack_toml,
-        size_bytes,
-        nodes,
-        members,
-        disks,
-    } = description;
+    let ImageDescription { uuid, stack_toml, size_bytes, nodes, members, disks } = description;
     let mut body = stack_toml.as_bytes().to_vec();
     for node in nodes {
         body.extend((node.name.len() as u32).to_le_bytes());
@@ -97,9 +90,7 @@ pub(super) fn may_be_cut(bytes: &[u8]) -> bool {
 pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     let damaged = FormatError::Damaged;
     let mut header = Fields {
-        bytes: bytes
-            .get(..HEADER_BYTES)
-            .ok_or(damaged("it is shorter than its header"))?,
+        bytes: bytes.get(..HEADER_BYTES).ok_or(damaged("it is shorter than its header"))?,
     };
     if header.take(MAGIC.len())? != MAGIC {
         return Err(damaged("it does not begin with the mark of an image"));
@@ -128,23 +119,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     let mut body = Fields { bytes: body };
     let stack_toml = body.text(toml_bytes)?;
     let has_members = version > WITHOUT_MEMBERS;
-    let nodes = (0..nodes)
-        .map(|_| body.node(has_members))
-        .collect::<Result<_, FormatError>>()?;
+    let nodes = (0..nodes).map(|_| body.node(has_members)).collect::<Result<_, FormatError>>()?;
     let members = has_members.then(|| body.members()).transpose()?;
     let has_disks = version > WITHOUT_LABELS;
     let disks = has_disks.then(|| body.disks()).transpose()?;
     if !body.bytes.is_empty() {
         return Err(damaged("bytes follow the last entry"));
     }
-    Ok(ImageDescription {
-        uuid,
-        stack_toml,
-        size_bytes,
-        nodes,
-        members,
-        disks,
-    })
+    Ok(ImageDescription { uuid, stack_toml, size_bytes, nodes, members, disks })
 }
 
 /// Reads fields from the front of bytes.
@@ -199,15 +181,9 @@ impl<'a> Fields<'a> {
                 ));
             }
             if labelled > 1 {
-                return Err(FormatError::Damaged(
-                    "whether a disk has a label is neither 0 nor 1",
-                ));
+                return Err(FormatError::Damaged("whether a disk has a label is neither 0 nor 1"));
             }
-            list.push(ImageDisk {
-                number,
-                is_labelled: labelled == 1,
-                node: self.name()?,
-            });
+            list.push(ImageDisk { number, is_labelled: labelled == 1, node: self.name()? });
         }
         Ok(ImageDisks { next, list })
     }

@@ -137,8 +137,7 @@ impl Image {
         }
         let mut description = self.description.clone();
         description.disks = Some(disks);
-        self.directory
-            .replace_description(&format::encode(&description))?;
+        self.directory.replace_description(&format::encode(&description))?;
         self.description = description;
         Ok(true)
     }

@@ -134,9 +134,7 @@ impl Directory {
             let path = left.path.clone();
             left.remove().map_err(system("remove", &path))?;
             let shown = path.display();
-            say(&format!(
-                "{shown} was removed: a creation that was killed has left it"
-            ));
+            say(&format!("{shown} was removed: a creation that was killed has left it"));
         }
         Ok(())
     }
@@ -175,9 +173,7 @@ impl Left {
 /// A disk of a killed creation that has not got its name: nothing was written to it, or nobody was served
 /// from it.
 fn unnamed_disk(path: &Path, in_use: &[PathBuf]) -> Option<Left> {
-    Left::at(path, in_use, |file| {
-        is_hole(file) || is_unserved(&labels_of(file))
-    })
+    Left::at(path, in_use, |file| is_hole(file) || is_unserved(&labels_of(file)))
 }
 
 /// A disk that has got its name already: its label is the one that the description of the killed creation
@@ -238,7 +234,5 @@ fn is_one_of(path: &Path, paths: &[PathBuf]) -> bool {
     let Some(this) = identity(fs::metadata(path)) else {
         return false;
     };
-    paths
-        .iter()
-        .any(|path| identity(fs::metadata(path)) == Some(this))
+    paths.iter().any(|path| identity(fs::metadata(path)) == Some(this))
 }

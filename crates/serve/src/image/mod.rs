@@ -70,10 +70,7 @@ impl ImageDisks {
             is_labelled: false,
         };
         let list: Vec<ImageDisk> = (1..).zip(nodes).map(disk).collect();
-        ImageDisks {
-            next: list.len() as u16 + 1,
-            list,
-        }
+        ImageDisks { next: list.len() as u16 + 1, list }
     }
 
     /// The disk of a node.
@@ -307,12 +304,8 @@ impl NewImage {
             return Err(ImageError::Exists { dir });
         }
         directory.remove_killed_creation(&description, in_use)?;
-        let mut image = NewImage {
-            directory,
-            description,
-            created: Vec::new(),
-            is_finished: false,
-        };
+        let mut image =
+            NewImage { directory, description, created: Vec::new(), is_finished: false };
         image.create_files()?;
         Ok(image)
     }
@@ -323,20 +316,14 @@ impl NewImage {
             let file = create_private_file(&path).map_err(system("create", &path))?;
             self.created.push(path.clone());
             let bytes = self.description.file_bytes(node);
-            file.set_len(bytes)
-                .and_then(|()| file.sync_all())
-                .map_err(system("create", &path))?;
+            file.set_len(bytes).and_then(|()| file.sync_all()).map_err(system("create", &path))?;
         }
         self.directory.synchronise()
     }
 
     /// The file of a disk while the image is being made; `None` when the image has no such node.
     pub fn node_path(&self, name: &str) -> Option<PathBuf> {
-        let node = self
-            .description
-            .nodes
-            .iter()
-            .find(|node| node.name == name)?;
+        let node = self.description.nodes.iter().find(|node| node.name == name)?;
         Some(self.directory.new_node_path(&node.name))
     }
 
@@ -351,8 +338,7 @@ impl NewImage {
                 .and_then(|file| file.sync_all())
                 .map_err(system("synchronise", path))?;
         }
-        self.directory
-            .write_new_description(&format::encode(&self.description))?;
+        self.directory.write_new_description(&format::encode(&self.description))?;
         self.rename_files()?;
         self.directory.rename_description()?;
         self.is_finished = true;
@@ -412,16 +398,12 @@ impl Image {
         let (directory, path) = Directory::open(dir, is_read_only)?;
         let bytes = read_description(&path)?;
         let description = format::decode(&bytes).map_err(|error| match error {
-            format::FormatError::OtherVersion(found) => ImageError::OtherVersion {
-                dir: dir_owned(),
-                found,
-            },
+            format::FormatError::OtherVersion(found) => {
+                ImageError::OtherVersion { dir: dir_owned(), found }
+            }
             format::FormatError::Damaged(what) => ImageError::Damaged { path, what },
         })?;
-        Ok(Image {
-            directory,
-            description,
-        })
+        Ok(Image { directory, description })
     }
 
     /// True when a directory is an image, of whatever version.

@@ -80,10 +80,7 @@ impl Image {
         let (first_member, number) = self.reserve_numbers(members)?;
         let label = number.map(|number| {
             let random = new_random().map_err(system("get a random number for", self.path()));
-            Ok(NewLabel {
-                number,
-                random: random?,
-            })
+            Ok(NewLabel { number, random: random? })
         });
         let label = label.transpose()?;
         let disk = NewDisk {
@@ -133,18 +130,15 @@ impl Image {
             return Err(ImageError::NoNumbers { dir: dir() });
         };
         let first = *next;
-        *next = (first
-            .checked_add(count)
-            .filter(|next| *next - 1 <= NUMBER_MAX))
-        .ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
+        *next = (first.checked_add(count).filter(|next| *next - 1 <= NUMBER_MAX))
+            .ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
         let mut number = None;
         if let Some(disks) = &mut description.disks {
             number = Some(disks.next);
             let next = disks.next.checked_add(1);
             disks.next = next.ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
         }
-        self.directory
-            .replace_description(&format::encode(&description))?;
+        self.directory.replace_description(&format::encode(&description))?;
         self.description = description;
         Ok((first, number))
     }
@@ -231,8 +225,7 @@ impl Image {
                 member.number = disk.first_member + at as u16;
             }
         }
-        self.directory
-            .replace_description(&format::encode(&description))?;
+        self.directory.replace_description(&format::encode(&description))?;
         self.description = description;
         Ok(())
     }
@@ -261,11 +254,8 @@ mod tests {
     }
 
     fn image(dir: &Path) -> Image {
-        let node = |name: &str| ImageNode {
-            name: name.to_owned(),
-            blocks: BlockCount(4),
-            replacement: 0,
-        };
+        let node =
+            |name: &str| ImageNode { name: name.to_owned(), blocks: BlockCount(4), replacement: 0 };
         let members = ImageMembers {
             next: 4,
             list: vec![
@@ -291,9 +281,7 @@ mod tests {
                     .to_vec(),
             }),
         };
-        NewImage::begin(dir, description, &[])
-            .and_then(NewImage::finish)
-            .expect("an image");
+        NewImage::begin(dir, description, &[]).and_then(NewImage::finish).expect("an image");
         write(&dir.join("a.img"), "the old disk", Some(1));
         Image::open(dir).expect("an image")
     }
@@ -327,12 +315,7 @@ mod tests {
     /// Goes through the first `steps` steps of a replacement of `a`, then dies.
     fn die_after(steps: usize, dir: &Path) {
         let mut image = image(dir);
-        let mut disk = NewDisk {
-            node: "a".to_owned(),
-            path: None,
-            first_member: 0,
-            label: None,
-        };
+        let mut disk = NewDisk { node: "a".to_owned(), path: None, first_member: 0, label: None };
         for step in 0..steps {
             match step {
                 0 => {
@@ -362,9 +345,7 @@ mod tests {
     fn files(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).expect("a directory");
         let names = entries.map(|entry| entry.expect("an entry").file_name());
-        let mut names: Vec<String> = names
-            .map(|name| name.into_string().expect("text"))
-            .collect();
+        let mut names: Vec<String> = names.map(|name| name.into_string().expect("text")).collect();
         names.sort();
         names
     }
@@ -396,11 +377,7 @@ mod tests {
             };
             let numbers = kept.list.iter().map(|member| member.number);
             assert!(numbers.eq(expected), "after {steps} steps: {kept:?}");
-            assert_eq!(
-                kept.next,
-                if steps == 0 { 4 } else { 6 },
-                "used up for ever"
-            );
+            assert_eq!(kept.next, if steps == 0 { 4 } else { 6 }, "used up for ever");
             image.remove_leftovers(&[]);
             assert_eq!(files(dir), [file, "b.img", "image"], "after {steps} steps");
         }
@@ -420,15 +397,9 @@ mod tests {
             let bytes = fs::read(path).expect("its data");
             assert_eq!(bytes.len() as u64, (4 << 12) + LABEL_BYTES);
             assert!(bytes[..4 << 12].iter().all(|byte| *byte == 0));
-            image
-                .finish_replacement(&disk, &members(), NEW.to_owned())
-                .expect("a new disk");
+            image.finish_replacement(&disk, &members(), NEW.to_owned()).expect("a new disk");
             image.remove_leftovers(&[]);
-            assert_eq!(
-                files(dir),
-                ["a.6.img", "b.img", "image"],
-                "after {steps} steps"
-            );
+            assert_eq!(files(dir), ["a.6.img", "b.img", "image"], "after {steps} steps");
         }
     }
 
@@ -443,15 +414,9 @@ mod tests {
         let disk = image.begin_replacement("a", 1, BlockCount(4), Some(elsewhere.path()), &[]);
         let disk = disk.expect("a new disk");
         assert_eq!((disk.first_member(), disk.path()), (6, None));
-        image
-            .finish_replacement(&disk, &members()[..1], NEW.to_owned())
-            .expect("a new disk");
+        image.finish_replacement(&disk, &members()[..1], NEW.to_owned()).expect("a new disk");
         image.remove_leftovers(&[]);
-        assert_eq!(
-            files(dir.path()),
-            ["b.img", "image"],
-            "its data is elsewhere now"
-        );
+        assert_eq!(files(dir.path()), ["b.img", "image"], "its data is elsewhere now");
     }
 
     #[test]
@@ -462,14 +427,7 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         // Files of others: by their names, without a label, with one of a disk that is in the image, of
         // another set, or of a number that was never given out.
-        let strangers = [
-            "c.img",
-            "a.img.bak",
-            "a.x.img",
-            "a.07.img",
-            "a.0.img",
-            "notes",
-        ];
+        let strangers = ["c.img", "a.img.bak", "a.x.img", "a.07.img", "a.0.img", "notes"];
         for name in strangers {
             write(&at(name), "data", number);
         }
@@ -540,15 +498,9 @@ mod tests {
         let mut image = image(dir.path());
         let first = image.reserve_numbers(NUMBER_MAX - 4).expect("numbers");
         assert_eq!(first, (4, Some(3)));
-        assert_eq!(
-            image.reserve_numbers(1).expect("the last number"),
-            (NUMBER_MAX, Some(4))
-        );
+        assert_eq!(image.reserve_numbers(1).expect("the last number"), (NUMBER_MAX, Some(4)));
         let error = image.reserve_numbers(1).expect_err("none is left");
-        assert!(
-            error.to_string().contains("has used up all 65534 numbers"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("has used up all 65534 numbers"), "{error}");
         let next = image.description().members.as_ref().map(|it| it.next);
         assert_eq!(next, Some(NUMBER_MAX + 1));
     }

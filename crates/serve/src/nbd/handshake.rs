@@ -119,13 +119,7 @@ impl Handshake {
     /// A handshake whose [`greeting`] has been sent. Panics when there is no export.
     pub fn new(exports: Rc<[Export]>) -> Handshake {
         assert!(!exports.is_empty(), "a server without an export");
-        Handshake {
-            exports,
-            chosen: 0,
-            state: State::ClientFlags,
-            no_zeroes: false,
-            options: 0,
-        }
+        Handshake { exports, chosen: 0, state: State::ClientFlags, no_zeroes: false, options: 0 }
     }
 
     /// Which export requests are for, once [`Next::Transmission`] has been returned.
@@ -269,12 +263,7 @@ impl Handshake {
         let export = &self.exports[chosen];
         let mut info = |kind: u16, parts: [&[u8]; 3]| {
             let kind = kind.to_be_bytes();
-            reply(
-                output,
-                option,
-                REP_INFO,
-                &[&kind, parts[0], parts[1], parts[2]],
-            );
+            reply(output, option, REP_INFO, &[&kind, parts[0], parts[1], parts[2]]);
         };
         let flags = export.transmission_flags().to_be_bytes();
         info(INFO_EXPORT, [&export.bytes.to_be_bytes(), &flags, &[]]);

@@ -116,11 +116,7 @@ impl RequestHeader {
     /// is found all the same.
     #[inline]
     pub fn payload_bytes(&self) -> u32 {
-        if self.command == WRITE {
-            self.length
-        } else {
-            0
-        }
+        if self.command == WRITE { self.length } else { 0 }
     }
 
     /// True when it asks for something to be changed, whatever else may be wrong with it.
@@ -136,21 +132,15 @@ impl RequestHeader {
     /// beyond the end, except that a write beyond the end finds no space.
     #[inline]
     pub fn command(&self, device_bytes: u64) -> Result<Command, Errno> {
-        let durability = if self.flags & FLAG_FUA != 0 {
-            Durability::Durable
-        } else {
-            Durability::Cached
-        };
+        let durability =
+            if self.flags & FLAG_FUA != 0 { Durability::Durable } else { Durability::Cached };
         let (command, flags, past_end) = match self.command {
             READ => (Command::Read, 0, Errno::Invalid),
             WRITE => (Command::Write { durability }, 0, Errno::NoSpace),
             TRIM => (Command::Trim { durability }, 0, Errno::Invalid),
             WRITE_ZEROES => {
                 let may_unmap = self.flags & FLAG_NO_HOLE == 0;
-                let command = Command::WriteZeroes {
-                    durability,
-                    may_unmap,
-                };
+                let command = Command::WriteZeroes { durability, may_unmap };
                 (command, FLAG_NO_HOLE, Errno::NoSpace)
             }
             FLUSH => (Command::Flush, 0, Errno::Invalid),
@@ -189,13 +179,7 @@ mod tests {
     use super::*;
 
     fn header(command: u16, flags: u16, offset: u64, length: u32) -> RequestHeader {
-        RequestHeader {
-            flags,
-            command,
-            cookie: 7,
-            offset,
-            length,
-        }
+        RequestHeader { flags, command, cookie: 7, offset, length }
     }
 
     #[test]
@@ -237,18 +221,11 @@ mod tests {
     fn flags_are_accepted_where_they_mean_something() {
         for command in [READ, WRITE, FLUSH, TRIM, WRITE_ZEROES] {
             assert!(header(command, FLAG_FUA, 0, 1).command(9).is_ok());
-            assert_eq!(
-                header(command, 1 << 4, 0, 1).command(9),
-                Err(Errno::Invalid)
-            );
+            assert_eq!(header(command, 1 << 4, 0, 1).command(9), Err(Errno::Invalid));
             let no_hole = header(command, FLAG_NO_HOLE, 0, 1).command(9);
             assert_eq!(no_hole.is_ok(), command == WRITE_ZEROES);
         }
-        assert_eq!(
-            header(5, 0, 0, 1).command(9),
-            Err(Errno::Invalid),
-            "cache is not offered"
-        );
+        assert_eq!(header(5, 0, 0, 1).command(9), Err(Errno::Invalid), "cache is not offered");
         let large = header(READ, 0, 0, PAYLOAD_BYTES_MAX + 1);
         assert_eq!(large.command(u64::MAX), Err(Errno::Invalid));
         let large = header(TRIM, 0, 0, PAYLOAD_BYTES_MAX + 1);

@@ -62,9 +62,8 @@ fn large_requests_wait_for_memory_and_are_all_answered() {
             let socket = &server.socket;
             scope.spawn(move || {
                 let mut client = Client::ready(socket);
-                let mut reader = Client {
-                    stream: client.stream.try_clone().expect("a second handle"),
-                };
+                let mut reader =
+                    Client { stream: client.stream.try_clone().expect("a second handle") };
                 let sender = std::thread::spawn(move || {
                     for cookie in 0..6 {
                         let offset = (index % 2) * u64::from(LENGTH) + 100;

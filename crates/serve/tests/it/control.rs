@@ -133,10 +133,7 @@ fn replacer(told: &Told) -> Replacer {
             begun(format!("{path:?}"));
             number += 1;
             let disk: Box<dyn Disk> = Box::new(TestDisk::new(BLOCKS, 0, Control::default()));
-            Ok(NewDisk {
-                disk,
-                first_member: number,
-            })
+            Ok(NewDisk { disk, first_member: number })
         }),
         finish: Box::new(move |_| {
             finished(String::new());
@@ -163,10 +160,7 @@ fn array(server: &Server, told: &Told) -> Served {
     server.open(&mut engine, start).expect("it opens");
     Served {
         names: vec![("member", below), ("array", top)],
-        commands: Commands {
-            replacer: Some(replacer(told)),
-            ..Commands::default()
-        },
+        commands: Commands { replacer: Some(replacer(told)), ..Commands::default() },
         ..Served::over(engine)
     }
 }
@@ -174,10 +168,7 @@ fn array(server: &Server, told: &Told) -> Served {
 fn served() -> (TestServer, Told) {
     let told = Told::default();
     let of_server = Arc::clone(&told);
-    (
-        TestServer::of(move |server| array(server, &of_server)),
-        told,
-    )
+    (TestServer::of(move |server| array(server, &of_server)), told)
 }
 
 fn ask(id: u64, node: &str, command: &str) -> Value {
@@ -224,10 +215,7 @@ fn a_disk_that_is_told_to_fail_is_lost_and_can_be_replaced() {
     control.call(replace).expect("a new disk");
     assert_eq!(nbd.read(4096, 4096), Ok(vec![0; 4096]), "it is blank");
     let new = "begin Some(\"new.img\")";
-    assert_eq!(
-        *told.lock().expect("told"),
-        ["begin None", "abort", new, "abort", new, "finish"]
-    );
+    assert_eq!(*told.lock().expect("told"), ["begin None", "abort", new, "abort", new, "finish"]);
 }
 
 #[test]
@@ -236,10 +224,7 @@ fn a_command_is_joined_by_its_id_and_outlives_its_client() {
     let mut first = ControlClient::connect(&server.control());
     first.send(&ask(9, "array", "rebuild").to_string());
     let progress = first.answer().expect("progress");
-    assert_eq!(
-        progress,
-        json!({"id": 9, "progress": {"done": 3, "total": BLOCKS}})
-    );
+    assert_eq!(progress, json!({"id": 9, "progress": {"done": 3, "total": BLOCKS}}));
     let mut second = ControlClient::connect(&server.control());
     let other = second.call(ask(9, "array", "scrub"));
     assert!(other.expect_err("another command").contains("id 9"));
@@ -318,10 +303,7 @@ fn commands_that_cannot_be_are_refused_with_what_is_accepted() {
             ask(6, "member", "stop"),
             "`command` is \"stop\"; accepted: status, fail, replace, rebuild",
         ),
-        (
-            ask(7, "array", "replace"),
-            "is no disk; accepted by `replace`: member",
-        ),
+        (ask(7, "array", "replace"), "is no disk; accepted by `replace`: member"),
     ] {
         let error = control.call(request).expect_err(words);
         assert!(error.contains(words), "{error}");
@@ -361,10 +343,7 @@ fn a_lost_disk_without_an_array_answers_that_it_is_lost() {
         let disk = Box::new(TestDisk::new(BLOCKS, 0, Control::default()));
         let engine = crate::support::engine_over(disk);
         let top = engine.stack.top();
-        Served {
-            names: vec![("disk", top)],
-            ..Served::over(engine)
-        }
+        Served { names: vec![("disk", top)], ..Served::over(engine) }
     });
     let mut nbd = Client::ready(&server.socket);
     let mut control = ControlClient::connect(&server.control());

@@ -15,10 +15,7 @@ fn served() -> TestServer {
         let disk = Box::new(TestDisk::new(64, 0, Control::default()));
         let engine = engine_over(disk);
         let names = vec![("disk", engine.stack.top())];
-        Served {
-            names,
-            ..Served::over(engine)
-        }
+        Served { names, ..Served::over(engine) }
     })
 }
 
@@ -28,16 +25,7 @@ fn status(id: u64) -> Value {
 
 /// A line as a client might send it, damaged more or less. It has no end of line in it.
 fn line(rng: &mut Rng) -> Vec<u8> {
-    let commands = [
-        "status",
-        "replace",
-        "rebuild",
-        "scrub",
-        "slow",
-        "corrupt",
-        "",
-        "fail-reads",
-    ];
+    let commands = ["status", "replace", "rebuild", "scrub", "slow", "corrupt", "", "fail-reads"];
     let values = [
         json!(null),
         json!(1),
@@ -101,10 +89,7 @@ fn every_line_is_answered_once_whatever_it_says() {
             assert_eq!(nbd.read(0, 4096).map(|data| data.len()), Ok(4096));
         }
     }
-    assert!(
-        refused > LINES / 2 && done > LINES / 50,
-        "{refused}, {done}"
-    );
+    assert!(refused > LINES / 2 && done > LINES / 50, "{refused}, {done}");
 }
 
 #[test]
@@ -164,9 +149,8 @@ fn a_client_that_does_not_read_is_disconnected() {
 #[test]
 fn newcomers_take_the_place_of_the_oldest_client() {
     let server = served();
-    let mut clients: Vec<_> = (0..CONTROL_CLIENTS_MAX)
-        .map(|_| ControlClient::connect(&server.control()))
-        .collect();
+    let mut clients: Vec<_> =
+        (0..CONTROL_CLIENTS_MAX).map(|_| ControlClient::connect(&server.control())).collect();
     for (id, client) in clients.iter_mut().enumerate() {
         client.call(status(id as u64)).expect("a status");
     }

@@ -94,21 +94,15 @@ fn a_window_is_a_device_of_its_own() {
         RequestEvent::Arrived(record) => Some(record.offset_bytes),
         RequestEvent::Answered { .. } => None,
     });
-    assert_eq!(
-        last,
-        Some(50 * BLOCK),
-        "recordings are about the whole device"
-    );
+    assert_eq!(last, Some(50 * BLOCK), "recordings are about the whole device");
 }
 
 #[test]
 fn a_flush_names_the_blocks_of_its_window() {
     let (server, control) = served();
-    for (name, extent) in [
-        ("", Extent::EMPTY),
-        ("a", Extent::new(8, 16)),
-        ("b", Extent::new(48, 16)),
-    ] {
+    for (name, extent) in
+        [("", Extent::EMPTY), ("a", Extent::new(8, 16)), ("b", Extent::new(48, 16))]
+    {
         let (mut client, _) = client_of(&server, name);
         // A write of a part of a block holds a lock, for which a flush does not wait.
         client.request(WRITE, 0, 1, 100, 200);

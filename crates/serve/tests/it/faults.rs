@@ -74,10 +74,7 @@ fn two_disks(server: &Server, controls: [Control; 2]) -> Served {
     server.open(&mut engine, start).expect("it opens");
     Served {
         names: vec![("first", below[0]), ("second", below[1]), ("top", top)],
-        commands: Commands {
-            faults: Some(faults),
-            ..Commands::default()
-        },
+        commands: Commands { faults: Some(faults), ..Commands::default() },
         ..Served::over(engine)
     }
 }
@@ -97,13 +94,7 @@ impl World {
         let server = TestServer::of(move |server| two_disks(server, of_server));
         let control = ControlClient::connect(&server.control());
         let nbd = Client::ready(&server.socket);
-        World {
-            server,
-            control,
-            nbd,
-            disks,
-            ids: 0,
-        }
+        World { server, control, nbd, disks, ids: 0 }
     }
 
     /// A command to a disk, with further keys.
@@ -184,10 +175,7 @@ fn a_slow_disk_answers_later_until_it_is_healed() {
     assert!(started.elapsed() >= Duration::from_millis(300));
     let started = Instant::now();
     assert!(world.nbd.read(at(BLOCKS), 4096).is_ok());
-    assert!(
-        started.elapsed() < Duration::from_millis(300),
-        "the other disk"
-    );
+    assert!(started.elapsed() < Duration::from_millis(300), "the other disk");
     world.done("first", "slow", &[("ms", json!(600_000))]);
     world.done("first", "fail-reads", &[("blocks", json!([2, 3]))]);
     world.nbd.request(READ, 0, 1, at(1), 4096);

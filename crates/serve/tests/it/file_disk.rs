@@ -84,8 +84,7 @@ fn what_is_written_is_in(path: &Path, direct: DirectIo) {
         let mut found = vec![0; 18_192];
         file.read_exact_at(&mut found, 0).expect("the bytes");
         assert!(found == expected);
-        file.read_exact_at(&mut found[..10_000], 5_000_000)
-            .expect("the bytes");
+        file.read_exact_at(&mut found[..10_000], 5_000_000).expect("the bytes");
         assert_eq!(found[..10_000], [3; 10_000]);
         assert_eq!(file.metadata().expect("metadata").len(), BLOCKS * 4096);
     }
@@ -96,9 +95,7 @@ fn what_is_written_is_in(path: &Path, direct: DirectIo) {
 fn reads_that_would_block_are_answered_from_the_medium() {
     let dir = on_a_medium();
     let path = sparse_file(&dir);
-    let content: Vec<u8> = (0..BLOCKS)
-        .flat_map(|block| [(block % 251) as u8; 4096])
-        .collect();
+    let content: Vec<u8> = (0..BLOCKS).flat_map(|block| [(block % 251) as u8; 4096]).collect();
     fs::write(&path, &content).expect("the content");
     let file = File::open(&path).expect("the file");
     file.sync_all().expect("a synchronised file");
@@ -112,10 +109,7 @@ fn reads_that_would_block_are_answered_from_the_medium() {
         let (error, cookie) = client.reply();
         assert_eq!(error, 0);
         let from = (cookie * 17 * 4096 + 100) as usize;
-        assert!(
-            client.bytes(6000) == content[from..from + 6000],
-            "read {cookie}"
-        );
+        assert!(client.bytes(6000) == content[from..from + 6000], "read {cookie}");
     }
 }
 
@@ -160,13 +154,9 @@ fn a_full_file_system_is_no_space_and_nothing_worse() {
     }
     let server = server_over(&sparse_file(&dir), BLOCKS);
     let mut client = Client::ready(&server.socket);
-    let errors: Vec<u32> = (0..2048)
-        .map(|block| client.write(0, block * 4096, &[5; 4096]))
-        .collect();
-    let full = errors
-        .iter()
-        .position(|error| *error != 0)
-        .expect("it fills up");
+    let errors: Vec<u32> =
+        (0..2048).map(|block| client.write(0, block * 4096, &[5; 4096])).collect();
+    let full = errors.iter().position(|error| *error != 0).expect("it fills up");
     assert!(full > 500, "full after {full} blocks");
     assert!(errors[full..].iter().all(|error| *error == 28), "ENOSPC");
     assert_eq!(client.read(0, 4096), Ok(vec![5; 4096]), "reads go on");
@@ -206,14 +196,8 @@ fn files_that_cannot_be_disks_are_named() {
     let _user = server_over(&used, 2);
     fs::write(&path, [0; 8191]).expect("a file");
     let expected = [
-        (
-            &path,
-            format!("{} holds 8191 bytes, the disk needs 8192", path.display()),
-        ),
-        (
-            &used,
-            format!("{} is in use by another process", used.display()),
-        ),
+        (&path, format!("{} holds 8191 bytes, the disk needs 8192", path.display())),
+        (&used, format!("{} is in use by another process", used.display())),
         (
             &missing,
             format!(
@@ -225,9 +209,8 @@ fn files_that_cannot_be_disks_are_named() {
     for (path, message) in expected {
         let path = path.clone();
         let server = TestServer::over(move |waker| {
-            let error = FileDisk::open(&path, plain(2), DirectIo::Off, waker)
-                .err()
-                .expect("no disk");
+            let error =
+                FileDisk::open(&path, plain(2), DirectIo::Off, waker).err().expect("no disk");
             assert_eq!(error.to_string(), message);
             let control = Default::default();
             Box::new(crate::support::TestDisk::new(1, 0, control))

@@ -10,14 +10,8 @@ use imbrex_serve::fsck::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub const EVERYTHING: Checks = Checks {
-    data: true,
-    repair: false,
-};
-pub const REPAIR: Checks = Checks {
-    data: true,
-    repair: true,
-};
+pub const EVERYTHING: Checks = Checks { data: true, repair: false };
+pub const REPAIR: Checks = Checks { data: true, repair: true };
 
 fn read_in(dir: &Path, flash: &Blocks, disk: &Blocks, checks: Checks) -> Reading {
     let shape = stack(dir, flash, disk, checks.repair);
@@ -78,16 +72,9 @@ fn members_in_order_are_clean_and_say_what_they_hold() {
     let LayerState::Cache(cache, intent) = &reading.members[1].layer else {
         panic!("no cache");
     };
-    let dirty: Vec<(u64, u32)> = cache
-        .dirty
-        .iter()
-        .map(|(lba, place)| (*lba, place.slot))
-        .collect();
-    assert_eq!(
-        dirty,
-        [(3, 2), (20, 6)],
-        "what never became durable is rolled back"
-    );
+    let dirty: Vec<(u64, u32)> =
+        cache.dirty.iter().map(|(lba, place)| (*lba, place.slot)).collect();
+    assert_eq!(dirty, [(3, 2), (20, 6)], "what never became durable is rolled back");
     assert_eq!(intent.newest().expect("a page").marked, [0, 1, 2]);
 }
 
@@ -121,18 +108,11 @@ fn every_damage_is_named() {
     type Break = fn(&mut Blocks, &mut Blocks);
     let cases: [(Break, &str); 12] = [
         (
-            |_, disk| {
-                [0, 1, 14, 15]
-                    .into_iter()
-                    .for_each(|at| disk.block(at)[9] ^= 1)
-            },
+            |_, disk| [0, 1, 14, 15].into_iter().for_each(|at| disk.block(at)[9] ^= 1),
             "disk: superblock",
         ),
         (|_, disk| disk.block(4)[200] ^= 1, "disk: checkpoint"),
-        (
-            |_, disk| disk.block(6 + 22 % 8)[80] ^= 1,
-            "disk: journal: block 22 is missing",
-        ),
+        (|_, disk| disk.block(6 + 22 % 8)[80] ^= 1, "disk: journal: block 22 is missing"),
         (
             |_, disk| disk.block(16)[80] ^= 1,
             "disk: table of checksums: page 0 of the table of band 0",
@@ -140,35 +120,20 @@ fn every_damage_is_named() {
         (|_, disk| disk.block(66)[80] ^= 1, "disk: data: block 0"),
         (|_, disk| disk.block(50)[80] ^= 1, "disk: data: block 14"),
         (|_, disk| disk.block(26)[80] ^= 1, "disk: data: block 3"),
-        (
-            |_, disk| disk.block(28)[80] ^= 1,
-            "disk: write-intent page: page 0",
-        ),
-        (
-            |flash, _| flash.block(16 + 2)[80] ^= 1,
-            "flash: data: dirty block 3 in slot 2",
-        ),
-        (
-            |flash, _| flash.block(16 + 5)[80] ^= 1,
-            "flash: data: clean block in slot 5",
-        ),
+        (|_, disk| disk.block(28)[80] ^= 1, "disk: write-intent page: page 0"),
+        (|flash, _| flash.block(16 + 2)[80] ^= 1, "flash: data: dirty block 3 in slot 2"),
+        (|flash, _| flash.block(16 + 5)[80] ^= 1, "flash: data: clean block in slot 5"),
         (
             |flash, _| flash.0.truncate(20 * BLOCK),
             "flash: superblock: it is of a member of 26 blocks",
         ),
-        (
-            |flash, _| flash.0.fill(0),
-            "flash: superblock: no copy was found",
-        ),
+        (|flash, _| flash.0.fill(0), "flash: superblock: no copy was found"),
     ];
     for (damage, expected) in cases {
         let (mut flash, mut disk) = (flash(), disk());
         damage(&mut flash, &mut disk);
         let found = problems(&findings(&flash, &disk));
-        assert!(
-            found.iter().any(|problem| problem.starts_with(expected)),
-            "{expected}: {found:?}"
-        );
+        assert!(found.iter().any(|problem| problem.starts_with(expected)), "{expected}: {found:?}");
     }
 }
 
@@ -179,11 +144,7 @@ fn members_of_another_image_are_named() {
     let other = Some(Uuid([1; 16]));
     let found = fsck::read(&shape, other, Checks::default()).findings;
     assert_eq!(found.left, 2, "{:?}", found.kept);
-    assert!(
-        found.kept[0]
-            .problem
-            .starts_with("it belongs to image 31313131-3131")
-    );
+    assert!(found.kept[0].problem.starts_with("it belongs to image 31313131-3131"));
 }
 
 /// Random damage, with and without making the checksums right again so that what is behind them is
@@ -208,9 +169,7 @@ fn any_bytes_come_to_an_end() {
                 _ => rng.below((blocks.0.len() / BLOCK) as u64),
             };
             let block = blocks.block(address);
-            let length = u64::from(u32::from_le_bytes(
-                block[12..16].try_into().expect("4 bytes"),
-            ));
+            let length = u64::from(u32::from_le_bytes(block[12..16].try_into().expect("4 bytes")));
             let used = 64 + length.clamp(1, 4032);
             for _ in 0..1 + rng.below(4) {
                 let at = match rng.below(6) {
@@ -236,20 +195,12 @@ fn any_bytes_come_to_an_end() {
             }
         }
         let findings = read_in(dir.path(), &flash, &disk, EVERYTHING).findings;
-        if fixed
-            && findings
-                .kept
-                .iter()
-                .all(|found| found.structure != "superblock")
-        {
+        if fixed && findings.kept.iter().all(|found| found.structure != "superblock") {
             reached += 1;
         }
         unnoticed += u32::from(!fixed && findings.left == 0 && findings.notes.is_empty());
     }
-    assert!(
-        reached > 400,
-        "what is behind the checksums was reached {reached} times"
-    );
+    assert!(reached > 400, "what is behind the checksums was reached {reached} times");
     assert!(unnoticed < 225, "{unnoticed}: most blocks are in use");
 }
 
@@ -326,10 +277,7 @@ fn a_scratch_band_that_holds_what_it_cannot_is_damage() {
         &[3, 0, 4, 16, 44],
     ] {
         let said = said(held);
-        assert!(
-            said.iter().any(|it| it.contains("scratch band")),
-            "{held:?}: {said:?}"
-        );
+        assert!(said.iter().any(|it| it.contains("scratch band")), "{held:?}: {said:?}");
     }
 }
 
@@ -340,11 +288,7 @@ fn a_reader_written_from_the_pages_agrees() {
     let read = |shape: &Shape| fsck::read(shape, None, Checks::default());
     let by_hand = stack(dir.path(), &flash(), &disk(), false);
     agree(&read(&by_hand).members[0], "disk", &dir.path().join("disk"));
-    agree(
-        &read(&by_hand).members[1],
-        "flash",
-        &dir.path().join("flash"),
-    );
+    agree(&read(&by_hand).members[1], "flash", &dir.path().join("flash"));
     let member = |name: &str| Member::open(name, &fixture(name), false).expect("a member");
     let kept = Shape::Cache {
         flash: Box::new(Shape::Disk(member("flash.img"))),
@@ -369,11 +313,7 @@ pub fn agree_on(state: &MemberState, kind: &str, path: &Path) -> Value {
         .arg(path)
         .output()
         .expect("python3 runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let theirs: Value = serde_json::from_slice(&output.stdout).expect("a document");
     let journal = state.journal.as_ref().expect("a journal");
     assert_eq!(theirs["blocks"], json!(state.blocks));
@@ -383,30 +323,19 @@ pub fn agree_on(state: &MemberState, kind: &str, path: &Path) -> Value {
         .iter()
         .map(|copy| {
             let found = copy.found.as_ref().expect("a good copy");
-            json!([
-                copy.address,
-                found.generation,
-                found.epoch,
-                found.clean,
-                found.set.to_string()
-            ])
+            json!([copy.address, found.generation, found.epoch, found.clean, found.set.to_string()])
         })
         .collect();
     let keys = ["address", "generation", "epoch", "clean", "set"];
     let their_copies = theirs["superblocks"].as_array().expect("copies").iter();
-    let their_copies: Vec<Value> = their_copies
-        .map(|copy| keys.iter().map(|key| copy[*key].clone()).collect())
-        .collect();
+    let their_copies: Vec<Value> =
+        their_copies.map(|copy| keys.iter().map(|key| copy[*key].clone()).collect()).collect();
     assert_eq!(their_copies, copies);
     let ours: Vec<Value> = journal
         .records
         .iter()
         .map(|record| {
-            let payload: String = record
-                .payload
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let payload: String = record.payload.iter().map(|byte| format!("{byte:02x}")).collect();
             let missing = (0..record.checksums.len()).filter(|index| record.is_missing(*index));
             json!({
                 "lsn": record.lsn,
@@ -421,10 +350,7 @@ pub fn agree_on(state: &MemberState, kind: &str, path: &Path) -> Value {
     assert_eq!(theirs["journal"]["every_record"], json!(ours));
     assert_eq!(theirs["journal"]["next"], json!(journal.next));
     assert_eq!(theirs["journal"]["mark"], json!(journal.mark));
-    assert_eq!(
-        theirs["journal"]["checkpoint_bytes"],
-        json!(journal.checkpoint.len())
-    );
+    assert_eq!(theirs["journal"]["checkpoint_bytes"], json!(journal.checkpoint.len()));
     theirs
 }
 
@@ -433,9 +359,8 @@ fn agree(state: &MemberState, kind: &str, path: &Path) {
     match &state.layer {
         LayerState::Cache(cache, _) => {
             let dirty = cache.dirty.iter();
-            let dirty: Vec<Value> = dirty
-                .map(|(lba, place)| json!([lba, place.slot, place.checksum]))
-                .collect();
+            let dirty: Vec<Value> =
+                dirty.map(|(lba, place)| json!([lba, place.slot, place.checksum])).collect();
             assert!(!dirty.is_empty());
             assert_eq!(theirs["cache"]["dirty"], json!(dirty));
             assert_eq!(theirs["cache"]["slots"], json!(cache.slots));
@@ -452,16 +377,10 @@ fn agree(state: &MemberState, kind: &str, path: &Path) {
                 .collect();
             assert_eq!(map["logged"], json!(logged));
             assert_eq!(map["bands"], json!(bands));
-            assert_eq!(
-                map["zeroed"],
-                json!(state.zeroed.runs().collect::<Vec<_>>())
-            );
+            assert_eq!(map["zeroed"], json!(state.zeroed.runs().collect::<Vec<_>>()));
             assert_eq!(map["lost"], json!(state.lost.runs().collect::<Vec<_>>()));
             assert_eq!(map["open"], json!(state.open.iter().collect::<Vec<_>>()));
-            assert_eq!(
-                [&map["head"], &map["tail"]],
-                [&json!(state.head), &json!(state.tail)]
-            );
+            assert_eq!([&map["head"], &map["tail"]], [&json!(state.head), &json!(state.tail)]);
         }
         _ => panic!("neither a cache nor a translation was read"),
     }

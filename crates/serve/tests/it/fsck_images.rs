@@ -42,11 +42,7 @@ impl Area {
 }
 
 /// The area of caches and translations here.
-const AREA: Area = Area {
-    checkpoint: 2,
-    ring: 8,
-    features: 0,
-};
+const AREA: Area = Area { checkpoint: 2, ring: 8, features: 0 };
 const AREA_BLOCKS: u64 = AREA.blocks();
 /// The first journal block that is not in the checkpoint: the ring wraps behind it.
 pub const REPLAY_FROM: u64 = 21;
@@ -156,9 +152,7 @@ fn payload(records: &[Record]) -> Vec<u8> {
         bytes.extend(payload);
         if let Some(data) = data {
             bytes.extend(data.to_le_bytes());
-            checksums
-                .iter()
-                .for_each(|sum| bytes.extend(sum.to_le_bytes()));
+            checksums.iter().for_each(|sum| bytes.extend(sum.to_le_bytes()));
         }
     }
     bytes
@@ -196,11 +190,9 @@ pub fn disk_that_holds(held: &[u64]) -> Blocks {
     merged.extend((4..20).map(|at| disk.fill(SCRATCH + at - 4, 200 + at)));
     let open: Vec<u32> = (0..8).map(|at| disk.fill(90 + at, 300 + at)).collect();
     let third: Vec<u32> = (0..20).map(|at| disk.fill(118 + at, 400 + at)).collect();
-    for (address, generation, sums) in [
-        (TABLES + 1, 2, &home),
-        (TABLES, 3, &merged),
-        (TABLES + 4, 1, &third),
-    ] {
+    for (address, generation, sums) in
+        [(TABLES + 1, 2, &home), (TABLES, 3, &merged), (TABLES + 4, 1, &third)]
+    {
         let header = Header {
             kind: BlockKind::ChecksumTable,
             member: DISK,
@@ -230,9 +222,8 @@ pub fn disk_that_holds(held: &[u64]) -> Blocks {
     let logged = [disk.fill(LOG + 4, 500), disk.fill(LOG + 5, 501)];
     let single = [disk.fill(LOG + 8, 502)];
 
-    let lengths = BANDS.iter().fold(0, |sum, (_, blocks)| {
-        crc32c::crc32c_append(sum, &blocks.to_le_bytes())
-    });
+    let lengths =
+        BANDS.iter().fold(0, |sum, (_, blocks)| crc32c::crc32c_append(sum, &blocks.to_le_bytes()));
     let mut checkpoint = vec![1, 16, 64, 3, u64::from(lengths), SCRATCH, 140, 2, 4, 12, 3];
     for (lba, position, sums) in [(3u64, 4, &logged[..]), (30, 8, &single), (62, 6, &intent)] {
         checkpoint.extend([lba << 24 | sums.len() as u64, position]);
@@ -259,12 +250,7 @@ pub fn disk_that_holds(held: &[u64]) -> Blocks {
         // The second block of it never became durable.
         vec![(1, words(&[31, 14]), Some(LOG + 14), last)],
     ];
-    disk.journal(
-        AREA,
-        (LayerKind::PersistentCache, DISK),
-        &words(&checkpoint),
-        &journal,
-    );
+    disk.journal(AREA, (LayerKind::PersistentCache, DISK), &words(&checkpoint), &journal);
     disk
 }
 
@@ -272,9 +258,7 @@ pub fn disk_that_holds(held: &[u64]) -> Blocks {
 pub fn flash() -> Blocks {
     const SLOTS: u64 = AREA_BLOCKS;
     let mut flash = Blocks::new(SLOTS + 10);
-    let sums: Vec<u32> = (0..10)
-        .map(|slot| flash.fill(SLOTS + slot, 700 + slot))
-        .collect();
+    let sums: Vec<u32> = (0..10).map(|slot| flash.fill(SLOTS + slot, 700 + slot)).collect();
     let mut checkpoint = words(&[10, 2, 1, 8]);
     for (lba, slot) in [(40u64, 0u32), (3, 2)] {
         checkpoint.extend(lba.to_le_bytes());

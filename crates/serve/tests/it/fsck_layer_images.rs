@@ -29,36 +29,15 @@ const LOG_BLOCKS: u64 = 26;
 pub const LOG_PLACES: u64 = 12;
 
 /// The areas of their journals.
-pub const SEGMENTS_AREA: Area = Area {
-    checkpoint: 1,
-    ring: 8,
-    features: 0,
-};
-pub const S_BLOCKS_AREA: Area = Area {
-    checkpoint: 1,
-    ring: 12,
-    features: 0,
-};
-pub const LOG_AREA: Area = Area {
-    checkpoint: 1,
-    ring: 8,
-    features: 0,
-};
+pub const SEGMENTS_AREA: Area = Area { checkpoint: 1, ring: 8, features: 0 };
+pub const S_BLOCKS_AREA: Area = Area { checkpoint: 1, ring: 12, features: 0 };
+pub const LOG_AREA: Area = Area { checkpoint: 1, ring: 8, features: 0 };
 /// The same of those with tables of checksums.
-pub const SUMMED_SEGMENTS_AREA: Area = Area {
-    features: FEATURE_CHECKSUMS,
-    ..SEGMENTS_AREA
-};
-pub const SUMMED_S_BLOCKS_AREA: Area = Area {
-    features: FEATURE_CHECKSUMS,
-    ..S_BLOCKS_AREA
-};
+pub const SUMMED_SEGMENTS_AREA: Area = Area { features: FEATURE_CHECKSUMS, ..SEGMENTS_AREA };
+pub const SUMMED_S_BLOCKS_AREA: Area = Area { features: FEATURE_CHECKSUMS, ..S_BLOCKS_AREA };
 
 fn journal_of(area: Area) -> DurabilitySettings {
-    DurabilitySettings {
-        ring_blocks: area.ring,
-        ..DurabilitySettings::default()
-    }
+    DurabilitySettings { ring_blocks: area.ring, ..DurabilitySettings::default() }
 }
 
 fn has_sums(area: Area) -> bool {
@@ -121,23 +100,16 @@ fn segments_with(area: Area) -> Blocks {
     let tables = geometry.areas.tables;
     (tables.start.0..tables.end().0).for_each(|at| disk.block(at).fill(0));
     if has_sums(area) {
-        for (segment, at, kept) in [
-            (1, Some(slot(0)), 0b110),
-            (2, None, 0),
-            (7, Some(slot(1)), 0b101),
-        ] {
-            let place = |at: u64| {
-                geometry
-                    .layout
-                    .on_disk(geometry.layout.place_of(segment * 6 + at))
-            };
+        for (segment, at, kept) in
+            [(1, Some(slot(0)), 0b110), (2, None, 0), (7, Some(slot(1)), 0b101)]
+        {
+            let place =
+                |at: u64| geometry.layout.on_disk(geometry.layout.place_of(segment * 6 + at));
             let lies = |inside: u64| match at {
                 Some(slot) if kept >> (inside / 2) & 1 == 1 => slot + inside,
                 _ => place(inside),
             };
-            let words: Vec<u32> = (0..6)
-                .map(|at| sums[lies(at) as usize] ^ ZERO_SUM)
-                .collect();
+            let words: Vec<u32> = (0..6).map(|at| sums[lies(at) as usize] ^ ZERO_SUM).collect();
             let home = tables.start.0 + segment;
             let page = table_page(SEGMENTS, home, 0, &words);
             let lies_at = at.map_or(home, |slot| slot + 6);
@@ -159,23 +131,14 @@ fn segments_with(area: Area) -> Blocks {
     }
     let checkpoint = [head, vec![3, 3, 2, 3, 2], vec![2, 3, 0, 1, 0b110]];
     let journal = [
-        vec![
-            kept(1, 0, 2),
-            kept(1, 4, behind),
-            (2, words(&[1, 7, 0b101]), None, vec![]),
-        ],
+        vec![kept(1, 0, 2), kept(1, 4, behind), (2, words(&[1, 7, 0b101]), None, vec![])],
         vec![(4, words(&[2]), None, vec![])],
         vec![
             (1, words(&[3]), Some(slot(3)), vec![77, 78]),
             (2, words(&[3, 9, 0b001]), None, vec![]),
         ],
     ];
-    disk.journal(
-        area,
-        (LayerKind::Segments, SEGMENTS),
-        &words(&checkpoint.concat()),
-        &journal,
-    );
+    disk.journal(area, (LayerKind::Segments, SEGMENTS), &words(&checkpoint.concat()), &journal);
     disk
 }
 
@@ -245,14 +208,7 @@ fn s_blocks_with(area: Area) -> Blocks {
     let sums: Vec<u32> = (0..layout.end()).map(|at| disk.fill(at, at)).collect();
     let sum = |at: u64| sums[at as usize];
     // The generation of the table of each position that has one.
-    let tables = [
-        (0, 0, 2),
-        (0, 1, 6),
-        (0, 2, 7),
-        (0, 4, 5),
-        (1, 0, 8),
-        (1, 1, 9),
-    ];
+    let tables = [(0, 0, 2), (0, 1, 6), (0, 2, 7), (0, 4, 5), (1, 0, 8), (1, 1, 9)];
     let generation = |region: u32, position: u16| -> Vec<u8> {
         let mut known = tables.iter().filter(|_| has_sums(area));
         let known = known.find(|it| (it.0, it.1) == (region, position));
@@ -324,9 +280,7 @@ fn s_blocks_with(area: Area) -> Blocks {
 pub fn log() -> Blocks {
     let first = LOG_AREA.blocks();
     let mut log = Blocks::new(LOG_BLOCKS);
-    let sums: Vec<u32> = (0..LOG_PLACES)
-        .map(|at| log.fill(first + at, 800 + at))
-        .collect();
+    let sums: Vec<u32> = (0..LOG_PLACES).map(|at| log.fill(first + at, 800 + at)).collect();
     let mut checkpoint = words(&[LOG_PLACES, 3]);
     for (lba, place) in [(5u64, 0u32), (6, 1), (9, 4)] {
         checkpoint.extend(lba.to_le_bytes());
@@ -347,12 +301,7 @@ pub fn log() -> Blocks {
         // The second block never became durable.
         vec![(1, words(&[20]), Some(first + 8), vec![sums[8], 80])],
     ];
-    log.journal(
-        LOG_AREA,
-        (LayerKind::MemoryBuffer, LOG),
-        &checkpoint,
-        &journal,
-    );
+    log.journal(LOG_AREA, (LayerKind::MemoryBuffer, LOG), &checkpoint, &journal);
     log
 }
 

@@ -24,18 +24,8 @@ struct Image {
 }
 
 const IMAGES: [Image; 3] = [
-    Image {
-        name: "segments",
-        blocks: segments,
-        area: SEGMENTS_AREA,
-        shape: segments_on,
-    },
-    Image {
-        name: "s-blocks",
-        blocks: s_blocks,
-        area: S_BLOCKS_AREA,
-        shape: s_blocks_on,
-    },
+    Image { name: "segments", blocks: segments, area: SEGMENTS_AREA, shape: segments_on },
+    Image { name: "s-blocks", blocks: s_blocks, area: S_BLOCKS_AREA, shape: s_blocks_on },
     Image {
         name: "log",
         blocks: log,
@@ -85,29 +75,13 @@ fn members_in_order_are_clean_and_say_what_they_hold() {
     let LayerState::Segments(state) = &reading.members[0].layer else {
         panic!("no segments");
     };
-    let rewrite = |segment, written: [bool; 3]| Noted::Rewrite {
-        segment,
-        written: written.to_vec(),
-    };
-    let expected = [
-        (0, rewrite(1, [false, true, true])),
-        (1, rewrite(7, [true, false, true])),
-    ];
-    assert_eq!(
-        state.noted, expected,
-        "what never became durable is forgotten"
-    );
+    let rewrite =
+        |segment, written: [bool; 3]| Noted::Rewrite { segment, written: written.to_vec() };
+    let expected = [(0, rewrite(1, [false, true, true])), (1, rewrite(7, [true, false, true]))];
+    assert_eq!(state.noted, expected, "what never became durable is forgotten");
     let places = [2, 7, 8, 42, 44, 46, 54].map(|lba| state.find(lba));
     let (home, slot) = (SegmentPlace::Home, SegmentPlace::Slot);
-    let expected = [
-        home(50),
-        home(41),
-        slot(16),
-        slot(20),
-        home(88),
-        slot(24),
-        home(104),
-    ];
+    let expected = [home(50), home(41), slot(16), slot(20), home(88), slot(24), home(104)];
     assert_eq!(places, expected.map(Some));
     assert_eq!(state.find(72), None);
 
@@ -134,11 +108,7 @@ fn members_in_order_are_clean_and_say_what_they_hold() {
     let LayerState::Buffer(state) = &reading.members[1].layer else {
         panic!("no log");
     };
-    let live: Vec<(u64, u32)> = state
-        .live
-        .iter()
-        .map(|(lba, it)| (*lba, it.place))
-        .collect();
+    let live: Vec<(u64, u32)> = state.live.iter().map(|(lba, it)| (*lba, it.place)).collect();
     assert_eq!(live, [(6, 5), (7, 6), (20, 8)]);
 }
 
@@ -201,20 +171,14 @@ fn every_damage_is_named() {
                 damage(broken.block(address));
                 let said = image.said(&broken);
                 let expected = format!("{name}: {structure}: ");
-                assert!(
-                    said.iter().any(|it| it.starts_with(&expected)),
-                    "{expected}: {said:?}"
-                );
+                assert!(said.iter().any(|it| it.starts_with(&expected)), "{expected}: {said:?}");
             }
         }
         // The newest journal block may be torn: that is told.
         let mut broken = (image.blocks)();
         broken.block(area.journal_block(newest))[80] ^= 1;
         let notes = image.read(&broken, EVERYTHING).findings.notes;
-        assert!(
-            notes.iter().any(|it| it.contains("damaged or torn")),
-            "{notes:?}"
-        );
+        assert!(notes.iter().any(|it| it.contains("damaged or torn")), "{notes:?}");
         let mut broken = (image.blocks)();
         let blocks = broken.0.len() / 4096;
         broken.0.truncate((blocks - 1) * 4096);
@@ -237,21 +201,9 @@ fn damaged_data_is_named() {
     };
     let [segments, s_blocks, log] = &IMAGES;
     for (image, address, expected) in [
-        (
-            segments,
-            20,
-            "segments: slot: block 0 of slot 1, of segment 7: ",
-        ),
-        (
-            s_blocks,
-            61,
-            "s-blocks: ring: part 1 of block 9 in place 3 of region 0: ",
-        ),
-        (
-            log,
-            LOG_AREA.blocks() + 6,
-            "log: data: block 7 in place 6: ",
-        ),
+        (segments, 20, "segments: slot: block 0 of slot 1, of segment 7: "),
+        (s_blocks, 61, "s-blocks: ring: part 1 of block 9 in place 3 of region 0: "),
+        (log, LOG_AREA.blocks() + 6, "log: data: block 7 in place 6: "),
     ] {
         let said = damage(image, address);
         assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
@@ -353,11 +305,7 @@ fn a_checkpoint_that_says_what_cannot_be_is_damage() {
                 (8, "its `block_blocks` is 3", &[3]),
                 (24, "region 0: its `region_data` is 3", &[3]),
                 (24 + 6, "region 0: its log of 3 from position 6", &[6]),
-                (
-                    36 + 8,
-                    "region 0: S-block 0 lies in positions 0 and 4",
-                    &[0],
-                ),
+                (36 + 8, "region 0: S-block 0 lies in positions 0 and 4", &[0]),
                 (36 + 8, "region 0: there is no S-block 4", &[4]),
                 (48, "region 0: block 4 in place 4 lies outside", &[4]),
                 (48 + 16, "region 0: block 9 in place 1 or", &[1]),
@@ -431,10 +379,8 @@ fn a_record_that_says_what_cannot_be_is_damage() {
             broken.fix(address);
             let said = image.said(&broken);
             let lsn = REPLAY_FROM + block;
-            let expected = format!(
-                "{}: journal: record in journal block {lsn}: {expected}",
-                image.name
-            );
+            let expected =
+                format!("{}: journal: record in journal block {lsn}: {expected}", image.name);
             assert!(said.contains(&expected), "{expected}: {said:?}");
         }
     }
@@ -565,12 +511,7 @@ fn a_shared_node_is_read_once() {
     let flash = Member::in_memory("flash", 8, Box::new(|_, into| into.fill(0)));
     let cache = Shape::ReadCache("cache".to_owned(), Box::new(Shape::Disk(flash)));
     let cache = std::rc::Rc::new(cache);
-    let copies = || {
-        Box::new(Shape::Shared(
-            "cache".to_owned(),
-            std::rc::Rc::clone(&cache),
-        ))
-    };
+    let copies = || Box::new(Shape::Shared("cache".to_owned(), std::rc::Rc::clone(&cache)));
     let beside = |start| Shape::WithCopies(copies(), Box::new(part(start)));
     let shape = Shape::Joined {
         joint: fsck::Joint::Span,

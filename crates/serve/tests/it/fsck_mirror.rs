@@ -48,10 +48,8 @@ fn member(changes: [u64; 2]) -> Vec<u8> {
     for (address, changes) in [2, AREA_BLOCKS - 3].into_iter().zip(changes) {
         let listed = |number, is_in| Listed { number, is_in };
         // The older page knows nothing of the loss.
-        let membership = Membership {
-            changes,
-            copies: vec![listed(3, changes < 7), listed(NUMBER, true)],
-        };
+        let membership =
+            Membership { changes, copies: vec![listed(3, changes < 7), listed(NUMBER, true)] };
         let mut block = vec![0; BLOCK];
         membership.seal_into(member, 1, address, &mut block);
         put(address, &block);
@@ -75,11 +73,7 @@ fn member(changes: [u64; 2]) -> Vec<u8> {
 
 fn read(path: &Path) -> Reading {
     let member = Member::open("disk", path, false).expect("a member");
-    fsck::read(
-        &Shape::PersistentCache(member),
-        Some(SET),
-        Checks::default(),
-    )
+    fsck::read(&Shape::PersistentCache(member), Some(SET), Checks::default())
 }
 
 #[test]
@@ -91,16 +85,9 @@ fn a_member_of_a_mirrored_journal_says_which_copy_it_is() {
         let reading = read(&path);
         let note = "disk: its journal is mirrored: copy 1 of 2 (member 4), in; as it says, copy 0 \
                     (member 3) out";
-        assert!(
-            reading.findings.notes.contains(&note.to_owned()),
-            "{:?}",
-            reading.findings.notes
-        );
+        assert!(reading.findings.notes.contains(&note.to_owned()), "{:?}", reading.findings.notes);
         let journal = reading.members[0].journal.as_ref().expect("a journal");
-        assert_eq!(
-            (journal.checkpoint.as_slice(), journal.next),
-            (&b"map"[..], 10)
-        );
+        assert_eq!((journal.checkpoint.as_slice(), journal.next), (&b"map"[..], 10));
         assert_eq!(journal.records[0].payload, [5, 6]);
         let theirs = second_reader(&path);
         let copies = json!([{"number": 3, "is_in": false}, {"number": 4, "is_in": true}]);
@@ -108,10 +95,7 @@ fn a_member_of_a_mirrored_journal_says_which_copy_it_is() {
         assert_eq!(theirs["journal"]["mirror"], mirror);
         assert_eq!(theirs["journal"]["ring_start"], json!(RING_START));
         assert_eq!(theirs["journal"]["ring_blocks"], json!(RING_BLOCKS));
-        assert_eq!(
-            theirs["journal"]["every_record"][0]["payload"],
-            json!("0506")
-        );
+        assert_eq!(theirs["journal"]["every_record"][0]["payload"], json!("0506"));
     }
 }
 

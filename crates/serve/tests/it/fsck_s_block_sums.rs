@@ -27,10 +27,7 @@ fn layout() -> SBlockLayout {
         ring: RingSize::Blocks(5),
         prefill: Prefill::None,
         wanted: Some(BlockCount(BLOCKS)),
-        durability: Some(DurabilitySettings {
-            ring_blocks: 16,
-            unflushed_blocks_max: 24,
-        }),
+        durability: Some(DurabilitySettings { ring_blocks: 16, unflushed_blocks_max: 24 }),
         checksums: Some(ChecksumSettings::default()),
         ..SBlockSettings::new()
     };
@@ -119,8 +116,5 @@ fn checksums_are_compared_and_a_reader_written_from_the_pages_agrees() {
         }
         file.write_all_at(&byte, at).expect("written");
     }
-    assert!(
-        homes > 20 && rings > 4 && rolled_back == 1,
-        "{homes} {rings} {rolled_back}"
-    );
+    assert!(homes > 20 && rings > 4 && rolled_back == 1, "{homes} {rings} {rolled_back}");
 }

@@ -72,19 +72,11 @@ fn names_up_to_the_limit_are_unknown_and_longer_ones_too_big() {
     let server = server();
     let mut client = Client::haggling(&server.socket);
     for option in [INFO, GO] {
-        for (bytes, answer) in [
-            (1, UNKNOWN),
-            (256, UNKNOWN),
-            (257, UNKNOWN),
-            (4096, UNKNOWN),
-            (4097, TOO_BIG),
-        ] {
+        for (bytes, answer) in
+            [(1, UNKNOWN), (256, UNKNOWN), (257, UNKNOWN), (4096, UNKNOWN), (4097, TOO_BIG)]
+        {
             client.option(option, &go_data(&vec![b'x'; bytes], &[3]));
-            assert_eq!(
-                client.option_reply(),
-                (option, answer, vec![]),
-                "{bytes} bytes"
-            );
+            assert_eq!(client.option_reply(), (option, answer, vec![]), "{bytes} bytes");
         }
         client.option(option, &go_data(b"di\0k", &[]));
         assert_eq!(client.option_reply(), (option, INVALID, vec![]));
@@ -98,12 +90,7 @@ fn options_we_do_not_know_are_skipped_with_their_data() {
     let mut client = Client::haggling(&server.socket);
     // 4 PEEK_EXPORT, 5 STARTTLS, 8 STRUCTURED_REPLY, 9 and 10 meta contexts, 11 EXTENDED_HEADERS.
     for option in [0, 4, 5, 8, 9, 10, 11, 0xffff, u32::MAX] {
-        for data in [
-            vec![],
-            vec![0xa5; 5],
-            option_bytes(ABORT, &[]),
-            vec![1; 65_536],
-        ] {
+        for data in [vec![], vec![0xa5; 5], option_bytes(ABORT, &[]), vec![1; 65_536]] {
             client.option(option, &data);
             assert_eq!(client.option_reply(), (option, UNSUPPORTED, vec![]));
         }
@@ -173,11 +160,7 @@ fn malformed_go_data_is_invalid_and_leaves_the_session_usable() {
     let good = go_data(EXPORT.as_bytes(), &[3]);
     for length in 0..good.len() {
         client.option(GO, &good[..length]);
-        assert_eq!(
-            client.option_reply(),
-            (GO, INVALID, vec![]),
-            "cut to {length} bytes"
-        );
+        assert_eq!(client.option_reply(), (GO, INVALID, vec![]), "cut to {length} bytes");
     }
     let mut long = good.clone();
     long.push(0);

@@ -41,12 +41,7 @@ impl Frontend for Script<'_> {
             buffers.bytes_mut(buffer).expect("bytes").fill(fill);
         }
         (self.sent, self.buffer) = (self.sent + 1, buffer);
-        Some(Arrival {
-            tag: Tag(0),
-            operation,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(0), operation, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -56,8 +51,7 @@ impl Frontend for Script<'_> {
         if operation == Operation::Read {
             // The first byte of each block tells the whole, because blocks are filled.
             let bytes = buffers.bytes(self.buffer).expect("bytes");
-            self.found
-                .push(bytes.chunks(4096).map(|block| block[0]).collect());
+            self.found.push(bytes.chunks(4096).map(|block| block[0]).collect());
         }
         buffers.release(self.buffer);
     }
@@ -110,10 +104,8 @@ fn held_disk(path: &Path) -> (Engine, WallClock, HeldWrites) {
     (engine, clock, held)
 }
 
-pub const ZERO: Operation = Operation::Zero {
-    durability: imbrex_core::operation::Durability::Cached,
-    may_unmap: false,
-};
+pub const ZERO: Operation =
+    Operation::Zero { durability: imbrex_core::operation::Durability::Cached, may_unmap: false };
 
 pub const WRITES: [(Operation, Extent, u8); 5] = [
     (Operation::WRITE, extent(2, 6), 7),

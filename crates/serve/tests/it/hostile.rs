@@ -31,18 +31,8 @@ fn plausible_session(rng: &mut Rng) -> Vec<u8> {
             1 => rng.below(3) as u32 * 4096,
             _ => rng.below(20_000) as u32,
         };
-        let offset = if rng.below(8) == 0 {
-            rng.next_u64()
-        } else {
-            rng.below(BLOCKS * 4096)
-        };
-        bytes.extend(request_bytes(
-            command,
-            rng.below(3) as u16,
-            cookie,
-            offset,
-            length,
-        ));
+        let offset = if rng.below(8) == 0 { rng.next_u64() } else { rng.below(BLOCKS * 4096) };
+        bytes.extend(request_bytes(command, rng.below(3) as u16, cookie, offset, length));
         if command == WRITE {
             let payload = rng.below(u64::from(length.min(20_000)) + 2);
             bytes.extend((0..payload).map(|i| i as u8));
@@ -97,16 +87,10 @@ fn random_sessions_leave_the_server_well() {
         if session % 16 == 0 {
             let started = Instant::now();
             assert_eq!(honest.read(0, 4096).map(|data| data.len()), Ok(4096));
-            assert!(
-                started.elapsed() < Duration::from_secs(1),
-                "an honest client waited"
-            );
+            assert!(started.elapsed() < Duration::from_secs(1), "an honest client waited");
         }
     }
-    assert!(
-        answered_sessions > SESSIONS / 3,
-        "the sessions were not plausible"
-    );
+    assert!(answered_sessions > SESSIONS / 3, "the sessions were not plausible");
 }
 
 #[test]
@@ -143,21 +127,12 @@ fn clients_that_do_not_read_do_not_make_the_server_grow() {
     // Those who hold the memory are given ten seconds; then others get it.
     let mut honest = Client::ready(&socket);
     let started = Instant::now();
-    assert_eq!(
-        honest.read(4096, 1 << 20).map(|data| data.len()),
-        Ok(1 << 20)
-    );
+    assert_eq!(honest.read(4096, 1 << 20).map(|data| data.len()), Ok(1 << 20));
     let waited = started.elapsed();
-    assert!(
-        waited < Duration::from_secs(15),
-        "an honest client waited {waited:?}"
-    );
+    assert!(waited < Duration::from_secs(15), "an honest client waited {waited:?}");
     let resident = peak_resident_bytes(program.0.id());
     assert!(resident < RESIDENT_BYTES_MAX, "{resident} bytes resident");
-    assert!(
-        resident > 64 << 20,
-        "{resident} bytes: the bound was not tried"
-    );
+    assert!(resident > 64 << 20, "{resident} bytes: the bound was not tried");
 }
 
 #[test]
@@ -204,10 +179,7 @@ fn haggle(bytes: &[u8], mut piece: impl FnMut() -> usize) -> (Vec<u8>, Next, usi
             return (output, next, start);
         }
         if consumed == 0 {
-            assert!(
-                end - start < OPTION_BYTES_MAX as usize + 16,
-                "no message is longer"
-            );
+            assert!(end - start < OPTION_BYTES_MAX as usize + 16, "no message is longer");
             if end == bytes.len() {
                 return (output, next, start);
             }

@@ -40,11 +40,7 @@ pub fn description() -> ImageDescription {
 }
 
 fn disk(number: u16, node: &str, is_labelled: bool) -> ImageDisk {
-    ImageDisk {
-        number,
-        node: node.into(),
-        is_labelled,
-    }
+    ImageDisk { number, node: node.into(), is_labelled }
 }
 
 pub fn create(dir: &Path) -> Result<(), ImageError> {
@@ -114,11 +110,7 @@ fn an_image_of_version_2_is_read_and_has_no_members() {
     create(dir.path()).expect("an image");
     fs::write(dir.path().join("image"), image_by_hand(2)).expect("a description");
     let mut image = Image::open(dir.path()).expect("an image");
-    let expected = ImageDescription {
-        members: None,
-        disks: None,
-        ..description()
-    };
+    let expected = ImageDescription { members: None, disks: None, ..description() };
     assert_eq!(image.description(), &expected);
     let error = image.begin_replacement("ssd", 1, BlockCount(3), None, &[]);
     let expected = format!(
@@ -137,10 +129,7 @@ fn an_image_of_version_3_is_read_and_gets_labels_when_they_are_written_down() {
     create(dir.path()).expect("an image");
     fs::write(dir.path().join("image"), image_by_hand(3)).expect("a description");
     let mut image = Image::open(dir.path()).expect("an image");
-    let expected = ImageDescription {
-        disks: None,
-        ..description()
-    };
+    let expected = ImageDescription { disks: None, ..description() };
     assert_eq!(image.description(), &expected);
     assert_eq!(image.version(), 3);
     let disks = description().disks.expect("disks");
@@ -158,11 +147,7 @@ fn disks_that_no_image_has_are_damage() {
     let path = dir.path().join("image");
     let number = "the number of a disk is 0, not below the next one, or that of another";
     let label = "whether a disk has a label is neither 0 nor 1";
-    let cases = [
-        ([1, 0, 0, 0], number),
-        ([0, 0, 0, 0], number),
-        ([2, 1, 0, 0], number),
-    ];
+    let cases = [([1, 0, 0, 0], number), ([0, 0, 0, 0], number), ([2, 1, 0, 0], number)];
     for (disk, what) in cases.into_iter().chain([([1, 1, 2, 0], label)]) {
         let mut body = image_by_hand(4)[64..].to_vec();
         let at = body.len() - 5 - 4;
@@ -219,12 +204,8 @@ fn an_image_comes_back_as_it_was_made() {
     assert_eq!(image.description(), &description());
     assert_eq!(image.node_path("none"), None);
     let path = image.node_path("smr").expect("a node");
-    let file = OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .expect("its file");
-    file.write_all_at(b"here", (1 << 40) - 4096)
-        .expect("a write");
+    let file = OpenOptions::new().write(true).open(&path).expect("its file");
+    file.write_all_at(b"here", (1 << 40) - 4096).expect("a write");
     let metadata = file.metadata().expect("metadata");
     assert_eq!(metadata.len(), 1 << 40);
     assert!(metadata.blocks() < 1000, "the file is sparse");
@@ -255,10 +236,7 @@ fn two_images_have_two_names() {
 fn an_image_in_use_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     create(dir.path()).expect("an image");
-    let expected = format!(
-        "the image in {} is in use by another process",
-        dir.path().display()
-    );
+    let expected = format!("the image in {} is in use by another process", dir.path().display());
     let image = Image::open(dir.path()).expect("an image");
     assert_eq!(refusal(dir.path()), expected);
     image.close();
@@ -305,10 +283,7 @@ fn no_image_and_a_second_image_are_refused() {
     assert_eq!(refusal(&missing), expected);
     create(dir.path()).expect("an image");
     let error = create(dir.path()).expect_err("a second one");
-    assert_eq!(
-        error.to_string(),
-        format!("there is already an image in {shown}")
-    );
+    assert_eq!(error.to_string(), format!("there is already an image in {shown}"));
     Image::open(dir.path()).expect("the first is as it was");
 }
 
@@ -406,10 +381,7 @@ fn a_damaged_description_is_refused() {
         assert!(Image::open(dir.path()).is_err(), "cut to {length} bytes");
     }
     fs::write(&path, b"").expect("a description");
-    let expected = format!(
-        "{} is damaged: it is shorter than its header",
-        path.display()
-    );
+    let expected = format!("{} is damaged: it is shorter than its header", path.display());
     assert_eq!(refusal(dir.path()), expected);
 }
 
@@ -419,10 +391,7 @@ fn readers_share_an_image_exclude_a_writer_and_leave_no_mark() {
     create(dir.path()).expect("an image");
     let read = || Image::open_read_only(dir.path());
     let (one, two) = (read().expect("an image"), read().expect("two at once"));
-    assert!(matches!(
-        Image::open(dir.path()),
-        Err(ImageError::InUse { .. })
-    ));
+    assert!(matches!(Image::open(dir.path()), Err(ImageError::InUse { .. })));
     one.mark_in_use();
     assert!(!two.was_interrupted(), "who reads leaves no mark");
     drop((one, two));
@@ -433,8 +402,5 @@ fn readers_share_an_image_exclude_a_writer_and_leave_no_mark() {
     let reader = read().expect("an image");
     assert!(reader.was_interrupted());
     reader.close();
-    assert!(
-        read().expect("an image").was_interrupted(),
-        "the mark is the writer's"
-    );
+    assert!(read().expect("an image").was_interrupted(), "the mark is the writer's");
 }

@@ -66,8 +66,7 @@ fn put(path: &Path, content: Content) {
     if let Content::Mine = content {
         return file.write_all_at(b"mine", 0).expect("a write");
     }
-    file.set_len((blocks + LABEL_BLOCKS) * BLOCK)
-        .expect("a length");
+    file.set_len((blocks + LABEL_BLOCKS) * BLOCK).expect("a length");
     let (set, disk, count) = match content {
         Content::OtherSet => (Uuid([0xa6; 16]), disk, 1),
         Content::OtherDisk => (description().uuid, disk ^ 0x100, 1),
@@ -75,10 +74,7 @@ fn put(path: &Path, content: Content) {
         Content::Replaced => (description().uuid, disk, 0),
         _ => (description().uuid, disk, 1),
     };
-    let label = Label {
-        mark: Mark { count, random: 7 },
-        ..Label::new(set, disk, 0)
-    };
+    let label = Label { mark: Mark { count, random: 7 }, ..Label::new(set, disk, 0) };
     let copies: &[LabelCopy] = match content {
         Content::Hole | Content::WentOver => &[],
         Content::FirstCopy => &[LabelCopy::First],
@@ -90,13 +86,7 @@ fn put(path: &Path, content: Content) {
         file.write_all_at(&block, at).expect("a write");
     }
     if let Content::WentOver = content {
-        get_label(
-            OneDisk {
-                file: &file,
-                blocks,
-            },
-            disk,
-        );
+        get_label(OneDisk { file: &file, blocks }, disk);
     }
     if copies.len() > 1 || matches!(content, Content::WentOver) {
         file.write_all_at(DATA, BLOCK).expect("a write");
@@ -105,10 +95,7 @@ fn put(path: &Path, content: Content) {
 
 /// Gives a disk its label at the first start that writes one, as an image of version 3 gets them.
 fn get_label(mut disk: OneDisk<'_>, number: u16) {
-    let listed = ListedDisk {
-        number,
-        is_labelled: false,
-    };
+    let listed = ListedDisk { number, is_labelled: false };
     let mut labels = Labels::new(description().uuid, &[Some(listed)]);
     labels.check(&mut disk).expect("no label");
     labels.move_count(&mut disk, 7).expect("a label");
@@ -157,10 +144,8 @@ fn kill_at(dir: &Path, names: &[&str], new_description: &[u8], content: Content)
 #[test]
 fn a_creation_after_one_that_was_killed_succeeds_whenever_that_was() {
     let description = image_by_hand(4);
-    let mut states: Vec<(&[&str], &[u8], Content)> = STEPS
-        .iter()
-        .map(|step| (*step, &description[..], Content::Killed))
-        .collect();
+    let mut states: Vec<(&[&str], &[u8], Content)> =
+        STEPS.iter().map(|step| (*step, &description[..], Content::Killed)).collect();
     // A kill, or a power cut, while the description was written.
     let cut = [0, 5, 64, 100].map(|length| (STEPS[3], &description[..length], Content::Killed));
     states.extend(cut);
@@ -172,11 +157,7 @@ fn a_creation_after_one_that_was_killed_succeeds_whenever_that_was() {
         let shown = dir.path().display();
         assert_eq!(refusal(dir.path()), format!("there is no image in {shown}"));
         create(dir.path()).unwrap_or_else(|error| panic!("{names:?}: {error}"));
-        assert_eq!(
-            names_in(dir.path()),
-            ["image", "smr.img", "ssd.img"],
-            "{names:?}"
-        );
+        assert_eq!(names_in(dir.path()), ["image", "smr.img", "ssd.img"], "{names:?}");
         let mut start = [1; 8];
         let member = File::open(dir.path().join("ssd.img")).expect("a member");
         member.read_exact_at(&mut start, BLOCK).expect("a block");
@@ -220,10 +201,7 @@ fn refused(dir: &Path, in_the_way: &str, in_use: &[&str]) {
             "no image that it belongs to; delete it if nobody needs it, or name another folder"
         }
     };
-    let expected = format!(
-        "cannot create {}: there is such a file, and {reason}",
-        path.display()
-    );
+    let expected = format!("cannot create {}: there is such a file, and {reason}", path.display());
     assert_eq!(error.to_string(), expected, "{before:?}");
     assert_eq!(state(dir), before);
 }
@@ -240,22 +218,14 @@ fn files_that_no_killed_creation_has_left_are_not_touched() {
         ("ssd.img", &[("ssd.img", Killed)], None),
         ("ssd.img", &[("ssd.img", Mine)], Some(&whole)),
         // The disk of the killed creation has its first name still: the other is somebody else's.
-        (
-            "ssd.img",
-            &[("ssd.img", OtherSet), ("ssd.img.new", Killed)],
-            Some(&whole),
-        ),
+        ("ssd.img", &[("ssd.img", OtherSet), ("ssd.img.new", Killed)], Some(&whole)),
         ("ssd.img", &[("ssd.img", OtherDisk)], Some(&whole)),
         ("ssd.img", &[("ssd.img", Served)], Some(&whole)),
         // Its description was never whole, so none of its disks was renamed.
         ("smr.img", &[("smr.img", Killed)], Some(cut)),
         // It lists no label.
         ("ssd.img", &[("ssd.img", Killed)], Some(&of_version_3)),
-        (
-            "image.new",
-            &[("ssd.img.new", Killed)],
-            Some(b"my pictures"),
-        ),
+        ("image.new", &[("ssd.img.new", Killed)], Some(b"my pictures")),
         ("ssd.img.new", &[("ssd.img.new", Mine)], None),
         ("ssd.img.new", &[("ssd.img.new", Mine)], Some(&whole)),
         ("ssd.img.new", &[("ssd.img.new", Served)], None),
@@ -263,11 +233,7 @@ fn files_that_no_killed_creation_has_left_are_not_touched() {
         ("ssd.img.new", &[("ssd.img.new", Replaced)], None),
         ("ssd.img", &[("ssd.img", WentOver)], Some(&whole)),
         ("ssd.img", &[("ssd.img", Replaced)], Some(&whole)),
-        (
-            "smr.img.new",
-            &[("ssd.img.new", Killed), ("smr.img.new", Served)],
-            Some(cut),
-        ),
+        ("smr.img.new", &[("ssd.img.new", Killed), ("smr.img.new", Served)], Some(cut)),
     ];
     for (in_the_way, files, new_description) in states {
         let dir = tempfile::tempdir().expect("a directory");

@@ -21,15 +21,10 @@ fn a_socket_in_use_is_left_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let first = Server::bind(&unix(&path)).expect("a free path");
-    let expected = format!(
-        "cannot listen on {}: another server is listening there",
-        path.display()
-    );
+    let expected =
+        format!("cannot listen on {}: another server is listening there", path.display());
     assert_eq!(message(&unix(&path)), expected);
-    let mode = fs::metadata(&path)
-        .expect("the socket")
-        .permissions()
-        .mode();
+    let mode = fs::metadata(&path).expect("the socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "for its owner alone");
     drop(first);
     assert!(!path.exists(), "the socket is removed at the end");
@@ -40,10 +35,7 @@ fn a_socket_of_a_dead_server_is_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     drop(UnixListener::bind(&path).expect("a socket"));
-    assert!(
-        path.exists(),
-        "std leaves it behind, as a killed server does"
-    );
+    assert!(path.exists(), "std leaves it behind, as a killed server does");
     let server = Server::bind(&unix(&path)).expect("nobody answers there");
     let metadata = fs::symlink_metadata(&path).expect("the new socket");
     assert!(metadata.file_type().is_socket());
@@ -56,10 +48,7 @@ fn other_files_are_never_removed() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("precious");
     fs::write(&path, "data").expect("a file");
-    let expected = format!(
-        "cannot listen on {}: it exists and is not a socket",
-        path.display()
-    );
+    let expected = format!("cannot listen on {}: it exists and is not a socket", path.display());
     assert_eq!(message(&unix(&path)), expected);
     assert_eq!(fs::read_to_string(&path).expect("the file"), "data");
 }

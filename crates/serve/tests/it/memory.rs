@@ -31,11 +31,9 @@ fn anonymous_memory_starts_as_zeroes_and_other_memory_goes_on() {
         panic!("{shared:?}");
     };
     let written = [7; 4096];
-    for (memory, kept) in [
-        (of(Survival::Nothing), 0),
-        (shared.clone(), 7),
-        (of(Survival::Power), 7),
-    ] {
+    for (memory, kept) in
+        [(of(Survival::Nothing), 0), (shared.clone(), 7), (of(Survival::Power), 7)]
+    {
         let server = served(&memory);
         let mut client = Client::ready(&server.socket);
         let read = client.read(4096, 4096).expect("a read");

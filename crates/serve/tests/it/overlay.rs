@@ -49,11 +49,7 @@ fn what_is_written_can_be_read_and_is_never_in_the_file() {
     assert_eq!(results, [Ok(()); WRITES.len()]);
     let (_, found) = results_of(&mut engine, &mut clock, &READ);
     assert_eq!(found, [[1, 1, 7, 0, 8, 7, 7, 7, 1, 1]]);
-    let (_, found) = results_of(
-        &mut engine,
-        &mut clock,
-        &[(Operation::Read, extent(2, 5), 0)],
-    );
+    let (_, found) = results_of(&mut engine, &mut clock, &[(Operation::Read, extent(2, 5), 0)]);
     assert_eq!(found, [[7, 0, 8, 7, 7]], "all of it from memory");
     drop(engine);
     assert!(fs::read(&path).expect("the file") == before);
@@ -72,10 +68,7 @@ fn a_write_beyond_the_bound_finds_no_space_and_changes_nothing() {
     let requests = [write(0, 3, 4), (ZERO, extent(0, 3), 0), write(4, 2, 5)];
     assert!(!overlay.is_exceeded());
     let (results, _) = results_of(&mut other, &mut other_clock, &requests);
-    assert_eq!(
-        results,
-        [Err(IoError::NoSpace), Err(IoError::NoSpace), Ok(())]
-    );
+    assert_eq!(results, [Err(IoError::NoSpace), Err(IoError::NoSpace), Ok(())]);
     assert!(overlay.is_exceeded());
     let (_, found) = results_of(&mut one, &mut clock, &READ);
     assert_eq!(found, [[2, 3, 3, 1, 1, 1, 1, 1, 1, 1]]);

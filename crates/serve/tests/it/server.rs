@@ -88,10 +88,7 @@ fn stopping_answers_what_has_arrived_and_flushes() {
     assert!(haggling.is_closed());
     assert!(half.is_closed());
     control.lock().expect("control").held_block = None;
-    let mut cookies: Vec<u64> = (0..16)
-        .map(|_| busy.reply())
-        .map(|(_, cookie)| cookie)
-        .collect();
+    let mut cookies: Vec<u64> = (0..16).map(|_| busy.reply()).map(|(_, cookie)| cookie).collect();
     cookies.sort_unstable();
     assert!(cookies.into_iter().eq(0..16));
     assert!(busy.is_closed());
@@ -108,9 +105,7 @@ fn a_client_that_takes_no_answer_does_not_keep_a_server_from_ending() {
     let (server, _) = TestServer::in_memory(8192, 0);
     let mut client = Client::ready(&server.socket);
     client.request(READ, 0, 1, 0, 16 << 20);
-    eventually("the read is answered", || {
-        server.events.lock().expect("events").len() == 2
-    });
+    eventually("the read is answered", || server.events.lock().expect("events").len() == 2);
     server.stop.stop();
     server.join().expect("a clean end");
 }
@@ -145,10 +140,7 @@ fn a_command_finds_the_server_and_ends_it() {
     let running = server.run_command(&command).expect("a shell");
     serve(server, Box::new(TestDisk::new(8, 0, Control::default()))).expect("a clean end");
     assert_eq!(running.wait().expect("a status").code(), Some(7));
-    assert_eq!(
-        std::fs::read_to_string(output).expect("the output"),
-        expected
-    );
+    assert_eq!(std::fs::read_to_string(output).expect("the output"), expected);
 }
 
 #[test]
@@ -158,10 +150,7 @@ fn a_failing_last_flush_is_an_error() {
     let server = TestServer::over(move |_| Box::new(FailingFlush(TestDisk::new(8, 0, of_disk))));
     server.stop.stop();
     let error = server.join().expect_err("an error").to_string();
-    assert!(
-        error.starts_with("the flush at the end failed (no space left below)"),
-        "{error}"
-    );
+    assert!(error.starts_with("the flush at the end failed (no space left below)"), "{error}");
 }
 
 /// A disk on which every flush fails.
@@ -188,9 +177,8 @@ impl Disk for FailingFlush {
 }
 
 fn signal(child: &std::process::Child, name: &str) {
-    let killed = std::process::Command::new("kill")
-        .args(["-s", name, &child.id().to_string()])
-        .status();
+    let killed =
+        std::process::Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
 }
 
@@ -219,10 +207,7 @@ fn a_second_signal_ends_a_server_at_once() {
     client.bytes(16);
     signal(&child.0, "TERM");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    assert!(
-        child.0.try_wait().expect("a status").is_none(),
-        "it still waits"
-    );
+    assert!(child.0.try_wait().expect("a status").is_none(), "it still waits");
     let started = std::time::Instant::now();
     signal(&child.0, "INT");
     assert_eq!(child.0.wait().expect("a status").code(), Some(130));
@@ -250,10 +235,7 @@ fn paced_completions_come_when_they_are_due() {
     // delay begins with the turn of the engine that takes the request, which begins a little before
     // the request is there.
     let best = *latencies.iter().min().expect("latencies");
-    assert!(
-        (delay_ns - 50_000..delay_ns + 150_000).contains(&best),
-        "the best took {best} ns"
-    );
+    assert!((delay_ns - 50_000..delay_ns + 150_000).contains(&best), "the best took {best} ns");
 }
 
 /// A disk that finishes every operation a fixed time after its submission.

@@ -176,9 +176,7 @@ impl TestServer {
             thread::spawn(move || {
                 let listen = Listen::Unix(socket.clone());
                 let mut server = Server::bind(&listen).expect("a free socket");
-                server
-                    .bind_control(&control_of(&socket))
-                    .expect("a free path");
+                server.bind_control(&control_of(&socket)).expect("a free path");
                 let served = build(&server);
                 let handles = (server.uri(), server.stop_handle());
                 sender.send(handles).expect("a waiting test");
@@ -189,14 +187,7 @@ impl TestServer {
             })
         };
         let (uri, stop) = receiver.recv().expect("a server that has started");
-        TestServer {
-            socket,
-            uri,
-            events,
-            stop,
-            thread: Some(thread),
-            _dir: dir,
-        }
+        TestServer { socket, uri, events, stop, thread: Some(thread), _dir: dir }
     }
 
     /// A server over a disk in memory.
@@ -280,17 +271,9 @@ impl Served {
 }
 
 fn serve_stack(mut server: Server, served: Served) -> Result<(), ServeError> {
-    let Served {
-        mut engine,
-        mut commands,
-        names,
-        windows,
-        is_read_only,
-    } = served;
+    let Served { mut engine, mut commands, names, windows, is_read_only } = served;
     let named = names.iter();
-    commands.nodes = named
-        .map(|(name, node)| ControlNode::of(&engine, name, *node))
-        .collect();
+    commands.nodes = named.map(|(name, node)| ControlNode::of(&engine, name, *node)).collect();
     commands.is_read_only = is_read_only;
     server.take_commands(commands);
     let bytes = engine.stack.geometry().blocks.bytes();
@@ -330,9 +313,7 @@ impl ControlClient {
 
     pub fn send(&mut self, line: &str) {
         let line = format!("{line}\n");
-        self.stream
-            .write_all(line.as_bytes())
-            .expect("a server that reads");
+        self.stream.write_all(line.as_bytes()).expect("a server that reads");
     }
 
     /// The next line that the server says; `None` when it has closed the connection.
@@ -374,10 +355,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// The example program, which the test build has made too.
 fn bare_disk() -> std::path::PathBuf {
     let binary = std::env::current_exe().expect("a path");
-    let profile = binary
-        .parent()
-        .and_then(|deps| deps.parent())
-        .expect("a directory");
+    let profile = binary.parent().and_then(|deps| deps.parent()).expect("a directory");
     profile.join("examples").join("bare_disk")
 }
 

@@ -19,11 +19,7 @@ fn server_over_file(dir: &TempDir) -> TestServer {
 
 /// Runs a program; `None`, said loudly, when it is not installed.
 fn run(program: &str, arguments: &[&str], dir: &Path) -> Option<Output> {
-    match Command::new(program)
-        .args(arguments)
-        .current_dir(dir)
-        .output()
-    {
+    match Command::new(program).args(arguments).current_dir(dir).output() {
         Ok(output) => Some(output),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             eprintln!("skipped: {program} is not installed");
@@ -35,11 +31,7 @@ fn run(program: &str, arguments: &[&str], dir: &Path) -> Option<Output> {
 
 fn assert_success(output: &Output) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&text)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&text));
 }
 
 #[test]
@@ -62,11 +54,7 @@ fn fio_verifies_what_it_writes() {
         "--randseed=1",
         "--fsync=64",
     ];
-    if let Some(output) = run(
-        "timeout",
-        &[&["60", "fio"], &arguments[..]].concat(),
-        dir.path(),
-    ) {
+    if let Some(output) = run("timeout", &[&["60", "fio"], &arguments[..]].concat(), dir.path()) {
         if output.status.code() == Some(127) {
             eprintln!("skipped: fio is not installed");
             return;
@@ -81,13 +69,7 @@ fn nbdcopy_brings_an_image_there_and_back() {
     let server = server_over_file(&dir);
     let source: Vec<u8> = (0..BYTES / 8).flat_map(|i| (i * i).to_le_bytes()).collect();
     std::fs::write(dir.path().join("source"), &source).expect("a file");
-    let there = [
-        "--connections=4",
-        "--requests=64",
-        "--flush",
-        "source",
-        &server.uri,
-    ];
+    let there = ["--connections=4", "--requests=64", "--flush", "source", &server.uri];
     let Some(output) = run("nbdcopy", &there, dir.path()) else {
         return;
     };

@@ -47,10 +47,7 @@ fn commands_become_operations_with_their_durability() {
     }
     assert_eq!(client.call(READ, FUA, 0, 4096), 0);
     client.bytes(4096);
-    let zero = |durability, may_unmap| Operation::Zero {
-        durability,
-        may_unmap,
-    };
+    let zero = |durability, may_unmap| Operation::Zero { durability, may_unmap };
     let (cached, durable) = (Durability::Cached, Durability::Durable);
     let operations = &control.lock().expect("control").operations;
     let seen: Vec<Operation> = operations.iter().map(|op| op.operation).collect();
@@ -76,12 +73,8 @@ fn commands_become_operations_with_their_durability() {
 fn requests_past_the_end_change_nothing() {
     let (server, control) = TestServer::in_memory(BLOCKS, 0);
     let mut client = Client::ready(&server.socket);
-    for (offset, length) in [
-        (SIZE, 512),
-        (SIZE - 512, 1024),
-        (u64::MAX - 100, 512),
-        (u64::MAX, 1),
-    ] {
+    for (offset, length) in [(SIZE, 512), (SIZE - 512, 1024), (u64::MAX - 100, 512), (u64::MAX, 1)]
+    {
         assert_eq!(client.read(offset, length), Err(EINVAL));
         assert_eq!(client.write(0, offset, &vec![1; length as usize]), ENOSPC);
         assert_eq!(client.call(TRIM, 0, offset, length), EINVAL);
@@ -98,11 +91,7 @@ fn commands_and_flags_nobody_offered_are_invalid() {
     let mut client = Client::ready(&server.socket);
     // 7 is BLOCK_STATUS, which needs structured replies.
     for command in [CACHE, 7, 8, 4711, u16::MAX] {
-        assert_eq!(
-            client.call(command, 0, 0, 4096),
-            EINVAL,
-            "command {command}"
-        );
+        assert_eq!(client.call(command, 0, 0, 4096), EINVAL, "command {command}");
     }
     for flag in (1..16).map(|bit| 1 << bit) {
         assert_eq!(client.call(READ, flag, 0, 512), EINVAL, "flag {flag:#x}");
@@ -129,17 +118,11 @@ fn payloads_beyond_the_limit_are_refused() {
     let (server, _) = TestServer::in_memory(3 * 8192, 0);
     let mut client = Client::ready(&server.socket);
     assert_eq!(client.read(0, (32 << 20) + 1), Err(EINVAL));
-    assert_eq!(
-        client.read(0, 32 << 20).map(|data| data.len()),
-        Ok(32 << 20)
-    );
+    assert_eq!(client.read(0, 32 << 20).map(|data| data.len()), Ok(32 << 20));
     assert_eq!(client.write(0, 4096, &vec![7; 32 << 20]), 0);
     assert_eq!(client.read((32 << 20) + 4095, 2), Ok(vec![7, 0]));
     client.request(WRITE, 0, 1, 0, (32 << 20) + 1);
-    assert!(
-        client.is_closed(),
-        "its payload cannot be told from requests"
-    );
+    assert!(client.is_closed(), "its payload cannot be told from requests");
 }
 
 #[test]
@@ -181,11 +164,7 @@ fn errors_of_the_disk_reach_the_client_and_nobody_else() {
         assert_eq!(client.read(9 * 4096, 4096), Err(errno));
         assert_eq!(client.write(0, 9 * 4096, &[1; 4096]), errno);
         assert_eq!(client.call(WRITE_ZEROES, 0, 9 * 4096, 4096), errno);
-        assert_eq!(
-            client.write(0, 9 * 4096 + 1, &[1; 6]),
-            errno,
-            "at its edge read"
-        );
+        assert_eq!(client.write(0, 9 * 4096 + 1, &[1; 6]), errno, "at its edge read");
         assert_eq!(client.write(0, 10 * 4096, &[2; 4096]), 0);
         control.lock().expect("control").failing = None;
         assert_eq!(client.read(9 * 4096, 4096), Ok(vec![0; 4096]));
@@ -232,10 +211,7 @@ fn a_client_that_stops_sending_still_gets_its_answers() {
     let mut client = Client::ready(&server.socket);
     control.lock().expect("control").held_block = Some(0);
     client.request(READ, 0, 1, 0, 4096);
-    client
-        .stream
-        .shutdown(Shutdown::Write)
-        .expect("half a shutdown");
+    client.stream.shutdown(Shutdown::Write).expect("half a shutdown");
     std::thread::sleep(std::time::Duration::from_millis(50));
     control.lock().expect("control").held_block = None;
     assert_eq!(client.reply(), (0, 1));
@@ -257,11 +233,7 @@ fn a_client_that_leaves_early_disturbs_nobody() {
     client.request(READ, 0, 9, 0, 512);
     control.lock().expect("control").held_block = None;
     assert_eq!(client.reply(), (0, 9));
-    assert_eq!(
-        client.bytes(512),
-        vec![0; 512],
-        "no half write was carried out"
-    );
+    assert_eq!(client.bytes(512), vec![0; 512], "no half write was carried out");
 }
 
 #[test]
@@ -278,11 +250,7 @@ fn the_observer_sees_requests_as_the_client_stated_them() {
     for event in events {
         match event {
             RequestEvent::Arrived(record) => arrived.push(record),
-            RequestEvent::Answered {
-                record,
-                latency,
-                result,
-            } => {
+            RequestEvent::Answered { record, latency, result } => {
                 assert_eq!(result, Ok(()));
                 assert!(latency.0 > 0 && latency.0 < 5_000_000_000, "{latency:?}");
                 answered.push(record);
@@ -296,11 +264,7 @@ fn the_observer_sees_requests_as_the_client_stated_them() {
         .collect();
     assert_eq!(
         stated,
-        [
-            (Operation::WRITE_DURABLE, 1000, 77),
-            (Operation::Flush, 0, 0),
-            (Operation::Read, 5, 9),
-        ]
+        [(Operation::WRITE_DURABLE, 1000, 77), (Operation::Flush, 0, 0), (Operation::Read, 5, 9),]
     );
     assert!(arrived.is_sorted_by_key(|record| record.arrived));
 }
@@ -314,9 +278,7 @@ fn a_client_with_a_full_queue_does_not_keep_others_waiting() {
         let requests: Vec<u8> = (0..2_000u64)
             .flat_map(|i| request_bytes(READ, 0, i, (i % BLOCKS) * 4096, 4096))
             .collect();
-        let mut reader = Client {
-            stream: client.stream.try_clone().expect("a second handle"),
-        };
+        let mut reader = Client { stream: client.stream.try_clone().expect("a second handle") };
         let sender = std::thread::spawn(move || {
             for _ in 0..10 {
                 client.send(&requests);
@@ -337,10 +299,7 @@ fn a_client_with_a_full_queue_does_not_keep_others_waiting() {
         rounds += 1;
     }
     greedy.join().expect("the greedy client is served too");
-    assert!(
-        rounds > 20,
-        "only {rounds} requests beside the greedy client"
-    );
+    assert!(rounds > 20, "only {rounds} requests beside the greedy client");
 }
 
 #[test]
@@ -366,10 +325,7 @@ fn an_export_that_is_only_read_refuses_every_change_before_the_stack_sees_it() {
         for flags in [0, FUA] {
             assert_eq!(client.write(flags, offset, &[1; 4096]), NOT_PERMITTED);
             assert_eq!(client.call(TRIM, flags, offset, 4096), NOT_PERMITTED);
-            assert_eq!(
-                client.call(WRITE_ZEROES, flags, offset, 4096),
-                NOT_PERMITTED
-            );
+            assert_eq!(client.call(WRITE_ZEROES, flags, offset, 4096), NOT_PERMITTED);
             assert_eq!(client.call(FLUSH, flags, 0, 0), 0);
         }
     }
@@ -378,10 +334,5 @@ fn an_export_that_is_only_read_refuses_every_change_before_the_stack_sees_it() {
     let control = control.lock().expect("control");
     let seen = |operation: &Operation| matches!(operation, Operation::Read | Operation::Flush);
     assert!(control.operations.iter().all(|op| seen(&op.operation)));
-    assert!(
-        control
-            .operations
-            .iter()
-            .any(|op| op.operation == Operation::Read)
-    );
+    assert!(control.operations.iter().any(|op| op.operation == Operation::Read));
 }

@@ -16,10 +16,7 @@ fn apply(model: &mut [u8], command: u16, offset: u64, data: &[u8], length: u64) 
         WRITE => model[range(offset, offset + length)].copy_from_slice(data),
         WRITE_ZEROES => model[range(offset, offset + length)].fill(0),
         TRIM => {
-            let (from, to) = (
-                offset.div_ceil(4096) * 4096,
-                (offset + length) / 4096 * 4096,
-            );
+            let (from, to) = (offset.div_ceil(4096) * 4096, (offset + length) / 4096 * 4096);
             if from < to {
                 model[range(from, to)].fill(0);
             }
@@ -46,16 +43,10 @@ fn every_offset_and_length_around_a_block_edge() {
                 assert_eq!(error, 0);
                 apply(&mut model, command, offset, &data, length);
                 let found = client.read(0, SIZE as u32).expect("a read");
-                assert!(
-                    found == model,
-                    "command {command} at {offset}, {length} bytes"
-                );
+                assert!(found == model, "command {command} at {offset}, {length} bytes");
                 let part = client.read(offset, length as u32).expect("a read");
                 let (from, to) = (offset as usize, (offset + length) as usize);
-                assert!(
-                    part == model[from..to],
-                    "a read at {offset}, {length} bytes"
-                );
+                assert!(part == model[from..to], "a read at {offset}, {length} bytes");
             }
         }
     }
@@ -79,11 +70,7 @@ fn overlapping_requests_of_one_client_keep_their_order() {
                 1 => 1 + rng.below(100),
                 _ => 1 + rng.below(3 * 4096),
             };
-            let offset = if rng.below(4) == 0 {
-                offset / 4096 * 4096
-            } else {
-                offset
-            };
+            let offset = if rng.below(4) == 0 { offset / 4096 * 4096 } else { offset };
             let command = [READ, READ, WRITE, WRITE, WRITE_ZEROES, TRIM][rng.below(6) as usize];
             let data = vec![rng.next_u64() as u8; length as usize];
             client.request(command, 0, sent, offset, length as u32);
@@ -155,16 +142,11 @@ fn neighbours_in_one_block_do_not_lose_each_others_writes() {
             last.push(thread.join().expect("a client"));
         }
     });
-    let found = Client::ready(&server.socket)
-        .read(0, SIZE as u32)
-        .expect("a read");
+    let found = Client::ready(&server.socket).read(0, SIZE as u32).expect("a read");
     for (piece, value) in last.iter().flatten() {
         let from = (piece * STRIDE) as usize;
         let bytes = &found[from..from + STRIDE as usize];
-        assert!(
-            bytes.iter().all(|byte| byte == value),
-            "piece {piece} lost a write"
-        );
+        assert!(bytes.iter().all(|byte| byte == value), "piece {piece} lost a write");
     }
 }
 
@@ -181,15 +163,11 @@ fn the_edges_of_a_request_are_as_durable_as_the_request() {
         let control = control.lock().expect("control");
         let changes = control.operations.iter();
         let changes = changes.filter(|op| op.operation != Operation::Read);
-        let mut seen: Vec<_> = changes
-            .map(|op| (op.operation, op.extent.start.0, op.extent.blocks.0))
-            .collect();
+        let mut seen: Vec<_> =
+            changes.map(|op| (op.operation, op.extent.start.0, op.extent.blocks.0)).collect();
         seen.sort_by_key(|(_, start, blocks)| (*blocks == 1, *start));
         let write = Operation::Write { durability };
-        let zero = Operation::Zero {
-            durability,
-            may_unmap: true,
-        };
+        let zero = Operation::Zero { durability, may_unmap: true };
         assert_eq!(
             seen,
             [(write, 0, 3), (zero, 1, 2), (write, 0, 1), (write, 3, 1)],

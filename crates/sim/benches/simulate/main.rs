@@ -14,10 +14,7 @@ fn main() {
     }
     // `cargo bench NAME` runs the parts whose name contains NAME; cargo itself adds `--bench`.
     let wanted = |name: &str| {
-        let mut filters = arguments
-            .iter()
-            .filter(|text| !text.starts_with("--"))
-            .peekable();
+        let mut filters = arguments.iter().filter(|text| !text.starts_with("--")).peekable();
         filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
     };
     rates::print(&wanted);

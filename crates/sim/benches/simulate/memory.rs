@@ -47,11 +47,7 @@ fn peak_of_child(what: &str, count: u64) -> u64 {
         .args([CHILD, what, &count.to_string()])
         .output()
         .expect("a child of this program");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
     text.trim().parse().expect("a number of bytes")
 }
@@ -94,15 +90,8 @@ fn log_of(blocks: u64) -> String {
 fn run(stack: &str, writes: u64) {
     let config = StackConfig::from_text("memory", stack, &[]).expect("a sound stack");
     let plan = Plan::new(&config, &BuildOptions::simulate(1)).expect("a sound stack");
-    let built = plan
-        .build(None, None, ContentKind::Counted)
-        .expect("a sound stack");
-    let mut writes = Writes {
-        left: writes,
-        next: 0,
-        stride: STRIDE,
-        buffer: BufferSlice::EMPTY,
-        busy: false,
-    };
+    let built = plan.build(None, None, ContentKind::Counted).expect("a sound stack");
+    let mut writes =
+        Writes { left: writes, next: 0, stride: STRIDE, buffer: BufferSlice::EMPTY, busy: false };
     engine(built).run(&mut VirtualClock::default(), &mut writes, &mut |_, _| {});
 }

@@ -56,12 +56,7 @@ pub fn print(wanted: &dyn Fn(&str) -> bool) {
     );
     let line = |name: &str, measure: &dyn Fn() -> Measured| {
         if wanted(name) {
-            let Measured {
-                requests,
-                blocks,
-                operations,
-                cpu_s,
-            } = measure();
+            let Measured { requests, blocks, operations, cpu_s } = measure();
             println!(
                 "{name:<34}{requests:>12}{blocks:>12}{cpu_s:>9.2}{:>15.0}{:>15.0}{:>15.0}",
                 requests as f64 / cpu_s,
@@ -73,22 +68,16 @@ pub fn print(wanted: &dyn Fn(&str) -> bool) {
     let folder = std::env::temp_dir().join(format!("imbrex-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the synthetic trace");
     let one_block = || one_block_trace(&folder);
-    line("parser, one-block recording", &|| {
-        parse(&mut looped(&one_block(), ONE_BLOCK_REQUESTS))
-    });
+    line("parser, one-block recording", &|| parse(&mut looped(&one_block(), ONE_BLOCK_REQUESTS)));
     let (long, label) = long_trace();
-    line(&format!("parser, {label}"), &|| {
-        parse(&mut looped(&long, LOOPED_BLOCKS))
-    });
+    line(&format!("parser, {label}"), &|| parse(&mut looped(&long, LOOPED_BLOCKS)));
     line("router, one layer, no disk time", &|| router(4_000_000));
     line("lru, one-block recording", &|| {
         let settings = ["cache.capacity=32MiB", "translation.persistent_cache=64MiB"];
         simulate("lru", &settings, &one_block(), ONE_BLOCK_REQUESTS)
     });
     for system in ["smr-only", "lru", "pore"] {
-        line(&format!("{system}, {label}"), &|| {
-            simulate(system, &[], &long, LOOPED_BLOCKS)
-        });
+        line(&format!("{system}, {label}"), &|| simulate(system, &[], &long, LOOPED_BLOCKS));
     }
     line("hwsr, financial1-dense", &|| {
         let path = "synthetic:financial1-dense";
@@ -114,10 +103,7 @@ fn long_trace() -> (String, &'static str) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared = match std::env::var_os("IMBREX_SHARED") {
         Some(given) => vec![PathBuf::from(given)],
-        None => here
-            .ancestors()
-            .map(|folder| folder.join("shared"))
-            .collect(),
+        None => here.ancestors().map(|folder| folder.join("shared")).collect(),
     };
     let found = shared
         .into_iter()
@@ -144,11 +130,7 @@ struct Looped {
 }
 
 fn looped(path: &str, blocks: u64) -> Looped {
-    Looped {
-        path: path.to_string(),
-        reader: open(path),
-        blocks_left: blocks,
-    }
+    Looped { path: path.to_string(), reader: open(path), blocks_left: blocks }
 }
 
 fn open(path: &str) -> TraceReader {
@@ -185,20 +167,13 @@ fn parse(records: &mut Looped) -> Measured {
         requests += 1;
         blocks += blocks_of(&record.expect("a sound trace"));
     }
-    Measured {
-        operations: 0,
-        requests,
-        blocks,
-        cpu_s: cpu_s() - begun,
-    }
+    Measured { operations: 0, requests, blocks, cpu_s: cpu_s() - begun }
 }
 
 /// What `imbrex compare` does for one system, on a trace repeated until it has given `blocks`.
 fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measured {
-    let settings: Vec<Setting> = settings
-        .iter()
-        .map(|text| Setting::parse(text).expect("a setting"))
-        .collect();
+    let settings: Vec<Setting> =
+        settings.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
     let config = StackConfig::load(system, &settings).expect("a ready-made stack");
     let plan = Plan::new(&config, &BuildOptions::simulate(SEED)).expect("a sound stack");
     let footprint = plan.needs_footprint().then(|| {
@@ -209,17 +184,10 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
             combined: None,
         };
         let bands = plan.bands().expect("a share of bands needs bands");
-        workload
-            .footprint(bands, plan.blocks(), Fit::Refuse, false)
-            .expect("a sound trace")
+        workload.footprint(bands, plan.blocks(), Fit::Refuse, false).expect("a sound trace")
     });
-    let built = plan
-        .build(footprint, None, ContentKind::Counted)
-        .expect("a sound stack");
-    let disks = built
-        .describe
-        .disks()
-        .map(|disk| Rc::clone(disk.statistics()));
+    let built = plan.build(footprint, None, ContentKind::Counted).expect("a sound stack");
+    let disks = built.describe.disks().map(|disk| Rc::clone(disk.statistics()));
     let disks: Vec<_> = disks.collect();
     let begun = cpu_s();
     let options = ReplayOptions {
@@ -233,11 +201,9 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
     let mut replayer = Replayer::new(looped(path, blocks), options, device, Rc::clone(&recorder));
     let mut fill = FillObserver::new(&built.describe, recorder);
     let mut engine = engine(built);
-    engine.run(
-        &mut VirtualClock::default(),
-        &mut replayer,
-        &mut |now, stack| fill.observe(now, stack),
-    );
+    engine.run(&mut VirtualClock::default(), &mut replayer, &mut |now, stack| {
+        fill.observe(now, stack)
+    });
     replayer.take_error().expect("a trace that fits the disk");
     let counts = replayer.counts;
     let operations = disks.iter().map(|disk| {
@@ -269,28 +235,15 @@ fn router(requests: u64) -> Measured {
     let top = builder.layer(Box::new(PassOn::default()), geometry.clone(), &[disk]);
     let mut engine = Engine {
         stack: builder.build(top),
-        disks: vec![Box::new(InstantDisk {
-            geometry,
-            done: VecDeque::new(),
-        })],
+        disks: vec![Box::new(InstantDisk { geometry, done: VecDeque::new() })],
         buffers: Buffers::new(ContentKind::Counted),
         in_flight_max: 1,
     };
-    let mut writes = Writes {
-        left: requests,
-        next: 0,
-        stride: 1,
-        buffer: BufferSlice::EMPTY,
-        busy: false,
-    };
+    let mut writes =
+        Writes { left: requests, next: 0, stride: 1, buffer: BufferSlice::EMPTY, busy: false };
     let begun = cpu_s();
     engine.run(&mut VirtualClock::default(), &mut writes, &mut |_, _| {});
-    Measured {
-        operations: requests,
-        requests,
-        blocks: requests,
-        cpu_s: cpu_s() - begun,
-    }
+    Measured { operations: requests, requests, blocks: requests, cpu_s: cpu_s() - begun }
 }
 
 /// A closed loop of one-block writes, `stride` blocks apart.
@@ -321,12 +274,7 @@ impl Frontend for Writes {
         self.buffer = buffers.allocate(1);
         let extent = Extent::new(self.next, 1);
         self.next = (self.next + self.stride) % (1 << 30);
-        Some(Arrival {
-            tag: Tag(0),
-            operation: Operation::WRITE,
-            extent,
-            buffer: self.buffer,
-        })
+        Some(Arrival { tag: Tag(0), operation: Operation::WRITE, extent, buffer: self.buffer })
     }
 
     fn reply(&mut self, _: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -376,10 +324,7 @@ impl Disk for InstantDisk {
     }
 
     fn submit(&mut self, _: Instant, op: DiskOp, _: &mut Buffers) {
-        self.done.push_back(DiskCompletion {
-            id: op.id,
-            result: Ok(()),
-        });
+        self.done.push_back(DiskCompletion { id: op.id, result: Ok(()) });
     }
 
     fn poll(&mut self, _: Instant, _: &mut Buffers) -> Option<DiskCompletion> {

@@ -78,11 +78,9 @@ mod tests {
 
     #[test]
     fn the_ratio_is_that_of_the_paper() {
-        for (region_tracks, kappa, spare, expected) in [
-            (10.0, 3.0, 0.3, 1.988),
-            (10.0, 6.0, 0.1, 1.880),
-            (32.0, 3.0, 0.1, 1.260),
-        ] {
+        for (region_tracks, kappa, spare, expected) in
+            [(10.0, 3.0, 0.3, 1.988), (10.0, 6.0, 0.1, 1.880), (32.0, 3.0, 0.1, 1.260)]
+        {
             let ratio = hs_ratio(region_tracks, kappa, spare);
             assert_eq!((ratio * 1000.0).round() / 1000.0, expected);
             // The formula as it is printed.

@@ -127,12 +127,8 @@ impl Alternative {
         let percent = percent_moved(self.model, self.with)?;
         let (model, with) = (self.model.map(number)?, self.with.map(number)?);
         (percent.abs() >= 10.0).then(|| {
-            let Alternative {
-                id, metric, unit, ..
-            } = self;
-            format!("{id} {metric}: {model} to {with} {unit}")
-                .trim_end()
-                .to_string()
+            let Alternative { id, metric, unit, .. } = self;
+            format!("{id} {metric}: {model} to {with} {unit}").trim_end().to_string()
         })
     }
 }

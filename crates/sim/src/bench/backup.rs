@@ -195,10 +195,7 @@ mod tests {
             let data = segments[index - WRITTEN_BACK_AFTER][0].extent.start.0;
             let bitmap = bitmap(index).expect("a bitmap");
             assert_eq!(data / BITMAPS_TOGETHER_OVER, bitmap / BITMAPS_TOGETHER_OVER);
-            assert_eq!(
-                data % BITMAPS_TOGETHER_OVER / 32_768,
-                bitmap % BITMAPS_TOGETHER_OVER
-            );
+            assert_eq!(data % BITMAPS_TOGETHER_OVER / 32_768, bitmap % BITMAPS_TOGETHER_OVER);
         }
         let journal = |steps: &Vec<Step>| [1, 3].map(|at: usize| steps[at].extent);
         let middle = files.blocks / 2;

@@ -105,18 +105,11 @@ impl ClosedLoop {
             responses_ns.push(self.next_answer().0);
         }
         responses_ns.sort_unstable();
-        Run {
-            responses_ns,
-            elapsed: self.now.since(begin),
-        }
+        Run { responses_ns, elapsed: self.now.since(begin) }
     }
 
     fn submit(&mut self, operation: Operation, extent: Extent) {
-        let blocks = if operation.has_data() {
-            extent.blocks.0
-        } else {
-            0
-        };
+        let blocks = if operation.has_data() { extent.blocks.0 } else { 0 };
         let buffer = self.buffers.allocate(blocks);
         let free = self.in_flight.iter().position(Option::is_none);
         let tag = free.unwrap_or_else(|| {
@@ -124,14 +117,8 @@ impl ClosedLoop {
             self.in_flight.len() - 1
         });
         self.in_flight[tag] = Some((self.now, buffer));
-        let arrival = Arrival {
-            tag: Tag(tag as u64),
-            operation,
-            extent,
-            buffer,
-        };
-        self.stack
-            .handle_request(self.now, arrival, &mut self.buffers);
+        let arrival = Arrival { tag: Tag(tag as u64), operation, extent, buffer };
+        self.stack.handle_request(self.now, arrival, &mut self.buffers);
         self.hand_down();
     }
 
@@ -146,18 +133,13 @@ impl ClosedLoop {
         loop {
             while let Some(completion) = self.disk.poll(self.now, &mut self.buffers) {
                 let (disk, buffers) = (DiskId(0), &mut self.buffers);
-                self.stack
-                    .handle_disk_completion(self.now, disk, completion, buffers);
+                self.stack.handle_disk_completion(self.now, disk, completion, buffers);
             }
             self.hand_down();
             if let Some(completion) = self.stack.poll_reply() {
                 let entry = self.in_flight[completion.tag.0 as usize].take();
                 let (since, buffer) = entry.expect("an answer to a request in flight");
-                assert_eq!(
-                    completion.result,
-                    Ok(()),
-                    "a disk without faults fails nothing"
-                );
+                assert_eq!(completion.result, Ok(()), "a disk without faults fails nothing");
                 self.buffers.release(buffer);
                 return self.now.since(since);
             }

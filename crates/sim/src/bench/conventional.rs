@@ -54,9 +54,7 @@ fn random_writes(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
         job.number_ios = Some(writes);
         job.rand_seed = Some(subject.seed);
         let outcome = subject.run_one(&mut session, &job)?;
-        Ok(Some(
-            outcome.direction(Direction::Write).bytes_per_s() / 1e6,
-        ))
+        Ok(Some(outcome.direction(Direction::Write).bytes_per_s() / 1e6))
     };
     [Some(56_000_000_000), None].into_iter().map(rate).collect()
 }

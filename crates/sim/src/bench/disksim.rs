@@ -76,11 +76,7 @@ fn parse_line(line: &str) -> Option<MeasuredRequest> {
     let &[operation, _, sector, sectors, service_us, gap_us] = fields.as_slice() else {
         return None;
     };
-    let us = |text: &str| {
-        text.parse::<f64>()
-            .ok()
-            .filter(|us| (0.0..1e12).contains(us))
-    };
+    let us = |text: &str| text.parse::<f64>().ok().filter(|us| (0.0..1e12).contains(us));
     let sector: u64 = sector.parse().ok()?;
     let sectors = sectors.parse().ok().filter(|sectors| *sectors > 0)?;
     sector.checked_add(sectors)?;
@@ -154,20 +150,13 @@ pub fn validate(
     trace: &[MeasuredRequest],
     seed: u64,
 ) -> Result<Validation, DriveError> {
-    let options = DiskOptions {
-        in_sectors: true,
-        seed,
-        ..DiskOptions::default()
-    };
+    let options = DiskOptions { in_sectors: true, seed, ..DiskOptions::default() };
     let mut disk = ClosedLoop::new(drive, &options)?;
     let sectors = disk.blocks();
     if let Some(request) = trace.iter().find(|r| r.end() > sectors) {
         return Err(DriveError::Model {
             file: drive.file.clone(),
-            reason: format!(
-                "has {sectors} sectors, and a request goes to {}",
-                request.end()
-            ),
+            reason: format!("has {sectors} sectors, and a request goes to {}", request.end()),
         });
     }
     let mut responses = Vec::with_capacity(trace.len());
@@ -182,10 +171,7 @@ pub fn validate(
     }
     let of = |wanted: &dyn Fn(&MeasuredRequest) -> bool| {
         let both = trace.iter().zip(&responses);
-        Agreement::of(
-            both.filter(|(r, _)| wanted(r))
-                .map(|(r, ms)| (*ms, r.service_ms)),
-        )
+        Agreement::of(both.filter(|(r, _)| wanted(r)).map(|(r, ms)| (*ms, r.service_ms)))
     };
     Ok(Validation {
         all: of(&|_| true),
@@ -209,12 +195,9 @@ mod tests {
             gap: Duration(45_422_500),
         };
         assert_eq!(request, expected);
-        for line in [
-            "X Hit 1 4 6.0 7.0",
-            "R Hit 1 0 6.0 7.0",
-            "R Hit 1 4 6.0",
-            "R Hit 1 4 -6.0 7.0",
-        ] {
+        for line in
+            ["X Hit 1 4 6.0 7.0", "R Hit 1 0 6.0 7.0", "R Hit 1 4 6.0", "R Hit 1 4 -6.0 7.0"]
+        {
             assert_eq!(parse_line(line), None, "{line}");
         }
     }

@@ -59,11 +59,7 @@ pub fn writes_at(
     job.sync_writes = synced;
     job.samples = true;
     let requests = bytes / scale / chunk;
-    let mut writes = Writes {
-        samples: Vec::new(),
-        cliff: None,
-        scale,
-    };
+    let mut writes = Writes { samples: Vec::new(), cliff: None, scale };
     for part in 0..PARTS {
         let from = requests * part / PARTS;
         job.number_ios = Some(requests * (part + 1) / PARTS - from);
@@ -115,10 +111,7 @@ impl Writes {
     /// GiB written when cleaning began, on the whole drive; `None` when it did not.
     pub fn cliff_gib(&self) -> Option<f64> {
         let cliff = self.cliff?;
-        let bytes: u64 = self.samples[..cliff]
-            .iter()
-            .map(|s| u64::from(s.bytes))
-            .sum();
+        let bytes: u64 = self.samples[..cliff].iter().map(|s| u64::from(s.bytes)).sum();
         Some(bytes as f64 * self.scale as f64 / GIB)
     }
 
@@ -209,11 +202,8 @@ pub fn read_variance_ratio(subject: &Subject) -> Result<f64, BenchError> {
 /// Variance of the rates over their mean. That of the rates themselves falls when all reads get
 /// slower, though they go up and down as much.
 fn relative_variance(outcome: &JobOutcome) -> f64 {
-    let rates: Vec<f64> = outcome
-        .samples
-        .iter()
-        .map(|s| f64::from(s.bytes) / s.latency_ns as f64)
-        .collect();
+    let rates: Vec<f64> =
+        outcome.samples.iter().map(|s| f64::from(s.bytes) / s.latency_ns as f64).collect();
     let count = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / count;
     let squares = rates.iter().map(|rate| (rate / mean - 1.0).powi(2));
@@ -230,9 +220,7 @@ pub fn mixed_latencies_ms(subject: &Subject, write_percent: u32) -> Result<Vec<f
     const SCALE: u64 = 64;
     let mut session = subject.scaled_session(SCALE)?;
     let mut job = Job::simple("mix", Direction::Read, true, 8192);
-    job.mix = Mix::ReadWrite {
-        read_percent: 100 - write_percent,
-    };
+    job.mix = Mix::ReadWrite { read_percent: 100 - write_percent };
     job.number_ios = Some(if subject.quick { 3_000 } else { 6_000 });
     (0..10)
         .map(|part| {
@@ -361,10 +349,7 @@ mod tests {
     #[test]
     fn latency_of_a_mix_jumps_when_the_log_is_full_and_does_not_recover() {
         let parts = mixed_latencies_ms(&subject(&[]), 20).unwrap();
-        assert!(
-            parts[9] > 2.0 * parts[0] && parts[8] > 2.0 * parts[0],
-            "{parts:?}"
-        );
+        assert!(parts[9] > 2.0 * parts[0] && parts[8] > 2.0 * parts[0], "{parts:?}");
     }
 
     #[test]

@@ -105,10 +105,7 @@ pub const ST5000AS0011: Measurement = Measurement {
             "ablation: space alone must not give the 0.09 MB/s that were measured; counted as V02, on an \
              eighth of the disk, before the head of the log has turned over once",
             "MB/s",
-            (
-                Published::Words("not 0.09"),
-                Accepted::Between(0.27, f64::INFINITY),
-            ),
+            (Published::Words("not 0.09"), Accepted::Between(0.27, f64::INFINITY)),
             (Role::Gate, "follows from V02"),
         )),
         range("8 KiB random writes over 112 GB", 0.73, 0.80),
@@ -120,14 +117,8 @@ pub const ST5000AS0011: Measurement = Measurement {
             "rate of the first 10,000 random 8 KiB writes over 1 TB, over the highest of ten rates behind the cliff, of \
              5,000 writes each; on an eighth of the drive",
             "x",
-            (
-                Published::Words("high, then low for good"),
-                Accepted::Between(3.0, f64::INFINITY),
-            ),
-            (
-                Role::Report,
-                "Aghayev et al., FAST 2017 (ext4-lazy), abstract",
-            ),
+            (Published::Words("high, then low for good"), Accepted::Between(3.0, f64::INFINITY)),
+            (Role::Report, "Aghayev et al., FAST 2017 (ext4-lazy), abstract"),
         )),
     ],
     draws: Draws::AtLength,
@@ -170,9 +161,7 @@ fn st5000as0011(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
     let near = steady(subject, scale, RANGES_BYTES[0])?;
     let far = steady(subject, scale, RANGES_BYTES[1])?;
     let mut unlimited = subject.clone();
-    unlimited
-        .settings
-        .push(Setting::parse("translation.entries=unlimited")?);
+    unlimited.settings.push(Setting::parse("translation.entries=unlimited")?);
     // Space alone is full only after 20 GB, so this one is always on a part of the drive.
     let ablated = steady(&unlimited, QUICK_SCALE, RANGES_BYTES[1])?;
     Ok(vec![
@@ -369,10 +358,7 @@ pub const ST8000AS0002: Measurement = Measurement {
             "sequential reads after random writes",
             "variance of the rates over their mean of 8 MiB sequential reads after 64 KiB random writes to a hundredth of what is read, over that before them",
             "x",
-            (
-                Published::Words("oscillates"),
-                Accepted::Between(3.0, f64::INFINITY),
-            ),
+            (Published::Words("oscillates"), Accepted::Between(3.0, f64::INFINITY)),
             (Role::Gate, "Tom's Hardware, review of the ST8000AS0002"),
         )),
         own_bound(gate(
@@ -380,10 +366,7 @@ pub const ST8000AS0002: Measurement = Measurement {
             "a mix with 20 % writes, end over start",
             "mean latency of 8 KiB random requests in the last tenth of a run over the first, on 1/64 of the drive",
             "x",
-            (
-                Published::Words("jumps and stays"),
-                Accepted::Between(1.5, f64::INFINITY),
-            ),
+            (Published::Words("jumps and stays"), Accepted::Between(1.5, f64::INFINITY)),
             (Role::Gate, "Tom's Hardware, review of the ST8000AS0002"),
         )),
         gate(
@@ -467,9 +450,7 @@ fn st8000as0002(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
     let one = synced(MIB, 24 * GIB)?;
     let stall = stalls(one.before());
     let mut no_journal = subject.clone();
-    no_journal
-        .settings
-        .push(Setting::parse("translation.journal_every_records=0")?);
+    no_journal.settings.push(Setting::parse("translation.journal_every_records=0")?);
     let ablated = writes(&no_journal, true, true, MIB, 8 * GIB)?;
     let two = synced(2 * MIB, 40 * GIB)?;
     let mut values = vec![
@@ -490,19 +471,13 @@ fn st8000as0002(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
     values.extend(large.iter().map(Writes::cliff_gib));
     let two = &large[0];
     values.push(mean_of_rates(two.after()));
-    values.push(mean_of_rates(
-        writes(subject, false, false, MIB, 64 * GIB)?.before(),
-    ));
+    values.push(mean_of_rates(writes(subject, false, false, MIB, 64 * GIB)?.before()));
     let in_sequence = writes(subject, false, true, MIB, 24 * GIB)?;
     values.push(mean_of_rates(in_sequence.before()));
     values.push(mean_of_rates(in_sequence.after()));
     values.push(Some(read_variance_ratio(subject)?));
     let mix = mixed_latencies_ms(subject, 20)?;
-    values.push(
-        mix.first()
-            .zip(mix.last())
-            .map(|(first, last)| last / first),
-    );
+    values.push(mix.first().zip(mix.last()).map(|(first, last)| last / first));
     let backup = backup(subject)?;
     values.push(backup.drain_hours);
     values.push(backup.clean_s);

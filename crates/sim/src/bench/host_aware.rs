@@ -45,9 +45,7 @@ fn run(
     drive: &mut ZonedDrive,
     steps: impl Iterator<Item = Step>,
 ) -> Result<Latencies, ConfigError> {
-    drive
-        .run(vec![Stream::new(1, steps)])
-        .map_err(|error| ConfigError::words(error.to_string()))
+    drive.run(vec![Stream::new(1, steps)]).map_err(|error| ConfigError::words(error.to_string()))
 }
 
 /// An operation for each piece of an extent, in order.
@@ -60,17 +58,13 @@ fn through(extent: Extent, blocks: u64, operation: Operation) -> impl Iterator<I
 fn spread(drive: &ZonedDrive, zones: u32) -> Vec<Extent> {
     let first = drive.zones.conventional_zones;
     let apart = (drive.zones.zones() - 1 - first) / zones;
-    (0..zones)
-        .map(|zone| drive.zone(first + zone * apart + apart / 2))
-        .collect()
+    (0..zones).map(|zone| drive.zone(first + zone * apart + apart / 2)).collect()
 }
 
 /// The first sequential zones.
 fn first(drive: &ZonedDrive, zones: u32) -> Vec<Extent> {
     let first = drive.zones.conventional_zones;
-    (first..first + zones)
-        .map(|zone| drive.zone(zone))
-        .collect()
+    (first..first + zones).map(|zone| drive.zone(zone)).collect()
 }
 
 /// V21 and V22: eight zones hold 1 MiB each; each gets one write of `bytes` out of sequence, and the
@@ -93,15 +87,10 @@ pub fn left_after_idle(
     });
     let update = zones.iter().enumerate().map(|(number, zone)| Step {
         pause: if number == 0 { Duration::ZERO } else { idle },
-        ..Step::new(
-            Operation::WRITE,
-            Extent::new(zone.start.0, bytes / BLOCK_BYTES),
-        )
+        ..Step::new(Operation::WRITE, Extent::new(zone.start.0, bytes / BLOCK_BYTES))
     });
-    let report = Step {
-        pause: idle,
-        ..Step::new(Operation::ZoneReport, Extent::new(zones[0].start.0, 1))
-    };
+    let report =
+        Step { pause: idle, ..Step::new(Operation::ZoneReport, Extent::new(zones[0].start.0, 1)) };
     let steps = fill.chain(update).chain(std::iter::once(report));
     let mut reported = Vec::new();
     drive
@@ -208,11 +197,7 @@ pub fn blocking_cleaning(
         let ns: Vec<u64> = run.ns.iter().skip(from).step_by(2).copied().collect();
         ns.iter().sum::<u64>() as f64 / ns.len() as f64 / 1e6
     };
-    Ok(Blocked {
-        write_ms: mean(0),
-        read_ms: mean(1),
-        max_ms: run.percentile_ms(1.0),
-    })
+    Ok(Blocked { write_ms: mean(0), read_ms: mean(1), max_ms: run.percentile_ms(1.0) })
 }
 
 /// A drive of which so many zones were written up to the middle.
@@ -234,10 +219,7 @@ struct Places<'a> {
 
 impl Places<'_> {
     fn new(seed: u64, zones: &[Extent]) -> Places<'_> {
-        Places {
-            rng: Rng::new(seed, 24),
-            zones,
-        }
+        Places { rng: Rng::new(seed, 24), zones }
     }
 
     fn next(&mut self) -> Extent {
@@ -328,10 +310,8 @@ mod tests {
     #[test]
     fn without_its_write_cache_a_disk_loses_a_turn_for_each_write_of_a_zone() {
         let off = Setting::parse("smr.write_cache=false").unwrap();
-        let (with, without) = (
-            rewrite_by_host(DRIVE, &[], 1).unwrap(),
-            rewrite_by_host(DRIVE, &[off], 1).unwrap(),
-        );
+        let (with, without) =
+            (rewrite_by_host(DRIVE, &[], 1).unwrap(), rewrite_by_host(DRIVE, &[off], 1).unwrap());
         println!("a zone takes {with:.2} s with the write cache and {without:.2} s without");
         assert!(with < 3.5 && (3.5..=7.0).contains(&without));
         // 256 writes of 1 MiB.

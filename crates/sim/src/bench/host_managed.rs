@@ -43,10 +43,7 @@ pub fn sequential_write(zones: FirstZones) -> Job {
 pub fn read_beyond(zones: FirstZones) -> Job {
     let mut job = zones.job("read-beyond", Direction::Read, false, 256 * KIB);
     job.iodepth = 8;
-    job.zones = Some(ZonedAccess {
-        read_beyond_pointer: true,
-        ..ZonedAccess::default()
-    });
+    job.zones = Some(ZonedAccess { read_beyond_pointer: true, ..ZonedAccess::default() });
     job
 }
 
@@ -133,19 +130,13 @@ mod tests {
 
     macro_rules! job_file {
         ($name:literal) => {
-            (
-                $name,
-                include_str!(concat!("../../../../experiments/zoned/", $name, ".fio")),
-            )
+            ($name, include_str!(concat!("../../../../experiments/zoned/", $name, ".fio")))
         };
     }
 
     #[test]
     fn the_job_files_are_what_is_measured() {
-        let zones = FirstZones {
-            start_bytes: CONVENTIONAL_BYTES,
-            zone_bytes: 256 << 20,
-        };
+        let zones = FirstZones { start_bytes: CONVENTIONAL_BYTES, zone_bytes: 256 << 20 };
         let rows = [
             (job_file!("sequential-write"), sequential_write(zones)),
             (job_file!("read-beyond"), read_beyond(zones)),

@@ -22,19 +22,11 @@ struct Sequence {
 }
 
 /// 256 KiB, one at a time.
-const ONE_AT_A_TIME: Sequence = Sequence {
-    blocks: 64,
-    requests: 1500,
-    depth: 1,
-};
+const ONE_AT_A_TIME: Sequence = Sequence { blocks: 64, requests: 1500, depth: 1 };
 
 /// 1 MiB, four in flight: long enough for the overhead of a command to be below a hundredth of the
 /// transfer on a bus of 5 MB/s.
-const FOUR_AT_A_TIME: Sequence = Sequence {
-    blocks: 256,
-    requests: 100,
-    depth: 4,
-};
+const FOUR_AT_A_TIME: Sequence = Sequence { blocks: 256, requests: 100, depth: 4 };
 
 impl Sequence {
     /// Megabytes (10^6) per second from block `start` on.
@@ -194,10 +186,7 @@ pub fn solved_average_ms(figures: DatasheetSeek, cylinders: u64) -> Result<f64, 
 }
 
 fn options(seed: u64) -> DiskOptions {
-    DiskOptions {
-        seed,
-        ..DiskOptions::default()
-    }
+    DiskOptions { seed, ..DiskOptions::default() }
 }
 
 fn does_not_rotate(drive: &Drive) -> DriveError {

@@ -29,10 +29,7 @@ impl Row {
         body.push_str("</header>\n");
         let mut rest = rows;
         while let Some(first) = rest.first() {
-            let of_drive = rest
-                .iter()
-                .take_while(|row| row.drive == first.drive)
-                .count();
+            let of_drive = rest.iter().take_while(|row| row.drive == first.drive).count();
             section(&rest[..of_drive], &mut body);
             rest = &rest[of_drive..];
         }
@@ -98,12 +95,7 @@ fn drawing(row: &Row) -> String {
     let mut drawing = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" style=\"width:{WIDTH}px\" role=\"img\" \
          aria-label=\"{}\">",
-        escape(&format!(
-            "{} accepted {}, model {}",
-            row.metric,
-            row.tolerance,
-            number(model)
-        ))
+        escape(&format!("{} accepted {}, model {}", row.metric, row.tolerance, number(model)))
     );
     let _ = write!(
         drawing,

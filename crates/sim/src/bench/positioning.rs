@@ -140,10 +140,7 @@ const fn solver(drive: &'static str) -> Measurement {
         draws: Draws::Nothing,
         needs_traces: false,
         measure: |subject| {
-            let table = Drive::open(&subject.drive)?
-                .model
-                .seek
-                .and_then(|seek| seek.table);
+            let table = Drive::open(&subject.drive)?.model.seek.and_then(|seek| seek.table);
             let Some(points @ [.., last]) = table.as_deref() else {
                 return Ok(vec![None]);
             };
@@ -231,18 +228,12 @@ pub const HP_97560: Measurement = Measurement {
         let curve = SeekCurve::formula(&FORMULA_97560, FORMULA_97560.cylinders);
         let curve = curve.map_err(BenchError::Words)?;
         let distances = [1, 382, 383, 1961];
-        Ok(distances
-            .map(|distance| Some(curve.time_ns(distance) as f64 / 1e6))
-            .to_vec())
+        Ok(distances.map(|distance| Some(curve.time_ns(distance) as f64 / 1e6)).to_vec())
     },
 };
 
-const FORMULA_97560: SeekFormula = SeekFormula {
-    cylinders: 1962,
-    root: (3.24, 0.400),
-    line: (8.00, 0.008),
-    knee: 383.0,
-};
+const FORMULA_97560: SeekFormula =
+    SeekFormula { cylinders: 1962, root: (3.24, 0.400), line: (8.00, 0.008), knee: 383.0 };
 
 const fn seek_of_97560(metric: &'static str, ms: f64) -> Gate {
     Gate {
@@ -331,9 +322,7 @@ pub const AVERAGES: Measurement = Measurement {
                 average_ms,
                 full_stroke_ms: 1.9 * average_ms,
             };
-            solved_average_ms(figures, 100_000)
-                .map(Some)
-                .map_err(BenchError::Words)
+            solved_average_ms(figures, 100_000).map(Some).map_err(BenchError::Words)
         };
         let averages = [7.4, 8.2, 8.2, 3.3, 3.8, 2.9, 3.1];
         averages.into_iter().map(solved).collect()

@@ -168,17 +168,11 @@ fn edge_mb_per_s(subject: &Subject, start_bytes: u64) -> Result<f64, BenchError>
 /// By how much longer a resilver takes than on a conventional disk: in order of address, and in runs
 /// that lie anywhere.
 fn times_a_conventional_disk(subject: &Subject) -> Result<[f64; 2], BenchError> {
-    let conventional = Subject {
-        drive: CONVENTIONAL.to_string(),
-        settings: Vec::new(),
-        ..subject.clone()
-    };
+    let conventional =
+        Subject { drive: CONVENTIONAL.to_string(), settings: Vec::new(), ..subject.clone() };
     let walk = |subject: &Subject| walk_rate(subject, RECORD_BYTES);
     let runs = |subject: &Subject| rate_of(subject, &runs_anywhere).map(|(rate, _)| rate);
-    Ok([
-        walk(&conventional)? / walk(subject)?,
-        runs(&conventional)? / runs(subject)?,
-    ])
+    Ok([walk(&conventional)? / walk(subject)?, runs(&conventional)? / runs(subject)?])
 }
 
 fn sequential(session: &Session) -> Job {
@@ -190,10 +184,7 @@ fn sequential(session: &Session) -> Job {
 
 fn runs_anywhere(session: &Session) -> Job {
     let mut job = Job::simple("resilver", Direction::Write, true, RECORD_BYTES);
-    job.access = Access::Random {
-        per_draw: RECORDS_PER_RUN,
-        sequencer: Sequencer::Sequential,
-    };
+    job.access = Access::Random { per_draw: RECORDS_PER_RUN, sequencer: Sequencer::Sequential };
     job.random_map = false;
     job.iodepth = DEPTH;
     job.size_bytes = Some(session.device_bytes() / RECORD_BYTES * RECORD_BYTES);
@@ -225,10 +216,7 @@ pub const RESILVER: Measurement = Measurement {
              conventional disks, more than nine days beside 16 hours: how the pool had been filled and \
              what the host could sort is not told",
             "x",
-            (
-                Published::Number(PUBLISHED_TIMES),
-                Accepted::Between(8.0, 20.0),
-            ),
+            (Published::Number(PUBLISHED_TIMES), Accepted::Between(8.0, 20.0)),
             (Role::Report, PUBLISHED_BY),
         ),
         gate(
@@ -236,10 +224,7 @@ pub const RESILVER: Measurement = Measurement {
             "resilver in runs anywhere, times that of a conventional disk",
             "the same in runs of 4 MiB that lie anywhere, on 1/128 of both: nothing is sorted",
             "x",
-            (
-                Published::Number(PUBLISHED_TIMES),
-                Accepted::Between(8.0, 20.0),
-            ),
+            (Published::Number(PUBLISHED_TIMES), Accepted::Between(8.0, 20.0)),
             (Role::Report, PUBLISHED_BY),
         ),
         by_construction(gate(
@@ -264,8 +249,6 @@ pub const RESILVER: Measurement = Measurement {
         let shorter = walk_rate(subject, SHORT_BYTES)? / walk_rate(subject, CHUNK_BYTES)?;
         let last = subject.session()?.device_bytes() / EDGE_BYTES * EDGE_BYTES - EDGE_BYTES;
         let edges = [edge_mb_per_s(subject, 0)?, edge_mb_per_s(subject, last)?];
-        Ok([in_order, anywhere, shorter, edges[0], edges[1]]
-            .map(Some)
-            .into())
+        Ok([in_order, anywhere, shorter, edges[0], edges[1]].map(Some).into())
     },
 };

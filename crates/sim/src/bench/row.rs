@@ -276,10 +276,8 @@ impl Measurement {
             (Draws::Nothing, _) | (Draws::AtLength, true) => 1,
             (Draws::Briefly, _) | (Draws::AtLength, false) => SEEDS,
         };
-        let of_seed = |number: u64| Subject {
-            seed: subject.seed.wrapping_add(number),
-            ..subject.clone()
-        };
+        let of_seed =
+            |number: u64| Subject { seed: subject.seed.wrapping_add(number), ..subject.clone() };
         (0..seeds).map(of_seed).collect()
     }
 
@@ -341,10 +339,9 @@ impl Row {
         let ungated = of_role(Role::Report).filter(|row| row.pass.is_some());
         let gates = match of_role(Role::Gate).count() {
             0 => "no gates".to_string(),
-            gates => format!(
-                "{} of {gates} gates hold",
-                of_role(Role::Gate).filter(passed).count()
-            ),
+            gates => {
+                format!("{} of {gates} gates hold", of_role(Role::Gate).filter(passed).count())
+            }
         };
         let mut text = format!(
             "{gates}, {} of {} ungated rows differ",
@@ -375,14 +372,7 @@ mod tests {
     use super::*;
 
     fn made_up(published: Published, accepted: Accepted) -> Gate {
-        gate(
-            "V00",
-            "a rate",
-            "",
-            "MB/s",
-            (published, accepted),
-            (Role::Gate, "nobody"),
-        )
+        gate("V00", "a rate", "", "MB/s", (published, accepted), (Role::Gate, "nobody"))
     }
 
     #[test]
@@ -399,10 +389,7 @@ mod tests {
         assert_eq!(factor.range(), Some([2.0, 8.0]));
         let exact = made_up(Published::Number(240.0), Accepted::Exactly);
         assert_eq!(exact.row("drive", Some(240.5)).pass, Some(false));
-        let words = made_up(
-            Published::Words("a cliff"),
-            Accepted::Between(3.0, f64::INFINITY),
-        );
+        let words = made_up(Published::Words("a cliff"), Accepted::Between(3.0, f64::INFINITY));
         assert_eq!(words.row("drive", Some(7.0)).pass, Some(true));
         assert_eq!(words.row("drive", Some(2.0)).pass, Some(false));
     }
@@ -455,14 +442,9 @@ mod tests {
 
     #[test]
     fn without_gates_the_table_says_so_and_announces_nothing() {
-        let report = Gate {
-            role: Role::Report,
-            ..made_up(Published::Number(1.0), Accepted::Share(0.1))
-        };
-        let rows = [
-            report.row("drive", Some(1.0)),
-            report.row("drive", Some(7.0)),
-        ];
+        let report =
+            Gate { role: Role::Report, ..made_up(Published::Number(1.0), Accepted::Share(0.1)) };
+        let rows = [report.row("drive", Some(1.0)), report.row("drive", Some(7.0))];
         let table = Row::bench_table(&rows, crate::report::TableStyle::Plain);
         let end = "\nno gates, 1 of 2 ungated rows differ\n";
         assert!(table.ends_with(end), "{table}");
@@ -488,10 +470,7 @@ mod tests {
     fn what_did_not_happen_fails_and_what_was_not_measured_does_not() {
         let gate = made_up(Published::Number(1.0), Accepted::Share(0.1));
         let row = gate.row("drive", None);
-        assert_eq!(
-            (row.pass, row.fails(), row.error()),
-            (Some(false), true, None)
-        );
+        assert_eq!((row.pass, row.fails(), row.error()), (Some(false), true, None));
         let row = gate.row_not_measured("drive");
         assert_eq!((row.pass, row.fails(), row.error()), (None, false, None));
     }

@@ -69,12 +69,7 @@ pub fn run(
             Outcome::Rows(of_drive) => rows.extend(of_drive),
             Outcome::Values(values) => of_seeds.push(values),
         }
-        if let Task::Published {
-            measurement,
-            is_last: true,
-            ..
-        } = task
-        {
+        if let Task::Published { measurement, is_last: true, .. } = task {
             rows.extend(measurement.rows_of(&std::mem::take(&mut of_seeds)));
         }
     }
@@ -103,11 +98,7 @@ impl Task<'_> {
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Outcome, BenchError> {
         match self {
-            Task::Published {
-                measurement,
-                subject,
-                is_last,
-            } => {
+            Task::Published { measurement, subject, is_last } => {
                 let values = measurement.values(subject)?;
                 if *is_last {
                     let metric = measurement.gates[0].metric;
@@ -148,9 +139,7 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
         }
     });
     let results = results.into_iter();
-    results
-        .map(|result| result.into_inner().expect("every task was done"))
-        .collect()
+    results.map(|result| result.into_inner().expect("every task was done")).collect()
 }
 
 impl BenchOptions {

@@ -42,10 +42,7 @@ pub struct Sensitivity {
 /// counts whole numbers.
 fn scaled(value: &str, factor: f64) -> Option<String> {
     let times = |number: u64| (number as f64 * factor).round() as u64;
-    if let Some(text) = value
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    {
+    if let Some(text) = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         if let Ok(Span(Duration(ns))) = text.parse::<Span>() {
             return Some(format!("\"{} ns\"", times(ns)));
         }
@@ -72,9 +69,7 @@ fn scaled(value: &str, factor: f64) -> Option<String> {
 /// A tenth less and a tenth more of an estimated number; nothing for a word.
 fn tenths(estimated: &Estimated) -> Vec<String> {
     let factors = FACTORS.into_iter();
-    factors
-        .filter_map(|factor| scaled(&estimated.value, factor))
-        .collect()
+    factors.filter_map(|factor| scaled(&estimated.value, factor)).collect()
 }
 
 /// Measures every row anew for each estimated number of its drive, smaller and larger. Drive files
@@ -194,19 +189,13 @@ mod tests {
     fn numbers_are_scaled_in_their_own_units() {
         assert_eq!(scaled("\"0.8 ms\"", 1.1).as_deref(), Some("\"880000 ns\""));
         assert_eq!(scaled("\"64 MiB\"", 0.9).as_deref(), Some("\"60399616 B\""));
-        assert_eq!(
-            scaled("\"600 MB/s\"", 1.1).as_deref(),
-            Some("\"660000000 B/s\"")
-        );
+        assert_eq!(scaled("\"600 MB/s\"", 1.1).as_deref(), Some("\"660000000 B/s\""));
         assert_eq!(scaled("8", 0.9).as_deref(), Some("7"));
         for (count, less, more) in [("0", "0", "1"), ("1", "0", "2"), ("4", "3", "5")] {
             assert_eq!(scaled(count, 0.9).as_deref(), Some(less));
             assert_eq!(scaled(count, 1.1).as_deref(), Some(more));
         }
-        assert_eq!(
-            scaled("0.15", 1.1).map(|v| v[..5].to_string()).as_deref(),
-            Some("0.165")
-        );
+        assert_eq!(scaled("0.15", 1.1).map(|v| v[..5].to_string()).as_deref(), Some("0.165"));
         assert_eq!(scaled("\"surface-by-surface\"", 1.1), None);
         assert_eq!(scaled("\"uniform:17MiB..36MiB\"", 1.1), None);
         assert_eq!(scaled("true", 1.1), None);

@@ -23,36 +23,17 @@ const INTEL: &str = "datasheet, by AnandTech 4244";
 pub const EVO_850: Measurement = Measurement {
     drive: "850evo",
     gates: &[
-        datasheet(
-            "4 KiB random reads, depth 1",
-            Published::Number(10_000.0),
-            EVO,
-        ),
-        datasheet(
-            "4 KiB random writes, depth 1",
-            Published::Number(40_000.0),
-            EVO,
-        ),
-        datasheet(
-            "4 KiB random reads, depth 32",
-            Published::Between(94_000.0, 98_000.0),
-            EVO,
-        ),
-        datasheet(
-            "4 KiB random writes, depth 32",
-            Published::Between(88_000.0, 90_000.0),
-            EVO,
-        ),
+        datasheet("4 KiB random reads, depth 1", Published::Number(10_000.0), EVO),
+        datasheet("4 KiB random writes, depth 1", Published::Number(40_000.0), EVO),
+        datasheet("4 KiB random reads, depth 32", Published::Between(94_000.0, 98_000.0), EVO),
+        datasheet("4 KiB random writes, depth 32", Published::Between(88_000.0, 90_000.0), EVO),
     ],
     draws: Draws::Briefly,
     needs_traces: false,
     measure: |subject| {
         use Direction::{Read, Write};
         let cases = [(Read, 1), (Write, 1), (Read, 32), (Write, 32)];
-        cases
-            .into_iter()
-            .map(|(direction, depth)| rate(subject, direction, depth))
-            .collect()
+        cases.into_iter().map(|(direction, depth)| rate(subject, direction, depth)).collect()
     },
 };
 
@@ -60,25 +41,14 @@ pub const EVO_850: Measurement = Measurement {
 pub const INTEL_320: Measurement = Measurement {
     drive: "intel320",
     gates: &[
-        datasheet(
-            "4 KiB random reads, depth 32",
-            Published::Number(38_000.0),
-            INTEL,
-        ),
-        datasheet(
-            "4 KiB random writes, depth 32",
-            Published::Number(14_000.0),
-            INTEL,
-        ),
+        datasheet("4 KiB random reads, depth 32", Published::Number(38_000.0), INTEL),
+        datasheet("4 KiB random writes, depth 32", Published::Number(14_000.0), INTEL),
     ],
     draws: Draws::Briefly,
     needs_traces: false,
     measure: |subject| {
         let cases = [Direction::Read, Direction::Write];
-        cases
-            .into_iter()
-            .map(|direction| rate(subject, direction, 32))
-            .collect()
+        cases.into_iter().map(|direction| rate(subject, direction, 32)).collect()
     },
 };
 

@@ -93,12 +93,7 @@ fn row(subject: &Subject, metric: &str, definition: &str, unit: &'static str, va
 
 /// Median, tail and longest of the latencies of a run.
 fn latencies(subject: &Subject, of: &str, ms: impl Fn(f64) -> f64, rows: &mut Vec<Row>) {
-    for (percent, name) in [
-        (50.0, "p50"),
-        (99.0, "p99"),
-        (99.9, "p99.9"),
-        (100.0, "longest"),
-    ] {
+    for (percent, name) in [(50.0, "p50"), (99.0, "p99"), (99.9, "p99.9"), (100.0, "longest")] {
         let metric = format!("{of}, {name}");
         let definition = "from submission to answer";
         rows.push(row(subject, &metric, definition, "ms", ms(percent)));
@@ -118,19 +113,8 @@ fn random_reads(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError
         let outcome = subject.run_one(&mut session, &job)?;
         let name = format!("4 KiB random reads, depth {depth}");
         let rate = outcome.direction(Direction::Read).ios_per_s();
-        rows.push(row(
-            subject,
-            &name,
-            "requests over time, over the whole disk",
-            "IOPS",
-            rate,
-        ));
-        latencies(
-            subject,
-            &name,
-            |percent| ms(&outcome, Direction::Read, percent),
-            rows,
-        );
+        rows.push(row(subject, &name, "requests over time, over the whole disk", "IOPS", rate));
+        latencies(subject, &name, |percent| ms(&outcome, Direction::Read, percent), rows);
     }
     Ok(())
 }
@@ -158,12 +142,7 @@ fn random_writes(
     rows: &mut Vec<Row>,
 ) -> Result<(), BenchError> {
     let mut session = subject.session()?;
-    let job = write_job(
-        &session,
-        part,
-        chunk,
-        if subject.quick { 2_000 } else { 10_000 },
-    );
+    let job = write_job(&session, part, chunk, if subject.quick { 2_000 } else { 10_000 });
     subject.run_one(&mut session, &job)?;
     let outcome = subject.run_one(&mut session, &job)?;
     let metric = format!("{} random writes over {range}", human_bytes(chunk));
@@ -246,11 +225,7 @@ fn write_until_cleaning(
     job: &Job,
     slice_bytes: u64,
 ) -> Result<Climb, BenchError> {
-    let mut climb = Climb {
-        bytes: 0,
-        measured_bytes: 0,
-        seconds: 0.0,
-    };
+    let mut climb = Climb { bytes: 0, measured_bytes: 0, seconds: 0.0 };
     // A range smaller than the persistent cache, rewritten for ever, need not fill it.
     let bytes_max = 2 * session.device_bytes();
     while rewritten(session).0 == 0 && climb.bytes < bytes_max {
@@ -305,13 +280,7 @@ fn idle_drain(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> 
             "idle time until nothing is cleaned any more, after 64 KiB random writes until cleaning \
              began, times {scale}, on 1/{scale} of the drive"
         );
-        rows.push(row(
-            subject,
-            "a full persistent cache empties in",
-            &definition,
-            "h",
-            hours,
-        ));
+        rows.push(row(subject, "a full persistent cache empties in", &definition, "h", hours));
     }
     Ok(())
 }

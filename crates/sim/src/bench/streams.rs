@@ -104,15 +104,9 @@ pub fn plot(subject: &Subject, bytes: u64) -> Result<Plot, BenchError> {
     let mut session = subject.session()?;
     let stride = session.device_bytes() / PARTS / bytes * bytes;
     let mut job = Job::simple("plot", Direction::Write, true, bytes);
-    job.access = Access::Sequential {
-        skip_bytes: (stride - bytes) as i64,
-    };
+    job.access = Access::Sequential { skip_bytes: (stride - bytes) as i64 };
     job.number_ios = Some(PARTS);
-    let mut plot = Plot {
-        before_mb_per_s: 0.0,
-        cliff_gb: 0.0,
-        slowest_mb_per_s: f64::INFINITY,
-    };
+    let mut plot = Plot { before_mb_per_s: 0.0, cliff_gb: 0.0, slowest_mb_per_s: f64::INFINITY };
     let begun = session.now();
     for step in 0..WRITTEN_BYTES / (PARTS * bytes) {
         job.offset_bytes = step * bytes;
@@ -188,9 +182,7 @@ pub fn reads_with_gaps_ms(subject: &Subject, start_bytes: u64) -> Result<f64, Be
     let mut job = Job::simple("gaps", Direction::Write, false, READ_BYTES);
     job.offset_bytes = start_bytes;
     job.size_bytes = Some(BYTES);
-    job.access = Access::Sequential {
-        skip_bytes: READ_BYTES as i64,
-    };
+    job.access = Access::Sequential { skip_bytes: READ_BYTES as i64 };
     job.end_fsync = true;
     subject.run_one(&mut session, &job)?;
     job.mix = Mix::Only(Direction::Read);

@@ -79,10 +79,7 @@ impl Subject {
     /// When there is no such drive, or nothing is left of it.
     pub fn scaled_session(&self, scale: u64) -> Result<Session, BenchError> {
         let config = StackConfig::of_drive(&self.drive, &self.settings)?;
-        let options = BuildOptions {
-            scale,
-            ..BuildOptions::simulate(self.seed)
-        };
+        let options = BuildOptions { scale, ..BuildOptions::simulate(self.seed) };
         Ok(Session::open(&config, &options, &[])?)
     }
 
@@ -94,11 +91,9 @@ impl Subject {
         let outcome = session.run(jobs)?;
         match outcome.error() {
             None => Ok(outcome),
-            Some((job, error)) => Err(BenchError::Io {
-                drive: self.drive.clone(),
-                job: job.name.clone(),
-                error,
-            }),
+            Some((job, error)) => {
+                Err(BenchError::Io { drive: self.drive.clone(), job: job.name.clone(), error })
+            }
         }
     }
 

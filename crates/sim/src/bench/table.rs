@@ -41,9 +41,7 @@ impl Row {
             let error = self
                 .error()
                 // Adding nothing turns a minus nothing into nothing.
-                .map_or(String::new(), |e| {
-                    format!("{:+.0} %", (e * 100.0).round() + 0.0)
-                });
+                .map_or(String::new(), |e| format!("{:+.0} %", (e * 100.0).round() + 0.0));
             let verdict = match (self.role, self.pass) {
                 (_, None) => "not measured",
                 (Role::Gate, Some(true)) => "pass",
@@ -75,11 +73,7 @@ impl Row {
     /// Between what the seeds lie that the model's number is the mean of; nothing of one.
     pub fn seeds_text(&self) -> String {
         self.over_seeds.map_or(String::new(), |[lowest, highest]| {
-            format!(
-                " Mean of eight seeds, {} to {}.",
-                number(lowest),
-                number(highest)
-            )
+            format!(" Mean of eight seeds, {} to {}.", number(lowest), number(highest))
         })
     }
 

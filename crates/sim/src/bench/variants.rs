@@ -81,10 +81,7 @@ fn others(reason: &str) -> Vec<String> {
         Some(words) => words.split(", ").collect(),
         None => list.split(" to ").collect(),
     };
-    values
-        .iter()
-        .map(|value| value.trim().to_string())
-        .collect()
+    values.iter().map(|value| value.trim().to_string()).collect()
 }
 
 /// What one file says otherwise than that of the library.
@@ -143,10 +140,7 @@ pub(super) fn compare(
     for (variant, rows) in variants.into_iter().zip(measured) {
         let rows = rows?;
         match variant.change {
-            None => compared.push(Compared {
-                base: rows.unwrap_or_default(),
-                changed: Vec::new(),
-            }),
+            None => compared.push(Compared { base: rows.unwrap_or_default(), changed: Vec::new() }),
             Some(change) => {
                 let of_drive = compared.last_mut().expect("the drive itself comes first");
                 of_drive.changed.push((change, rows));
@@ -168,11 +162,8 @@ impl Variant {
         let Ok(text) = Drive::text_of_library(measurement.drive) else {
             return Ok(Vec::new());
         };
-        let mut variants = vec![Variant {
-            measurement,
-            drive: measurement.drive.to_string(),
-            change: None,
-        }];
+        let mut variants =
+            vec![Variant { measurement, drive: measurement.drive.to_string(), change: None }];
         for (place, estimated) in Estimated::all(text).into_iter().enumerate() {
             for (number, instead) in changes(&estimated).into_iter().enumerate() {
                 let path = folder.join(format!("{}-{place}-{number}.toml", measurement.drive));
@@ -194,10 +185,8 @@ impl Variant {
 
     /// Its rows; `None` when such a drive cannot exist.
     fn rows(&self, options: &BenchOptions) -> Result<Option<Vec<Row>>, BenchError> {
-        let subject = Subject {
-            drive: self.drive.clone(),
-            ..options.subject(self.measurement.drive)
-        };
+        let subject =
+            Subject { drive: self.drive.clone(), ..options.subject(self.measurement.drive) };
         let rows = self.measurement.rows_of_one_seed(&subject);
         match self.change {
             None => rows.map(Some),
@@ -210,10 +199,7 @@ impl Variant {
 /// An error for the first drive of which no figure was published.
 fn check_published(drives: &[String]) -> Result<(), BenchError> {
     let published = || MEASUREMENTS.iter().map(|measurement| measurement.drive);
-    let Some(drive) = drives
-        .iter()
-        .find(|drive| !published().any(|known| known == *drive))
-    else {
+    let Some(drive) = drives.iter().find(|drive| !published().any(|known| known == *drive)) else {
         return Ok(());
     };
     let hint = nearest(drive, published())
@@ -232,10 +218,7 @@ mod tests {
         let text = "a = 10 # datasheet\n[t]\nb = 10 # *estimated*: so\nc = \"x\" # *estimated*\n";
         let found = Estimated::all(text);
         assert_eq!(found.len(), 2);
-        assert_eq!(
-            (found[0].parameter.as_str(), found[0].value.as_str()),
-            ("t.b", "10")
-        );
+        assert_eq!((found[0].parameter.as_str(), found[0].value.as_str()), ("t.b", "10"));
         assert!(found.iter().all(|estimated| estimated.others.is_empty()));
         assert_eq!(
             found[0].changed(text, "11"),
@@ -246,10 +229,7 @@ mod tests {
     #[test]
     fn a_comment_states_the_range_or_the_other_words() {
         assert_eq!(others(", 8 to 32: queued commands"), ["8", "32"]);
-        assert_eq!(
-            others(", \"0.5 ms\" to \"1 ms\": of its time"),
-            ["\"0.5 ms\"", "\"1 ms\""]
-        );
+        assert_eq!(others(", \"0.5 ms\" to \"1 ms\": of its time"), ["\"0.5 ms\"", "\"1 ms\""]);
         assert_eq!(others(", or \"a\", \"b\": why"), ["\"a\"", "\"b\""]);
         assert!(others(": 0.5 to 1.0 ms on drives of its time").is_empty());
     }
@@ -272,9 +252,7 @@ mod tests {
                     quick: true,
                     traces: None,
                 };
-                let Change {
-                    parameter, instead, ..
-                } = change;
+                let Change { parameter, instead, .. } = change;
                 if let Err(error) = subject.scaled_session(8) {
                     panic!("{}: {parameter} = {instead}: {error}", measurement.drive);
                 }

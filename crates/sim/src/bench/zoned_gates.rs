@@ -76,10 +76,7 @@ pub const HC620: Measurement = Measurement {
             "the next is refused with CHECK CONDITION, DATA PROTECT, INSUFFICIENT ZONE RESOURCES; none is counted when it is refused otherwise",
             "zones",
             (Published::Number(128.0), Accepted::Exactly),
-            (
-                Role::Gate,
-                "ZBC-2, 4.5.3.4.2; published kernel log of the drive",
-            ),
+            (Role::Gate, "ZBC-2, 4.5.3.4.2; published kernel log of the drive"),
         )),
     ],
     draws: Draws::AtLength,
@@ -126,10 +123,7 @@ const fn reads(metric: &'static str, ms: f64) -> Gate {
          that the disk was written before is ours",
         "ms",
         (Published::Number(ms), Accepted::Share(0.25)),
-        (
-            Role::Gate,
-            "github.com/fenggangwu/fio-scripts, disk-cache-location-and-layout",
-        ),
+        (Role::Gate, "github.com/fenggangwu/fio-scripts, disk-cache-location-and-layout"),
     )
 }
 
@@ -198,10 +192,7 @@ pub const ST8000AS0022: Measurement = Measurement {
             "longest request in blocking cleaning",
             "4 KiB reads and writes in turn, one at a time, over the first 1,024 sequential zones (those of the base workload of the paper), half full, from the first write that waits for room in the media cache on",
             "s",
-            (
-                Published::Words("up to about 2"),
-                Accepted::Between(1.0, 3.0),
-            ),
+            (Published::Words("up to about 2"), Accepted::Between(1.0, 3.0)),
             (Role::Gate, IDLER),
         ),
         gate(
@@ -209,10 +200,7 @@ pub const ST8000AS0022: Measurement = Measurement {
             "writes over reads in blocking cleaning",
             "mean response times of the same requests",
             "x",
-            (
-                Published::Words("writes are slower"),
-                Accepted::Between(1.0, f64::INFINITY),
-            ),
+            (Published::Words("writes are slower"), Accepted::Between(1.0, f64::INFINITY)),
             (Role::Gate, IDLER),
         ),
         gate(
@@ -245,15 +233,12 @@ fn st8000as0022(subject: &Subject) -> Result<Vec<Option<f64>>, BenchError> {
     let left = |bytes: u64, idle_ms: u64| {
         let idle = Duration::from_ms(idle_ms);
         Ok::<f64, BenchError>(
-            host_aware::left_after_idle(drive, settings, seed, bytes, idle)? as f64,
+            host_aware::left_after_idle(drive, settings, seed, bytes, idle)? as f64
         )
     };
     let longer = |idle_ms: u64| {
         let lengths = [64 << 10, 256 << 10, 512 << 10, 1 << 20];
-        lengths
-            .into_iter()
-            .map(|bytes| left(bytes, idle_ms))
-            .collect::<Result<Vec<f64>, _>>()
+        lengths.into_iter().map(|bytes| left(bytes, idle_ms)).collect::<Result<Vec<f64>, _>>()
     };
     let mut values = Vec::new();
     for idle_ms in [240, 245, 250, 260] {

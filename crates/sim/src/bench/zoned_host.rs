@@ -38,11 +38,7 @@ pub struct Step {
 impl Step {
     /// An operation without a pause.
     pub fn new(operation: Operation, extent: Extent) -> Step {
-        Step {
-            pause: Duration::ZERO,
-            operation,
-            extent,
-        }
+        Step { pause: Duration::ZERO, operation, extent }
     }
 }
 
@@ -57,10 +53,7 @@ pub struct Stream<'a> {
 impl<'a> Stream<'a> {
     /// A stream with so many operations in flight at most.
     pub fn new(depth: usize, steps: impl Iterator<Item = Step> + 'a) -> Stream<'a> {
-        Stream {
-            depth,
-            steps: Box::new(steps),
-        }
+        Stream { depth, steps: Box::new(steps) }
     }
 }
 
@@ -125,11 +118,8 @@ impl ZonedDrive {
         options: &BuildOptions,
         contents: ContentKind,
     ) -> Result<ZonedDrive, ConfigError> {
-        let Built {
-            stack,
-            disks,
-            describe,
-        } = Plan::new(config, options)?.build(None, None, contents)?;
+        let Built { stack, disks, describe } =
+            Plan::new(config, options)?.build(None, None, contents)?;
         let zones = stack.geometry().zones.clone();
         let is_zoned = describe.zones().or(describe.translation()).is_some();
         let Some(zones) = zones.filter(|_| is_zoned) else {
@@ -177,12 +167,7 @@ impl ZonedDrive {
         self.engine.run(&mut self.clock, &mut host, &mut |now, _| {
             self.now = now;
         });
-        let Host {
-            result,
-            mut latencies,
-            last,
-            ..
-        } = host;
+        let Host { result, mut latencies, last, .. } = host;
         latencies.took = last.since(begun);
         result.map(|()| latencies)
     }
@@ -201,10 +186,7 @@ pub(super) fn run_on(
     let mut host = Host::new(begun, streams, &mut unseen);
     session.run_frontend(&mut host);
     let took = host.last.since(begun);
-    let latencies = Latencies {
-        took,
-        ..host.latencies
-    };
+    let latencies = Latencies { took, ..host.latencies };
     host.result.map(|()| latencies)
 }
 

@@ -155,16 +155,8 @@ impl<'a> SeedCampaign<'a> {
         options: Options,
         steps: &[Step],
     ) -> Result<SeedCampaign<'a>, Failure> {
-        let setting = Setting {
-            subject,
-            seed,
-            plant: options.plant,
-        };
-        let failed = |what| Failure {
-            seed,
-            point: None,
-            what,
-        };
+        let setting = Setting { subject, seed, plant: options.plant };
+        let failed = |what| Failure { seed, point: None, what };
         let recorded = Recorded::make(setting, steps).map_err(failed)?;
         let faulty = match options.mode {
             Some(_) => None,
@@ -237,11 +229,7 @@ impl<'a> SeedCampaign<'a> {
             },
             seed: rng.next_u64(),
         };
-        Point::Crash {
-            mode,
-            cut,
-            afterwards,
-        }
+        Point::Crash { mode, cut, afterwards }
     }
 
     /// Tries a point.
@@ -250,11 +238,7 @@ impl<'a> SeedCampaign<'a> {
     /// What went wrong.
     pub fn outcome(&self, point: &Point) -> Result<PointReport, String> {
         match point {
-            Point::Crash {
-                mode,
-                cut,
-                afterwards,
-            } => {
+            Point::Crash { mode, cut, afterwards } => {
                 let image = cut.image(&self.recorded.log(), &self.recorded.base);
                 let oracle = &self.recorded.oracle;
                 recover_and_judge(self.setting, image, oracle, cut.index, *afterwards).map_err(
@@ -262,10 +246,7 @@ impl<'a> SeedCampaign<'a> {
                 )
             }
             Point::Fault { class, seed } => {
-                let faulty = self
-                    .faulty
-                    .as_ref()
-                    .expect("faults are part of this campaign");
+                let faulty = self.faulty.as_ref().expect("faults are part of this campaign");
                 let mut rng = Rng::new(*seed, 53);
                 faulty.try_class(*class, &self.recorded, &mut rng)?;
                 Ok(PointReport::default())
@@ -281,18 +262,12 @@ impl<'a> SeedCampaign<'a> {
         let point = self.point(number);
         totals.points += 1;
         match &point {
-            Point::Crash {
-                mode,
-                cut,
-                afterwards,
-            } => {
+            Point::Crash { mode, cut, afterwards } => {
                 totals.by_mode[*mode as usize] += 1;
                 totals.deep += u64::from(afterwards.crashed_recoveries > 0);
                 totals.went_on += u64::from(afterwards.steps > 0);
                 let (log, subject) = (self.recorded.log(), self.setting.subject);
-                totals
-                    .coverage
-                    .count(cut, *mode, &log, subject, &self.members);
+                totals.coverage.count(cut, *mode, &log, subject, &self.members);
             }
             Point::Fault { class, .. } => totals.by_fault[*class as usize] += 1,
         }
@@ -301,11 +276,7 @@ impl<'a> SeedCampaign<'a> {
                 totals.blocks_judged += report.blocks_judged;
                 Ok(())
             }
-            Err(what) => Err(Failure {
-                seed: self.setting.seed,
-                point: Some(number),
-                what,
-            }),
+            Err(what) => Err(Failure { seed: self.setting.seed, point: Some(number), what }),
         }
     }
 }
@@ -371,12 +342,7 @@ pub fn in_parallel<T: Send>(
 /// as many seeds: some bugs show with some settings only.
 pub fn points_to_find(subject: &Subject, bug: PlantedBug, limit: u64) -> (u64, Option<Failure>) {
     tries_to_find(POINTS / 2, limit, |seed, points| {
-        let options = Options {
-            points,
-            mode: None,
-            soak: false,
-            plant: Some(bug),
-        };
+        let options = Options { points, mode: None, soak: false, plant: Some(bug) };
         let totals = run_seed(subject, seed, options);
         (totals.points, totals.failures)
     })

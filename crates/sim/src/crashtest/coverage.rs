@@ -59,9 +59,7 @@ impl Coverage {
         self.cuts_added += other.distinct_cuts();
         for (name, row) in other.rows {
             let mine = self.rows.entry(name).or_default();
-            mine.iter_mut()
-                .zip(row)
-                .for_each(|(mine, more)| *mine += more);
+            mine.iter_mut().zip(row).for_each(|(mine, more)| *mine += more);
         }
     }
 }
@@ -75,10 +73,8 @@ fn names_of(write: &LoggedWrite, subject: &Subject, of: &Member, names: &mut BTr
         };
         names.insert(format!("{member}: {}", kind.name()));
         if kind == BlockKind::Journal
-            && let Ok((_, payload)) = unseal(
-                &block[..],
-                Expected::new(kind, None, of.address_in_part(at)),
-            )
+            && let Ok((_, payload)) =
+                unseal(&block[..], Expected::new(kind, None, of.address_in_part(at)))
         {
             let kinds = records(payload).filter_map(|record| record.ok().map(|it| it.kind));
             for kind in kinds {
@@ -168,9 +164,7 @@ pub fn describe_write(write: &LoggedWrite, subject: &Subject, members: &[Member]
         extent.start.0,
         extent.end().0,
         write.submitted,
-        write
-            .completed
-            .map_or("never".to_string(), |event| event.to_string()),
+        write.completed.map_or("never".to_string(), |event| event.to_string()),
     )
 }
 

@@ -106,11 +106,7 @@ pub struct FaultState {
 impl FaultState {
     /// A fault that has not happened yet, or none.
     pub fn new(fault: Option<Fault>, members: usize) -> FaultState {
-        FaultState {
-            fault,
-            calls: vec![[0; 3]; members],
-            ..FaultState::default()
-        }
+        FaultState { fault, calls: vec![[0; 3]; members], ..FaultState::default() }
     }
 
     /// True when there is a fault and it has not happened yet.
@@ -139,11 +135,9 @@ impl FaultState {
         medium: &Medium,
     ) {
         let lost = (meant..).zip(data);
-        self.astray
-            .extend(lost.map(|(at, block)| (member, at, block.clone())));
+        self.astray.extend(lost.map(|(at, block)| (member, at, block.clone())));
         let overwritten = start.map_or(0..0, |start| start..start + data.len() as u64);
-        self.astray
-            .extend(overwritten.map(|at| (member, at, medium.block(at).clone())));
+        self.astray.extend(overwritten.map(|at| (member, at, medium.block(at).clone())));
     }
 
     /// How many calls of a kind a member has seen.

@@ -112,22 +112,14 @@ impl FaultClass {
             FaultClass::LostWrite => (CallKind::Write, FaultKind::Lost),
             FaultClass::MisdirectedWrite => {
                 let reach = if rng.below(2) == 0 { 4 } else { 200 };
-                (
-                    CallKind::Write,
-                    FaultKind::Misdirected(1 + rng.below(reach)),
-                )
+                (CallKind::Write, FaultKind::Misdirected(1 + rng.below(reach)))
             }
             FaultClass::Stuck => (any_call(rng), FaultKind::Stuck),
             FaultClass::Slow => (any_call(rng), FaultKind::Slow),
             FaultClass::Dead => (any_call(rng), FaultKind::Dead),
             _ => (CallKind::Write, FaultKind::Error),
         };
-        Fault {
-            member,
-            call,
-            nth: rng.below(calls[call as usize].max(1)),
-            kind,
-        }
+        Fault { member, call, nth: rng.below(calls[call as usize].max(1)), kind }
     }
 
     /// Every request must be served as if nothing had happened.
@@ -264,8 +256,7 @@ impl<'a> Faulty<'a> {
         let work = || {
             let world = World::new(self.formatted.clone(), Some(fault));
             let when = format!("at {} {}", fault.call.name(), fault.nth);
-            self.live_through(&world, class, rng)
-                .map_err(|what| format!("{when}: {what}"))
+            self.live_through(&world, class, rng).map_err(|what| format!("{when}: {what}"))
         };
         catching(work).and_then(|result| result)
     }
@@ -291,9 +282,7 @@ impl<'a> Faulty<'a> {
             failed_writes: !class.is_harmless(),
             ..Leniency::default()
         };
-        trial
-            .play(&self.steps, &mut oracle, while_up)
-            .map_err(|violation| violation.detail)?;
+        trial.play(&self.steps, &mut oracle, while_up).map_err(|violation| violation.detail)?;
         if !oracle.is_settled() {
             return Err("a request was never answered".to_string());
         }
@@ -346,10 +335,7 @@ impl<'a> Faulty<'a> {
         let reads = trial.read_all();
         let judged = oracle.judge_recovered(index, &reads, leniency);
         judged.map_err(|violation| format!("then {}", violation.detail))?;
-        let strict = Leniency {
-            older: false,
-            ..leniency
-        };
+        let strict = Leniency { older: false, ..leniency };
         let is_silent = leniency.older_is_told && trial.rolled_back_blocks_max() == 0;
         match oracle.judge_recovered(index, &reads, strict) {
             Err(violation) if is_silent => Err(format!(
@@ -369,18 +355,10 @@ impl<'a> Faulty<'a> {
         let mode = [Mode::None, Mode::All][rng.below(2) as usize];
         let cut = recorded.draw(mode, rng);
         let image = cut.image(&recorded.log(), &recorded.base);
-        let dead = |call| Fault {
-            member,
-            call,
-            nth: 0,
-            kind: FaultKind::Dead,
-        };
+        let dead = |call| Fault { member, call, nth: 0, kind: FaultKind::Dead };
         let work = || {
             let world = World::new(image, Some(dead(CallKind::Read)));
-            let leniency = Leniency {
-                errors: true,
-                ..Leniency::default()
-            };
+            let leniency = Leniency { errors: true, ..Leniency::default() };
             self.judge(&world, &recorded.oracle, cut.index, leniency)
         };
         catching(work).and_then(|result| result)

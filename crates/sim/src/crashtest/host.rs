@@ -216,12 +216,7 @@ impl Frontend for Reader {
         let extent = self.to_read.pop()?;
         let buffer = buffers.allocate(extent.blocks.0);
         self.in_flight.insert(extent.start.0, buffer);
-        Some(Arrival {
-            tag: Tag(extent.start.0),
-            operation: Operation::Read,
-            extent,
-            buffer,
-        })
+        Some(Arrival { tag: Tag(extent.start.0), operation: Operation::Read, extent, buffer })
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -249,10 +244,7 @@ pub struct Flusher {
 
 impl Default for Flusher {
     fn default() -> Flusher {
-        Flusher {
-            is_sent: false,
-            result: Ok(()),
-        }
+        Flusher { is_sent: false, result: Ok(()) }
     }
 }
 

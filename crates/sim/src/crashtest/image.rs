@@ -108,28 +108,21 @@ impl Cut {
             }
             Mode::Subset | Mode::Reordered => {
                 let share = 1 + rng.below(7);
-                pending
-                    .iter()
-                    .map(|_| whole_if(rng.below(8) < share))
-                    .collect()
+                pending.iter().map(|_| whole_if(rng.below(8) < share)).collect()
             }
             Mode::Torn | Mode::TornGarbage => {
                 let noisy = mode == Mode::TornGarbage;
                 torn(log, media, &pending, noisy, &mut rng)
             }
-            Mode::Exhaustive => (0..pending.len())
-                .map(|at| whole_if(choice >> at & 1 == 1))
-                .collect(),
+            Mode::Exhaustive => {
+                (0..pending.len()).map(|at| whole_if(choice >> at & 1 == 1)).collect()
+            }
         };
         let order = match mode {
             Mode::Reordered => reordered(log, media, &window, &mut rng),
             _ => window.writes,
         };
-        Cut {
-            index,
-            order,
-            fates: pending.into_iter().zip(fates).collect(),
-        }
+        Cut { index, order, fates: pending.into_iter().zip(fates).collect() }
     }
 
     /// The members after the cut; `base` is what they held when the log began.
@@ -296,20 +289,13 @@ mod tests {
     fn log() -> Log {
         Log {
             events: 5,
-            writes: vec![
-                write(0, 1, 0, Some(1)),
-                write(0, 2, 2, Some(3)),
-                write(4, 3, 4, None),
-            ],
+            writes: vec![write(0, 1, 0, Some(1)), write(0, 2, 2, Some(3)), write(4, 3, 4, None)],
             ..Log::default()
         }
     }
 
     fn base() -> Vec<Medium> {
-        vec![Medium::new(&Geometry::plain(
-            BlockCount(8),
-            Media::SolidState,
-        ))]
+        vec![Medium::new(&Geometry::plain(BlockCount(8), Media::SolidState))]
     }
 
     fn first_bytes(media: &[Medium]) -> Vec<u8> {

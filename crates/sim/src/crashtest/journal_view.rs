@@ -29,9 +29,7 @@ impl JournalView {
     pub fn of(members: &[Member], media: &[Medium], number: usize, near: u64) -> JournalView {
         let own = JournalView::on(&media[number], near, |kind| {
             let name = members[number].name;
-            !members
-                .iter()
-                .any(|other| other.data_of == Some((name, kind)))
+            !members.iter().any(|other| other.data_of == Some((name, kind)))
         });
         let Some((name, kind)) = members[number].data_of else {
             return own;
@@ -39,10 +37,7 @@ impl JournalView {
         let other = members.iter().position(|member| member.name == name);
         let other = other.expect("a member with a journal");
         let theirs = JournalView::on(&media[other], 0, |it| it == kind);
-        JournalView {
-            unsure: theirs.unsure,
-            ..own
-        }
+        JournalView { unsure: theirs.unsure, ..own }
     }
 
     /// The journal of a part of a medium, and the data of records of some kinds.
@@ -62,17 +57,11 @@ impl JournalView {
             }
             let expected = Expected::new(BlockKind::Journal, None, *at);
             if let Ok((_, payload)) = unseal(&medium.block(first + at)[..], expected) {
-                let taken = records(payload)
-                    .flatten()
-                    .filter(|record| takes(record.kind));
+                let taken = records(payload).flatten().filter(|record| takes(record.kind));
                 unsure.extend(taken.filter_map(|record| record.data));
             }
         }
-        JournalView {
-            first,
-            blocks,
-            unsure,
-        }
+        JournalView { first, blocks, unsure }
     }
 
     /// True when the loss of block `at` of the member, which held `before`, may look like a write that never

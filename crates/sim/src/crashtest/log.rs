@@ -103,9 +103,8 @@ impl Log {
         let before = |write: &LoggedWrite| write.submitted < index && !write.data.is_empty();
         let completed =
             |write: &LoggedWrite| write.completed.filter(|completed| *completed < index);
-        let mut writes: Vec<usize> = (0..self.writes.len())
-            .filter(|write| before(&self.writes[*write]))
-            .collect();
+        let mut writes: Vec<usize> =
+            (0..self.writes.len()).filter(|write| before(&self.writes[*write])).collect();
         writes.sort_by_key(|write| {
             let write = &self.writes[*write];
             (completed(write).unwrap_or(u64::MAX), write.submitted)
@@ -117,9 +116,8 @@ impl Log {
                 !covered && !write.durable
             }
         };
-        let pending = (0..writes.len())
-            .filter(|at| is_pending(&self.writes[writes[*at]]))
-            .collect();
+        let pending =
+            (0..writes.len()).filter(|at| is_pending(&self.writes[writes[*at]])).collect();
         Window { writes, pending }
     }
 
@@ -127,9 +125,7 @@ impl Log {
     /// submitted, and the order of the two can be seen on the medium.
     pub fn is_ordered(&self, first: usize, second: usize, media: &[Medium]) -> bool {
         let (first, second) = (&self.writes[first], &self.writes[second]);
-        let earlier = first
-            .completed
-            .is_some_and(|completed| completed < second.submitted);
+        let earlier = first.completed.is_some_and(|completed| completed < second.submitted);
         earlier
             && first.member == second.member
             && media[first.member].conflict(first.extent(), second.extent())
@@ -164,11 +160,7 @@ mod tests {
                 write(5, Some(6), true),
                 write(7, None, false),
             ],
-            flushes: vec![LoggedFlush {
-                member: 0,
-                issued: 3,
-                completed: Some(8),
-            }],
+            flushes: vec![LoggedFlush { member: 0, issued: 3, completed: Some(8) }],
             ..Log::default()
         };
         let pending = |index| {
@@ -178,11 +170,7 @@ mod tests {
         };
         assert_eq!(pending(3), [0, 1], "before the flush has completed");
         assert_eq!(pending(8), [0, 1, 3], "a forced write is durable by itself");
-        assert_eq!(
-            pending(9),
-            [1, 3],
-            "the second came after the flush was issued"
-        );
+        assert_eq!(pending(9), [1, 3], "the second came after the flush was issued");
         assert_eq!(log.window(0).writes.len(), 0);
     }
 
@@ -191,11 +179,7 @@ mod tests {
         let mut log = Log {
             events: 6,
             writes: vec![write(0, Some(1), false)],
-            flushes: vec![LoggedFlush {
-                member: 0,
-                issued: 4,
-                completed: Some(5),
-            }],
+            flushes: vec![LoggedFlush { member: 0, issued: 4, completed: Some(5) }],
             ..Log::default()
         };
         assert!(log.window(6).pending.is_empty());

@@ -59,18 +59,12 @@ impl Medium {
 
     /// The same, cut into slices.
     pub fn in_parts(self, parts: &[Extent]) -> Medium {
-        Medium {
-            parts: parts.into(),
-            ..self
-        }
+        Medium { parts: parts.into(), ..self }
     }
 
     /// The same, with what the layer above keeps where.
     pub fn keeping(self, kept: Option<Kept>) -> Medium {
-        Medium {
-            kept: kept.map(Rc::new),
-            ..self
-        }
+        Medium { kept: kept.map(Rc::new), ..self }
     }
 
     /// Where the layer above keeps what, if that does not stand on the member itself.
@@ -198,10 +192,7 @@ impl Medium {
             let tracks = self.tracks.as_deref();
             let lost = tracks.map(|tracks| {
                 let of_track = |part| tracks.destroyed_by(part).collect::<Vec<_>>();
-                parts_by_track(tracks, from)
-                    .into_iter()
-                    .flat_map(of_track)
-                    .collect::<Vec<_>>()
+                parts_by_track(tracks, from).into_iter().flat_map(of_track).collect::<Vec<_>>()
             });
             lost.is_some_and(|lost| lost.iter().any(|extent| extent.overlaps(to)))
         };
@@ -251,9 +242,8 @@ mod tests {
         medium.write(0, &filled(1, 40));
         assert!((0..40).all(|at| medium.block(at)[0] == 1));
         medium.write(9, &filled(2, 2));
-        let destroyed: Vec<u64> = (0..40)
-            .filter(|at| medium.block(*at)[0] == DESTROYED_BYTE)
-            .collect();
+        let destroyed: Vec<u64> =
+            (0..40).filter(|at| medium.block(*at)[0] == DESTROYED_BYTE).collect();
         assert_eq!(destroyed, [13, 14]);
         medium.write(1, &filled(3, 2));
         assert_eq!(medium.block(5)[0], 1, "conventional tracks stand apart");

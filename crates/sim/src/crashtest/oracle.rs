@@ -110,15 +110,10 @@ impl Oracle {
                 return self.candidates(lba, index);
             };
             let ever = self.ever(lba, index).into_iter();
-            ever.filter(|content| content.matches(*found))
-                .take(1)
-                .collect()
+            ever.filter(|content| content.matches(*found)).take(1).collect()
         };
         Oracle {
-            earlier: (0..)
-                .zip(reads)
-                .map(|(lba, _)| self.ever(lba, index))
-                .collect(),
+            earlier: (0..).zip(reads).map(|(lba, _)| self.ever(lba, index)).collect(),
             base: (0..).zip(reads).map(left).collect(),
             asked: Vec::new(),
             by_block: vec![Vec::new(); reads.len()],
@@ -146,13 +141,7 @@ impl Oracle {
             }
         }
         let tick = self.tick();
-        self.asked.push(Asked {
-            step,
-            tick,
-            index,
-            reply: None,
-            durable_from: None,
-        });
+        self.asked.push(Asked { step, tick, index, reply: None, durable_from: None });
         number
     }
 
@@ -173,11 +162,7 @@ impl Oracle {
     pub fn reply(&mut self, number: usize, result: Result<(), IoError>, index: u64) {
         let tick = self.tick();
         let asked = &mut self.asked[number];
-        asked.reply = Some(Reply {
-            tick,
-            index,
-            result,
-        });
+        asked.reply = Some(Reply { tick, index, result });
         if result.is_err() {
             return;
         }
@@ -302,10 +287,9 @@ impl Oracle {
     fn candidates(&self, lba: u64, index: u64) -> Vec<Content> {
         let writes = self.arrived(lba, index);
         match self.newest_durable(&writes, index) {
-            Some(durable) => writes[durable..]
-                .iter()
-                .map(|number| self.content_of(*number))
-                .collect(),
+            Some(durable) => {
+                writes[durable..].iter().map(|number| self.content_of(*number)).collect()
+            }
             None => self.since_start(lba, index),
         }
     }
@@ -315,9 +299,7 @@ impl Oracle {
     fn may_be_unreadable(&self, lba: u64, index: u64) -> bool {
         let writes = self.arrived(lba, index);
         let first = self.newest_durable(&writes, index).unwrap_or(0);
-        writes[first..]
-            .iter()
-            .any(|number| self.has_failed(*number))
+        writes[first..].iter().any(|number| self.has_failed(*number))
     }
 
     /// Which of the changes of a block, in the order of arrival, is the newest that a power cut may
@@ -350,18 +332,12 @@ impl Oracle {
     fn since_start(&self, lba: u64, index: u64) -> Vec<Content> {
         let writes = self.arrived(lba, index);
         let writes = writes.iter().map(|number| self.content_of(*number));
-        self.base[lba as usize]
-            .iter()
-            .copied()
-            .chain(writes)
-            .collect()
+        self.base[lba as usize].iter().copied().chain(writes).collect()
     }
 
     fn arrived(&self, lba: u64, index: u64) -> Vec<usize> {
         let writes = self.by_block[lba as usize].iter().copied();
-        writes
-            .filter(|number| self.asked[*number].index <= index)
-            .collect()
+        writes.filter(|number| self.asked[*number].index <= index).collect()
     }
 
     fn content_of(&self, number: usize) -> Content {
@@ -390,10 +366,7 @@ impl Oracle {
 }
 
 fn violation(lba: u64, detail: &str) -> Violation {
-    Violation {
-        lba,
-        detail: format!("block {lba}: {detail}"),
-    }
+    Violation { lba, detail: format!("block {lba}: {detail}") }
 }
 
 fn expect(lba: u64, allowed: &[Content], found: Found, when: &str) -> Result<(), Violation> {
@@ -422,13 +395,7 @@ mod tests {
     use super::*;
 
     fn step(action: Action, start: u64, blocks: u64, version: u64) -> Step {
-        Step {
-            connection: 0,
-            action,
-            extent: Extent::new(start, blocks),
-            version,
-            delay_ns: 0,
-        }
+        Step { connection: 0, action, extent: Extent::new(start, blocks), version, delay_ns: 0 }
     }
 
     fn write(start: u64, version: u64) -> Step {
@@ -484,10 +451,7 @@ mod tests {
         since.reply(four, Ok(()), 1);
         since.closed(2);
         let judge = |found, older| {
-            let leniency = Leniency {
-                older,
-                ..Leniency::default()
-            };
+            let leniency = Leniency { older, ..Leniency::default() };
             since.judge_recovered(3, &[Ok(found), Ok(Found::Zero)], leniency)
         };
         assert!(judge(Found::Version(4), false).is_ok());
@@ -495,10 +459,7 @@ mod tests {
             assert!(judge(Found::Version(version), false).is_err());
             assert!(judge(Found::Version(version), true).is_ok());
         }
-        assert!(
-            judge(Found::Version(5), true).is_err(),
-            "it never was there"
-        );
+        assert!(judge(Found::Version(5), true).is_err(), "it never was there");
     }
 
     #[test]

@@ -49,24 +49,14 @@ impl Recorded {
             if !oracle.is_settled() {
                 return Err("a request was never answered".to_string());
             }
-            trial
-                .close()
-                .map_err(|error| format!("the device does not go down: {error}"))?;
+            trial.close().map_err(|error| format!("the device does not go down: {error}"))?;
             oracle.closed(world.borrow().log.events);
             Ok((first, oracle, trial.bands_rewritten()))
         };
         let (first, oracle, bands_rewritten) = catching(run).and_then(|result| result)?;
         let last = world.borrow().log.events;
         let promises = oracle.promises();
-        Ok(Recorded {
-            world,
-            base,
-            oracle,
-            first,
-            last,
-            bands_rewritten,
-            promises,
-        })
+        Ok(Recorded { world, base, oracle, first, last, bands_rewritten, promises })
     }
 
     /// The log.
@@ -153,15 +143,7 @@ pub fn recover_and_judge(
         }
         let (trial, world, contents) = judged(setting, media.clone(), oracle, index, &mut report)?;
         if afterwards.steps > 0 {
-            go_on(
-                setting,
-                media,
-                trial,
-                &world,
-                contents,
-                afterwards,
-                &mut report,
-            )?;
+            go_on(setting, media, trial, &world, contents, afterwards, &mut report)?;
         }
         Ok(report)
     };
@@ -263,19 +245,13 @@ fn go_on(
     let mut rng = Rng::new(afterwards.seed, 48);
     let first = world.borrow().log.events;
     let mut oracle = Oracle::known(contents);
-    let steps = super::workload::ordinary(
-        afterwards.seed,
-        afterwards.steps,
-        trial.shape,
-        FIRST_VERSION,
-    );
+    let steps =
+        super::workload::ordinary(afterwards.seed, afterwards.steps, trial.shape, FIRST_VERSION);
     trial
         .play(&steps, &mut oracle, Leniency::default())
         .map_err(|violation| format!("after a recovery: {}", violation.detail))?;
     if rng.below(2) == 0 {
-        trial
-            .close()
-            .map_err(|error| format!("after a recovery: it does not go down: {error}"))?;
+        trial.close().map_err(|error| format!("after a recovery: it does not go down: {error}"))?;
         oracle.closed(world.borrow().log.events);
     }
     drop(trial);

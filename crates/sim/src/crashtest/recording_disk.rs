@@ -33,11 +33,7 @@ impl World {
     /// Members with the given contents, all of it durable.
     pub fn new(media: Vec<Medium>, fault: Option<Fault>) -> Rc<RefCell<World>> {
         let faults = FaultState::new(fault, media.len());
-        Rc::new(RefCell::new(World {
-            media,
-            log: Log::default(),
-            faults,
-        }))
+        Rc::new(RefCell::new(World { media, log: Log::default(), faults }))
     }
 }
 
@@ -199,13 +195,7 @@ impl Disk for RecordingDisk {
             _ => Ok(()),
         };
         self.serial += 1;
-        self.queue.push(Pending {
-            finish: now + latency,
-            serial: self.serial,
-            op,
-            logged,
-            result,
-        });
+        self.queue.push(Pending { finish: now + latency, serial: self.serial, op, logged, result });
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
@@ -214,10 +204,7 @@ impl Disk for RecordingDisk {
             .min_by_key(|at| (self.queue[*at].finish, self.queue[*at].serial))?;
         let pending = self.queue.swap_remove(due);
         self.execute(&pending, buffers);
-        Some(DiskCompletion {
-            id: pending.op.id,
-            result: pending.result,
-        })
+        Some(DiskCompletion { id: pending.op.id, result: pending.result })
     }
 
     fn next_event(&self) -> Option<Instant> {

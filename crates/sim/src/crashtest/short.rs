@@ -73,11 +73,7 @@ pub fn run_short(
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
-                let setting = Setting {
-                    subject,
-                    seed: 0,
-                    plant: None,
-                };
+                let setting = Setting { subject, seed: 0, plant: None };
                 let start = Start::make(setting);
                 let mut mine = ShortTotals::default();
                 let mut failures = Vec::new();
@@ -213,20 +209,11 @@ pub fn error_at_every_call(faulty: &Faulty<'_>, seed: u64) -> Result<u64, String
             (CallKind::Read, FaultClass::ReadError, FaultKind::Error),
             (CallKind::Write, FaultClass::WriteError, FaultKind::Error),
             (CallKind::Write, FaultClass::ShortWrite, FaultKind::Short),
-            (
-                CallKind::Write,
-                FaultClass::NoSpace,
-                FaultKind::NoSpace(NO_SPACE_WRITES),
-            ),
+            (CallKind::Write, FaultClass::NoSpace, FaultKind::NoSpace(NO_SPACE_WRITES)),
             (CallKind::Flush, FaultClass::FlushError, FaultKind::Error),
         ] {
             for nth in 0..faulty.calls(member, call) {
-                let fault = Fault {
-                    member,
-                    call,
-                    nth,
-                    kind,
-                };
+                let fault = Fault { member, call, nth, kind };
                 let mut rng = Rng::new(seed, tried);
                 faulty
                     .try_fault(fault, class, &mut rng)

@@ -50,37 +50,20 @@ pub fn shrink(subject: &Subject, failure: &Failure, options: Options, steps: Vec
         tried: 0,
     };
     // Most failures need no crashed recovery and no requests after it.
-    shrinker.plain = shrinker
-        .first_failure(&steps, turn, failure.point)
-        .is_some();
+    shrinker.plain = shrinker.first_failure(&steps, turn, failure.point).is_some();
     let steps = shrinker.fewest_steps(steps, turn);
     shrinker.tried = 0;
     let found = shrinker.first_failure(&steps, turn, failure.point);
     let described = steps.iter().map(Step::describe).collect();
     let Some((number, what)) = found else {
-        return Shrunk {
-            steps: described,
-            lost_writes: Vec::new(),
-            what: failure.what.clone(),
-        };
+        return Shrunk { steps: described, lost_writes: Vec::new(), what: failure.what.clone() };
     };
-    match (
-        number,
-        SeedCampaign::new(subject, failure.seed, options, &steps),
-    ) {
+    match (number, SeedCampaign::new(subject, failure.seed, options, &steps)) {
         (Some(number), Ok(campaign)) => {
             let (lost_writes, what) = shrinker.fewest_losses(&campaign, number, what);
-            Shrunk {
-                steps: described,
-                lost_writes,
-                what,
-            }
+            Shrunk { steps: described, lost_writes, what }
         }
-        _ => Shrunk {
-            steps: described,
-            lost_writes: Vec::new(),
-            what,
-        },
+        _ => Shrunk { steps: described, lost_writes: Vec::new(), what },
     }
 }
 
@@ -130,11 +113,9 @@ impl Shrinker<'_> {
 
     fn point(&self, campaign: &SeedCampaign<'_>, number: u64) -> Point {
         match campaign.point(number) {
-            Point::Crash { mode, cut, .. } if self.plain => Point::Crash {
-                mode,
-                cut,
-                afterwards: Afterwards::default(),
-            },
+            Point::Crash { mode, cut, .. } if self.plain => {
+                Point::Crash { mode, cut, afterwards: Afterwards::default() }
+            }
             point => point,
         }
     }
@@ -146,12 +127,7 @@ impl Shrinker<'_> {
         number: u64,
         mut what: String,
     ) -> (Vec<String>, String) {
-        let Point::Crash {
-            mode,
-            mut cut,
-            afterwards,
-        } = self.point(campaign, number)
-        else {
+        let Point::Crash { mode, mut cut, afterwards } = self.point(campaign, number) else {
             return (Vec::new(), what);
         };
         for at in 0..cut.fates.len() {
@@ -160,11 +136,7 @@ impl Shrinker<'_> {
             }
             let mut milder = cut.clone();
             milder.fates[at].1 = Fate::Whole;
-            let point = Point::Crash {
-                mode,
-                cut: milder.clone(),
-                afterwards,
-            };
+            let point = Point::Crash { mode, cut: milder.clone(), afterwards };
             if let Err(still) = campaign.outcome(&point) {
                 cut = milder;
                 what = still;
@@ -179,11 +151,7 @@ impl Shrinker<'_> {
                 Fate::Torn(tear) => format!(
                     "torn at sector {}{}: {write}",
                     tear.sector,
-                    if tear.noise.is_some() {
-                        ", with noise"
-                    } else {
-                        ""
-                    }
+                    if tear.noise.is_some() { ", with noise" } else { "" }
                 ),
                 _ => format!("lost: {write}"),
             }

@@ -138,10 +138,7 @@ const SPANNED: Tree = Tree::Spanned(&[
 ]);
 /// Requests are longer than three of them, so that a node has several chunks of one.
 const STRIPED_CHUNK: BlockCount = BlockCount(2);
-const TWO_ON_ONE: Tree = Tree::TwoOnOne {
-    flash: "flash",
-    shingled: "smr",
-};
+const TWO_ON_ONE: Tree = Tree::TwoOnOne { flash: "flash", shingled: "smr" };
 
 /// What a stack of the name is made of.
 pub fn tree(name: &str) -> Option<&'static Tree> {
@@ -239,10 +236,6 @@ fn build(tree: &Tree, seed: u64) -> Parts {
         stack: assembly.builder.build(top),
         members: assembly.members,
         translations: assembly.translations,
-        shape: Shape {
-            blocks,
-            band_blocks: BAND_BLOCKS,
-            border,
-        },
+        shape: Shape { blocks, band_blocks: BAND_BLOCKS, border },
     }
 }

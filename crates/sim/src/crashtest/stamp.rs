@@ -31,9 +31,7 @@ fn stamp(lba: u64, version: u64, seed: u64) -> [u8; STAMP_BYTES] {
     bytes[16..24].copy_from_slice(&seed.to_le_bytes());
     // Not a CRC: with its own CRC inside, every stamp would have the same CRC, and the layers that
     // are tested check data by CRC.
-    let sum = [version, seed]
-        .iter()
-        .fold(lba, |sum, word| Rng::new(sum, *word).next_u64());
+    let sum = [version, seed].iter().fold(lba, |sum, word| Rng::new(sum, *word).next_u64());
     bytes[24..].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
@@ -63,10 +61,7 @@ pub fn read(block: &[u8], lba: u64, seed: u64) -> Found {
         return Found::Mixed;
     }
     if found != lba || word(16) != seed {
-        return Found::Foreign {
-            lba: found,
-            version,
-        };
+        return Found::Foreign { lba: found, version };
     }
     Found::Version(version)
 }

@@ -123,14 +123,10 @@ impl<'a> Summary<'a> {
         let names = Mode::ALL.into_iter().map(Mode::name);
         table.set_header(["pending at the cut"].into_iter().chain(names));
         for (name, row) in &self.coverage {
-            let counts = Mode::ALL
-                .into_iter()
-                .map(|mode| row[mode.name()].to_string());
+            let counts = Mode::ALL.into_iter().map(|mode| row[mode.name()].to_string());
             table.add_row([(*name).to_string()].into_iter().chain(counts));
         }
-        let counts = Mode::ALL
-            .into_iter()
-            .map(|mode| self.by_mode[mode.name()].to_string());
+        let counts = Mode::ALL.into_iter().map(|mode| self.by_mode[mode.name()].to_string());
         table.add_row(["points".to_string()].into_iter().chain(counts));
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -145,11 +141,7 @@ impl<'a> Summary<'a> {
         if !faults.is_empty() {
             let _ = writeln!(text, "faults: {}", faults.join(", "));
         }
-        let Activity {
-            journal_wraps,
-            checkpoints,
-            bands_rewritten,
-        } = self.least;
+        let Activity { journal_wraps, checkpoints, bands_rewritten } = self.least;
         let _ = writeln!(
             text,
             "least of any seed and member: {journal_wraps} journal wraps, {checkpoints} \

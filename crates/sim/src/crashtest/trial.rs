@@ -118,12 +118,7 @@ impl Trial {
         world: &Rc<RefCell<World>>,
         start: Start,
     ) -> Result<Trial, OpenError> {
-        let opening = Opening {
-            start,
-            lost: None,
-            stamps: setting.seed,
-            labels: None,
-        };
+        let opening = Opening { start, lost: None, stamps: setting.seed, labels: None };
         Trial::come_up(setting, world, opening).map_err(|it| match it.error {
             LabelledOpenError::Layer(_, error) => error,
             _ => unreachable!("these disks have no labels"),
@@ -186,12 +181,7 @@ impl Trial {
             Start::Format(set) => (set, false),
             Start::Recover(set) => (set.unwrap_or_default(), true),
         };
-        let disk = |number| {
-            Some(ListedDisk {
-                number,
-                is_labelled,
-            })
-        };
+        let disk = |number| Some(ListedDisk { number, is_labelled });
         let disks: Vec<_> = (1..).take(self.members.len()).map(disk).collect();
         let labels = Labels::new(set, &disks);
         let (labels, _) = self.labels.insert((labels, randoms.stop));

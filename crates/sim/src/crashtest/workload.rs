@@ -49,13 +49,10 @@ impl Action {
         };
         match self {
             Action::Read => Operation::Read,
-            Action::Write { durable } => Operation::Write {
-                durability: durability(durable),
-            },
-            Action::Zero { durable, may_unmap } => Operation::Zero {
-                durability: durability(durable),
-                may_unmap,
-            },
+            Action::Write { durable } => Operation::Write { durability: durability(durable) },
+            Action::Zero { durable, may_unmap } => {
+                Operation::Zero { durability: durability(durable), may_unmap }
+            }
             Action::Flush => Operation::Flush,
         }
     }
@@ -83,9 +80,7 @@ impl Step {
             Action::Read => "read",
             Action::Write { durable: false } => "write",
             Action::Write { durable: true } => "forced write",
-            Action::Zero {
-                may_unmap: true, ..
-            } => "trim",
+            Action::Zero { may_unmap: true, .. } => "trim",
             Action::Zero { durable: true, .. } => "forced zero",
             Action::Zero { .. } => "zero",
             Action::Flush => "flush",
@@ -95,10 +90,7 @@ impl Step {
         match self.action {
             Action::Flush if self.extent.is_empty() => format!("connection {connection}: flush"),
             Action::Write { .. } => {
-                format!(
-                    "connection {connection}: {what} {} of {start}..{end}",
-                    self.version
-                )
+                format!("connection {connection}: {what} {} of {start}..{end}", self.version)
             }
             _ => format!("connection {connection}: {what} of {start}..{end}"),
         }
@@ -206,13 +198,7 @@ impl Maker {
         };
         let connection = self.rng.below(CONNECTIONS);
         self.version += 1;
-        self.steps.push(Step {
-            connection,
-            action,
-            extent,
-            version: self.version,
-            delay_ns,
-        });
+        self.steps.push(Step { connection, action, extent, version: self.version, delay_ns });
     }
 
     /// Half of the requests go to a quarter of the device.
@@ -256,10 +242,7 @@ pub fn alphabet(shape: Shape) -> Vec<(Action, Extent)> {
     let band = shape.band_blocks;
     let write = Action::Write { durable: false };
     let forced = Action::Write { durable: true };
-    let zero = |may_unmap| Action::Zero {
-        durable: false,
-        may_unmap,
-    };
+    let zero = |may_unmap| Action::Zero { durable: false, may_unmap };
     let mut letters = vec![(Action::Flush, Extent::EMPTY)];
     // Fresh blocks follow those of `prologue`.
     for (old, fresh) in [(2, 4), (band + 2, band + 4), (band - 1, band - 3)] {

@@ -27,19 +27,13 @@ pub struct Footprint {
 impl Footprint {
     /// Of a device of `bytes` whose workload is not known: everything.
     pub fn whole_device(bytes: u64) -> Footprint {
-        Footprint {
-            touched_bytes: bytes,
-            written_bytes: bytes,
-        }
+        Footprint { touched_bytes: bytes, written_bytes: bytes }
     }
 
     /// The size in bytes, a share resolved and rounded down.
     pub(super) fn bytes_of(self, size: SizeOrShare) -> u64 {
         size.bytes_of(match size {
-            SizeOrShare::Share {
-                whole: Whole::WrittenBands,
-                ..
-            } => self.written_bytes,
+            SizeOrShare::Share { whole: Whole::WrittenBands, .. } => self.written_bytes,
             _ => self.touched_bytes,
         })
     }

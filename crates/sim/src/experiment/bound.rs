@@ -49,10 +49,7 @@ impl Room {
     /// What lies in front of the bands. A rewrite merges what the log holds of its band and nothing
     /// else: what is still above the log stays held.
     fn limits(self) -> Limits {
-        Limits {
-            room: self.blocks(),
-            merged_max: self.log_blocks,
-        }
+        Limits { room: self.blocks(), merged_max: self.log_blocks }
     }
 }
 
@@ -147,15 +144,8 @@ impl Task<'_> {
         })?;
         let requests = self.requests(&bounded)?;
         let limits = bounded.room.limits();
-        let bound = |cost| {
-            write_bound(
-                &requests.writes,
-                limits,
-                cost,
-                options.is_drained,
-                options.cells,
-            )
-        };
+        let bound =
+            |cost| write_bound(&requests.writes, limits, cost, options.is_drained, options.cells);
         let bands = requests.writes.bands().iter().map(|band| {
             let extent = bounded.bands().extent_of(*band);
             (extent.start.0, extent.blocks.0)
@@ -246,9 +236,7 @@ impl Task<'_> {
         let lookups = next_uses(&lbas).into_iter().zip(are_reads);
         Ok(Requests {
             writes: writes.finish(),
-            lookups: lookups
-                .map(|(next, is_read)| Lookup { next, is_read })
-                .collect(),
+            lookups: lookups.map(|(next, is_read)| Lookup { next, is_read }).collect(),
             lookup_ends,
         })
     }
@@ -258,11 +246,7 @@ impl Task<'_> {
 /// host to the translation there may be write-back caches and nothing else: what other nodes hold is not
 /// counted, and the bound would be too high.
 fn room_of(config: &StackConfig, plan: &Plan, describe: &Describe) -> Result<(Room, bool), String> {
-    let mut room = Room {
-        cache_blocks: 0,
-        destage_slots: 0,
-        log_blocks: 0,
-    };
+    let mut room = Room { cache_blocks: 0, destage_slots: 0, log_blocks: 0 };
     let mut node = config.top();
     let (name, translation) = loop {
         let name = node.name();

@@ -71,13 +71,7 @@ impl Form {
             Form::HsRatio => const { &[whole("region_tracks"), whole("kappa"), SPARE] },
             Form::Omega => const { &[whole("segments"), SPARE] },
             Form::TableSize => {
-                const {
-                    &[
-                        whole("capacity_gib"),
-                        whole("unit_bytes"),
-                        whole("entry_bytes"),
-                    ]
-                }
+                const { &[whole("capacity_gib"), whole("unit_bytes"), whole("entry_bytes")] }
             }
         }
     }
@@ -94,10 +88,7 @@ impl Form {
                     ("ratio", Some(forms::hs_ratio(region, kappa, spare))),
                     ("ratio_extra_slots", Some(segments / extra)),
                     ("used_by_segments", Some(segments)),
-                    (
-                        "used_by_s_blocks",
-                        Some(s_blocks * forms::slots_used_inside(spare)),
-                    ),
+                    ("used_by_s_blocks", Some(s_blocks * forms::slots_used_inside(spare))),
                     ("used_by_s_blocks_extra_slots", Some(extra)),
                 ]
             }
@@ -106,10 +97,7 @@ impl Form {
                 let slots = forms::spare_slots(segments, spare);
                 vec![
                     ("published", forms::moved_as_published(spare)),
-                    (
-                        "one_hot",
-                        Some(forms::moved_when_one_is_hot(segments, slots)),
-                    ),
+                    ("one_hot", Some(forms::moved_when_one_is_hot(segments, slots))),
                     ("uniform", Some(forms::moved_when_uniform(segments, slots))),
                 ]
             }
@@ -177,10 +165,7 @@ impl ClosedForm {
         of: &Experiment,
         settings: &[Setting],
     ) -> Result<FormTable, ConfigError> {
-        if let Some(Setting {
-            origin, node, key, ..
-        }) = settings.first()
-        {
+        if let Some(Setting { origin, node, key, .. }) = settings.first() {
             let file = &of.file;
             return Err(ConfigError::words(format!(
                 "{origin} {node}.{key}: {file} has a [closed_form] and no nodes; accepted: no settings"

@@ -39,10 +39,7 @@ pub(super) fn told(
     parameters.remove("traces");
     parameters
         .retain(|key, value| !value.is_null() && !swept.contains_key(&format!("{PREFIX}{key}")));
-    report::Combination {
-        parameters,
-        sources: combined.sources().to_vec(),
-    }
+    report::Combination { parameters, sources: combined.sources().to_vec() }
 }
 
 impl Experiment {
@@ -77,10 +74,7 @@ impl Experiment {
                 expanded.push(WorkloadConfig {
                     name: Some(format!("{}-{seed}", config.name())),
                     seeds: None,
-                    combine: Some(Combination {
-                        seed: Some(seed.into()),
-                        ..combine.clone()
-                    }),
+                    combine: Some(Combination { seed: Some(seed.into()), ..combine.clone() }),
                     ..config.clone()
                 });
             }
@@ -104,15 +98,12 @@ impl Experiment {
             }
             let wrong = |reason: String| {
                 let file = &self.file;
-                Err(ConfigError::words(format!(
-                    "{file}: [sweep] {keys}: {reason}"
-                )))
+                Err(ConfigError::words(format!("{file}: [sweep] {keys}: {reason}")))
             };
             let key = keys.strip_prefix(PREFIX).unwrap_or(keys);
             if !KEYS.contains(&key) {
-                let hint = nearest(key, KEYS).map_or(String::new(), |near| {
-                    format!("; did you mean `{PREFIX}{near}`?")
-                });
+                let hint = nearest(key, KEYS)
+                    .map_or(String::new(), |near| format!("; did you mean `{PREFIX}{near}`?"));
                 return wrong(format!(
                     "is no key of a combined workload{hint}; accepted: {PREFIX}{}, each by itself",
                     KEYS.join(&format!(", {PREFIX}"))
@@ -167,9 +158,9 @@ impl WorkloadConfig {
         }
         let is_recipe = |path: &str| path.starts_with(PATH_PREFIX);
         match self.scale {
-            Some(scale) if !combine.traces.iter().any(|trace| is_recipe(&trace.path)) => Err(
-                format!("scale = {scale}: only a `{PATH_PREFIX}` trace can be scaled"),
-            ),
+            Some(scale) if !combine.traces.iter().any(|trace| is_recipe(&trace.path)) => {
+                Err(format!("scale = {scale}: only a `{PATH_PREFIX}` trace can be scaled"))
+            }
             _ => Ok(()),
         }
     }
@@ -185,10 +176,7 @@ impl WorkloadConfig {
         known: &mut Vec<Arc<Combined>>,
     ) -> Result<Vec<SweptWorkload>, ConfigError> {
         let Some(base) = &self.combine else {
-            return Ok(vec![SweptWorkload {
-                workload: self.workload(of)?,
-                point: Point::new(),
-            }]);
+            return Ok(vec![SweptWorkload { workload: self.workload(of)?, point: Point::new() }]);
         };
         let mut base = base.clone();
         for trace in &mut base.traces {
@@ -233,12 +221,10 @@ impl WorkloadConfig {
             false => name.to_string(),
         };
         let shared = self.scale.filter(|&scale| scale != 1.0);
-        Ok(
-            match own.or_else(|| shared.map(|scale| scale.to_string())) {
-                Some(scale) => format!("{PATH_PREFIX}{name}/{scale}"),
-                None => format!("{PATH_PREFIX}{name}"),
-            },
-        )
+        Ok(match own.or_else(|| shared.map(|scale| scale.to_string())) {
+            Some(scale) => format!("{PATH_PREFIX}{name}/{scale}"),
+            None => format!("{PATH_PREFIX}{name}"),
+        })
     }
 }
 

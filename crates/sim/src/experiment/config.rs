@@ -68,27 +68,15 @@ const READY_MADE: [(&str, &str); COMPARED + 9] = [
     ("pore-pf", include_str!("../../../../stacks/pore-pf.toml")),
     ("pore", include_str!("../../../../stacks/pore.toml")),
     ("ride", include_str!("../../../../stacks/ride.toml")),
-    (
-        "lru-archive",
-        include_str!("../../../../stacks/lru-archive.toml"),
-    ),
-    (
-        "pore-archive",
-        include_str!("../../../../stacks/pore-archive.toml"),
-    ),
-    (
-        "ride-archive",
-        include_str!("../../../../stacks/ride-archive.toml"),
-    ),
+    ("lru-archive", include_str!("../../../../stacks/lru-archive.toml")),
+    ("pore-archive", include_str!("../../../../stacks/pore-archive.toml")),
+    ("ride-archive", include_str!("../../../../stacks/ride-archive.toml")),
     ("hwsr", include_str!("../../../../stacks/hwsr.toml")),
     ("s-block", include_str!("../../../../stacks/s-block.toml")),
     ("hdd", include_str!("../../../../stacks/hdd.toml")),
     ("spanned", include_str!("../../../../stacks/spanned.toml")),
     ("striped", include_str!("../../../../stacks/striped.toml")),
-    (
-        "dedicated",
-        include_str!("../../../../stacks/dedicated.toml"),
-    ),
+    ("dedicated", include_str!("../../../../stacks/dedicated.toml")),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.
@@ -119,19 +107,13 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     let is_meant =
         |name: &str| name == name_or_path || !is_file && name.eq_ignore_ascii_case(name_or_path);
     if let Some((name, drive)) = library_drives().find(|(name, _)| is_meant(name)) {
-        return Ok((
-            format!("drives/{name}.toml"),
-            stack_of_drive(name, &drive.model),
-        ));
+        return Ok((format!("drives/{name}.toml"), stack_of_drive(name, &drive.model)));
     }
     let looks_like_path = name_or_path.ends_with(".toml") || name_or_path.contains('/');
     if looks_like_path || is_file {
         return read_text(name_or_path)
             .map(|text| (name_or_path.to_string(), text))
-            .map_err(|error| ConfigError::Read {
-                path: name_or_path.to_string(),
-                error,
-            });
+            .map_err(|error| ConfigError::Read { path: name_or_path.to_string(), error });
     }
     let known: Vec<&str> = ready_made().collect();
     let drives = library_drives().map(|(name, _)| name);
@@ -257,12 +239,7 @@ impl StackConfig {
     pub fn top(&self) -> &NodeConfig {
         self.node
             .iter()
-            .find(|node| {
-                !self
-                    .node
-                    .iter()
-                    .any(|other| other.below().contains(&node.name()))
-            })
+            .find(|node| !self.node.iter().any(|other| other.below().contains(&node.name())))
             .expect("a checked stack has a top")
     }
 
@@ -276,8 +253,7 @@ impl StackConfig {
 
     /// True when a cache serves writes only.
     pub fn is_write_only(&self) -> bool {
-        self.caches()
-            .any(|cache| cache.mode == CacheMode::WriteOnly)
+        self.caches().any(|cache| cache.mode == CacheMode::WriteOnly)
     }
 
     /// True when a setting is one of this stack: it has the node, and the key is not one of another
@@ -323,11 +299,7 @@ impl StackConfig {
 
     /// Sets a key of a node; a stack that does not take the setting stays as it is.
     fn apply(&mut self, setting: &Setting) -> Result<(), ConfigError> {
-        let Some(index) = self
-            .node
-            .iter()
-            .position(|node| node.name() == setting.node)
-        else {
+        let Some(index) = self.node.iter().position(|node| node.name() == setting.node) else {
             return Ok(());
         };
         if !self.takes(setting) {
@@ -357,15 +329,10 @@ impl StackConfig {
         }
         if self.node.len() > NODES_MAX {
             let count = self.node.len();
-            return wrong(format!(
-                "the stack has {count} nodes; accepted: at most {NODES_MAX}"
-            ));
+            return wrong(format!("the stack has {count} nodes; accepted: at most {NODES_MAX}"));
         }
         for (index, node) in self.node.iter().enumerate() {
-            if self.node[..index]
-                .iter()
-                .any(|other| other.name() == node.name())
-            {
+            if self.node[..index].iter().any(|other| other.name() == node.name()) {
                 return wrong(format!("two nodes are named `{}`", node.name()));
             }
             check_medium(node).or_else(wrong)?;
@@ -382,9 +349,7 @@ impl StackConfig {
                 }
                 if node.below().iter().filter(|name| **name == below).count() > 1 {
                     let node = node.name();
-                    return wrong(format!(
-                        "node `{below}` is below two ports of node `{node}`"
-                    ));
+                    return wrong(format!("node `{below}` is below two ports of node `{node}`"));
                 }
                 let users = || {
                     let ports = self.node.iter().map(|other| (other, other.below()));
@@ -414,11 +379,7 @@ fn check_top(nodes: &[NodeConfig]) -> Result<(), String> {
     let names = nodes.iter().map(NodeConfig::name);
     let tops: Vec<&str> = names.filter(|name| user_of(name).is_none()).collect();
     if tops.len() != 1 {
-        return Err(format!(
-            "the stack has {} tops ({})",
-            tops.len(),
-            listed(&tops)
-        ));
+        return Err(format!("the stack has {} tops ({})", tops.len(), listed(&tops)));
     }
     for node in nodes {
         let user = user_of(node.name());

@@ -26,18 +26,12 @@ pub(super) fn stack_of_drive(name: &str, model: &DriveModel) -> String {
         Some(_) => format!(
             "{}\n# What is not said here is as the drive file says.\n\
              [[node]]\nname = \"translation\"\nkind = \"persistent-cache\"\nbelow = \"smr\"\n",
-            disk(
-                "smr",
-                "as it left the factory: its own translation, no cache"
-            )
+            disk("smr", "as it left the factory: its own translation, no cache")
         ),
         None if model.zones.is_some() => format!(
             "{}\n# What is not said here is as the drive file says.\n\
              [[node]]\nname = \"zones\"\nkind = \"host-managed\"\nbelow = \"smr\"\n",
-            disk(
-                "smr",
-                "as it left the factory: zones that the host must write in sequence"
-            )
+            disk("smr", "as it left the factory: zones that the host must write in sequence")
         ),
         None => disk("disk", "as it left the factory"),
     }

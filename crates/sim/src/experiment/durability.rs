@@ -30,9 +30,7 @@ impl JournalKeys<'_> {
         let is_durable = options.durable || self.durable == Some(true);
         is_durable.then(|| DurabilitySettings {
             ring_blocks: self.ring_blocks.unwrap_or(default.ring_blocks),
-            unflushed_blocks_max: self
-                .unflushed_blocks_max
-                .unwrap_or(default.unflushed_blocks_max),
+            unflushed_blocks_max: self.unflushed_blocks_max.unwrap_or(default.unflushed_blocks_max),
         })
     }
 }
@@ -42,10 +40,8 @@ pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
     let Some(keys) = node.node().journal() else {
         return Ok(());
     };
-    let sizes = [
-        ("ring_blocks", keys.ring_blocks),
-        ("unflushed_blocks_max", keys.unflushed_blocks_max),
-    ];
+    let sizes =
+        [("ring_blocks", keys.ring_blocks), ("unflushed_blocks_max", keys.unflushed_blocks_max)];
     for (key, value) in sizes {
         let Some(value) = value else {
             continue;
@@ -89,10 +85,7 @@ pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), Con
             }
             _ => continue,
         };
-        return Err(ConfigError::words(format!(
-            "node `{}`: {said}",
-            node.name()
-        )));
+        return Err(ConfigError::words(format!("node `{}`: {said}", node.name())));
     }
     Ok(())
 }

@@ -73,9 +73,7 @@ impl EventConfig {
         match (self.at_s, self.after_requests) {
             (Some(at_s), None) if (0.0..=AT_S_MAX).contains(&at_s) => {}
             (Some(at_s), None) => {
-                return Err(format!(
-                    "at_s = {at_s}; accepted: seconds from 0 to {AT_S_MAX}"
-                ));
+                return Err(format!("at_s = {at_s}; accepted: seconds from 0 to {AT_S_MAX}"));
             }
             (None, Some(_)) => {}
             _ => return Err("accepted: one of `at_s` and `after_requests`".into()),
@@ -88,9 +86,9 @@ impl EventConfig {
         }
         let takes_rate = matches!(self.command, EventCommand::Rebuild | EventCommand::Scrub);
         match self.rate {
-            Some(_) if !takes_rate => Err(format!(
-                "`{command}` has no `rate`; accepted by: rebuild, scrub"
-            )),
+            Some(_) if !takes_rate => {
+                Err(format!("`{command}` has no `rate`; accepted by: rebuild, scrub"))
+            }
             Some(Rate(0)) => Err("rate: accepted: more than nothing".into()),
             _ => Ok(()),
         }
@@ -101,12 +99,12 @@ impl EventConfig {
         let is_disk = matches!(node, NodeConfig::Disk(_));
         let (name, command) = (&self.node, self.command.word());
         match self.command {
-            EventCommand::Fail | EventCommand::Replace if !is_disk => Err(format!(
-                "node `{name}` is no disk; accepted by `{command}`: disks"
-            )),
-            EventCommand::Rebuild | EventCommand::Scrub if is_disk => Err(format!(
-                "node `{name}` is a disk; accepted by `{command}`: arrays"
-            )),
+            EventCommand::Fail | EventCommand::Replace if !is_disk => {
+                Err(format!("node `{name}` is no disk; accepted by `{command}`: disks"))
+            }
+            EventCommand::Rebuild | EventCommand::Scrub if is_disk => {
+                Err(format!("node `{name}` is a disk; accepted by `{command}`: arrays"))
+            }
             _ => Ok(()),
         }
     }
@@ -161,9 +159,7 @@ pub(super) fn events_of<'a>(
 ) -> Vec<Event<'a>> {
     let of_stack = events.iter().filter_map(|event| {
         let node = describe.nodes.iter().find(|node| node.name == event.node)?;
-        let rate = event
-            .rate
-            .map(|Rate(bytes_per_s)| CommandRate { bytes_per_s });
+        let rate = event.rate.map(|Rate(bytes_per_s)| CommandRate { bytes_per_s });
         let action = match event.command {
             EventCommand::Status => EventAction::Command(CommandKind::Status),
             EventCommand::Fail => EventAction::Command(CommandKind::Fail),
@@ -180,11 +176,7 @@ pub(super) fn events_of<'a>(
                     disk.count_into(Rc::clone(&statistics));
                     Ok(Box::new(disk) as Box<dyn Disk>)
                 });
-                EventAction::Replace {
-                    disk,
-                    members: stack.members_on(disk).len() as u16,
-                    make,
-                }
+                EventAction::Replace { disk, members: stack.members_on(disk).len() as u16, make }
             }
         };
         Some(Event {
@@ -200,11 +192,7 @@ pub(super) fn events_of<'a>(
 
 /// An event for which the workload is too short.
 pub(super) fn too_few_requests(system: &str, event: NeverGiven, requests: u64) -> RunError {
-    let NeverGiven {
-        node,
-        command,
-        needed,
-    } = event;
+    let NeverGiven { node, command, needed } = event;
     ConfigError::words(format!(
         "system `{system}`: [[event]] `{command}` of node `{node}`: after_requests = {needed}, and the \
          workload has {requests} requests; accepted: no more than that"

@@ -197,9 +197,8 @@ pub fn execute(
     }
     let footprints = Footprints::default();
     let names: Vec<String> = all.iter().map(Work::name).collect();
-    let mut results = make_all(&names, jobs, watch, |index, stop| {
-        all[index].make(&footprints, stop)
-    });
+    let mut results =
+        make_all(&names, jobs, watch, |index, stop| all[index].make(&footprints, stop));
     let is_error = |result: &Option<Result<Done, RunError>>| matches!(result, Some(Err(_)));
     if !watch.stops()
         && let Some(at) = results.iter().position(is_error)
@@ -208,9 +207,7 @@ pub fn execute(
         return Err(error);
     }
     let ended = Ended { index_of, results };
-    of_each()
-        .map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended))
-        .collect()
+    of_each().map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended)).collect()
 }
 
 /// What an experiment found in the work that was done.
@@ -260,11 +257,7 @@ fn outcome_of(
         scale: 1.0,
         found: Found::Form(table.clone()),
     }));
-    Ok(Outcome {
-        workloads,
-        has_several: experiment.has_several_workloads(),
-        left,
-    })
+    Ok(Outcome { workloads, has_several: experiment.has_several_workloads(), left })
 }
 
 fn prepare(
@@ -281,11 +274,7 @@ fn prepare(
     };
     check_series(&experiment.series, stacks.iter().map(|stack| &stack.config))
         .map_err(|error| ConfigError::words(format!("{}: {error}", experiment.file)))?;
-    check_events(
-        &experiment.file,
-        &experiment.event,
-        stacks.iter().map(|stack| &stack.config),
-    )?;
+    check_events(&experiment.file, &experiment.event, stacks.iter().map(|stack| &stack.config))?;
     // As the paper did: a write-only experiment replays no reads, in any of the stacks.
     let drop_reads = stacks.iter().any(|stack| stack.config.is_write_only());
     let mut workloads = Vec::new();
@@ -318,11 +307,7 @@ fn prepare(
             cases,
         });
     }
-    Ok(Prepared {
-        seed: seed.unwrap_or(experiment.seed),
-        workloads,
-        form,
-    })
+    Ok(Prepared { seed: seed.unwrap_or(experiment.seed), workloads, form })
 }
 
 /// Swept values as reports hold them.
@@ -330,9 +315,7 @@ fn parameters<'a>(
     point: impl Iterator<Item = (&'a String, &'a toml::Value)>,
 ) -> BTreeMap<String, serde_json::Value> {
     let json = |value| serde_json::to_value(value).expect("TOML values are JSON");
-    point
-        .map(|(key, value)| (key.clone(), json(value)))
-        .collect()
+    point.map(|(key, value)| (key.clone(), json(value))).collect()
 }
 
 /// All that a run depends on.

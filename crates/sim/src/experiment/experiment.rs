@@ -175,10 +175,8 @@ impl Experiment {
     /// When it cannot be read, is not TOML or says something impossible.
     pub fn open(path: &Path) -> Result<Experiment, ConfigError> {
         let file = path.display().to_string();
-        let text = read_text(path).map_err(|error| ConfigError::Read {
-            path: file.clone(),
-            error,
-        })?;
+        let text =
+            read_text(path).map_err(|error| ConfigError::Read { path: file.clone(), error })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Experiment::parse(&file, &text, folder)
     }
@@ -278,9 +276,7 @@ impl Experiment {
 
     /// True when a workload states a `scale`.
     pub fn is_scalable(&self) -> bool {
-        self.workload
-            .iter()
-            .any(|workload| workload.scale.is_some())
+        self.workload.iter().any(|workload| workload.scale.is_some())
     }
 
     /// Divides requests and footprint of the scalable recipes by `scale` instead of what the file
@@ -330,9 +326,7 @@ impl WorkloadConfig {
             Some(recipe) => recipe.to_string(),
             None => Path::new(&self.path)
                 .file_name()
-                .map_or(self.path.clone(), |name| {
-                    name.to_string_lossy().into_owned()
-                }),
+                .map_or(self.path.clone(), |name| name.to_string_lossy().into_owned()),
         }
     }
 
@@ -357,11 +351,7 @@ impl WorkloadConfig {
             (None, None) => of.path_of(&self.path),
             (Some(recipe), scale) => {
                 let is_file = recipe.ends_with(".toml");
-                let recipe = if is_file {
-                    of.path_of(recipe)
-                } else {
-                    recipe.to_string()
-                };
+                let recipe = if is_file { of.path_of(recipe) } else { recipe.to_string() };
                 match scale {
                     None | Some(1.0) => format!("{PATH_PREFIX}{recipe}"),
                     Some(scale) => format!("{PATH_PREFIX}{recipe}/{scale}"),
@@ -422,21 +412,14 @@ impl WorkloadConfig {
         };
         if !self.windows.is_empty() && self.streams.is_none() {
             return Err(
-                wrong("windows belong to streams; accepted: together with `streams`").into(),
+                wrong("windows belong to streams; accepted: together with `streams`").into()
             );
         }
         let fit = match self.fit {
             None => Fit::Refuse,
             Some(FitConfig::Wrap) => Fit::Wrap,
-            Some(FitConfig::Scale) => Fit::Scale {
-                span_bytes: workload.span_bytes_until(stop)?,
-            },
+            Some(FitConfig::Scale) => Fit::Scale { span_bytes: workload.span_bytes_until(stop)? },
         };
-        Ok(ReplayOptions {
-            mode,
-            limit: self.limit,
-            drop_reads,
-            fit,
-        })
+        Ok(ReplayOptions { mode, limit: self.limit, drop_reads, fit })
     }
 }

@@ -214,11 +214,7 @@ fn quantity(word: &str) -> Result<Quantity, String> {
     if system.is_empty() || path.iter().any(String::is_empty) {
         return Err(wrong());
     }
-    Ok(Quantity {
-        system: system.to_string(),
-        at,
-        path,
-    })
+    Ok(Quantity { system: system.to_string(), at, path })
 }
 
 #[cfg(test)]

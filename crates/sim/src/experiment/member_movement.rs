@@ -34,9 +34,7 @@ impl MovementConfig {
     pub fn parse(mut table: toml::Table) -> Result<MovementConfig, String> {
         let number = table.remove("model");
         let number = number.ok_or("`model` is missing; accepted: 0, 1, 2, 3")?;
-        let model = number
-            .as_integer()
-            .and_then(|model| u8::try_from(model).ok());
+        let model = number.as_integer().and_then(|model| u8::try_from(model).ok());
         let model = model.ok_or(format!("model = {number}; accepted: 0, 1, 2, 3"))?;
         let model = Model::try_from(model).map_err(|error| error.to_string())?;
         let settings = toml::Value::Table(table).try_into::<MovementSettings>();

@@ -72,9 +72,7 @@ pub(super) fn members(
 
 fn take_listed(list: &[ListedMember], members: &mut [StackMember]) -> Result<(), ConfigError> {
     for member in &mut *members {
-        let StackMember {
-            node, port_name, ..
-        } = &member;
+        let StackMember { node, port_name, .. } = &member;
         let is_it = |listed: &&ListedMember| listed.node == *node && listed.port == *port_name;
         let found = list.iter().find(is_it).ok_or_else(|| {
             let words = format!("the image lists no member for `{port_name}` of node `{node}`");
@@ -108,15 +106,10 @@ mod tests {
     type Numbered = Vec<(String, &'static str, Option<u16>)>;
 
     fn planned(numbers: MemberNumbers) -> Result<Numbered, String> {
-        let options = BuildOptions {
-            members: numbers,
-            ..BuildOptions::simulate(1)
-        };
+        let options = BuildOptions { members: numbers, ..BuildOptions::simulate(1) };
         let plan = Plan::new(&config(), &options).map_err(|error| error.to_string())?;
         let members = plan.members().iter();
-        Ok(members
-            .map(|it| (it.node.clone(), it.port_name, it.number))
-            .collect())
+        Ok(members.map(|it| (it.node.clone(), it.port_name, it.number)).collect())
     }
 
     fn listed(entries: &[(u16, &str, &str)]) -> MemberNumbers {
@@ -131,11 +124,7 @@ mod tests {
     #[test]
     fn members_are_counted_listed_or_have_no_numbers() {
         let numbered = |numbers: [Option<u16>; 3]| {
-            let ports = [
-                ("translation", "below"),
-                ("cache", "flash"),
-                ("cache", "backing"),
-            ];
+            let ports = [("translation", "below"), ("cache", "flash"), ("cache", "backing")];
             let members = ports.iter().zip(numbers);
             let members = members.map(|((node, port), number)| ((*node).to_owned(), *port, number));
             Ok(members.collect::<Vec<_>>())
@@ -143,15 +132,8 @@ mod tests {
         let counted = planned(MemberNumbers::Counted);
         assert_eq!(counted, numbered([Some(1), Some(2), Some(3)]));
         assert_eq!(planned(MemberNumbers::None), numbered([None; 3]));
-        let list = [
-            (9, "cache", "backing"),
-            (4, "cache", "flash"),
-            (1, "translation", "below"),
-        ];
-        assert_eq!(
-            planned(listed(&list)),
-            numbered([Some(1), Some(4), Some(9)])
-        );
+        let list = [(9, "cache", "backing"), (4, "cache", "flash"), (1, "translation", "below")];
+        assert_eq!(planned(listed(&list)), numbered([Some(1), Some(4), Some(9)]));
     }
 
     #[test]

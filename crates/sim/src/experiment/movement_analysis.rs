@@ -44,9 +44,8 @@ impl MovementAnalysis {
             };
             let unbounded = [Model::Conventional, Model::Log, Model::InPlace];
             let mut models = Map::new();
-            for (name, model) in ["conventional", "log", "in-place"]
-                .into_iter()
-                .zip(of(&unbounded, settings)?)
+            for (name, model) in
+                ["conventional", "log", "in-place"].into_iter().zip(of(&unbounded, settings)?)
             {
                 models.insert(name.to_string(), value_of(&model)?);
             }

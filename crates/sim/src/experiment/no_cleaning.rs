@@ -51,10 +51,7 @@ impl PastRun<'_> {
             NodeConfig::PersistentCache(translation) => Some(translation),
             _ => None,
         })?;
-        let is_share = matches!(
-            translation.persistent_cache,
-            Some(SizeOrShare::Share { .. })
-        );
+        let is_share = matches!(translation.persistent_cache, Some(SizeOrShare::Share { .. }));
         if let Some(option) = self.scale_option.filter(|_| !is_share) {
             let divisor = (OVERFILL * log.blocks).div_ceil(log.live_blocks).min(
                 log.entries_max.map_or(u64::MAX, |entries_max| {
@@ -62,9 +59,7 @@ impl PastRun<'_> {
                 }),
             );
             let mut options = self.options.clone();
-            options.scale = divisor
-                .checked_next_power_of_two()?
-                .checked_mul(options.scale)?;
+            options.scale = divisor.checked_next_power_of_two()?.checked_mul(options.scale)?;
             if self.fits(self.config, &options) {
                 return Some(format!("{option} {}", options.scale));
             }
@@ -75,8 +70,7 @@ impl PastRun<'_> {
         let setting = format!("{}.persistent_cache={size}", translation.name);
         let config = self.config.clone();
         let config = config.with("", &[Setting::parse(&setting).ok()?]).ok()?;
-        self.fits(&config, self.options)
-            .then(|| format!("--set {}", shell_word(&setting)))
+        self.fits(&config, self.options).then(|| format!("--set {}", shell_word(&setting)))
     }
 
     /// True when such a stack can be built, and holds the addresses that were used.

@@ -50,9 +50,7 @@ impl FillObserver {
             Some(max) if entries * self.blocks > used * max => (entries, max),
             _ => (used, self.blocks),
         };
-        self.recorder
-            .borrow_mut()
-            .persistent_cache_used(now.0, level, limit);
+        self.recorder.borrow_mut().persistent_cache_used(now.0, level, limit);
     }
 }
 

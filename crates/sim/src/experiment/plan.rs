@@ -89,12 +89,7 @@ impl Plan {
     pub fn new(config: &StackConfig, options: &BuildOptions) -> Result<Plan, ConfigError> {
         durability::check_use(&config.node, options.durable)?;
         let drives = load_drives(config)?;
-        let mut world = World {
-            config,
-            options,
-            drives: &drives,
-            device: BlockCount::ZERO,
-        };
+        let mut world = World { config, options, drives: &drives, device: BlockCount::ZERO };
         world.device = device_blocks(&world)?;
         let (nodes, blocks) = (needs_go_down(&world)?, world.device);
         check_shares(config, &nodes)?;
@@ -187,9 +182,7 @@ impl Plan {
         lookups: Option<&[Lba]>,
         contents: ContentKind,
     ) -> Result<Built, ConfigError> {
-        self.build_on(footprint, lookups, contents, &mut |_, disk| {
-            Ok(Box::new(disk))
-        })
+        self.build_on(footprint, lookups, contents, &mut |_, disk| Ok(Box::new(disk)))
     }
 
     /// Like [`build`](Self::build), with other disks in the place of the simulated ones: `place`
@@ -205,12 +198,7 @@ impl Plan {
         contents: ContentKind,
         place: &mut PlaceDisk<'_>,
     ) -> Result<Built, ConfigError> {
-        let known = Known {
-            options: &self.options,
-            footprint,
-            lookups,
-            contents,
-        };
+        let known = Known { options: &self.options, footprint, lookups, contents };
         let conventional = self.conventional(&known)?;
         let mut builder = StackBuilder::new(self.options.seed);
         let mut describe = Describe::new(&self.config);
@@ -220,9 +208,7 @@ impl Plan {
             let ports = config.below();
             let below = Below {
                 offers: ports.iter().map(|name| &built[name].1).collect(),
-                conventional: conventional
-                    .get(config.name())
-                    .map_or(&[], |parts| &parts[..]),
+                conventional: conventional.get(config.name()).map_or(&[], |parts| &parts[..]),
             };
             let part = planned.build(&known, &below)?;
             let id = match part.body {
@@ -258,11 +244,7 @@ impl Plan {
             .zip(disks)
             .map(|(config, disk)| place(config, disk))
             .collect::<Result<_, _>>()?;
-        Ok(Built {
-            stack: builder.build(top),
-            disks,
-            describe,
-        })
+        Ok(Built { stack: builder.build(top), disks, describe })
     }
 
     /// Refuses an image whose device would not keep what was flushed: it is what the top says of
@@ -299,12 +281,7 @@ impl Plan {
         footprint: Option<Footprint>,
         contents: ContentKind,
     ) -> Result<SimulatedDisk, ConfigError> {
-        let known = Known {
-            options: &self.options,
-            footprint,
-            lookups: None,
-            contents,
-        };
+        let known = Known { options: &self.options, footprint, lookups: None, contents };
         let conventional = self.conventional(&known)?;
         let below = Below {
             offers: vec![],
@@ -393,9 +370,7 @@ fn load_drives(config: &StackConfig) -> Result<BTreeMap<String, Drive>, ConfigEr
 fn device_blocks(world: &World<'_>) -> Result<BlockCount, ConfigError> {
     let options = world.options;
     let room = world.room(world.config.top().name(), options.scale)?;
-    let asked = options
-        .size_bytes
-        .or(world.config.size.map(|size| size.bytes()));
+    let asked = options.size_bytes.or(world.config.size.map(|size| size.bytes()));
     match asked.map(|bytes| (bytes, BlockCount::from_bytes_floor(bytes))) {
         Some((bytes, BlockCount::ZERO)) => Err(ConfigError::words(format!(
             "size: {bytes} B; accepted: one block (4096 B) or more"
@@ -428,9 +403,7 @@ fn needs_go_down(world: &World<'_>) -> Result<Vec<Box<dyn Planned>>, ConfigError
         let (planned, needs) = node.node().plan(asked[node.name()], world)?;
         for (below, need) in node.below().into_iter().zip(needs) {
             let together = match asked.get(below) {
-                Some(known) => need
-                    .with(*known)
-                    .ok_or_else(|| divided_in_two_ways(below))?,
+                Some(known) => need.with(*known).ok_or_else(|| divided_in_two_ways(below))?,
                 None => need,
             };
             asked.insert(below, together);

@@ -65,11 +65,8 @@ pub fn figures(paper: Option<&str>, figure: Option<&str>) -> Result<Vec<Figure>,
     let Some(wanted) = figure else {
         return Ok(of_paper);
     };
-    let found: Vec<Figure> = of_paper
-        .iter()
-        .filter(|shipped| is_part(shipped.figure, wanted))
-        .copied()
-        .collect();
+    let found: Vec<Figure> =
+        of_paper.iter().filter(|shipped| is_part(shipped.figure, wanted)).copied().collect();
     if found.is_empty() {
         let names: Vec<&str> = of_paper.iter().map(|shipped| shipped.figure).collect();
         return Err(unknown("figure", wanted, &names));
@@ -87,8 +84,5 @@ fn is_part(figure: &str, wanted: &str) -> bool {
 fn unknown(what: &str, name: &str, known: &[&str]) -> ConfigError {
     let hint = nearest(name, known.iter().copied())
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    ConfigError::words(format!(
-        "unknown {what} `{name}`{hint} (known: {})",
-        known.join(", ")
-    ))
+    ConfigError::words(format!("unknown {what} `{name}`{hint} (known: {})", known.join(", ")))
 }

@@ -13,15 +13,7 @@ impl Row {
         let mut table = Table::new();
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.load_style(presets::NOTHING);
-        table.set_header([
-            "",
-            "unit",
-            "stated",
-            "measured",
-            "tolerance",
-            "agrees",
-            "basis",
-        ]);
+        table.set_header(["", "unit", "stated", "measured", "tolerance", "agrees", "basis"]);
         let workloads = distinct_workloads(rows);
         for row in rows {
             let mark = match workloads.len() {

@@ -162,18 +162,13 @@ impl Batch {
         let tasks: Vec<Task<'_>> = self
             .cases
             .iter()
-            .map(|case| Task {
-                workload: &self.workload,
-                seed: self.seed,
-                case,
-            })
+            .map(|case| Task { workload: &self.workload, seed: self.seed, case })
             .collect();
         let footprints = Footprints::default();
         let names: Vec<String> = tasks.iter().map(Task::name).collect();
         let watch = Watch::to_the_end(progress);
-        let made = make_all(&names, self.jobs, &watch, |index, stop| {
-            tasks[index].run(&footprints, stop)
-        });
+        let made =
+            make_all(&names, self.jobs, &watch, |index, stop| tasks[index].run(&footprints, stop));
         let made = made.into_iter().flatten().collect::<Result<_, _>>()?;
         report_of(self.seed, made)
     }
@@ -190,11 +185,7 @@ impl Batch {
         let mut known: Vec<((String, Limits), u64)> = Vec::new();
         let mut unbounded = Vec::new();
         let bounds = self.cases.iter().map(|case| {
-            let task = Task {
-                workload: &self.workload,
-                seed: self.seed,
-                case,
-            };
+            let task = Task { workload: &self.workload, seed: self.seed, case };
             let bounded = match task.bounded(&footprints)? {
                 Ok(bounded) => bounded,
                 Err(why) => {
@@ -236,10 +227,7 @@ pub(super) fn report_of(
 
 impl Task<'_> {
     pub(super) fn options(&self) -> BuildOptions {
-        BuildOptions {
-            scale: self.case.drive_scale,
-            ..BuildOptions::simulate(self.seed)
-        }
+        BuildOptions { scale: self.case.drive_scale, ..BuildOptions::simulate(self.seed) }
     }
 
     /// The stack with the sizes that shares of the workload's footprint have.
@@ -266,13 +254,8 @@ impl Task<'_> {
         let started = std::time::Instant::now();
         let options = self.options();
         let (plan, footprint, built) = self.build(&options, footprints, stop)?;
-        let Replayed {
-            mut run,
-            workload,
-            counts,
-            stack,
-            describe,
-        } = self.replay(built, &plan, footprint, stop)?;
+        let Replayed { mut run, workload, counts, stack, describe } =
+            self.replay(built, &plan, footprint, stop)?;
         run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
         run.inputs.written_footprint_bytes = footprint
             .filter(|_| plan.has_log_of_written_bands())
@@ -355,13 +338,7 @@ impl Task<'_> {
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.add_heat_map(finished_at, &mut run);
-        Ok(Replayed {
-            run,
-            workload,
-            counts,
-            stack: engine.stack,
-            describe,
-        })
+        Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 
     /// What has ended a replay early.
@@ -369,10 +346,7 @@ impl Task<'_> {
         match error {
             // It names the trace, and the line.
             ReplayError::Trace(error) => RunError::Trace(error),
-            error => RunError::Replay {
-                trace: self.workload.path.clone(),
-                error: Box::new(error),
-            },
+            error => RunError::Replay { trace: self.workload.path.clone(), error: Box::new(error) },
         }
     }
 
@@ -426,9 +400,7 @@ impl Task<'_> {
             .into());
         }
         let fit = self.case.replay.fit;
-        let lookups = self
-            .workload
-            .lookups(plan.blocks(), fit, writes_only, stop)?;
+        let lookups = self.workload.lookups(plan.blocks(), fit, writes_only, stop)?;
         Ok(Some(lookups))
     }
 }
@@ -493,10 +465,7 @@ impl Task<'_> {
             writes_only,
             fit,
         };
-        let pass = || {
-            self.workload
-                .footprint_until(bands, plan.blocks(), fit, writes_only, stop)
-        };
+        let pass = || self.workload.footprint_until(bands, plan.blocks(), fit, writes_only, stop);
         Ok(Some(footprints.get(key, pass)?))
     }
 }
@@ -522,10 +491,7 @@ fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> 
     let mut known = Vec::new();
     for name in &span.below {
         let blocks = describe.blocks_of(name).map_or(0, |blocks| blocks.0);
-        known.push(StreamWindow {
-            name: name.clone(),
-            extent: Extent::new(end, blocks),
-        });
+        known.push(StreamWindow { name: name.clone(), extent: Extent::new(end, blocks) });
         end += blocks;
     }
     if is_dedicated {

@@ -150,10 +150,7 @@ impl Stated {
         }
         for quantity in expression.quantities() {
             for (key, value) in &quantity.at {
-                let found = experiment
-                    .sweep
-                    .iter()
-                    .find(|(swept, _)| is_key(swept, key));
+                let found = experiment.sweep.iter().find(|(swept, _)| is_key(swept, key));
                 let Some((swept, values)) = found else {
                     return wrong(format!("`{key}` is not swept"));
                 };
@@ -212,14 +209,12 @@ impl Stated {
                 .collect(),
         };
         let row = |(stated, samples): (f64, Vec<&Sample<'_>>)| {
-            let measured = self
-                .measured(&expression, &samples, &of.points)
-                .map_err(|message| {
-                    ConfigError::words(format!(
-                        "{}: [[stated]] `{}`: {message}",
-                        of.experiment.file, self.metric
-                    ))
-                })?;
+            let measured = self.measured(&expression, &samples, &of.points).map_err(|message| {
+                ConfigError::words(format!(
+                    "{}: [[stated]] `{}`: {message}",
+                    of.experiment.file, self.metric
+                ))
+            })?;
             let tolerance = self.tolerance.unwrap_or(match self.comparison {
                 Comparison::About => TOLERANCE_DEFAULT,
                 Comparison::AtMost | Comparison::AtLeast => 0.0,
@@ -266,10 +261,7 @@ impl Stated {
                 .map(|sample| expression.value(&|part| sample.look_up(part, point)))
                 .collect::<Result<Option<Vec<f64>>, String>>()
         };
-        let by_point = points
-            .iter()
-            .map(at)
-            .collect::<Result<Option<Vec<_>>, String>>()?;
+        let by_point = points.iter().map(at).collect::<Result<Option<Vec<_>>, String>>()?;
         let Some(by_point) = by_point else {
             return Ok(None);
         };
@@ -361,22 +353,13 @@ impl Sample<'_> {
     fn quantity(&self, quantity: &Quantity, point: &Point) -> Result<Option<f64>, String> {
         let wanted = |swept: &str| {
             let at = quantity.at.iter().find(|(key, _)| is_key(swept, key));
-            at.map(|(_, value)| value.clone())
-                .or_else(|| point.get(swept).map(text_of))
+            at.map(|(_, value)| value.clone()).or_else(|| point.get(swept).map(text_of))
         };
-        let mut of_name = self
-            .systems
-            .iter()
-            .filter(|s| s.name == quantity.system)
-            .peekable();
+        let mut of_name = self.systems.iter().filter(|s| s.name == quantity.system).peekable();
         if of_name.peek().is_none() {
             let mut names: Vec<&str> = self.systems.iter().map(|s| s.name.as_str()).collect();
             names.dedup();
-            return Err(format!(
-                "no system `{}`; there are {}",
-                quantity.system,
-                listed(&names)
-            ));
+            return Err(format!("no system `{}`; there are {}", quantity.system, listed(&names)));
         }
         let run = of_name
             .find(|system| {
@@ -392,10 +375,7 @@ impl Sample<'_> {
         let mut value = &run.values;
         for key in &quantity.path {
             value = member(value, key).ok_or_else(|| {
-                format!(
-                    "`{key}` of `{}` is not in a report",
-                    quantity.path.join(".")
-                )
+                format!("`{key}` of `{}` is not in a report", quantity.path.join("."))
             })?;
         }
         match value {
@@ -426,11 +406,7 @@ impl System {
         small.figures = Default::default();
         let mut values = serde_json::to_value(small).expect("a run has only string keys");
         values["settled_write_mb_per_s"] = Value::from(settled);
-        System {
-            name: run.system.clone(),
-            parameters: run.parameters.clone(),
-            values,
-        }
+        System { name: run.system.clone(), parameters: run.parameters.clone(), values }
     }
 }
 

@@ -131,11 +131,7 @@ impl Experiment {
                 }
                 if !stacks[first..].iter().any(|stack| stack.point == own) {
                     let movement = self.movement_at(&own)?;
-                    stacks.push(SweptStack {
-                        config,
-                        point: own,
-                        movement,
-                    });
+                    stacks.push(SweptStack { config, point: own, movement });
                 }
             }
         }
@@ -189,9 +185,7 @@ pub fn check_taken<'a>(
     if stacks.clone().any(|stack| stack.takes(setting)) {
         return Ok(());
     }
-    let Setting {
-        origin, node, key, ..
-    } = setting;
+    let Setting { origin, node, key, .. } = setting;
     if let Some(owner) = stacks.clone().find_map(|stack| stack.owner_of(setting)) {
         return Err(ConfigError::words(format!(
             "{origin} {node}.{key}: `{node}.{key}` belongs to policy \"{owner}\"; {none} has a node \

@@ -19,10 +19,7 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// Somebody who hears of the runs and waits for the last.
     pub fn to_the_end(progress: &'a (dyn Fn(&str) + Sync)) -> Watch<'a> {
-        Watch {
-            progress,
-            stop: &NEVER,
-        }
+        Watch { progress, stop: &NEVER }
     }
 
     /// Nobody: the runs are made in silence.
@@ -77,10 +74,6 @@ impl Task<'_> {
     /// The workload, and the system with its swept settings.
     pub(super) fn name(&self) -> String {
         let (system, parameters) = (&self.case.config.name, &self.case.parameters);
-        format!(
-            "{}, {}",
-            self.workload.path,
-            report::label(system, parameters)
-        )
+        format!("{}, {}", self.workload.path, report::label(system, parameters))
     }
 }

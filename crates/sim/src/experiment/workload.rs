@@ -120,10 +120,7 @@ impl Workload {
                 }
             }
         }
-        let mut footprint = Footprint {
-            touched_bytes: 0,
-            written_bytes: 0,
-        };
+        let mut footprint = Footprint { touched_bytes: 0, written_bytes: 0 };
         for (band, (is_touched, is_written)) in touched.into_iter().enumerate() {
             let bytes = bands.extent_of(BandId(band as u32)).blocks.bytes();
             footprint.touched_bytes += bytes * u64::from(is_touched);

@@ -35,10 +35,7 @@ impl InFlight {
             owner,
             arrived: now,
             what: What::Flush,
-            place: Place {
-                offset: 0,
-                bytes: 0,
-            },
+            place: Place { offset: 0, bytes: 0 },
             zone: None,
             buffer: BufferSlice::EMPTY,
             syncing: false,
@@ -182,19 +179,12 @@ impl<'a> Jobs<'a> {
         let each = &mut self.loops[entry.owner as usize];
         let (direction, admission) = each.admit(direction, self.zones.as_deref_mut());
         match admission {
-            Admission::Go(place, zone) => Some(InFlight {
-                what: What::Request(direction),
-                place,
-                zone,
-                ..entry
-            }),
+            Admission::Go(place, zone) => {
+                Some(InFlight { what: What::Request(direction), place, zone, ..entry })
+            }
             Admission::Reset(zone) => {
                 each.is_blocked = true;
-                Some(InFlight {
-                    what: What::Reset,
-                    zone: Some(zone),
-                    ..entry
-                })
+                Some(InFlight { what: What::Reset, zone: Some(zone), ..entry })
             }
             Admission::Wait => {
                 each.is_blocked = true;
@@ -232,12 +222,7 @@ impl<'a> Jobs<'a> {
         {
             zones.follow(extent);
         }
-        Arrival {
-            tag: Tag(0),
-            operation,
-            extent,
-            buffer: entry.buffer,
-        }
+        Arrival { tag: Tag(0), operation, extent, buffer: entry.buffer }
     }
 
     /// The reset of the zone of an entry.
@@ -333,12 +318,7 @@ impl Frontend for Jobs<'_> {
 
 /// A flush, as the stack takes it.
 fn flush(tag: Tag) -> Arrival {
-    Arrival {
-        tag,
-        operation: Operation::Flush,
-        extent: Extent::EMPTY,
-        buffer: BufferSlice::EMPTY,
-    }
+    Arrival { tag, operation: Operation::Flush, extent: Extent::EMPTY, buffer: BufferSlice::EMPTY }
 }
 
 /// What a request of a direction asks of the stack. A trim in a zone with a write pointer resets it.
@@ -348,10 +328,7 @@ fn operation_of(direction: Direction, is_zoned: bool) -> Operation {
         (Direction::Read, _) => Operation::Read,
         (Direction::Write, _) => Operation::Write { durability },
         (Direction::Trim, true) => Operation::ZoneReset,
-        (Direction::Trim, false) => Operation::Zero {
-            durability,
-            may_unmap: true,
-        },
+        (Direction::Trim, false) => Operation::Zero { durability, may_unmap: true },
     }
 }
 

@@ -342,9 +342,7 @@ impl Job {
     /// The shortest request of any direction the job uses.
     pub fn smallest_block(&self) -> u64 {
         let used = Direction::ALL.into_iter().filter(|d| self.mix.has(*d));
-        used.map(|d| self.block_sizes[d as usize].min())
-            .min()
-            .unwrap_or(0)
+        used.map(|d| self.block_sizes[d as usize].min()).min().unwrap_or(0)
     }
 
     /// True when a request of the job may cover a part of a block of the device, which counts there
@@ -354,22 +352,17 @@ impl Job {
         let partial = |bytes: u64| !bytes.is_multiple_of(BLOCK_BYTES);
         partial(self.offset_bytes)
             || partial(self.offset_increment_bytes)
-            || used
-                .map(|d| &self.block_sizes[d as usize])
-                .any(|sizes| match sizes {
-                    BlockSizes::Fixed(bytes) => partial(*bytes),
-                    BlockSizes::Range { min, max } => partial(*min) || partial(*max),
-                    BlockSizes::Split(sizes) => sizes.iter().any(|(bytes, _)| partial(*bytes)),
-                })
+            || used.map(|d| &self.block_sizes[d as usize]).any(|sizes| match sizes {
+                BlockSizes::Fixed(bytes) => partial(*bytes),
+                BlockSizes::Range { min, max } => partial(*min) || partial(*max),
+                BlockSizes::Split(sizes) => sizes.iter().any(|(bytes, _)| partial(*bytes)),
+            })
     }
 }
 
 impl Access {
     /// A fresh draw for every request.
-    pub const RANDOM: Access = Access::Random {
-        per_draw: 1,
-        sequencer: Sequencer::Sequential,
-    };
+    pub const RANDOM: Access = Access::Random { per_draw: 1, sequencer: Sequencer::Sequential };
 }
 
 /// Why a job cannot run.

@@ -201,8 +201,6 @@ impl Job {
     /// The longest request of any direction the job uses.
     fn largest_block(&self) -> u64 {
         let used = Direction::ALL.into_iter().filter(|d| self.mix.has(*d));
-        used.map(|d| self.block_sizes[d as usize].max())
-            .max()
-            .unwrap_or(0)
+        used.map(|d| self.block_sizes[d as usize].max()).max().unwrap_or(0)
     }
 }

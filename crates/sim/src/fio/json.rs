@@ -42,11 +42,7 @@ impl Serialize for Json {
 
 fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
     let entries = entries.into_iter();
-    Json::Object(
-        entries
-            .map(|(key, value)| (key.to_string(), value))
-            .collect(),
-    )
+    Json::Object(entries.map(|(key, value)| (key.to_string(), value)).collect())
 }
 
 fn text(words: &str) -> Json {
@@ -54,12 +50,7 @@ fn text(words: &str) -> Json {
 }
 
 fn options(given: &[(String, String)]) -> Json {
-    Json::Object(
-        given
-            .iter()
-            .map(|(key, value)| (key.clone(), text(value)))
-            .collect(),
-    )
+    Json::Object(given.iter().map(|(key, value)| (key.clone(), text(value))).collect())
 }
 
 /// On what the jobs ran.
@@ -115,22 +106,12 @@ pub fn document(file: &JobFile, outcome: &Outcome, setting: &Setting) -> Json {
     object([
         (
             "fio version",
-            text(concat!(
-                "imbrex-",
-                env!("CARGO_PKG_VERSION"),
-                " (layout of fio-3.33)"
-            )),
+            text(concat!("imbrex-", env!("CARGO_PKG_VERSION"), " (layout of fio-3.33)")),
         ),
         // Of virtual time, which begins at 0.
         ("timestamp", Json::Integer(ended_ms / 1000)),
         ("timestamp_ms", Json::Integer(ended_ms)),
-        (
-            "time",
-            text(&format!(
-                "{:.3} s of virtual time",
-                ended_ms as f64 / 1000.0
-            )),
-        ),
+        ("time", text(&format!("{:.3} s of virtual time", ended_ms as f64 / 1000.0))),
         ("global options", options(&file.global)),
         ("jobs", Json::List(jobs)),
         ("disk_util", Json::List(vec![disk_util(outcome, setting)])),
@@ -197,10 +178,7 @@ fn job(entry: &JobOutcome, report: &JobReport, all: &[JobOutcome], elapsed_s: u6
         ("minf", Json::Integer(0)),
         ("iodepth_level", labelled(DEPTHS, depth_shares(entry))),
         ("iodepth_submit", labelled(BATCHES, submit_shares(entry))),
-        (
-            "iodepth_complete",
-            labelled(BATCHES, complete_shares(entry)),
-        ),
+        ("iodepth_complete", labelled(BATCHES, complete_shares(entry))),
         ("latency_ns", steps(&ns)),
         ("latency_us", steps(&us)),
         ("latency_ms", steps(&ms)),
@@ -222,19 +200,13 @@ fn labelled(labels: [&str; 7], shares: [f64; 7]) -> Json {
 
 fn steps(shares: &[(String, f64)]) -> Json {
     let pairs = shares.iter();
-    Json::Object(
-        pairs
-            .map(|(label, share)| (label.clone(), Json::Number(*share)))
-            .collect(),
-    )
+    Json::Object(pairs.map(|(label, share)| (label.clone(), Json::Number(*share))).collect())
 }
 
 /// Percent of the requests by the depth of the queue. As in fio flushes count in the parts and not
 /// in the whole, so that the parts of a job that flushes add up to more than 100.
 pub(super) fn depth_shares(entry: &JobOutcome) -> [f64; 7] {
-    entry
-        .depths
-        .map(|count| share_at_least(count, entry.issued, DEPTH_SHARE_MIN))
+    entry.depths.map(|count| share_at_least(count, entry.issued, DEPTH_SHARE_MIN))
 }
 
 /// Percent of the times that requests were issued, by how many at once: always one.
@@ -246,9 +218,7 @@ pub(super) fn submit_shares(entry: &JobOutcome) -> [f64; 7] {
 /// Percent of the times that answers were taken, by how many at once.
 pub(super) fn complete_shares(entry: &JobOutcome) -> [f64; 7] {
     let times = entry.batches.iter().sum();
-    entry
-        .batches
-        .map(|count| share_at_least(count, times, DEPTH_SHARE_MIN))
+    entry.batches.map(|count| share_at_least(count, times, DEPTH_SHARE_MIN))
 }
 
 /// As fio a share that is not nothing is reported as `least` at least.

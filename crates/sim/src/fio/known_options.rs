@@ -63,12 +63,8 @@ pub const OPTIONS: &[&str] = &[
 ];
 
 /// Options of the zones of `zonemode=zbd` alone.
-pub const ZBD_OPTIONS: &[&str] = &[
-    "max_open_zones",
-    "read_beyond_wp",
-    "zone_reset_frequency",
-    "zone_reset_threshold",
-];
+pub const ZBD_OPTIONS: &[&str] =
+    &["max_open_zones", "read_beyond_wp", "zone_reset_frequency", "zone_reset_threshold"];
 
 /// Options of the zones of `zonemode=strided`, and the two of `zonemode=zbd` with the same names.
 pub const ZONE_OPTIONS: &[&str] = &["zonerange", "zonesize", "zoneskip"];
@@ -77,26 +73,11 @@ pub const ZONE_OPTIONS: &[&str] = &["zonerange", "zonesize", "zoneskip"];
 pub const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("allow_file_create", "no file is made"),
     ("allow_mounted_write", "the drive is not mounted"),
-    (
-        "buffer_compress_chunk",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "buffer_compress_percentage",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "buffer_pattern",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "buffered",
-        "a model has no page cache: requests always go to the drive",
-    ),
-    (
-        "clat_percentiles",
-        "percentiles of the completion latency are always reported",
-    ),
+    ("buffer_compress_chunk", "what requests carry does not matter to a model"),
+    ("buffer_compress_percentage", "what requests carry does not matter to a model"),
+    ("buffer_pattern", "what requests carry does not matter to a model"),
+    ("buffered", "a model has no page cache: requests always go to the drive"),
+    ("clat_percentiles", "percentiles of the completion latency are always reported"),
     ("clocksource", "time is virtual"),
     ("cpumask", "jobs need no processor"),
     ("cpus_allowed", "jobs need no processor"),
@@ -104,55 +85,25 @@ pub const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("create_fsync", "no file is made"),
     ("create_on_open", "no file is made"),
     ("create_serialize", "no file is made"),
-    (
-        "dedupe_global",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "dedupe_mode",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "dedupe_percentage",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "dedupe_working_set_percentage",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "direct",
-        "a model has no page cache: requests always go to the drive",
-    ),
+    ("dedupe_global", "what requests carry does not matter to a model"),
+    ("dedupe_mode", "what requests carry does not matter to a model"),
+    ("dedupe_percentage", "what requests carry does not matter to a model"),
+    ("dedupe_working_set_percentage", "what requests carry does not matter to a model"),
+    ("direct", "a model has no page cache: requests always go to the drive"),
     ("directory", "no file is made"),
-    (
-        "disable_bw",
-        "measuring costs nothing in virtual time, so everything is measured",
-    ),
+    ("disable_bw", "measuring costs nothing in virtual time, so everything is measured"),
     (
         "disable_bw_measurement",
         "measuring costs nothing in virtual time, so everything is measured",
     ),
-    (
-        "disable_clat",
-        "measuring costs nothing in virtual time, so everything is measured",
-    ),
-    (
-        "disable_lat",
-        "measuring costs nothing in virtual time, so everything is measured",
-    ),
-    (
-        "disable_slat",
-        "measuring costs nothing in virtual time, so everything is measured",
-    ),
+    ("disable_clat", "measuring costs nothing in virtual time, so everything is measured"),
+    ("disable_lat", "measuring costs nothing in virtual time, so everything is measured"),
+    ("disable_slat", "measuring costs nothing in virtual time, so everything is measured"),
     ("disk_util", "the use of the drive is always reported"),
     ("fadvise_hint", "there is no page cache to advise"),
     ("fallocate", "no file is made"),
     ("gtod_cpu", "time is virtual"),
-    (
-        "gtod_reduce",
-        "measuring costs nothing in virtual time, so everything is measured",
-    ),
+    ("gtod_reduce", "measuring costs nothing in virtual time, so everything is measured"),
     ("hugepage-size", "requests need no memory"),
     ("invalidate", "there is no page cache to invalidate"),
     ("iomem", "requests need no memory"),
@@ -163,94 +114,36 @@ pub const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("numa_cpu_nodes", "jobs need no processor"),
     ("numa_mem_policy", "jobs need no processor"),
     ("overwrite", "no file is made"),
-    (
-        "refill_buffers",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "scramble_buffers",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "serialize_overlap",
-        "requests that overlap always wait for each other here",
-    ),
+    ("refill_buffers", "what requests carry does not matter to a model"),
+    ("scramble_buffers", "what requests carry does not matter to a model"),
+    ("serialize_overlap", "requests that overlap always wait for each other here"),
     ("softrandommap", "the order of random offsets needs no map"),
-    (
-        "thinktime_spin",
-        "a pause is the same to the drive whether the processor sleeps or spins",
-    ),
+    ("thinktime_spin", "a pause is the same to the drive whether the processor sleeps or spins"),
     ("thread", "threads and processes are the same to the drive"),
     ("unlink", "no file is made"),
     ("unlink_each_loop", "no file is made"),
-    (
-        "zero_buffers",
-        "what requests carry does not matter to a model",
-    ),
-    (
-        "random_generator",
-        "there is one generator, as even as any of fio's",
-    ),
+    ("zero_buffers", "what requests carry does not matter to a model"),
+    ("random_generator", "there is one generator, as even as any of fio's"),
 ];
 
 /// Options that are accepted with the values that say what is done here anyway.
 pub const WITH_ONE_VALUE: &[(&str, &[&str], &str)] = &[
-    (
-        "bwavgtime",
-        &["500"],
-        "the only window of bandwidth figures",
-    ),
+    ("bwavgtime", &["500"], "the only window of bandwidth figures"),
     ("continue_on_error", &["none", "0"], "an error ends its job"),
     ("do_verify", &["0"], "no data is kept to verify"),
     ("file_append", &["0"], "a drive does not grow"),
-    (
-        "ignore_zone_limits",
-        &["0"],
-        "the limit of open zones is that of the drive",
-    ),
-    (
-        "io_submit_mode",
-        &["inline"],
-        "requests are issued one by one by their job",
-    ),
+    ("ignore_zone_limits", &["0"], "the limit of open zones is that of the drive"),
+    ("io_submit_mode", &["inline"], "requests are issued one by one by their job"),
     ("iodepth_batch", &["1"], "requests are issued one by one"),
-    (
-        "iodepth_batch_submit",
-        &["1"],
-        "requests are issued one by one",
-    ),
-    (
-        "iodepth_batch_complete",
-        &["0", "1"],
-        "answers are taken as they come",
-    ),
-    (
-        "iodepth_batch_complete_min",
-        &["0", "1"],
-        "answers are taken as they come",
-    ),
-    (
-        "iopsavgtime",
-        &["500"],
-        "the only window of figures of requests",
-    ),
-    (
-        "ioscheduler",
-        &["none", "noop"],
-        "there is no scheduler above the drive",
-    ),
-    (
-        "lat_percentiles",
-        &["0"],
-        "percentiles are of the completion latency",
-    ),
+    ("iodepth_batch_submit", &["1"], "requests are issued one by one"),
+    ("iodepth_batch_complete", &["0", "1"], "answers are taken as they come"),
+    ("iodepth_batch_complete_min", &["0", "1"], "answers are taken as they come"),
+    ("iopsavgtime", &["500"], "the only window of figures of requests"),
+    ("ioscheduler", &["none", "noop"], "there is no scheduler above the drive"),
+    ("lat_percentiles", &["0"], "percentiles are of the completion latency"),
     ("nrfiles", &["1"], "the drive is the one file"),
     ("slat_percentiles", &["0"], "submission takes no time"),
-    (
-        "unified_rw_reporting",
-        &["none", "0"],
-        "directions are reported apart",
-    ),
+    ("unified_rw_reporting", &["none", "0"], "directions are reported apart"),
 ];
 
 /// Options that fio knows and that have no meaning here, and why.
@@ -259,19 +152,13 @@ pub const REFUSED: &[(&str, &str)] = &[
         "job_max_open_zones",
         "zones are opened for all jobs together, as `max_open_zones` limits them",
     ),
-    (
-        "zonecapacity",
-        "zones are those of the drive, which can be written to their ends",
-    ),
+    ("zonecapacity", "zones are those of the drive, which can be written to their ends"),
     ("atomic", "no model has atomic writes"),
     ("blockalign", "offsets are multiples of the block size"),
     ("ba", "offsets are multiples of the block size"),
     ("bs_is_seq_rand", "lengths belong to directions"),
     ("bs_unaligned", "a model counts whole blocks"),
-    (
-        "cgroup",
-        "there are no other users of the drive to share it with",
-    ),
+    ("cgroup", "there are no other users of the drive to share it with"),
     ("exec_postrun", "no other program is run"),
     ("exec_prerun", "no other program is run"),
     ("exitall_on_error", "an error ends its job alone"),
@@ -280,19 +167,13 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("filesize", "the drive is the one file, and `size` its part"),
     ("fill_device", "a drive does not say that it is full"),
     ("flow", "jobs do not wait for the pace of one another"),
-    (
-        "fsync_on_close",
-        "the drive is not closed; `end_fsync` does the same",
-    ),
+    ("fsync_on_close", "the drive is not closed; `end_fsync` does the same"),
     ("latency_run", "the queue depth is not searched for"),
     ("latency_target", "the queue depth is not searched for"),
     ("log_hist_msec", "histograms are not logged"),
     ("log_unix_epoch", "time is virtual"),
     ("max_latency", "a job does not end because of a latency"),
-    (
-        "merge_blktrace_file",
-        "a trace is replayed with `imbrex compare`",
-    ),
+    ("merge_blktrace_file", "a trace is replayed with `imbrex compare`"),
     ("opendir", "the drive is the one file"),
     ("pre_read", "there is no page cache to fill"),
     ("prio", "no model has priorities"),
@@ -303,16 +184,10 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("rate_iops_min", "a rate is a limit, not a condition"),
     ("rate_min", "a rate is a limit, not a condition"),
     ("read_iolog", "a trace is replayed with `imbrex compare`"),
-    (
-        "steadystate",
-        "the end is not searched for; `runtime` and `ramp_time` state it",
-    ),
+    ("steadystate", "the end is not searched for; `runtime` and `ramp_time` state it"),
     ("steadystate_duration", "the end is not searched for"),
     ("steadystate_ramp_time", "the end is not searched for"),
-    (
-        "sync_file_range",
-        "a drive has no ranges of a page cache to write",
-    ),
+    ("sync_file_range", "a drive has no ranges of a page cache to write"),
     ("thinktime_iotime", "pauses count requests"),
     ("trim_percentage", "no data is kept to verify"),
     ("verify", "a model keeps no data to verify"),
@@ -320,10 +195,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("verify_pattern", "a model keeps no data to verify"),
     ("wait_for", "jobs wait at a `stonewall`"),
     ("write_hist_log", "histograms are not logged"),
-    (
-        "write_iolog",
-        "what is issued is not written down; `imbrex serve --record` does",
-    ),
+    ("write_iolog", "what is issued is not written down; `imbrex serve --record` does"),
 ];
 
 /// Engines that keep `iodepth` requests in flight.

@@ -53,9 +53,7 @@ fn logs_of(settings: &LogSettings, number: usize) -> Vec<Log> {
 pub fn names(file: &JobFile) -> BTreeMap<String, &'static str> {
     let clones = file.jobs.iter().zip(&file.reports);
     let clones = clones.flat_map(|(job, report)| (0..job.numjobs).map(|_| &report.logs));
-    let logs = clones
-        .zip(1..)
-        .flat_map(|(settings, n)| logs_of(settings, n));
+    let logs = clones.zip(1..).flat_map(|(settings, n)| logs_of(settings, n));
     logs.map(|log| (log.name, log.option)).collect()
 }
 
@@ -131,13 +129,7 @@ fn averages(out: &mut String, job: &JobOutcome, settings: &LogSettings, kind: Ki
         }
     };
     for sample in &job.samples {
-        let Sample {
-            time_ns,
-            latency_ns,
-            bytes,
-            direction,
-            ..
-        } = *sample;
+        let Sample { time_ns, latency_ns, bytes, direction, .. } = *sample;
         if time_ns / span_ns > number {
             close(&mut spans, (number + 1) * span_ns, span_ns);
             number = time_ns / span_ns;
@@ -150,9 +142,5 @@ fn averages(out: &mut String, job: &JobOutcome, settings: &LogSettings, kind: Ki
     }
     let end_ns = job.ended.since(job.started).0;
     let rest_ns = end_ns.saturating_sub(number * span_ns).min(span_ns);
-    close(
-        &mut spans,
-        end_ns.min((number + 1).saturating_mul(span_ns)),
-        rest_ns,
-    );
+    close(&mut spans, end_ns.min((number + 1).saturating_mul(span_ns)), rest_ns);
 }

@@ -175,21 +175,16 @@ impl Offsets {
             }
             let units = (range / unit_bytes).max(1);
             let draw = match job.distribution {
-                Distribution::Zipf { theta } => Draw::Zipf(
-                    Zipf::new(units, theta),
-                    Shuffle::new(units, &mut offsets_rng),
-                ),
+                Distribution::Zipf { theta } => {
+                    Draw::Zipf(Zipf::new(units, theta), Shuffle::new(units, &mut offsets_rng))
+                }
                 // With zones a pass would have to be one of each zone.
                 Distribution::Uniform if job.random_map && job.stride.is_none() => {
                     Draw::Shuffle(Shuffle::new(units, &mut offsets_rng))
                 }
                 Distribution::Uniform => Draw::Uniform,
             };
-            lattices.push(Lattice {
-                unit_bytes,
-                units,
-                draw,
-            });
+            lattices.push(Lattice { unit_bytes, units, draw });
         }
         Offsets {
             start,
@@ -221,10 +216,7 @@ impl Offsets {
             Some(stride) => (self.zone.0, self.zone.0 + stride.range_bytes),
         };
         let relative = match self.access {
-            Access::Random {
-                per_draw,
-                sequencer,
-            } => {
+            Access::Random { per_draw, sequencer } => {
                 let fresh = self.since_draw.is_multiple_of(per_draw);
                 self.since_draw += 1;
                 let random = fresh && self.is_random();
@@ -237,18 +229,10 @@ impl Offsets {
             Access::Sequential { .. } => self.next[d],
         };
         let smallest = self.block_sizes[d].min();
-        let relative = if relative < low || relative + smallest > high {
-            low
-        } else {
-            relative
-        };
+        let relative = if relative < low || relative + smallest > high { low } else { relative };
         // A request that would cross the end is cut there, to a multiple of the shortest.
         let room = high - relative;
-        let bytes = if bytes > room {
-            room - room % smallest
-        } else {
-            bytes
-        };
+        let bytes = if bytes > room { room - room % smallest } else { bytes };
         self.last[d] = relative;
         let skip = match self.access {
             Access::Sequential { skip_bytes } => skip_bytes,
@@ -260,10 +244,7 @@ impl Offsets {
             None => high - smallest,
         };
         self.zone.1 += bytes;
-        Place {
-            offset: self.start + relative,
-            bytes,
-        }
+        Place { offset: self.start + relative, bytes }
     }
 
     /// The last request drawn went to `place`, and a sequential one goes on at `next` on the device.
@@ -338,10 +319,7 @@ pub struct Directions {
 impl Directions {
     /// The directions of a job, from a stream of `seed`.
     pub fn new(mix: Mix, seed: u64) -> Directions {
-        Directions {
-            mix,
-            rng: Rng::new(seed, 3),
-        }
+        Directions { mix, rng: Rng::new(seed, 3) }
     }
 
     /// The next one.
@@ -387,9 +365,8 @@ mod tests {
             let mut offsets = Offsets::new(&random_job(8192), 4096, blocks * 8192, 7);
             let mut passes: Vec<Vec<u64>> = Vec::new();
             for _ in 0..2 {
-                let pass: Vec<u64> = (0..blocks)
-                    .map(|_| offsets.draw(Direction::Read).offset)
-                    .collect();
+                let pass: Vec<u64> =
+                    (0..blocks).map(|_| offsets.draw(Direction::Read).offset).collect();
                 let mut sorted = pass.clone();
                 sorted.sort_unstable();
                 let all: Vec<u64> = (0..blocks).map(|b| 4096 + b * 8192).collect();
@@ -404,24 +381,16 @@ mod tests {
     fn a_pass_is_in_no_visible_order() {
         let blocks = 1_000_000u64;
         let mut offsets = Offsets::new(&random_job(4096), 0, blocks * 4096, 3);
-        let drawn: Vec<u64> = (0..100_000)
-            .map(|_| offsets.draw(Direction::Read).offset / 4096)
-            .collect();
+        let drawn: Vec<u64> =
+            (0..100_000).map(|_| offsets.draw(Direction::Read).offset / 4096).collect();
         // Uniform: chi squared over 100 cells has mean 99 and deviation 14.
         let mut cells = [0u64; 100];
         drawn.iter().for_each(|b| cells[(b / 10_000) as usize] += 1);
-        let chi: f64 = cells
-            .iter()
-            .map(|c| (*c as f64 - 1000.0).powi(2) / 1000.0)
-            .sum();
+        let chi: f64 = cells.iter().map(|c| (*c as f64 - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi < 160.0, "chi squared {chi}");
         // Independent: the mean distance of two uniform draws is a third of the span.
         for lag in 1..9 {
-            let sum: u64 = drawn
-                .iter()
-                .zip(&drawn[lag..])
-                .map(|(a, b)| a.abs_diff(*b))
-                .sum();
+            let sum: u64 = drawn.iter().zip(&drawn[lag..]).map(|(a, b)| a.abs_diff(*b)).sum();
             let mean = sum as f64 / (drawn.len() - lag) as f64 / blocks as f64;
             assert!((mean - 1.0 / 3.0).abs() < 0.01, "lag {lag}: {mean}");
         }
@@ -431,38 +400,26 @@ mod tests {
     fn sequential_requests_go_round_and_skip() {
         let job = Job::simple("job", Direction::Write, false, 4096);
         let mut offsets = Offsets::new(&job, 8192, 3 * 4096 + 100, 1);
-        let drawn: Vec<u64> = (0..4)
-            .map(|_| offsets.draw(Direction::Write).offset)
-            .collect();
+        let drawn: Vec<u64> = (0..4).map(|_| offsets.draw(Direction::Write).offset).collect();
         assert_eq!(drawn, [8192, 12288, 16384, 8192]);
         let mut holes = job.clone();
         holes.access = Access::Sequential { skip_bytes: 4096 };
         let mut offsets = Offsets::new(&holes, 0, 4 * 4096, 1);
-        let drawn: Vec<u64> = (0..3)
-            .map(|_| offsets.draw(Direction::Write).offset)
-            .collect();
+        let drawn: Vec<u64> = (0..3).map(|_| offsets.draw(Direction::Write).offset).collect();
         assert_eq!(drawn, [0, 8192, 0]);
         let mut back = job;
         back.access = Access::Sequential { skip_bytes: -8192 };
         let mut offsets = Offsets::new(&back, 0, 3 * 4096, 1);
-        let drawn: Vec<u64> = (0..4)
-            .map(|_| offsets.draw(Direction::Write).offset)
-            .collect();
+        let drawn: Vec<u64> = (0..4).map(|_| offsets.draw(Direction::Write).offset).collect();
         assert_eq!(drawn, [0, 8192, 4096, 0]);
     }
 
     #[test]
     fn zones_are_strided() {
         let mut job = Job::simple("job", Direction::Read, false, 4096);
-        job.stride = Some(Stride {
-            zone_bytes: 8192,
-            range_bytes: 16384,
-            skip_bytes: 4096,
-        });
+        job.stride = Some(Stride { zone_bytes: 8192, range_bytes: 16384, skip_bytes: 4096 });
         let mut offsets = Offsets::new(&job, 0, 40 * 1024, 1);
-        let drawn: Vec<u64> = (0..6)
-            .map(|_| offsets.draw(Direction::Read).offset / 4096)
-            .collect();
+        let drawn: Vec<u64> = (0..6).map(|_| offsets.draw(Direction::Read).offset / 4096).collect();
         assert_eq!(drawn, [0, 1, 5, 6, 0, 1]);
     }
 
@@ -481,22 +438,14 @@ mod tests {
     #[test]
     fn lengths_follow_range_and_split() {
         let mut job = random_job(4096);
-        job.block_sizes[0] = BlockSizes::Range {
-            min: 4096,
-            max: 16384,
-        };
+        job.block_sizes[0] = BlockSizes::Range { min: 4096, max: 16384 };
         let mut offsets = Offsets::new(&job, 0, 1 << 30, 1);
         let mut seen = [0u32; 5];
         (0..4000).for_each(|_| seen[(offsets.draw(Direction::Read).bytes / 4096) as usize] += 1);
-        assert!(
-            seen[0] == 0 && seen[1..].iter().all(|n| (800..1200).contains(n)),
-            "{seen:?}"
-        );
+        assert!(seen[0] == 0 && seen[1..].iter().all(|n| (800..1200).contains(n)), "{seen:?}");
         job.block_sizes[0] = BlockSizes::Split(vec![(4096, 75), (65536, 25)]);
         let mut offsets = Offsets::new(&job, 0, 1 << 30, 1);
-        let long = (0..4000)
-            .filter(|_| offsets.draw(Direction::Read).bytes == 65536)
-            .count();
+        let long = (0..4000).filter(|_| offsets.draw(Direction::Read).bytes == 65536).count();
         assert!((900..1100).contains(&long), "{long}");
     }
 
@@ -510,22 +459,14 @@ mod tests {
             let mut offsets = Offsets::new(&job, 0, 1 << 30, 1);
             let mut counts = std::collections::BTreeMap::<u64, u32>::new();
             for _ in 0..5000 {
-                *counts
-                    .entry(offsets.draw(Direction::Read).bytes / 1024)
-                    .or_default() += 1;
+                *counts.entry(offsets.draw(Direction::Read).bytes / 1024).or_default() += 1;
             }
             counts
         };
         let split = counts(BlockSizes::Split(vec![(12 << 10, 50), (8 << 10, 50)]));
         assert_eq!(split, [(8, 5000)].into());
-        let range = counts(BlockSizes::Range {
-            min: 4 << 10,
-            max: 10 << 10,
-        });
+        let range = counts(BlockSizes::Range { min: 4 << 10, max: 10 << 10 });
         let near = |length: u64, count: u32| range[&length].abs_diff(count) < 200;
-        assert!(
-            range.len() == 3 && near(4, 2000) && near(8, 2000) && near(10, 1000),
-            "{range:?}"
-        );
+        assert!(range.len() == 3 && near(4, 2000) && near(8, 2000) && near(10, 1000), "{range:?}");
     }
 }

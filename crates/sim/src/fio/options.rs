@@ -152,9 +152,7 @@ impl Draft {
         match name {
             "name" => job.name = value.to_string(),
             "filename" if value.contains(':') => {
-                return Err("one name, because one drive takes its place"
-                    .to_string()
-                    .into());
+                return Err("one name, because one drive takes its place".to_string().into());
             }
             "filename" => {}
             "iodepth" => job.iodepth = number(value, 1, 1 << 16)? as u32,
@@ -339,10 +337,7 @@ impl Draft {
             }
         };
         if self.rate_bytes && self.rate_iops {
-            return Err(format!(
-                "job `{}`: rate and rate_iops: accepted: one of them",
-                job.name
-            ));
+            return Err(format!("job `{}`: rate and rate_iops: accepted: one of them", job.name));
         }
         if let Mix::ReadWrite { read_percent } = &mut job.mix {
             *read_percent = self.read_percent;
@@ -445,9 +440,7 @@ fn changes_nothing(name: &str, value: Option<&str>) -> Result<bool, Problem> {
         return Err(Problem::Refused(why));
     }
     if name.starts_with("verify") || name.starts_with("replay_") {
-        return Err(Problem::Refused(
-            "a model keeps no data, and replays no trace of fio's",
-        ));
+        return Err(Problem::Refused("a model keeps no data, and replays no trace of fio's"));
     }
     if let Some((_, values, why)) = WITH_ONE_VALUE.iter().find(|(known, ..)| *known == name) {
         let fits = value.is_some_and(|value| values.contains(&value));

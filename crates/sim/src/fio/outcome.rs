@@ -74,8 +74,7 @@ impl DirectionOutcome {
         self.ios += other.ios;
         self.bytes += other.bytes;
         self.latency.merge(&other.latency);
-        self.bandwidth_kib_per_s
-            .add_rate(&other.bandwidth_kib_per_s);
+        self.bandwidth_kib_per_s.add_rate(&other.bandwidth_kib_per_s);
         self.requests_per_s.add_rate(&other.requests_per_s);
         self.rate_sum += other.rate_sum;
         self.runtime = self.runtime.max(other.runtime);
@@ -336,8 +335,7 @@ impl Meter {
             if ios > 0 {
                 let per_s = NS_PER_S / RATE_WINDOW_NS as f64;
                 of.requests_per_s.add((ios as f64 * per_s) as u64);
-                of.bandwidth_kib_per_s
-                    .add((bytes as f64 * per_s / 1024.0) as u64);
+                of.bandwidth_kib_per_s.add((bytes as f64 * per_s / 1024.0) as u64);
             }
         }
         self.window = self.window + Duration(passed * RATE_WINDOW_NS);

@@ -128,19 +128,12 @@ impl Reader<'_> {
     }
 
     fn error(&self, line: usize, what: String) -> JobFileError {
-        JobFileError {
-            file: self.file.to_string(),
-            line,
-            what,
-        }
+        JobFileError { file: self.file.to_string(), line, what }
     }
 
     /// Reads a line, which may be a comment, the start of a section or an option.
     fn line(&mut self, number: usize, whole: &str) -> Result<(), JobFileError> {
-        let line = whole
-            .find([';', '#'])
-            .map_or(whole, |at| &whole[..at])
-            .trim();
+        let line = whole.find([';', '#']).map_or(whole, |at| &whole[..at]).trim();
         if line.is_empty() {
             return Ok(());
         }
@@ -169,9 +162,8 @@ impl Reader<'_> {
         let Some((line, draft)) = self.section.take() else {
             return Ok(());
         };
-        let (job, report) = draft
-            .finish(&mut self.parsed.notes)
-            .map_err(|what| self.error(line, what))?;
+        let (job, report) =
+            draft.finish(&mut self.parsed.notes).map_err(|what| self.error(line, what))?;
         job.check(self.device_bytes)
             .map_err(|error: JobError| self.error(line, error.to_string()))?;
         self.parsed.jobs.push(job);
@@ -186,12 +178,10 @@ impl Reader<'_> {
             None => (text, None),
         };
         let line = Line { option, value };
-        self.apply(text, &line)
-            .map_err(|what| self.error(number, what))?;
+        self.apply(text, &line).map_err(|what| self.error(number, what))?;
         if let Some(value) = value {
             if option == "filename" {
-                self.check_filename(value)
-                    .map_err(|what| self.error(number, what))?;
+                self.check_filename(value).map_err(|what| self.error(number, what))?;
             }
             if self.in_global {
                 let entry = (option.to_string(), value.to_string());
@@ -249,18 +239,12 @@ impl Reader<'_> {
 /// What fio's files may say and this reader does not follow.
 fn check_words(line: &Line<'_>) -> Result<(), String> {
     if line.option == "include" || line.option.starts_with("include ") {
-        return Err(format!(
-            "{}: refused: accepted: the included lines themselves",
-            line.option
-        ));
+        return Err(format!("{}: refused: accepted: the included lines themselves", line.option));
     }
     let has_variable = |text: &str| text.contains("${") || text.contains("$(");
     let keyword = ["$pagesize", "$mb_memory", "$ncpus", "$jobname", "$jobnum"];
     // The drive takes the place of a file whatever its name.
-    let value = line
-        .value
-        .filter(|_| line.option != "filename")
-        .unwrap_or_default();
+    let value = line.value.filter(|_| line.option != "filename").unwrap_or_default();
     if has_variable(value) || keyword.iter().any(|word| value.contains(word)) {
         return Err(format!(
             "{}={value}: refused: accepted: a value without variables",
@@ -294,10 +278,9 @@ impl Problem {
         };
         match self {
             Problem::Value(accepted) => format!("{shown}: accepted: {accepted}"),
-            Problem::Refused(why) => format!(
-                "{shown}: refused: {why}; accepted: a job without `{}`",
-                line.option
-            ),
+            Problem::Refused(why) => {
+                format!("{shown}: refused: {why}; accepted: a job without `{}`", line.option)
+            }
             Problem::Unknown => {
                 let near = nearest(line.option, known_options());
                 let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));

@@ -19,12 +19,7 @@ pub(super) struct Queue {
 impl Queue {
     /// The queue of a job with `iodepth` requests in flight at most.
     pub fn new(iodepth: u32) -> Queue {
-        Queue {
-            depth: 0,
-            depth_max: iodepth,
-            issued: 0,
-            taken: 0,
-        }
+        Queue { depth: 0, depth_max: iodepth, issued: 0, taken: 0 }
     }
 
     /// Takes an answer when the queue is full. To be called when fewer requests than `iodepth` are

@@ -115,20 +115,13 @@ impl Session {
             _ => None,
         };
         let built = plan.build(footprint, None, ContentKind::Counted)?;
-        Ok(Session {
-            footprint,
-            ..Session::new(built, options.seed)
-        })
+        Ok(Session { footprint, ..Session::new(built, options.seed) })
     }
 
     /// A session on a stack that is already built. `seed` is that of random choices of jobs without
     /// `randrepeat`.
     pub fn new(built: Built, seed: u64) -> Session {
-        let Built {
-            stack,
-            disks,
-            describe,
-        } = built;
+        let Built { stack, disks, describe } = built;
         let mut engine = Engine {
             stack,
             disks,
@@ -160,10 +153,7 @@ impl Session {
 
     /// Lets time pass without a request.
     pub fn idle(&mut self, span: Duration) {
-        let mut idle = Idle {
-            until: self.now() + span,
-            over: false,
-        };
+        let mut idle = Idle { until: self.now() + span, over: false };
         self.run_frontend(&mut idle);
     }
 
@@ -184,12 +174,7 @@ impl Session {
             job.check(device_bytes)?;
         }
         zoned::check(jobs, self.zones.as_ref(), device_bytes)?;
-        let walls = walls_of(
-            jobs,
-            device_bytes,
-            self.zones.as_ref(),
-            self.seed ^ self.runs,
-        );
+        let walls = walls_of(jobs, device_bytes, self.zones.as_ref(), self.seed ^ self.runs);
         for wall in &walls {
             let depth = in_flight_max(wall);
             if depth > IN_FLIGHT_MAX {
@@ -204,12 +189,8 @@ impl Session {
         }
         self.runs += 1;
         let started = self.now();
-        let mut outcome = Outcome {
-            jobs: Vec::new(),
-            started,
-            ended: started,
-            busy: Duration::ZERO,
-        };
+        let mut outcome =
+            Outcome { jobs: Vec::new(), started, ended: started, busy: Duration::ZERO };
         for wall in &walls {
             let now = self.now();
             let mut running = Jobs::new(wall, self.zones.as_mut(), now);
@@ -260,9 +241,8 @@ fn walls_of<'a>(
         }
         for clone in 0..job.numjobs {
             thread += 1;
-            let (start, length) = job
-                .region(clone, device_bytes)
-                .expect("the job was checked against the device");
+            let (start, length) =
+                job.region(clone, device_bytes).expect("the job was checked against the device");
             let zoned = zones.zip(job.zones);
             let (start, length) = match zoned {
                 Some((zones, _)) => zones.whole_zones(start, length),

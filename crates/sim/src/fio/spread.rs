@@ -27,13 +27,7 @@ pub struct Spread {
 
 impl Default for Spread {
     fn default() -> Spread {
-        Spread {
-            count: 0,
-            min: u64::MAX,
-            max: 0,
-            mean: 0.0,
-            squares: 0.0,
-        }
+        Spread { count: 0, min: u64::MAX, max: 0, mean: 0.0, squares: 0.0 }
     }
 }
 
@@ -111,11 +105,7 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Latencies {
-        Latencies {
-            spread: Spread::default(),
-            buckets: vec![0; BUCKETS],
-            steps: [0; STEPS],
-        }
+        Latencies { spread: Spread::default(), buckets: vec![0; BUCKETS], steps: [0; STEPS] }
     }
 }
 
@@ -220,18 +210,8 @@ mod tests {
     #[test]
     fn a_latency_at_the_end_of_a_step_is_in_the_next() {
         let mut latencies = Latencies::default();
-        for ns in [
-            0,
-            1,
-            2,
-            999,
-            1_000,
-            99_999,
-            100_000,
-            999_999_999,
-            1_999_999_999,
-            2_000_000_000,
-        ] {
+        for ns in [0, 1, 2, 999, 1_000, 99_999, 100_000, 999_999_999, 1_999_999_999, 2_000_000_000]
+        {
             latencies.add(ns);
         }
         assert_eq!(
@@ -258,10 +238,7 @@ mod tests {
             }
         }
         left.merge(&right);
-        assert_eq!(
-            (left.count, left.min(), left.max),
-            (whole.count, whole.min(), whole.max)
-        );
+        assert_eq!((left.count, left.min(), left.max), (whole.count, whole.min(), whole.max));
         assert!((left.mean - whole.mean).abs() < 1e-9);
         assert!((left.deviation() - whole.deviation()).abs() < 1e-9);
         assert_eq!(Spread::default().min(), 0);
@@ -274,10 +251,7 @@ mod tests {
         for percent in [1.0, 50.0, 99.0, 99.99] {
             let exact = percent * 1e6;
             let found = latencies.percentile_ns(percent) as f64;
-            assert!(
-                (found / exact - 1.0).abs() < 1.0 / 64.0,
-                "{percent}: {found}"
-            );
+            assert!((found / exact - 1.0).abs() < 1.0 / 64.0, "{percent}: {found}");
         }
     }
 }

@@ -213,10 +213,8 @@ fn percentiles(out: &mut String, label: &str, of: &Latencies, list: &[f64]) -> s
         .iter()
         .map(|percent| format!("{percent:5.2}th=[{:5}]", of.percentile_ns(*percent) / ns))
         .collect();
-    let lines: Vec<String> = shown
-        .chunks(4)
-        .map(|line| format!("     | {}", line.join(", ")))
-        .collect();
+    let lines: Vec<String> =
+        shown.chunks(4).map(|line| format!("     | {}", line.join(", "))).collect();
     writeln!(out, "{}", lines.join(",\n"))
 }
 
@@ -224,10 +222,8 @@ fn group(out: &mut String, outcome: &Outcome, number: u32) -> std::fmt::Result {
     writeln!(out, "\nRun status group {number} (all jobs):")?;
     for way in Direction::ALL {
         let of_group = outcome.jobs.iter().filter(|job| job.group == number);
-        let ways: Vec<&DirectionOutcome> = of_group
-            .map(|job| job.direction(way))
-            .filter(|d| d.ios > 0)
-            .collect();
+        let ways: Vec<&DirectionOutcome> =
+            of_group.map(|job| job.direction(way)).filter(|d| d.ios > 0).collect();
         let ms = ways.iter().map(|d| d.runtime_ms());
         let (Some(shortest), Some(longest)) = (ms.clone().min(), ms.max()) else {
             continue;

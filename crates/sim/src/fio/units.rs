@@ -38,10 +38,7 @@ pub(super) fn size(text: &str, base: KbBase) -> Result<u64, String> {
         _ => return Err(SIZES.to_string()),
     };
     let factor = if binary { 1024u64 } else { 1000 }.pow(power);
-    let whole = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
+    let whole = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
     let fraction = || {
         let value = number.parse::<f64>().ok()? * factor as f64;
         (number.contains('.') && value.is_finite() && value < 9e18).then_some(value as u64)
@@ -87,10 +84,7 @@ pub(super) fn time(text: &str, unit_ns: u64) -> Result<Duration, String> {
         _ => return Err(accepted()),
     };
     let number: u64 = number.parse().map_err(|_| accepted())?;
-    number
-        .checked_mul(unit_ns)
-        .map(Duration)
-        .ok_or_else(accepted)
+    number.checked_mul(unit_ns).map(Duration).ok_or_else(accepted)
 }
 
 /// A whole number in a range.
@@ -141,30 +135,15 @@ mod tests {
     #[test]
     fn sizes_follow_the_manual_page() {
         let old = |text| size(text, KbBase::Compatible).unwrap();
-        for text in [
-            "4096", "4096b", "4096B", "4k", "4kb", "4kB", "4K", "4KB", "0x1000",
-        ] {
+        for text in ["4096", "4096b", "4096B", "4k", "4kb", "4kB", "4K", "4KB", "0x1000"] {
             assert_eq!(old(text), 4096, "{text}");
         }
         assert_eq!(old("1mi"), 1_000_000);
         assert_eq!(old("1000ki"), 1_000_000);
         assert_eq!(old("1.5g"), 3 << 29);
         let si = |text| size(text, KbBase::International).unwrap();
-        assert_eq!(
-            (si("1m"), si("1mi"), si("4kib")),
-            (1_000_000, 1 << 20, 4096)
-        );
-        for text in [
-            "",
-            "k",
-            "4x",
-            "4 apples",
-            "-1",
-            "1..5k",
-            "99999999p",
-            "i",
-            "4i",
-        ] {
+        assert_eq!((si("1m"), si("1mi"), si("4kib")), (1_000_000, 1 << 20, 4096));
+        for text in ["", "k", "4x", "4 apples", "-1", "1..5k", "99999999p", "i", "4i"] {
             assert!(size(text, KbBase::Compatible).is_err(), "{text}");
         }
     }
@@ -175,21 +154,12 @@ mod tests {
         assert_eq!(time("7", 1000).unwrap(), Duration(7000));
         assert!(time("1m30s", 1).is_err() && time("", 1).is_err());
         assert_eq!(range("16k:4k", KbBase::Compatible).unwrap(), (4096, 16384));
-        assert_eq!(
-            size_or_percent("25%", KbBase::Compatible, 1000).unwrap(),
-            250
-        );
+        assert_eq!(size_or_percent("25%", KbBase::Compatible, 1000).unwrap(), 250);
         assert!(size_or_percent("101%", KbBase::Compatible, 1000).is_err());
         let parse = |text: &str| number(text, 0, 100);
         assert_eq!(per_direction("1", parse).unwrap(), [Some(1); 3]);
-        assert_eq!(
-            per_direction(",8", parse).unwrap(),
-            [None, Some(8), Some(8)]
-        );
-        assert_eq!(
-            per_direction("1,8,", parse).unwrap(),
-            [Some(1), Some(8), None]
-        );
+        assert_eq!(per_direction(",8", parse).unwrap(), [None, Some(8), Some(8)]);
+        assert_eq!(per_direction("1,8,", parse).unwrap(), [Some(1), Some(8), None]);
         assert!(per_direction("1,2,3,4", parse).is_err());
     }
 }

@@ -39,9 +39,7 @@ pub(super) fn pattern(value: &str, base: KbBase, job: &mut Job) -> Result<(), St
                 None => (1, tail),
             };
             let bytes = i64::try_from(size(digits, base)?).map_err(|_| SIZES)?;
-            Access::Sequential {
-                skip_bytes: sign * bytes,
-            }
+            Access::Sequential { skip_bytes: sign * bytes }
         }
     };
     Ok(())
@@ -78,15 +76,8 @@ pub(super) fn split(text: &str, base: KbBase) -> Result<BlockSizes, String> {
         };
         sizes.push((size(length, base)?, percent));
     }
-    let given: u64 = sizes
-        .iter()
-        .filter_map(|(_, percent)| *percent)
-        .map(u64::from)
-        .sum();
-    let open = sizes
-        .iter()
-        .filter(|(_, percent)| percent.is_none())
-        .count() as u64;
+    let given: u64 = sizes.iter().filter_map(|(_, percent)| *percent).map(u64::from).sum();
+    let open = sizes.iter().filter(|(_, percent)| percent.is_none()).count() as u64;
     if given > 100 || (open == 0 && given < 100) {
         return Err(format!("{} that add up to 100", accepted()));
     }
@@ -96,12 +87,8 @@ pub(super) fn split(text: &str, base: KbBase) -> Result<BlockSizes, String> {
         Some(percent) => u64::from(percent) * scale,
         None => 100 - given,
     };
-    let weighted = sizes
-        .into_iter()
-        .map(|(bytes, p)| (bytes, weight(p) as u32));
-    Ok(BlockSizes::Split(
-        weighted.filter(|(_, weight)| *weight > 0).collect(),
-    ))
+    let weighted = sizes.into_iter().map(|(bytes, p)| (bytes, weight(p) as u32));
+    Ok(BlockSizes::Split(weighted.filter(|(_, weight)| *weight > 0).collect()))
 }
 
 /// `percentile_list`, the lowest first.
@@ -109,12 +96,7 @@ pub(super) fn percentiles(value: &str) -> Result<Vec<f64>, String> {
     let accepted = || "up to 20 numbers above 0 up to 100, such as 50:99:99.9".to_string();
     let mut list = value
         .split(':')
-        .map(|text| {
-            text.trim()
-                .parse::<f64>()
-                .ok()
-                .filter(|p| *p > 0.0 && *p <= 100.0)
-        })
+        .map(|text| text.trim().parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0))
         .collect::<Option<Vec<f64>>>()
         .ok_or_else(accepted)?;
     if list.len() > 20 {
@@ -128,9 +110,7 @@ pub(super) fn percentiles(value: &str) -> Result<Vec<f64>, String> {
 pub(super) fn zbd_option(zbd: &mut ZonedAccess, name: &str, value: &str) -> Result<(), String> {
     let share = || {
         let share = value.parse::<f64>().ok();
-        share
-            .filter(|share| (0.0..=1.0).contains(share))
-            .ok_or_else(|| "0 to 1".to_string())
+        share.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "0 to 1".to_string())
     };
     match name {
         // As in fio, 0 is the limit of the drive.

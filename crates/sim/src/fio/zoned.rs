@@ -58,11 +58,7 @@ pub(super) struct Drawn {
 
 impl Drawn {
     pub fn new(direction: Direction, place: Place) -> Drawn {
-        Drawn {
-            direction,
-            place,
-            counted: false,
-        }
+        Drawn { direction, place, counted: false }
     }
 }
 
@@ -279,10 +275,7 @@ impl Zones {
         if self.has_pointer(zone) {
             self.set_pointer(zone, whole.start);
         }
-        let place = Place {
-            offset: whole.start,
-            bytes: whole.end - whole.start,
-        };
+        let place = Place { offset: whole.start, bytes: whole.end - whole.start };
         self.go(zone, clone, place)
     }
 
@@ -332,11 +325,7 @@ impl Zones {
 
     /// Counts a write towards the next periodic reset; true when it is due.
     fn periodic_reset(&mut self, clone: &Zoned) -> bool {
-        let ZonedAccess {
-            reset_threshold,
-            reset_frequency,
-            ..
-        } = clone.access;
+        let ZonedAccess { reset_threshold, reset_frequency, .. } = clone.access;
         let region = (clone.region.end - clone.region.start) as f64;
         if reset_frequency == 0.0 || (self.written_bytes as f64) < region * reset_threshold {
             return false;

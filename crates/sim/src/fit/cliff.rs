@@ -43,10 +43,7 @@ impl Cliff {
             };
             // The next one has to be as near: the last regular stall comes shortly before the cliff.
             if median(following) * 2 < usual && following[0] * 2 < usual {
-                return Ok(Cliff {
-                    at: stalls[first],
-                    stalls: stalls[first..].to_vec(),
-                });
+                return Ok(Cliff { at: stalls[first], stalls: stalls[first..].to_vec() });
             }
             before.push(gaps[first]);
         }
@@ -76,19 +73,12 @@ mod tests {
 
     fn log(stalls: &[usize]) -> Log {
         let entries = (0..20_000).map(|index| LogEntry {
-            latency_ns: if stalls.contains(&index) {
-                400_000_000
-            } else {
-                5_000_000
-            },
+            latency_ns: if stalls.contains(&index) { 400_000_000 } else { 5_000_000 },
             is_write: true,
             bytes: 4096,
             offset: 0,
         });
-        Log {
-            path: "x.log".to_string(),
-            entries: entries.collect(),
-        }
+        Log { path: "x.log".to_string(), entries: entries.collect() }
     }
 
     #[test]

@@ -142,20 +142,11 @@ mod tests {
             for index in cleaning_writes(&writes, entries, band_bytes) {
                 writes[index].latency_ns = 900_000_000;
             }
-            let log = Log {
-                path: "x.log".to_string(),
-                entries: writes,
-            };
+            let log = Log { path: "x.log".to_string(), entries: writes };
             let fitted = SmallWrites::of(&log).unwrap();
             let error = |found: f64, truth: f64| (found / truth - 1.0).abs();
-            assert!(
-                error(fitted.entries as f64, entries as f64) < 0.01,
-                "{fitted:?}"
-            );
-            assert!(
-                error(fitted.band_bytes as f64, band_bytes as f64) < 0.1,
-                "{fitted:?}"
-            );
+            assert!(error(fitted.entries as f64, entries as f64) < 0.01, "{fitted:?}");
+            assert!(error(fitted.band_bytes as f64, band_bytes as f64) < 0.1, "{fitted:?}");
             assert!(error(fitted.clean_s, 0.896) < 0.01, "{fitted:?}");
         }
     }

@@ -48,10 +48,8 @@ impl Log {
     /// # Errors
     /// When it cannot be read or a line is not one of a latency log with offsets.
     pub fn open(path: &str) -> Result<Log, FitError> {
-        let text = std::fs::read_to_string(path).map_err(|error| FitError::Read {
-            path: path.to_string(),
-            error,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| FitError::Read { path: path.to_string(), error })?;
         Log::parse(path, &text)
     }
 
@@ -72,10 +70,7 @@ impl Log {
             })?;
             entries.extend(entry);
         }
-        let log = Log {
-            path: path.to_string(),
-            entries,
-        };
+        let log = Log { path: path.to_string(), entries };
         // Some versions of fio write the priority, 0 or 1, where the offset would be.
         if !log.entries.is_empty() && log.entries.iter().all(|entry| entry.offset < 2) {
             let reason = "no line has an offset; accepted: a log that fio wrote with log_offset=1";
@@ -101,10 +96,7 @@ impl Log {
         let mut lengths: Vec<u64> = self.entries.iter().map(|entry| entry.bytes).collect();
         lengths.sort_unstable();
         let length = lengths[lengths.len() / 2];
-        let follows = self
-            .entries
-            .windows(2)
-            .filter(|w| w[1].offset == w[0].offset + w[0].bytes);
+        let follows = self.entries.windows(2).filter(|w| w[1].offset == w[0].offset + w[0].bytes);
         let is_random = follows.count() * 2 < self.entries.len();
         match (writes, is_random) {
             (0, true) if length <= SMALL_BYTES_MAX => Ok(Role::RandomReads),
@@ -140,12 +132,7 @@ fn entry_of(line: &str) -> Option<Option<LogEntry>> {
     let offset: u64 = fields.next()?.parse().ok()?;
     offset.checked_add(bytes)?;
     Some(match direction {
-        0 | 1 => Some(LogEntry {
-            latency_ns,
-            is_write: direction == 1,
-            bytes,
-            offset,
-        }),
+        0 | 1 => Some(LogEntry { latency_ns, is_write: direction == 1, bytes, offset }),
         2 => None,
         _ => return None,
     })
@@ -173,39 +160,23 @@ mod tests {
             assert_eq!(log.role().unwrap(), role);
         }
         let without_offsets = lines(|i| format!("1, 5000000, 1, 8192, {}", i % 2));
-        let error = Log::parse("x.log", &without_offsets)
-            .unwrap_err()
-            .to_string();
+        let error = Log::parse("x.log", &without_offsets).unwrap_err().to_string();
         assert!(error.contains("no line has an offset"), "{error}");
         let beyond = lines(|i| format!("1, 5000000, 1, 8192, {}", u64::MAX - i));
         assert!(Log::parse("x.log", &beyond).is_err());
-        let sequential: String = (0..400)
-            .map(|i| format!("1, 5, 1, 4096, {}\n", i * 4096))
-            .collect();
-        let error = Log::parse("x.log", &sequential)
-            .unwrap()
-            .role()
-            .unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("x.log: 400 of 400 requests are writes"),
-            "{error}"
-        );
+        let sequential: String =
+            (0..400).map(|i| format!("1, 5, 1, 4096, {}\n", i * 4096)).collect();
+        let error = Log::parse("x.log", &sequential).unwrap().role().unwrap_err();
+        assert!(error.to_string().starts_with("x.log: 400 of 400 requests are writes"), "{error}");
     }
 
     #[test]
     fn a_log_without_offsets_is_refused_with_its_line() {
         let text = lines(|_| "1, 5000000, 0, 4096, 0x0000".to_string());
         let error = Log::parse("x.log", &text).unwrap_err().to_string();
-        assert!(
-            error.starts_with("x.log:1: `1, 5000000, 0, 4096, 0x0000` is not"),
-            "{error}"
-        );
+        assert!(error.starts_with("x.log:1: `1, 5000000, 0, 4096, 0x0000` is not"), "{error}");
         assert!(error.ends_with("log_offset=1"), "{error}");
-        let error = Log::parse("x.log", "1, 5, 0, 4096, 8192\n")
-            .unwrap_err()
-            .to_string();
+        let error = Log::parse("x.log", "1, 5, 0, 4096, 8192\n").unwrap_err().to_string();
         assert!(error.contains("1 requests are too few"), "{error}");
     }
 }

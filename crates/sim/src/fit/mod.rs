@@ -55,10 +55,7 @@ pub enum FitError {
 
 impl FitError {
     pub(crate) fn log(path: &str, reason: impl Into<String>) -> FitError {
-        FitError::Log {
-            path: path.to_string(),
-            reason: reason.into(),
-        }
+        FitError::Log { path: path.to_string(), reason: reason.into() }
     }
 }
 
@@ -81,10 +78,7 @@ pub struct Fitted {
 pub fn fit(logs: &[Log], capacity_bytes: Option<u64>) -> Result<Fitted, FitError> {
     let mut fitted = Fitted::default();
     let taken = |path: &str, what: &str| {
-        FitError::log(
-            path,
-            format!("a second log of {what}; accepted: one of each kind"),
-        )
+        FitError::log(path, format!("a second log of {what}; accepted: one of each kind"))
     };
     for log in logs {
         match log.role()? {

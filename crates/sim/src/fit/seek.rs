@@ -20,9 +20,7 @@ const INNER_OVER_OUTER: f64 = 0.5;
 /// Rotation of drives that are sold.
 const RPM: [f64; 7] = [5400.0, 5700.0, 5900.0, 5980.0, 7200.0, 10_000.0, 15_000.0];
 /// Points of the table in the drive file.
-const POINTS: [f64; 12] = [
-    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0,
-];
+const POINTS: [f64; 12] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0];
 
 /// Where the short seeks end and the long begin, and the curve on both sides: a + b sqrt(d) up to the
 /// knee, straight from there on, with d the share of the full stroke.
@@ -72,9 +70,7 @@ impl SeekFit {
     /// Points of the curve, as a drive file has them: thousandths of the stroke and ms.
     pub fn table(&self) -> Vec<(u64, f64)> {
         let points = POINTS.iter();
-        points
-            .map(|share| ((share * 1000.0).round() as u64, self.at(*share)))
-            .collect()
+        points.map(|share| ((share * 1000.0).round() as u64, self.at(*share))).collect()
     }
 
     /// Fits a log of random small reads at queue depth 1.
@@ -136,11 +132,7 @@ impl Bin {
     fn point(&self, revolution_ms: f64) -> (f64, f64, f64) {
         let reads = self.latencies_ms.len() as f64;
         let mean = self.latencies_ms.iter().sum::<f64>() / reads;
-        (
-            self.distance,
-            mean - revolution_ms / 2.0 - COMMAND_OVERHEAD_MS,
-            reads,
-        )
+        (self.distance, mean - revolution_ms / 2.0 - COMMAND_OVERHEAD_MS, reads)
     }
 }
 
@@ -169,9 +161,7 @@ fn bins_of(log: &Log, capacity: f64) -> Vec<Bin> {
     let mut bins: Vec<Vec<(f64, f64)>> = vec![Vec::new(); BINS];
     for pair in log.entries.windows(2) {
         let from = radius((pair[0].offset + pair[0].bytes) as f64 / capacity);
-        let distance = (radius(pair[1].offset as f64 / capacity) - from)
-            .abs()
-            .min(1.0);
+        let distance = (radius(pair[1].offset as f64 / capacity) - from).abs().min(1.0);
         let bin = ((distance.sqrt() * BINS as f64) as usize).min(BINS - 1);
         bins[bin].push((distance, pair[1].latency_ns as f64 / 1e6));
     }
@@ -198,11 +188,7 @@ fn revolution_ms(bins: &[Bin]) -> Option<f64> {
         .map(|bin| {
             let count = bin.latencies_ms.len() as f64;
             let mean = bin.latencies_ms.iter().sum::<f64>() / count;
-            let squares = bin
-                .latencies_ms
-                .iter()
-                .map(|l| (l - mean) * (l - mean))
-                .sum::<f64>();
+            let squares = bin.latencies_ms.iter().map(|l| (l - mean) * (l - mean)).sum::<f64>();
             (squares / (count - 1.0) * 12.0).sqrt()
         })
         .collect();
@@ -268,11 +254,7 @@ mod tests {
     #[test]
     fn a_curve_comes_back_from_noisy_reads() {
         let truth = |d: f64| {
-            if d < 0.15 {
-                1.0 + 17.0 * d.sqrt()
-            } else {
-                5.5 + 14.0 * d
-            }
+            if d < 0.15 { 1.0 + 17.0 * d.sqrt() } else { 5.5 + 14.0 * d }
         };
         let mut rng = Rng::new(3, 0);
         let capacity = 4_000_000_000_000u64;
@@ -294,19 +276,12 @@ mod tests {
                 }
             })
             .collect();
-        let log = Log {
-            path: "x.log".to_string(),
-            entries,
-        };
+        let log = Log { path: "x.log".to_string(), entries };
         let fit = SeekFit::of(&log, Some(capacity)).unwrap();
         assert!((fit.revolution_ms / 10.0 - 1.0).abs() < 0.02, "{fit:?}");
         assert!(fit.rpm.is_none() || fit.rpm == Some(5980.0) || fit.rpm == Some(5900.0));
         for d in [0.01, 0.05, 0.2, 0.5, 0.9] {
-            assert!(
-                (fit.at(d) / truth(d) - 1.0).abs() < 0.05,
-                "{d}: {}",
-                fit.at(d)
-            );
+            assert!((fit.at(d) / truth(d) - 1.0).abs() < 0.05, "{d}: {}", fit.at(d));
         }
     }
 }

@@ -12,16 +12,12 @@ impl Fitted {
             let revolution = format!("a revolution takes {:.3} ms", seek.revolution_ms);
             let _ = match seek.rpm {
                 Some(rpm) => writeln!(text, "[platters]\nrpm = {rpm:.0} # fitted: {revolution}"),
-                None => writeln!(
-                    text,
-                    "# rpm is not known: {revolution}, which no disk is sold with"
-                ),
+                None => {
+                    writeln!(text, "# rpm is not known: {revolution}, which no disk is sold with")
+                }
             };
-            let points: Vec<String> = seek
-                .table()
-                .iter()
-                .map(|(d, ms)| format!("[{d}, {ms:.3}]"))
-                .collect();
+            let points: Vec<String> =
+                seek.table().iter().map(|(d, ms)| format!("[{d}, {ms:.3}]")).collect();
             let _ = writeln!(
                 text,
                 "\n[seek]\n# fitted to {} reads, {:.2} ms rms; average {:.2} ms; thousandths of the stroke\n\

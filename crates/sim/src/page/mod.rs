@@ -22,10 +22,7 @@ pub(crate) fn document(title: &str, body: &str, data: &str, script: &str) -> Str
     let mut page = String::with_capacity(body.len() + data.len() + 64_000);
     let mut rest = PAGE;
     while let Some(start) = rest.find("{{") {
-        let end = start
-            + rest[start..]
-                .find("}}")
-                .expect("the template closes its braces");
+        let end = start + rest[start..].find("}}").expect("the template closes its braces");
         page.push_str(&rest[..start]);
         match &rest[start + 2..end] {
             "title" => page.push_str(&escape(title)),

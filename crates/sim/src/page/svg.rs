@@ -84,10 +84,8 @@ pub(crate) fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl Fn
         .replace(" />", "/>")
         .replace('\n', "");
     for index in 0..COLOURS {
-        content = content.replace(
-            &format!("\"#0102{index:02X}\""),
-            &format!("\"var(--s{index})\""),
-        );
+        content =
+            content.replace(&format!("\"#0102{index:02X}\""), &format!("\"var(--s{index})\""));
     }
     let share = |value: i32, whole: i32| f64::from(value) / f64::from(whole);
     let _ = writeln!(
@@ -103,11 +101,7 @@ pub(crate) fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl Fn
         frame.from,
         frame.to,
         // It fits on a narrow screen, where a wide one scrolls.
-        if frame.width < WIDTH {
-            " class=\"half\""
-        } else {
-            ""
-        },
+        if frame.width < WIDTH { " class=\"half\"" } else { "" },
         frame.width,
         frame.height,
         escape(title),
@@ -117,9 +111,7 @@ pub(crate) fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl Fn
 /// Joins `points`.
 pub(crate) fn line(canvas: &Canvas<'_>, points: &[(i32, i32)], colour: RGBColor, width: i32) {
     let style = colour.stroke_width((width * SCALE) as u32);
-    canvas
-        .draw(&PathElement::new(points.to_vec(), style))
-        .expect(IN_MEMORY);
+    canvas.draw(&PathElement::new(points.to_vec(), style)).expect(IN_MEMORY);
 }
 
 /// A label of an axis.
@@ -134,18 +126,14 @@ pub(crate) fn ink(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos
 
 /// Fills what `points` enclose, so thinly that the grid shows through.
 pub(crate) fn area(canvas: &Canvas<'_>, points: Vec<(i32, i32)>, colour: RGBColor) {
-    canvas
-        .draw(&Polygon::new(points, colour.mix(0.22).filled()))
-        .expect(IN_MEMORY);
+    canvas.draw(&Polygon::new(points, colour.mix(0.22).filled())).expect(IN_MEMORY);
 }
 
 fn label_in(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos, colour: RGBColor) {
     let style = TextStyle::from(("inherit", FONT).into_font())
         .color(&colour)
         .pos(Pos::new(anchor, VPos::Center));
-    canvas
-        .draw(&Text::new(label.to_string(), at, style))
-        .expect(IN_MEMORY);
+    canvas.draw(&Text::new(label.to_string(), at, style)).expect(IN_MEMORY);
 }
 
 /// Round values from 0 to `end`, `most` of them at most besides 0.
@@ -156,9 +144,7 @@ pub(crate) fn ticks(end: f64, most: f64) -> Vec<f64> {
         .into_iter()
         .find(|step| end / step <= most)
         .unwrap_or(magnitude * 10.0);
-    (0..=(end / step) as usize)
-        .map(|i| i as f64 * step)
-        .collect()
+    (0..=(end / step) as usize).map(|i| i as f64 * step).collect()
 }
 
 #[cfg(test)]
@@ -168,10 +154,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         assert_eq!(ticks(100.0, 10.0).len(), 11);
-        assert_eq!(
-            ticks(730.0, 10.0),
-            [0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0]
-        );
+        assert_eq!(ticks(730.0, 10.0), [0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0]);
         for end in [1e-9, 0.3, 1.7, 12.0, 99.0, 4321.0] {
             let ticks = ticks(end, 10.0);
             assert!((4..=11).contains(&ticks.len()), "{end}: {ticks:?}");

@@ -7,22 +7,12 @@ use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_traces::{TraceOperation, TraceRecord};
 
 pub(super) fn operation_of(record: &TraceRecord) -> Operation {
-    let durability = if record.fua {
-        Durability::Durable
-    } else {
-        Durability::Cached
-    };
+    let durability = if record.fua { Durability::Durable } else { Durability::Cached };
     match record.operation {
         TraceOperation::Read => Operation::Read,
         TraceOperation::Write => Operation::Write { durability },
-        TraceOperation::WriteZeroes => Operation::Zero {
-            durability,
-            may_unmap: false,
-        },
-        TraceOperation::Trim => Operation::Zero {
-            durability,
-            may_unmap: true,
-        },
+        TraceOperation::WriteZeroes => Operation::Zero { durability, may_unmap: false },
+        TraceOperation::Trim => Operation::Zero { durability, may_unmap: true },
         TraceOperation::Flush => Operation::Flush,
     }
 }
@@ -47,9 +37,7 @@ pub fn place(
         }
     };
     let first = offset_bytes / BLOCK_BYTES;
-    let end = offset_bytes
-        .checked_add(record.length_bytes)?
-        .div_ceil(BLOCK_BYTES);
+    let end = offset_bytes.checked_add(record.length_bytes)?.div_ceil(BLOCK_BYTES);
     let blocks = end - first;
     if end <= device_blocks.0 {
         return Some((operation, Extent::new(first, blocks)));

@@ -79,10 +79,8 @@ impl Report {
             ] {
                 csv.integer(Some(count));
             }
-            csv.number(run.hits.read_hit_ratio)
-                .number(run.hits.write_hit_ratio);
-            csv.integer(run.cache.capacity_blocks)
-                .integer(run.inputs.footprint_bytes);
+            csv.number(run.hits.read_hit_ratio).number(run.hits.write_hit_ratio);
+            csv.integer(run.cache.capacity_blocks).integer(run.inputs.footprint_bytes);
             for count in [
                 run.rewrites.band_bytes_read,
                 run.rewrites.band_bytes_written,
@@ -140,33 +138,21 @@ impl Report {
         for run in &self.runs {
             let cdf = &run.figures.latency_cdf;
             for (ms, tail) in cdf.ms.iter().zip(&cdf.tail) {
-                csv.text(&run.label())
-                    .number(Some(*ms))
-                    .number(Some(*tail))
-                    .end();
+                csv.text(&run.label()).number(Some(*ms)).number(Some(*tail)).end();
             }
         }
         csv.text
     }
 
     fn throughput(&self) -> String {
-        self.series(
-            "run,time_s,read_mib_per_s,write_mib_per_s,requests_per_s",
-            |run| {
-                let figures = &run.figures;
-                vec![
-                    &figures.read_mib_per_s,
-                    &figures.write_mib_per_s,
-                    &figures.requests_per_s,
-                ]
-            },
-        )
+        self.series("run,time_s,read_mib_per_s,write_mib_per_s,requests_per_s", |run| {
+            let figures = &run.figures;
+            vec![&figures.read_mib_per_s, &figures.write_mib_per_s, &figures.requests_per_s]
+        })
     }
 
     fn persistent_cache_fill(&self) -> String {
-        self.series("run,time_s,fill", |run| {
-            vec![&run.figures.persistent_cache_fill]
-        })
+        self.series("run,time_s,fill", |run| vec![&run.figures.persistent_cache_fill])
     }
 
     /// Series of one run share their buckets.
@@ -175,8 +161,7 @@ impl Report {
         for run in &self.runs {
             let columns = columns(run);
             for i in 0..columns[0].values.len() {
-                csv.text(&run.label())
-                    .number(Some(i as f64 * columns[0].bucket_s));
+                csv.text(&run.label()).number(Some(i as f64 * columns[0].bucket_s));
                 for column in &columns {
                     csv.number(column.values.get(i).copied());
                 }
@@ -191,18 +176,12 @@ impl Report {
         for run in &self.runs {
             let map = &run.figures.band_writes;
             let columns = map.time_bins.max(1) as usize;
-            for (i, blocks) in map
-                .blocks
-                .iter()
-                .enumerate()
-                .filter(|(_, blocks)| **blocks > 0)
-            {
+            for (i, blocks) in map.blocks.iter().enumerate().filter(|(_, blocks)| **blocks > 0) {
                 let (row, column) = ((i / columns) as u64, i % columns);
                 csv.text(&run.label());
                 csv.integer(Some(map.lba_first_block + row * map.lba_bin_blocks));
                 csv.integer(Some(map.lba_bin_blocks));
-                csv.number(Some(column as f64 * map.time_bin_s))
-                    .number(Some(map.time_bin_s));
+                csv.number(Some(column as f64 * map.time_bin_s)).number(Some(map.time_bin_s));
                 csv.integer(Some(u64::from(*blocks))).end();
             }
         }
@@ -217,10 +196,7 @@ struct Csv {
 
 impl Csv {
     fn new(header: &str) -> Csv {
-        Csv {
-            text: format!("{header}\n"),
-            line_is_empty: true,
-        }
+        Csv { text: format!("{header}\n"), line_is_empty: true }
     }
 
     fn separate(&mut self) {

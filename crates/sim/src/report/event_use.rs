@@ -25,9 +25,7 @@ pub struct EventUse {
 impl EventUse {
     fn sentence(&self, run: &Run) -> String {
         let facts = self.facts.iter();
-        let facts: String = facts
-            .map(|(name, value)| format!(", {name} {value}"))
-            .collect();
+        let facts: String = facts.map(|(name, value)| format!(", {name} {value}")).collect();
         format!(
             "{}: at {:.3} s {} {}, ended at {:.3} s: {}{facts}",
             run.label(),

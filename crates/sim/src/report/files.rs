@@ -24,10 +24,7 @@ impl Report {
     /// missing; gives their paths. Errors name the file.
     pub fn write_to(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         std::fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
-        let mut files = vec![
-            ("report.json", self.to_json()),
-            ("report.html", self.to_html()),
-        ];
+        let mut files = vec![("report.json", self.to_json()), ("report.html", self.to_html())];
         files.extend(self.to_csv());
         let write = |(name, text): (&str, String)| {
             assert!(REPORT_FILES.contains(&name), "{name} is in the list");

@@ -40,10 +40,7 @@ pub struct FormTable {
 impl FormPoint {
     /// The values as a document.
     pub fn values_json(&self) -> Value {
-        self.values
-            .iter()
-            .map(|(name, value)| (name.to_string(), json!(value)))
-            .collect()
+        self.values.iter().map(|(name, value)| (name.to_string(), json!(value))).collect()
     }
 }
 
@@ -64,9 +61,7 @@ impl FormTable {
             return String::new();
         };
         let keys = first.parameters.keys().map(String::as_str);
-        let names: Vec<&str> = keys
-            .chain(first.values.iter().map(|(name, _)| *name))
-            .collect();
+        let names: Vec<&str> = keys.chain(first.values.iter().map(|(name, _)| *name)).collect();
         let mut csv = format!("{}\n", names.join(","));
         for point in &self.points {
             let parameters = point.parameters.values().map(f64::to_string);
@@ -87,11 +82,7 @@ impl FormTable {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         };
         std::fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
-        let texts = [
-            format!("{:#}\n", self.to_json()),
-            self.to_csv(),
-            self.to_html(),
-        ];
+        let texts = [format!("{:#}\n", self.to_json()), self.to_csv(), self.to_html()];
         for (name, text) in FORM_FILES.into_iter().zip(texts) {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| named(&path, error))?;
@@ -115,11 +106,7 @@ impl FormTable {
         }
         self.draw(&lines, &mut body);
         if lines.len() > LINES_MAX {
-            let _ = writeln!(
-                body,
-                "<p>{LINES_MAX} of {} lines are drawn.</p>",
-                lines.len()
-            );
+            let _ = writeln!(body, "<p>{LINES_MAX} of {} lines are drawn.</p>", lines.len());
         }
         body.push_str("</section>\n");
         plain_document(&format!("imbrex: {}", self.form), &body)
@@ -129,14 +116,8 @@ impl FormTable {
     fn across(&self) -> Option<&str> {
         let first = self.points.first()?;
         let distinct = |key: &str| {
-            let values = self
-                .points
-                .iter()
-                .filter_map(|point| point.parameters.get(key));
-            values
-                .map(|value| value.to_bits())
-                .collect::<BTreeSet<u64>>()
-                .len()
+            let values = self.points.iter().filter_map(|point| point.parameters.get(key));
+            values.map(|value| value.to_bits()).collect::<BTreeSet<u64>>().len()
         };
         let keys = first.parameters.keys().map(String::as_str);
         keys.max_by_key(|key| distinct(key))
@@ -150,9 +131,7 @@ impl FormTable {
         let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
         for point in &self.points {
             let others = point.parameters.iter().filter(|(key, _)| *key != across);
-            let label: Vec<String> = others
-                .map(|(key, value)| format!("{key} {value}"))
-                .collect();
+            let label: Vec<String> = others.map(|(key, value)| format!("{key} {value}")).collect();
             let label = label.join(", ");
             let Some((_, Some(y))) = point.values.first() else {
                 continue;
@@ -175,11 +154,7 @@ impl FormTable {
             let low = all().map(of).fold(f64::INFINITY, f64::min);
             let high = all().map(of).fold(f64::NEG_INFINITY, f64::max);
             // A single value lies in the middle of its axis.
-            if high > low {
-                (low, high)
-            } else {
-                (low - 1.0, high + 1.0)
-            }
+            if high > low { (low, high) } else { (low - 1.0, high + 1.0) }
         };
         if all().next().is_none() {
             return;
@@ -189,16 +164,11 @@ impl FormTable {
         let y = |value: f64| {
             HEIGHT - MARGIN - (value - bottom) / (top - bottom) * (HEIGHT - 2.0 * MARGIN)
         };
-        let _ = writeln!(
-            body,
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" width=\"100%\">"
-        );
+        let _ =
+            writeln!(body, "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" width=\"100%\">");
         for part in 0..=PARTS {
             let share = part as f64 / PARTS as f64;
-            let (at_x, at_y) = (
-                left + share * (right - left),
-                bottom + share * (top - bottom),
-            );
+            let (at_x, at_y) = (left + share * (right - left), bottom + share * (top - bottom));
             let _ = writeln!(
                 body,
                 "<line x1=\"{MARGIN}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" style=\"stroke:var(--grid)\"/>\n\
@@ -216,21 +186,16 @@ impl FormTable {
             );
         }
         for (index, (_, points)) in lines.iter().enumerate().take(LINES_MAX) {
-            let points: Vec<String> = points
-                .iter()
-                .map(|at| format!("{:.1},{:.1}", x(at.0), y(at.1)))
-                .collect();
+            let points: Vec<String> =
+                points.iter().map(|at| format!("{:.1},{:.1}", x(at.0), y(at.1))).collect();
             let _ = writeln!(
                 body,
                 "<polyline points=\"{}\" fill=\"none\" style=\"stroke:var(--s{index});stroke-width:2\"/>",
                 points.join(" ")
             );
         }
-        let name = self
-            .points
-            .first()
-            .and_then(|point| point.values.first())
-            .map_or("", |(name, _)| name);
+        let name =
+            self.points.first().and_then(|point| point.values.first()).map_or("", |(name, _)| name);
         let _ = writeln!(
             body,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" style=\"fill:var(--ink)\">{}</text>\n\
@@ -265,29 +230,17 @@ mod tests {
 
     #[test]
     fn undefined_values_are_empty_in_csv_and_null_in_json() {
-        assert_eq!(
-            table().to_csv(),
-            "a,b,y,z\n1,0.5,3,1\n2,0.5,,2\n3,0.5,5,3\n"
-        );
-        assert_eq!(
-            table().to_json()["points"][1]["values"],
-            json!({"y": null, "z": 2.0})
-        );
+        assert_eq!(table().to_csv(), "a,b,y,z\n1,0.5,3,1\n2,0.5,,2\n3,0.5,5,3\n");
+        assert_eq!(table().to_json()["points"][1]["values"], json!({"y": null, "z": 2.0}));
     }
 
     #[test]
     fn the_figure_has_a_line_for_each_combination_of_the_other_parameters() {
-        assert_eq!(
-            table().lines(),
-            [("b 0.5".to_string(), vec![(1.0, 3.0), (3.0, 5.0)])]
-        );
+        assert_eq!(table().lines(), [("b 0.5".to_string(), vec![(1.0, 3.0), (3.0, 5.0)])]);
         let page = table().to_html();
         assert_eq!(page.matches("<polyline").count(), 1);
         assert!(page.contains("<h1>a &lt; b</h1>"));
-        let empty = FormTable {
-            points: vec![],
-            ..table()
-        };
+        let empty = FormTable { points: vec![], ..table() };
         assert!(empty.to_csv().is_empty() && !empty.to_html().contains("<svg"));
     }
 }

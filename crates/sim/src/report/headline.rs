@@ -34,21 +34,13 @@ pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
     };
     let contests = rivals().filter_map(|best| {
         let mut equals = rivals().filter(|run| settings(run) == settings(best));
-        let reference = equals
-            .clone()
-            .find(|run| run.system == "lru")
-            .or_else(|| equals.next())?;
+        let reference = equals.clone().find(|run| run.system == "lru").or_else(|| equals.next())?;
         let rival = rivals()
             .filter(|run| settings(run) == settings(best))
             .filter(|run| !std::ptr::eq(*run, reference) && !std::ptr::eq(*run, best))
             .min_by_key(|run| run.rewrites.band_bytes_written);
         let conventional = report.runs.iter().find(|run| is_conventional(run));
-        (!std::ptr::eq(best, reference)).then_some(Contest {
-            reference,
-            best,
-            rival,
-            conventional,
-        })
+        (!std::ptr::eq(best, reference)).then_some(Contest { reference, best, rival, conventional })
     });
     contests.min_by_key(|contest| contest.best.rewrites.band_bytes_written)
 }
@@ -56,9 +48,7 @@ pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
 /// The swept settings of a run but for the system itself, which may be swept too.
 fn settings(run: &Run) -> Vec<(&String, &serde_json::Value)> {
     let settings = run.parameters.iter();
-    settings
-        .filter(|(key, _)| key.as_str() != "system")
-        .collect()
+    settings.filter(|(key, _)| key.as_str() != "system").collect()
 }
 
 /// What stacks of segments rewrite, the fewest beside the most, if there are two systems with the
@@ -89,15 +79,10 @@ fn of_segments(report: &Report) -> Option<String> {
     };
     let disk = report.runs.iter().find(|run| is_conventional(run));
     let times = [
-        reference
-            .times_that_of(best)
-            .map(|times| format!("; {} needs {times}", reference.label())),
+        reference.times_that_of(best).map(|times| format!("; {} needs {times}", reference.label())),
         disk.and_then(|disk| {
             let times = disk.times_that_of(best)?;
-            Some(format!(
-                "; the conventional disk, {}, needs {times}",
-                disk.label()
-            ))
+            Some(format!("; the conventional disk, {}, needs {times}", disk.label()))
         }),
     ];
     let (name, rival) = (best.label(), reference.label());
@@ -165,10 +150,7 @@ fn beside_conventional<'a>(
     let (Some((best, _, best_times)), Some((worst, _, worst_times))) =
         (told().max_by(by_speed), told().min_by(by_speed))
     else {
-        let most = shingled
-            .map(|run| run.rewrites.bands_rewritten)
-            .max()
-            .unwrap_or(0);
+        let most = shingled.map(|run| run.rewrites.bands_rewritten).max().unwrap_or(0);
         return format!(
             "Inconclusive beside the conventional disk {name}: {} bands were rewritten at most, too few \
              to tell what cleaning costs.",
@@ -205,10 +187,8 @@ impl Contest<'_> {
                 count(reference.rewrites.bands_rewritten)
             );
         }
-        let bytes = match (
-            best.rewrites.band_bytes_written,
-            reference.rewrites.band_bytes_written,
-        ) {
+        let bytes = match (best.rewrites.band_bytes_written, reference.rewrites.band_bytes_written)
+        {
             (ours, theirs) if ours >= theirs => {
                 return format!("No system rewrites fewer band bytes than {other}.");
             }
@@ -253,21 +233,14 @@ impl Contest<'_> {
 }
 
 fn single(run: &Run) -> String {
-    let work = format!(
-        "{} served {} requests",
-        run.label(),
-        count(run.host.requests)
-    );
+    let work = format!("{} served {} requests", run.label(), count(run.host.requests));
     match run.rewrites.write_amplification.host {
         Some(host) => format!(
             "{work}, rewrote {} bands and wrote {} band bytes for each byte the host wrote.",
             count(run.rewrites.bands_rewritten),
             number(host)
         ),
-        None => format!(
-            "{work}; median response {} ms.",
-            optional(run.costs.response_ms.p50)
-        ),
+        None => format!("{work}; median response {} ms.", optional(run.costs.response_ms.p50)),
     }
 }
 
@@ -300,10 +273,7 @@ mod tests {
             skipped_lines: Default::default(),
             combination: None,
         };
-        Report {
-            runs,
-            ..Report::new("unknown".into(), 7, workload)
-        }
+        Report { runs, ..Report::new("unknown".into(), 7, workload) }
     }
 
     #[test]
@@ -321,16 +291,9 @@ mod tests {
             "pore rewrites 4.1x fewer band bytes than lru and needs 2.3x less time."
         );
         report.runs[3].rewrites.band_bytes_written = 9999;
-        assert_eq!(
-            report.headline(),
-            "No system rewrites fewer band bytes than lru."
-        );
+        assert_eq!(report.headline(), "No system rewrites fewer band bytes than lru.");
         report.runs[2].rewrites.bands_rewritten = 12;
-        assert!(
-            report
-                .headline()
-                .starts_with("Inconclusive: lru rewrote only 12 bands")
-        );
+        assert!(report.headline().starts_with("Inconclusive: lru rewrote only 12 bands"));
     }
 
     #[test]
@@ -404,11 +367,7 @@ mod tests {
             ),
             "{table}"
         );
-        assert!(
-            report
-                .to_html()
-                .contains("<p class=\"notice\">st8000as0002, ")
-        );
+        assert!(report.to_html().contains("<p class=\"notice\">st8000as0002, "));
     }
 
     #[test]
@@ -458,10 +417,8 @@ mod tests {
             run.costs.seek_time_s = 1.0;
             run
         };
-        let report = report(vec![
-            disk("cmr-only", 10.0, None),
-            disk("st5000as0011", 20.0, Some(10)),
-        ]);
+        let report =
+            report(vec![disk("cmr-only", 10.0, None), disk("st5000as0011", 20.0, Some(10))]);
         let headline = report.headline();
         assert!(headline.contains("needs 2.0x its time"), "{headline}");
         let table = report.to_table(TableStyle::Plain);

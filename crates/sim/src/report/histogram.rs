@@ -27,11 +27,7 @@ impl LatencyHistogram {
     pub fn new() -> LatencyHistogram {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
             .expect("the bounds are constants that the histogram accepts");
-        LatencyHistogram {
-            histogram,
-            sum_ns: 0,
-            max_ns: 0,
-        }
+        LatencyHistogram { histogram, sum_ns: 0, max_ns: 0 }
     }
 
     /// Records one latency in nanoseconds. Percentiles treat more than a day as a day.
@@ -43,9 +39,7 @@ impl LatencyHistogram {
 
     /// Adds every latency that `other` has recorded.
     pub fn add(&mut self, other: &LatencyHistogram) {
-        self.histogram
-            .add(&other.histogram)
-            .expect("both have the same bounds");
+        self.histogram.add(&other.histogram).expect("both have the same bounds");
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -117,10 +111,7 @@ mod tests {
         let times = latencies.response_times();
         let near = |value: Option<f64>, exact: f64| {
             let value = value.unwrap();
-            assert!(
-                (value - exact).abs() <= exact * 1e-3,
-                "{value} against {exact}"
-            );
+            assert!((value - exact).abs() <= exact * 1e-3, "{value} against {exact}");
         };
         near(times.p50, 5_000.0 * 1.000003);
         near(times.p99, 9_900.0 * 1.000003);
@@ -140,10 +131,7 @@ mod tests {
     fn more_than_a_day_keeps_its_exact_maximum() {
         let mut latencies = LatencyHistogram::new();
         latencies.record(3 * LATENCY_NS_MAX);
-        assert_eq!(
-            latencies.response_times().max,
-            Some(3.0 * LATENCY_NS_MAX as f64 / 1e6)
-        );
+        assert_eq!(latencies.response_times().max, Some(3.0 * LATENCY_NS_MAX as f64 / 1e6));
     }
 
     #[test]
@@ -151,17 +139,11 @@ mod tests {
         let mut latencies = LatencyHistogram::new();
         let mut state = 1u64;
         for _ in 0..200_000 {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             latencies.record(1000 + (state >> 33));
         }
         let cdf = latencies.cdf();
-        assert!(
-            (50..1000).contains(&cdf.ms.len()),
-            "{} points",
-            cdf.ms.len()
-        );
+        assert!((50..1000).contains(&cdf.ms.len()), "{} points", cdf.ms.len());
         assert!(cdf.ms.is_sorted() && cdf.tail.is_sorted_by(|a, b| a > b));
         assert_eq!(cdf.tail.last(), Some(&0.0));
     }

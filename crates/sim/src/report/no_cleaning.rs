@@ -55,9 +55,7 @@ impl Report {
             }
         }
         let lines = lines.into_iter();
-        lines
-            .map(|(systems, sentence)| format!("{systems}: {sentence}."))
-            .collect()
+        lines.map(|(systems, sentence)| format!("{systems}: {sentence}.")).collect()
     }
 }
 

@@ -144,12 +144,6 @@ mod tests {
         let mib: f64 =
             figures.write_mib_per_s.values.iter().sum::<f64>() * figures.write_mib_per_s.bucket_s;
         assert!((mib - 1.0).abs() < 1e-3, "{mib}");
-        assert!(
-            figures
-                .persistent_cache_fill
-                .values
-                .iter()
-                .all(|fill| *fill == 0.5)
-        );
+        assert!(figures.persistent_cache_fill.values.iter().all(|fill| *fill == 0.5));
     }
 }

@@ -232,14 +232,7 @@ pub struct ByCause<T> {
 impl<T> From<[T; 6]> for ByCause<T> {
     /// From values in the order of [`Cause::ALL`].
     fn from([host, destage, cleaning, rebuild, scrub, metadata]: [T; 6]) -> ByCause<T> {
-        ByCause {
-            host,
-            destage,
-            cleaning,
-            rebuild,
-            scrub,
-            metadata,
-        }
+        ByCause { host, destage, cleaning, rebuild, scrub, metadata }
     }
 }
 
@@ -273,20 +266,12 @@ impl<T> IndexMut<Cause> for ByCause<T> {
 
 impl<T: Copy> ByCause<T> {
     /// Names of the causes, in the order of [`ByCause::values`].
-    pub const NAMES: [&'static str; 6] = [
-        "host", "destage", "cleaning", "rebuild", "scrub", "metadata",
-    ];
+    pub const NAMES: [&'static str; 6] =
+        ["host", "destage", "cleaning", "rebuild", "scrub", "metadata"];
 
     /// The values in the order of [`ByCause::NAMES`].
     pub fn values(&self) -> [T; 6] {
-        [
-            self.host,
-            self.destage,
-            self.cleaning,
-            self.rebuild,
-            self.scrub,
-            self.metadata,
-        ]
+        [self.host, self.destage, self.cleaning, self.rebuild, self.scrub, self.metadata]
     }
 
     /// The same causes with `convert` applied to each value.
@@ -422,11 +407,7 @@ impl Run {
             rewrites: OfOne::default(),
             costs: Costs::default(),
             simulation: SimulationCost::default(),
-            inputs: Inputs {
-                replay,
-                footprint_bytes: None,
-                written_footprint_bytes: None,
-            },
+            inputs: Inputs { replay, footprint_bytes: None, written_footprint_bytes: None },
             cache: OfOne::default(),
             log: OfOne::default(),
             zones: None,
@@ -474,11 +455,7 @@ impl Run {
         self.costs.write_amplification_by_cause = written.map(|bytes| ratio(bytes, host_bytes));
         self.costs.io_time_s = IoTime {
             total: self.disks.iter().map(|disk| disk.busy_time_s).sum(),
-            disks: self
-                .disks
-                .iter()
-                .map(|disk| (disk.name.clone(), disk.busy_time_s))
-                .collect(),
+            disks: self.disks.iter().map(|disk| (disk.name.clone(), disk.busy_time_s)).collect(),
         };
         self.costs.seek_time_s = self.disks.iter().map(|disk| disk.seek_time_s).sum();
     }
@@ -527,29 +504,18 @@ mod tests {
         assert_eq!(run.hits.read_hit_ratio, None, "no reads");
         assert_eq!(run.hits.write_hit_ratio, Some(0.4));
         assert_eq!(run.rewrites.write_amplification.evicted, Some(4.0));
-        assert_eq!(
-            run.rewrites.write_amplification.cache_in, None,
-            "nothing was appended"
-        );
+        assert_eq!(run.rewrites.write_amplification.cache_in, None, "nothing was appended");
         assert_eq!(run.rewrites.write_amplification.host, Some(2.0));
         run.log.persistent_cache_bytes_appended = 6 * BLOCK_BYTES;
         run.log.persistent_cache_bytes_updated = 2 * BLOCK_BYTES;
         run.derive_ratios();
         let amplification = run.rewrites.write_amplification;
         let over_log = (amplification.cache_in, amplification.log_in);
-        assert_eq!(
-            over_log,
-            (Some(10.0 / 3.0), Some(2.5)),
-            "an update in place is no append"
-        );
+        assert_eq!(over_log, (Some(10.0 / 3.0), Some(2.5)), "an update in place is no append");
         assert_eq!(amplification.evicted, Some(4.0), "and is not evicted");
         run.log.bands = None;
         run.derive_ratios();
-        assert_eq!(
-            run.rewrites.write_amplification,
-            WriteAmplification::default(),
-            "no bands"
-        );
+        assert_eq!(run.rewrites.write_amplification, WriteAmplification::default(), "no bands");
     }
 
     #[test]
@@ -557,8 +523,7 @@ mod tests {
         let mut run = Run::new("pore", ReplayMode::Live);
         assert_eq!(run.label(), "pore");
         run.parameters.insert("system".into(), Value::from("pore"));
-        run.parameters
-            .insert("cache.capacity".into(), Value::from("2 %"));
+        run.parameters.insert("cache.capacity".into(), Value::from("2 %"));
         assert_eq!(run.label(), "pore capacity=2 %");
     }
 }

@@ -25,10 +25,7 @@ pub trait OfNode: Default + Serialize + DeserializeOwned {
 impl<T: Default> OfOne<T> {
     /// What stands where several nodes could be meant.
     pub fn several() -> OfOne<T> {
-        OfOne {
-            values: T::default(),
-            is_one_of_several: true,
-        }
+        OfOne { values: T::default(), is_one_of_several: true }
     }
 }
 
@@ -52,11 +49,7 @@ impl<T: OfNode> Serialize for OfOne<T> {
             return self.values.serialize(to);
         }
         let mut values = serde_json::to_value(&self.values).map_err(S::Error::custom)?;
-        for value in values
-            .as_object_mut()
-            .into_iter()
-            .flat_map(|it| it.values_mut())
-        {
+        for value in values.as_object_mut().into_iter().flat_map(|it| it.values_mut()) {
             // The values inside of an object are null already.
             if !value.is_object() {
                 *value = Value::Null;

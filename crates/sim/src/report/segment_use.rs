@@ -95,8 +95,6 @@ impl Report {
     /// The numbers of the runs that are drawn, with the label of each run.
     pub(super) fn segment_bars(&self, metric: &SegmentMetric) -> Vec<(String, Option<f64>)> {
         let drawn = self.runs.iter().take(CHART_RUNS_MAX);
-        drawn
-            .map(|run| (run.label(), (metric.value)(run)))
-            .collect()
+        drawn.map(|run| (run.label(), (metric.value)(run))).collect()
     }
 }

@@ -17,10 +17,7 @@ pub struct SumSeries {
 impl SumSeries {
     /// An empty series of `buckets` buckets, an even number.
     pub fn new(buckets: usize) -> SumSeries {
-        SumSeries {
-            buckets: Buckets::new(buckets),
-            sums: vec![0; buckets],
-        }
+        SumSeries { buckets: Buckets::new(buckets), sums: vec![0; buckets] }
     }
 
     /// Adds `amount` at `at_ns`; instants may come in any order.
@@ -41,19 +38,13 @@ impl SumSeries {
         }
         let rate = |i: usize| {
             let (sum, ns) = match i + 1 == used {
-                true => (
-                    self.sums[i..].iter().sum(),
-                    end_ns.saturating_sub(i as u64 * width_ns),
-                ),
+                true => (self.sums[i..].iter().sum(), end_ns.saturating_sub(i as u64 * width_ns)),
                 false => (self.sums[i], width_ns),
             };
             round_significant(sum as f64 * scale * NS_PER_S / ns.max(1) as f64)
         };
         let values = (0..used).map(rate).collect();
-        Series {
-            bucket_s: width_ns as f64 / NS_PER_S,
-            values,
-        }
+        Series { bucket_s: width_ns as f64 / NS_PER_S, values }
     }
 
     fn reach(&mut self, at_ns: u64) {
@@ -101,10 +92,7 @@ impl GaugeSeries {
                 ns => round_significant(self.areas[i] as f64 * scale / ns as f64),
             })
             .collect();
-        Series {
-            bucket_s: self.buckets.width_ns as f64 / NS_PER_S,
-            values,
-        }
+        Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
     }
 
     fn advance(&mut self, to_ns: u64) {
@@ -127,9 +115,7 @@ pub(super) fn round_significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    format!("{value:.5e}")
-        .parse()
-        .expect("a formatted number parses")
+    format!("{value:.5e}").parse().expect("a formatted number parses")
 }
 
 #[cfg(test)]
@@ -146,11 +132,7 @@ mod tests {
         }
         let rates = series.rates(100 * MS, 1.0);
         assert_eq!(rates.bucket_s, 0.032);
-        assert_eq!(
-            rates.values,
-            [3000.0, 3000.0, 3000.0],
-            "the last bucket covers 36 ms"
-        );
+        assert_eq!(rates.values, [3000.0, 3000.0, 3000.0], "the last bucket covers 36 ms");
     }
 
     #[test]

@@ -73,11 +73,7 @@ impl Run {
     /// How many times the time of `other` this run needs: `1.8x its time`.
     pub(super) fn times_that_of(&self, other: &Run) -> Option<String> {
         let speed_up = self.speed_up(other)?;
-        Some(format!(
-            "{} its {}",
-            factor(1.0 / speed_up),
-            self.measure().words()
-        ))
+        Some(format!("{} its {}", factor(1.0 / speed_up), self.measure().words()))
     }
 }
 
@@ -109,10 +105,7 @@ mod tests {
             let (first, faster) = (run(stamps, 10.0, 2.0), run(stamps, 20.0, 1.0));
             assert_eq!(faster.speed_up(&first), Some(2.0));
             let text = faster.pace_beside(&first);
-            assert_eq!(
-                text.as_deref(),
-                Some("and needs 2.0x less mean response time")
-            );
+            assert_eq!(text.as_deref(), Some("and needs 2.0x less mean response time"));
             let text = first.times_that_of(&faster);
             assert_eq!(text.as_deref(), Some("2.0x its mean response time"));
             assert_eq!(faster.speed_up(&slower), None, "replayed in another way");

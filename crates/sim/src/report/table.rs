@@ -68,9 +68,7 @@ impl Report {
         let excess = width_of(&lines).saturating_sub(LINE_CHARS_MAX);
         if excess > 0 && self.has_segments() {
             // Only with the columns about segments can a table be too wide; names then give way.
-            let widest = (columns[0].cells.iter())
-                .map(|label| label.chars().count())
-                .max();
+            let widest = (columns[0].cells.iter()).map(|label| label.chars().count()).max();
             let chars = widest.unwrap_or(0).saturating_sub(excess);
             for label in &mut columns[0].cells {
                 *label = cut(label, chars.max(LABEL_CHARS_MIN));
@@ -127,9 +125,7 @@ impl Report {
             }
         }
         if self.has_bound() {
-            columns.push(of_runs("rewrites\n/ bound", &|run| {
-                optional(run.rewrites.over_bound())
-            }));
+            columns.push(of_runs("rewrites\n/ bound", &|run| optional(run.rewrites.over_bound())));
         }
         columns
     }
@@ -143,21 +139,14 @@ impl Report {
 
     /// Whether rewrites are set beside the least number that any policy needs.
     pub(super) fn has_bound(&self) -> bool {
-        let mut bounds = self
-            .runs
-            .iter()
-            .map(|run| run.rewrites.bands_rewritten_bound);
+        let mut bounds = self.runs.iter().map(|run| run.rewrites.bands_rewritten_bound);
         bounds.any(|bound| bound.is_some())
     }
 
     /// The workload in one line, its kind spelt out.
     pub(super) fn workload_line(&self) -> String {
         let Workload { path, requests, .. } = &self.workload;
-        format!(
-            "{path}: {} requests, {}",
-            count(*requests),
-            self.workload.describe()
-        )
+        format!("{path}: {} requests, {}", count(*requests), self.workload.describe())
     }
 }
 
@@ -226,11 +215,7 @@ fn row(run: &Run, speed_up: Option<f64>) -> Vec<String> {
         hit(run.hits.read_hit_ratio),
         hit(run.hits.write_hit_ratio),
         optional(run.rewrites.write_amplification.host),
-        if run.log.bands.is_some() {
-            count(run.rewrites.bands_rewritten)
-        } else {
-            "-".to_string()
-        },
+        if run.log.bands.is_some() { count(run.rewrites.bands_rewritten) } else { "-".to_string() },
         number(run.costs.io_time_s.total),
         speed_up.map_or_else(|| "-".to_string(), factor),
         optional(run.costs.response_ms.mean),

@@ -187,9 +187,7 @@ impl Axis {
             let fits = move |exponent: &&i32| (**exponent - 12).rem_euclid(every) == 0;
             inside.iter().filter(fits)
         };
-        let every = every
-            .into_iter()
-            .find(|every| chosen(*every).count() <= most);
+        let every = every.into_iter().find(|every| chosen(*every).count() <= most);
         chosen(every.unwrap_or(20))
             .map(|exponent| (2f64.powi(*exponent), power_of_two(*exponent)))
             .collect()
@@ -231,10 +229,8 @@ impl Axis {
             (864_000.0, "10 days"),
             (8_640_000.0, "100 days"),
         ];
-        let inside: Vec<(f64, &str)> = TIMES
-            .into_iter()
-            .filter(|(time, _)| (self.from..=self.to).contains(time))
-            .collect();
+        let inside: Vec<(f64, &str)> =
+            TIMES.into_iter().filter(|(time, _)| (self.from..=self.to).contains(time)).collect();
         let every = inside.len().div_ceil(most).max(1);
         // The longest time is marked, whatever is left out.
         let mut marks: Vec<(f64, String)> = inside
@@ -268,19 +264,13 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis, most: usize) -> Vec<String> {
-        axis.marks(most)
-            .into_iter()
-            .map(|(_, label)| label)
-            .collect()
+        axis.marks(most).into_iter().map(|(_, label)| label).collect()
     }
 
     #[test]
     fn sizes_are_marked_at_powers_of_two() {
         let axis = Axis::log("size", Unit::Bytes, [512.0, 1048576.0].into_iter());
-        assert_eq!(
-            labels(&axis, 6),
-            ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
-        );
+        assert_eq!(labels(&axis, 6), ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]);
         let axis = Axis::log("size", Unit::Bytes, [4096.0, 4096.0].into_iter());
         assert_eq!(labels(&axis, 6), ["4 KiB", "8 KiB", "16 KiB"]);
     }
@@ -288,25 +278,16 @@ mod tests {
     #[test]
     fn counts_have_a_place_for_none() {
         let axis = Axis::log_with_zero("times", Unit::Count, 5_000_000.0);
-        assert_eq!(
-            labels(&axis, 8),
-            ["0", "1", "10", "100", "1,000", "10,000", "100,000", "1 M"]
-        );
+        assert_eq!(labels(&axis, 8), ["0", "1", "10", "100", "1,000", "10,000", "100,000", "1 M"]);
         assert!(axis.place(0.0) < axis.place(1.0));
     }
 
     #[test]
     fn times_are_marked_where_people_look() {
         let axis = Axis::log("time", Unit::Seconds, [0.0, 1e-4, 700_000.0].into_iter());
-        assert_eq!(
-            labels(&axis, 6),
-            ["1 ms", "100 ms", "10 s", "10 min", "1 day"]
-        );
+        assert_eq!(labels(&axis, 6), ["1 ms", "100 ms", "10 s", "10 min", "1 day"]);
         let axis = Axis::linear("time", Unit::Seconds, 604_800.0);
-        assert_eq!(
-            (axis.name.as_str(), labels(&axis, 8).len()),
-            ("time, days", 8)
-        );
+        assert_eq!((axis.name.as_str(), labels(&axis, 8).len()), ("time, days", 8));
     }
 
     #[test]

@@ -12,20 +12,10 @@ const BLOCK_BYTES: f64 = 4096.0;
 /// Sizes of the requests.
 pub(super) fn sizes(info: &TraceInfo, page: &mut Page) {
     let sizes = &info.sections.request_sizes;
-    let line = |name, colour, bins| Line {
-        name,
-        colour,
-        course: Course::Steps,
-        points: cumulative(bins),
-    };
-    let mut lines = vec![
-        line("reads", 0, &sizes.read),
-        line("writes", 1, &sizes.write),
-    ];
-    let values = lines
-        .iter()
-        .flat_map(|line| &line.points)
-        .map(|point| point.0);
+    let line =
+        |name, colour, bins| Line { name, colour, course: Course::Steps, points: cumulative(bins) };
+    let mut lines = vec![line("reads", 0, &sizes.read), line("writes", 1, &sizes.write)];
+    let values = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
     // The axis begins before the least size, so that its step is seen.
     let least = values.clone().fold(f64::INFINITY, f64::min) / 2.0;
     let across = Axis::log("size, logarithmic", Unit::Bytes, values.chain([least]));
@@ -73,9 +63,7 @@ pub(super) fn lru(info: &TraceInfo, page: &mut Page) {
         lines.push(line("writes (dashes)", 1, |point| point.write_hit_percent));
         lines[2].course = Course::Dashes;
     }
-    let sizes = curve
-        .iter()
-        .map(|point| point.cache_blocks as f64 * BLOCK_BYTES);
+    let sizes = curve.iter().map(|point| point.cache_blocks as f64 * BLOCK_BYTES);
     Chart {
         title: "Hits of an LRU cache",
         definition:
@@ -97,12 +85,7 @@ pub(super) fn of_blocks_accessed(info: &TraceInfo, page: &mut Page) {
         "Writes per block, of the blocks accessed",
         "Of the distinct 4 KiB blocks read or written, the share written, or updated, at most so many times. \
          A block that is never written counts as 0 times; one written n times is updated n - 1 times.",
-        |point| {
-            (
-                point.accessed_written_percent,
-                point.accessed_updated_percent,
-            )
-        },
+        |point| (point.accessed_written_percent, point.accessed_updated_percent),
         page,
     );
 }
@@ -136,9 +119,7 @@ fn counts(
         name,
         colour,
         course: Course::Steps,
-        points: (cdf.iter())
-            .map(|point| (point.times as f64, of(shares(point))))
-            .collect(),
+        points: (cdf.iter()).map(|point| (point.times as f64, of(shares(point)))).collect(),
     };
     let most = cdf.last().map_or(0, |point| point.times);
     Chart {

@@ -110,11 +110,7 @@ impl Chart {
         }
         open_section(self.title, &self.definition, &mut page.body);
         self.legend(&mut page.body);
-        let name = format!(
-            "{}. {}. The values are in the table below.",
-            self.title,
-            self.ends()
-        );
+        let name = format!("{}. {}. The values are in the table below.", self.title, self.ends());
         let mut drawing = String::new();
         draw(&frame, &name, &mut drawing, |canvas| {
             let most = if self.is_wide { 10 } else { 6 };
@@ -232,10 +228,7 @@ impl Chart {
     fn embedded(&self) -> EmbeddedChart {
         let digits = |value: f64| format!("{value:.4e}").parse().unwrap_or(value);
         EmbeddedChart {
-            across: EmbeddedAxis {
-                unit: self.across.unit,
-                scale: self.across.scale,
-            },
+            across: EmbeddedAxis { unit: self.across.unit, scale: self.across.scale },
             up: self.up.unit,
             lines: (self.lines.iter())
                 .map(|line| EmbeddedLine {
@@ -289,10 +282,7 @@ fn thinned(points: &[(f64, f64)], frame: &Frame, across: &Axis, up: &Axis) -> Ve
     let mut kept: Vec<(f64, f64)> = vec![];
     let mut last = None;
     for (index, point) in points.iter().enumerate() {
-        let at = (
-            frame.x(across.place(point.0)),
-            height_of(frame, up, point.1),
-        );
+        let at = (frame.x(across.place(point.0)), height_of(frame, up, point.1));
         let is_near = |(x, y): (i32, i32)| (at.0 - x).abs() < NEAR && (at.1 - y).abs() < NEAR;
         if index + 1 == points.len() || !last.is_some_and(is_near) {
             kept.push(*point);

@@ -73,11 +73,7 @@ fn shares(info: &TraceInfo, body: &mut String) {
             &shares.of_requests,
             "Reads and writes. A write is an update if it meets at least one block written before.",
         ),
-        (
-            "block accesses",
-            &shares.of_accesses,
-            "Blocks read and written, each counted each time.",
-        ),
+        ("block accesses", &shares.of_accesses, "Blocks read and written, each counted each time."),
         (
             "distinct blocks",
             &shares.of_distinct_blocks,
@@ -131,11 +127,7 @@ fn load(info: &TraceInfo) -> Vec<Row> {
     rows.extend([
         row(
             "active intervals *",
-            format!(
-                "{}, {}",
-                of_all(activity.active_intervals),
-                percent(activity.active_percent)
-            ),
+            format!("{}, {}", of_all(activity.active_intervals), percent(activity.active_percent)),
             "Intervals of 10 minutes with at least one read or write.",
         ),
         row(
@@ -220,18 +212,10 @@ fn popularity(info: &TraceInfo) -> Vec<Row> {
     let popularity = &info.sections.popularity;
     let top = |part: &Aggregation| {
         let share = |percent| percent_of(part.blocks, percent);
-        format!(
-            "{} and {}",
-            share(part.top_1_percent),
-            share(part.top_10_percent)
-        )
+        format!("{} and {}", share(part.top_1_percent), share(part.top_10_percent))
     };
     let mostly = |part: &Mostly, of: &str| {
-        format!(
-            "{}; {} of {of}",
-            percent(part.blocks_percent),
-            percent(part.traffic_percent)
-        )
+        format!("{}; {} of {of}", percent(part.blocks_percent), percent(part.traffic_percent))
     };
     vec![
         row(

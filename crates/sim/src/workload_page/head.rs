@@ -47,10 +47,7 @@ fn headline(info: &TraceInfo) -> String {
     };
     match info.read.requests + info.write.requests {
         0 => format!("{requests}{length}, none of them a read or a write"),
-        _ => format!(
-            "{requests}{length}, {} % writes",
-            number(info.write_percent)
-        ),
+        _ => format!("{requests}{length}, {} % writes", number(info.write_percent)),
     }
 }
 
@@ -195,10 +192,7 @@ pub(super) fn cards(info: &TraceInfo, body: &mut String) {
             (
                 "Burstiness",
                 format!("{}x", number(peak.burstiness_ratio)),
-                format!(
-                    "peak minute, {} /s, over the mean rate",
-                    number(peak.requests_per_s)
-                ),
+                format!("peak minute, {} /s, over the mean rate", number(peak.requests_per_s)),
             )
         }));
     }

@@ -22,18 +22,9 @@ pub(super) fn section(info: &TraceInfo, recipe: Option<&str>, body: &mut String)
     );
     let methods = &info.sections.methods;
     for (name, method) in [
-        (
-            "requests: counts, sizes, times, randomness",
-            &methods.requests,
-        ),
-        (
-            "distinct blocks and bytes, updates, bands",
-            &methods.distinct,
-        ),
-        (
-            "blocks: popularity, reuse, intervals, working set",
-            &methods.blocks,
-        ),
+        ("requests: counts, sizes, times, randomness", &methods.requests),
+        ("distinct blocks and bytes, updates, bands", &methods.distinct),
+        ("blocks: popularity, reuse, intervals, working set", &methods.blocks),
     ] {
         let sampled = match method.sampled_one_in {
             0 | 1 => "all".to_string(),

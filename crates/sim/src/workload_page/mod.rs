@@ -91,10 +91,7 @@ pub fn workload_page(info: &TraceInfo, recipe: Option<&str>) -> String {
     page.body.push_str(
         "<footer>Written by Imbrex. This page holds all of its data and loads nothing.</footer>\n",
     );
-    let data = json_in_page(&Embedded {
-        charts: &page.charts,
-        heat: &page.heat,
-    });
+    let data = json_in_page(&Embedded { charts: &page.charts, heat: &page.heat });
     let title = format!("imbrex: {}", info.path);
     document(&title, &page.body, &data, SCRIPT)
 }

@@ -94,11 +94,7 @@ pub(super) fn working_set(info: &TraceInfo, page: &mut Page) {
     };
     let mut lines = vec![
         line("accessed since the start", 2, &set.cumulative_blocks),
-        line(
-            "written since the start (dashes)",
-            1,
-            &set.cumulative_written_blocks,
-        ),
+        line("written since the start (dashes)", 1, &set.cumulative_written_blocks),
         line("accessed in the window", 0, &set.blocks),
     ];
     // What was accessed by the end of a window is known at its end.
@@ -140,10 +136,9 @@ pub(super) fn heat(info: &TraceInfo, page: &mut Page) {
         &mut page.body,
     );
     page.body.push_str("<div class=\"maps\">\n");
-    for (name, done, map, info) in [
-        ("reads", "read", &heat.read, &info.read),
-        ("writes", "written", &heat.write, &info.write),
-    ] {
+    for (name, done, map, info) in
+        [("reads", "read", &heat.read, &info.read), ("writes", "written", &heat.write, &info.write)]
+    {
         if map.blocks.is_empty() {
             continue;
         }
@@ -186,10 +181,7 @@ fn cumulative(bins: &[Bin], weight: impl Fn(&Bin) -> f64) -> Vec<(f64, f64)> {
 }
 
 fn times_of(lines: &mut [Line]) -> Axis {
-    let times = lines
-        .iter()
-        .flat_map(|line| &line.points)
-        .map(|point| point.0);
+    let times = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
     let across = Axis::log("time, logarithmic", Unit::Seconds, times);
     from_zero(lines, across.from);
     across
@@ -202,19 +194,10 @@ pub(super) fn gaps(info: &TraceInfo, page: &mut Page) {
     };
     let bins = &gaps.inter_arrival_ns.histogram;
     let middle = |bin: &Bin| (bin.from as f64 + bin.to as f64) / 2.0;
-    let line = |name, colour, points| Line {
-        name,
-        colour,
-        course: Course::Straight,
-        points,
-    };
+    let line = |name, colour, points| Line { name, colour, course: Course::Straight, points };
     let mut lines = vec![
         line("gaps", 0, cumulative(bins, |bin| bin.count as f64)),
-        line(
-            "time in gaps",
-            2,
-            cumulative(bins, |bin| bin.count as f64 * middle(bin)),
-        ),
+        line("time in gaps", 2, cumulative(bins, |bin| bin.count as f64 * middle(bin))),
     ];
     let chart = Chart {
         title: "Gaps between arrivals",
@@ -261,20 +244,16 @@ pub(super) fn intervals(info: &TraceInfo, page: &mut Page) {
             7 => Course::Dashes,
             _ => Course::Straight,
         },
-        points: times.as_ref().map_or_else(Vec::new, |times| {
-            cumulative(&times.histogram, |bin| bin.count as f64)
-        }),
+        points: times
+            .as_ref()
+            .map_or_else(Vec::new, |times| cumulative(&times.histogram, |bin| bin.count as f64)),
     };
     let mut lines = vec![
         line("read after write", 0, &adjacent.read_after_write.time_ns),
         line("write after write", 1, &adjacent.write_after_write.time_ns),
         line("read after read", 2, &adjacent.read_after_read.time_ns),
         line("write after read", 3, &adjacent.write_after_read.time_ns),
-        line(
-            "update interval (dashes)",
-            7,
-            &adjacent.update_interval.time_ns,
-        ),
+        line("update interval (dashes)", 7, &adjacent.update_interval.time_ns),
     ];
     Chart {
         title: "Intervals between accesses of a block",

@@ -40,9 +40,8 @@ fn counted(run: &Run, name: &str) -> u64 {
 /// The limit of entries fills the log of this drive long before its blocks do when writes are small.
 #[test]
 fn a_period_over_a_drive_is_what_binds_its_log_first() {
-    let (_, drive) = library_drives()
-        .find(|(name, _)| *name == "st8000as0002")
-        .expect("a drive of the library");
+    let (_, drive) =
+        library_drives().find(|(name, _)| *name == "st8000as0002").expect("a drive of the library");
     let entries = drive.model.translation.and_then(|it| it.entries);
     let Some(EntryLimit::Entries(entries)) = entries else {
         panic!("the drive has a limit of entries");
@@ -56,10 +55,7 @@ fn a_period_over_a_drive_is_what_binds_its_log_first() {
     };
     let of_entries = period(entries / DRIVE_SCALE);
     assert_eq!(counted(&of_entries, "region_divisions"), divisions);
-    assert_eq!(
-        of_entries.rewrites.bands_rewritten,
-        default.rewrites.bands_rewritten
-    );
+    assert_eq!(of_entries.rewrites.bands_rewritten, default.rewrites.bands_rewritten);
     // The log has 33 GiB.
     let of_blocks = period((33 << 18) / DRIVE_SCALE);
     assert!(counted(&of_blocks, "region_divisions") * 10 < divisions);
@@ -67,9 +63,7 @@ fn a_period_over_a_drive_is_what_binds_its_log_first() {
 
 #[test]
 fn the_archives_are_ready_made_and_not_compared_with_the_emulator() {
-    let archives: Vec<&str> = ready_made()
-        .filter(|name| name.ends_with("-archive"))
-        .collect();
+    let archives: Vec<&str> = ready_made().filter(|name| name.ends_with("-archive")).collect();
     assert_eq!(archives, ["lru-archive", "pore-archive", "ride-archive"]);
     for name in archives {
         assert!(compared().all(|compared| compared != name), "{name}");

@@ -26,10 +26,7 @@ fn disks(sizes: &[&str], top: &str) -> String {
         );
         names.push(format!("\"disk-{index}\""));
     }
-    text + &format!(
-        "[[node]]\nname = \"array\"\nbelow = [{}]\n{top}\n",
-        names.join(", ")
-    )
+    text + &format!("[[node]]\nname = \"array\"\nbelow = [{}]\n{top}\n", names.join(", "))
 }
 
 fn config(text: &str) -> StackConfig {
@@ -37,10 +34,7 @@ fn config(text: &str) -> StackConfig {
 }
 
 fn plan(text: &str, size_bytes: Option<u64>) -> Result<Plan, String> {
-    let options = BuildOptions {
-        size_bytes,
-        ..BuildOptions::simulate(1)
-    };
+    let options = BuildOptions { size_bytes, ..BuildOptions::simulate(1) };
     let config = StackConfig::from_text("s.toml", text, &[]).map_err(|error| error.to_string())?;
     Plan::new(&config, &options).map_err(|error| error.to_string())
 }
@@ -52,10 +46,7 @@ fn build(plan: &Plan) -> Built {
 
 #[test]
 fn a_stripe_offers_whole_chunks_of_the_smallest_and_any_size_up_to_that() {
-    let text = disks(
-        &["1 MiB", "1036 KiB", "2 MiB"],
-        "kind = \"stripe\"\nchunk = \"48 KiB\"",
-    );
+    let text = disks(&["1 MiB", "1036 KiB", "2 MiB"], "kind = \"stripe\"\nchunk = \"48 KiB\"");
     let whole = 3 * (1 << 20) / (48 << 10) / 3 * (48 << 10) * 3;
     for (size, blocks) in [
         (None, whole / BLOCK_BYTES),
@@ -71,41 +62,27 @@ fn a_stripe_offers_whole_chunks_of_the_smallest_and_any_size_up_to_that() {
             played.unwrap_or_else(|error| panic!("{size:?}: {error}"));
         }
     }
-    let refused = plan(&text, Some(whole + 4096))
-        .map(|_| ())
-        .expect_err("too large");
-    assert!(
-        refused.contains("is more than the drive below holds"),
-        "{refused}"
-    );
+    let refused = plan(&text, Some(whole + 4096)).map(|_| ()).expect_err("too large");
+    assert!(refused.contains("is more than the drive below holds"), "{refused}");
 }
 
 #[test]
 fn a_stripe_that_cannot_be_is_refused_in_words() {
     for (chunk, words) in [
-        (
-            "6 KiB",
-            "node `array`: chunk = \"6 KiB\"; accepted: a multiple of 4 KiB",
-        ),
+        ("6 KiB", "node `array`: chunk = \"6 KiB\"; accepted: a multiple of 4 KiB"),
         ("0", "chunk"),
         (
             "4 MiB",
             "node `array`: chunk = \"4 MiB\", and the smallest node below has 1048576 B; accepted",
         ),
     ] {
-        let text = disks(
-            &["1 MiB", "2 MiB"],
-            &format!("kind = \"stripe\"\nchunk = \"{chunk}\""),
-        );
+        let text = disks(&["1 MiB", "2 MiB"], &format!("kind = \"stripe\"\nchunk = \"{chunk}\""));
         let refused = plan(&text, None).map(|_| ()).expect_err(chunk);
         assert!(refused.contains(words), "{chunk}: {refused}");
     }
     let none = "name = \"n\"\n[[node]]\nname = \"a\"\nkind = \"stripe\"\nbelow = []\n";
     let refused = plan(none, None).map(|_| ()).expect_err("nothing below");
-    assert!(
-        refused.contains("below = []; accepted: the names of one node"),
-        "{refused}"
-    );
+    assert!(refused.contains("below = []; accepted: the names of one node"), "{refused}");
     let zoned = "name = \"n\"\n[[node]]\nname = \"smr\"\nkind = \"disk\"\ndrive = \"st5000as0011\"\n\
                  [[node]]\nname = \"zones\"\nkind = \"host-managed\"\nbelow = \"smr\"\nzone_size = \"16 MiB\"\n\
                  [[node]]\nname = \"a\"\nkind = \"stripe\"\nbelow = [\"zones\"]\n";
@@ -148,13 +125,7 @@ fn a_stripe_over_drive_managed_disks_keeps_what_is_written_to_it() {
         let blocks = built.stack.geometry().blocks;
         assert_eq!(blocks, plan.blocks());
         let steps = random_steps(seed, 300, blocks.0, 60);
-        let played = play_on(
-            built.stack,
-            built.disks,
-            vec![],
-            steps,
-            1 + seed as usize % 8,
-        );
+        let played = play_on(built.stack, built.disks, vec![], steps, 1 + seed as usize % 8);
         let engine = played.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(engine.buffers.allocated(), 0, "seed {seed}");
     }
@@ -198,11 +169,7 @@ fn replay(config: StackConfig, trace: &str, windows: &[&str]) -> Result<Run, Str
 
 #[test]
 fn each_source_has_a_node_of_its_own() {
-    let run = replay(
-        config(&disks(&["1 MiB"; 3], "kind = \"dedicated\"")),
-        TRACE,
-        &[],
-    );
+    let run = replay(config(&disks(&["1 MiB"; 3], "kind = \"dedicated\"")), TRACE, &[]);
     let run = run.unwrap_or_else(|error| panic!("{error}"));
     let counted = |name: &str| run.nodes[name]["written_blocks"];
     assert_eq!(["disk-0", "disk-1", "disk-2"].map(counted), [1, 3, 3]);
@@ -220,11 +187,8 @@ fn a_record_without_a_node_and_one_beyond_it_are_refused_in_words() {
         ),
         "{refused}"
     );
-    let refused = replay(
-        dedicated(&["2 MiB", "1 MiB", "1 MiB"]),
-        &TRACE.replace("1044480", "1048576"),
-        &[],
-    );
+    let refused =
+        replay(dedicated(&["2 MiB", "1 MiB", "1 MiB"]), &TRACE.replace("1044480", "1048576"), &[]);
     let refused = refused.expect_err("behind the second node");
     assert!(
         refused.contains(
@@ -234,10 +198,7 @@ fn a_record_without_a_node_and_one_beyond_it_are_refused_in_words() {
         "{refused}"
     );
     let refused = replay(dedicated(&["1 MiB"; 3]), TRACE, &["disk-0"]).expect_err("streams");
-    assert!(
-        refused.contains("has a window for each source"),
-        "{refused}"
-    );
+    assert!(refused.contains("has a window for each source"), "{refused}");
 }
 
 #[test]
@@ -255,9 +216,7 @@ fn a_node_for_each_source_is_the_top_of_its_stack() {
 #[test]
 fn the_ready_made_arrays_are_of_four_disks_each() {
     let small = |name: &str, more: &[&str]| {
-        let settings = more
-            .iter()
-            .map(|text| Setting::parse(text).expect("a setting"));
+        let settings = more.iter().map(|text| Setting::parse(text).expect("a setting"));
         StackConfig::load(name, &settings.collect::<Vec<_>>()).expect("a ready-made stack")
     };
     let mut sizes = Vec::new();
@@ -275,10 +234,7 @@ fn the_ready_made_arrays_are_of_four_disks_each() {
     }
     assert_eq!(sizes, [sizes[0]; 3]);
     let run = replay(small("striped", &["array.chunk=64KiB"]), TRACE, &[]).expect("a run");
-    assert_eq!(
-        run.nodes["disk-0"]["writes"] + run.nodes["disk-3"]["writes"],
-        4
-    );
+    assert_eq!(run.nodes["disk-0"]["writes"] + run.nodes["disk-3"]["writes"], 4);
 }
 
 /// The movement of the disks of a stack of logs, taken together, when two loads are played one after the other.
@@ -306,10 +262,7 @@ model = 1
 fn a_disk_for_each_source_is_moved_as_a_span_of_disks_with_a_source_each() {
     let dedicated = movement_in_turn("dedicated", r#"place = "separate""#);
     // As much as one of the four disks holds.
-    let spanned = movement_in_turn(
-        "spanned",
-        r#"place = "concatenate", align = "500107862016 B""#,
-    );
+    let spanned = movement_in_turn("spanned", r#"place = "concatenate", align = "500107862016 B""#);
     assert!(dedicated["visits"].as_u64().expect("a count") > 6000);
     assert_eq!(dedicated, spanned);
 }

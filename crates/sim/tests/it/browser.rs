@@ -6,16 +6,9 @@ use std::process::Command;
 /// The page as a browser has it after its script, which must have ended without an error. `None`, after
 /// saying so, where there is no browser.
 pub fn opened(page: &Path) -> Option<String> {
-    let places = [
-        "/usr/bin/chromium",
-        "/usr/bin/chromium-browser",
-        "/usr/bin/google-chrome",
-    ];
+    let places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
     let Some(chromium) = places.into_iter().find(|path| Path::new(path).exists()) else {
-        eprintln!(
-            "SKIPPED opening {}: chromium is not installed",
-            page.display()
-        );
+        eprintln!("SKIPPED opening {}: chromium is not installed", page.display());
         return None;
     };
     let profile = tempfile::tempdir().unwrap();
@@ -39,10 +32,7 @@ pub fn opened(page: &Path) -> Option<String> {
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     let log = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        dom.contains("data-ready=\"yes\""),
-        "the script did not finish: {log}"
-    );
+    assert!(dom.contains("data-ready=\"yes\""), "the script did not finish: {log}");
     assert!(!dom.contains("data-error"), "the script failed: {log}");
     assert!(!log.contains("CONSOLE"), "{log}");
     Some(dom)

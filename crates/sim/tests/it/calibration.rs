@@ -28,14 +28,8 @@ fn drive(setting: &str, scale: u64) -> Built {
          [[node]]\nname = 'translation'\nkind = 'persistent-cache'\nbelow = 'smr'\n{setting}"
     );
     let config = StackConfig::from_text("calibration", &text, &[]).unwrap();
-    let options = BuildOptions {
-        scale,
-        ..BuildOptions::simulate(SEED)
-    };
-    Plan::new(&config, &options)
-        .unwrap()
-        .build(None, None, ContentKind::Counted)
-        .unwrap()
+    let options = BuildOptions { scale, ..BuildOptions::simulate(SEED) };
+    Plan::new(&config, &options).unwrap().build(None, None, ContentKind::Counted).unwrap()
 }
 
 /// One writer: the next write is issued when the last one is answered.
@@ -163,16 +157,8 @@ fn random_writes_over_56_gb_and_1_tb_are_those_of_figure_3() {
         let steady = steady_state(drive("", 1), range_bytes, CYCLE / 4, CYCLE);
         print_beside(range_bytes, &published.to_string(), &steady);
         let error = steady.mb_per_s / published - 1.0;
-        assert!(
-            error.abs() < 0.25,
-            "{:.3} MB/s is not {published}",
-            steady.mb_per_s
-        );
-        assert!(
-            (0.3..1.6).contains(&steady.clean_s),
-            "{} s per clean",
-            steady.clean_s
-        );
+        assert!(error.abs() < 0.25, "{:.3} MB/s is not {published}", steady.mb_per_s);
+        assert!((0.3..1.6).contains(&steady.clean_s), "{} s per clean", steady.clean_s);
         rates.push(steady.mb_per_s);
     }
     let ratio = rates[0] / rates[1];

@@ -36,10 +36,7 @@ fn refused(text: &str) -> String {
 fn table(experiment: Experiment) -> FormTable {
     let mut outcomes = execute(&[experiment], &[], None, 1, &Watch::nobody()).unwrap();
     let mut workloads = outcomes.remove(0).workloads;
-    assert_eq!(
-        (workloads.len(), workloads[0].kind),
-        (1, WorkloadKind::ClosedForm)
-    );
+    assert_eq!((workloads.len(), workloads[0].kind), (1, WorkloadKind::ClosedForm));
     match workloads.remove(0).found {
         Found::Form(table) => table,
         other => panic!("{other:?}"),
@@ -55,12 +52,7 @@ fn a_form_is_computed_at_every_combination() {
     let head = "kappa,region_tracks,spare,ratio,ratio_extra_slots,used_by_segments,used_by_s_blocks,\
                 used_by_s_blocks_extra_slots";
     assert_eq!(lines.next(), Some(head));
-    assert!(
-        lines
-            .next()
-            .is_some_and(|line| line.starts_with("3,10,0.1,1.5458937")),
-        "{csv}"
-    );
+    assert!(lines.next().is_some_and(|line| line.starts_with("3,10,0.1,1.5458937")), "{csv}");
 }
 
 #[test]
@@ -68,9 +60,7 @@ fn a_row_says_that_no_workload_was_run() {
     let experiment = parse(RATIO);
     let experiments = [experiment];
     let outcomes = execute(&experiments, &[], None, 1, &Watch::nobody()).unwrap();
-    let rows = experiments[0]
-        .rows("hwsr", "figure-7", &outcomes[0])
-        .unwrap();
+    let rows = experiments[0].rows("hwsr", "figure-7", &outcomes[0]).unwrap();
     let row = serde_json::to_value(&rows[0]).unwrap();
     assert_eq!(row["workload_kind"], "closed form");
     assert_eq!(row["agrees"], true, "{row}");
@@ -86,9 +76,7 @@ fn the_shipped_forms_can_all_be_measured() {
         }
         let experiments = [experiment];
         let outcomes = execute(&experiments, &[], None, 1, &Watch::nobody()).unwrap();
-        let rows = experiments[0]
-            .rows("hwsr", figure.figure, &outcomes[0])
-            .unwrap();
+        let rows = experiments[0].rows("hwsr", figure.figure, &outcomes[0]).unwrap();
         for row in &rows {
             assert!(row.measured.is_some_and(f64::is_finite), "{row:?}");
         }
@@ -100,16 +88,11 @@ fn the_shipped_forms_can_all_be_measured() {
 #[test]
 fn the_files_are_written_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
-    table(parse(RATIO))
-        .write_to(&folder.path().join("out"))
-        .unwrap();
+    table(parse(RATIO)).write_to(&folder.path().join("out")).unwrap();
     let entries = std::fs::read_dir(folder.path().join("out")).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(
-        names,
-        ["closed_form.csv", "closed_form.html", "closed_form.json"]
-    );
+    assert_eq!(names, ["closed_form.csv", "closed_form.html", "closed_form.json"]);
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let error = table(parse(RATIO)).write_to(&file).unwrap_err().to_string();
@@ -120,21 +103,13 @@ fn the_files_are_written_and_no_others() {
 fn what_is_wrong_is_said_with_key_value_and_what_is_accepted() {
     let accepted = "accepted: form \"hs-ratio\" takes region_tracks, kappa, spare";
     for (from, to, expected) in [
-        (
-            "kappa = [3]",
-            "kapa = [3]",
-            format!("[sweep] has no `kappa`; {accepted}"),
-        ),
+        ("kappa = [3]", "kapa = [3]", format!("[sweep] has no `kappa`; {accepted}")),
         (
             "kappa = [3]",
             "kappa = [3]\nmore = [1]",
             format!("[sweep] unknown key `more`; {accepted}"),
         ),
-        (
-            "kappa = [3]",
-            "kappa = []",
-            "[sweep] kappa has no value".to_string(),
-        ),
+        ("kappa = [3]", "kappa = []", "[sweep] kappa has no value".to_string()),
         (
             "kappa = [3]",
             "kappa = [3, 0]",
@@ -183,10 +158,7 @@ fn what_is_wrong_is_said_with_key_value_and_what_is_accepted() {
         "{unknown}"
     );
     let elsewhere = refused(&RATIO.replacen("spare=0.3]", "spare=0.2]", 1));
-    assert!(
-        elsewhere.contains("spare is never `0.2`; it is 0.1, 0.3"),
-        "{elsewhere}"
-    );
+    assert!(elsewhere.contains("spare is never `0.2`; it is 0.1, 0.3"), "{elsewhere}");
 }
 
 #[test]

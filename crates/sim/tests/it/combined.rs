@@ -100,9 +100,7 @@ fn seeds_make_workloads_and_equal_seeds_equal_ones() {
     let outcome = run(&parse(&many, folder.path()), 2);
     let names: Vec<&str> = outcome.workloads.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names, ["pair-1", "pair-2", "pair-3"]);
-    let found: Vec<f64> = (0..3)
-        .flat_map(|workload| times(&outcome, workload))
-        .collect();
+    let found: Vec<f64> = (0..3).flat_map(|workload| times(&outcome, workload)).collect();
     assert_ne!(found[0], found[1]);
     let third = TWO.replace("burst_requests = 2", "burst_requests = 2, seed = 3");
     assert_eq!(times(&run(&parse(&third, folder.path()), 1), 0), [found[2]]);
@@ -112,10 +110,9 @@ fn seeds_make_workloads_and_equal_seeds_equal_ones() {
 #[test]
 fn swept_keys_of_a_combined_workload_make_runs_and_rows() {
     let folder = folder();
-    let swept = TWO
-        .replace("combine =", "seeds = 4\ncombine =")
-        .replace(", burst_requests = 2", "")
-        + r#"
+    let swept =
+        TWO.replace("combine =", "seeds = 4\ncombine =").replace(", burst_requests = 2", "")
+            + r#"
 [sweep]
 "workload.burst_requests" = [1, 10, "all"]
 
@@ -133,17 +130,9 @@ over = "mean"
     for workload in 0..4 {
         let report = report(&outcome, workload);
         let labels: Vec<String> = report.runs.iter().map(|run| run.label()).collect();
-        let expected = [
-            "hdd burst_requests=1",
-            "hdd burst_requests=10",
-            "hdd burst_requests=all",
-        ];
+        let expected = ["hdd burst_requests=1", "hdd burst_requests=10", "hdd burst_requests=all"];
         assert_eq!(labels, expected);
-        let combination = report
-            .workload
-            .combination
-            .as_ref()
-            .expect("it is combined");
+        let combination = report.workload.combination.as_ref().expect("it is combined");
         assert!(!combination.parameters.contains_key("burst_requests"));
         let times = times(&outcome, workload);
         assert!(times[0] > times[1] && times[1] > times[2], "{times:?}");
@@ -152,27 +141,18 @@ over = "mean"
     let rows = experiment.rows("a paper", "1", &outcome).expect("rows");
     let mean = ratios.iter().sum::<f64>() / 4.0;
     let measured = rows[0].measured.expect("a number");
-    assert!(
-        (measured - mean).abs() < 1e-9,
-        "{measured} is not the mean of {ratios:?}"
-    );
+    assert!((measured - mean).abs() < 1e-9, "{measured} is not the mean of {ratios:?}");
     assert!(rows[0].agrees);
 }
 
 #[test]
 fn orders_and_placements_are_swept_and_take_what_belongs_to_them() {
     let folder = folder();
-    let swept = TWO.replace(
-        "burst_requests = 2",
-        "burst_requests = 2, align = \"256 MiB\"",
-    ) + "[sweep]\n\"workload.order\" = [\"bursts\", \"concatenate\"]\n\
+    let swept = TWO.replace("burst_requests = 2", "burst_requests = 2, align = \"256 MiB\"")
+        + "[sweep]\n\"workload.order\" = [\"bursts\", \"concatenate\"]\n\
            \"workload.place\" = [\"overlay\", \"pack\"]\n\"workload.burst_requests\" = [1, \"all\"]\n";
     let outcome = run(&parse(&swept, folder.path()), 1);
-    let labels: Vec<String> = report(&outcome, 0)
-        .runs
-        .iter()
-        .map(|run| run.label())
-        .collect();
+    let labels: Vec<String> = report(&outcome, 0).runs.iter().map(|run| run.label()).collect();
     // One source after another has no bursts, so it runs once for all their lengths.
     let expected = [
         "hdd burst_requests=1 order=bursts place=overlay",
@@ -185,10 +165,7 @@ fn orders_and_placements_are_swept_and_take_what_belongs_to_them() {
     assert_eq!(labels, expected);
     let times = times(&outcome, 0);
     assert_eq!((times[2], times[3]), (times[4], times[5]));
-    assert!(
-        times[1] < times[0],
-        "packed blocks are near each other: {times:?}"
-    );
+    assert!(times[1] < times[0], "packed blocks are near each other: {times:?}");
 }
 
 /// A share of touched bands and a clairvoyant policy read the workload before it is replayed.
@@ -212,33 +189,11 @@ combine = { traces = ["synthetic:uniform-random-write", "synthetic:read-hot/900"
 "#;
     let outcome = run(&parse(text, Path::new("")), 1);
     let report = report(&outcome, 0);
-    assert_eq!(
-        serde_json::to_value(report.workload.kind).expect("a kind"),
-        "synthetic"
-    );
-    let combination = report
-        .workload
-        .combination
-        .as_ref()
-        .expect("it is combined");
-    let paths: Vec<&str> = combination
-        .sources
-        .iter()
-        .map(|s| s.path.as_str())
-        .collect();
-    assert_eq!(
-        paths,
-        [
-            "synthetic:uniform-random-write/500",
-            "synthetic:read-hot/900"
-        ]
-    );
-    assert!(
-        report.runs[0]
-            .inputs
-            .footprint_bytes
-            .is_some_and(|bytes| bytes > 0)
-    );
+    assert_eq!(serde_json::to_value(report.workload.kind).expect("a kind"), "synthetic");
+    let combination = report.workload.combination.as_ref().expect("it is combined");
+    let paths: Vec<&str> = combination.sources.iter().map(|s| s.path.as_str()).collect();
+    assert_eq!(paths, ["synthetic:uniform-random-write/500", "synthetic:read-hot/900"]);
+    assert!(report.runs[0].inputs.footprint_bytes.is_some_and(|bytes| bytes > 0));
 }
 
 #[test]

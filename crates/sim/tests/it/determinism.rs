@@ -20,12 +20,8 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         movement: None,
         drive_scale_option: None,
     };
-    let batch = Batch {
-        workload: workload.clone(),
-        seed: 3,
-        cases: compared().map(case).collect(),
-        jobs,
-    };
+    let batch =
+        Batch { workload: workload.clone(), seed: 3, cases: compared().map(case).collect(), jobs };
     batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -34,10 +30,7 @@ fn check(workload: &Workload, replay: ReplayOptions) {
     let violations = schema_violations(&first);
     assert!(violations.is_empty(), "{violations:#?}");
     assert_eq!(first.runs.len(), compared().count());
-    assert!(
-        first.runs[1].rewrites.bands_rewritten > 0,
-        "no band was rewritten"
-    );
+    assert!(first.runs[1].rewrites.bands_rewritten > 0, "no band was rewritten");
     let first = first.without_simulation().to_json();
     for jobs in [1, 2] {
         let again = report(workload, replay, jobs);
@@ -59,21 +52,11 @@ fn a_trace_file_gives_the_same_report_again() {
     for line in 0..4_000u64 {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
         let (offset, length) = ((state >> 34) % 262_144 * 4096, (1 + (state >> 60)) * 4096);
-        let kind = if state >> 58 & 3 == 0 {
-            "Read"
-        } else {
-            "Write"
-        };
+        let kind = if state >> 58 & 3 == 0 { "Read" } else { "Write" };
         let time = 128_166_386_787_582_087 + line * 40_000;
         lines += &format!("{time},host,0,{kind},{offset},{length},1331\n");
     }
     std::fs::write(&path, lines).expect("a file");
-    let open_loop = ReplayOptions {
-        mode: ReplayMode::OpenLoop { speed: 2.0 },
-        ..back_to_back(1)
-    };
-    check(
-        &workload(path.to_str().expect("a readable name")),
-        open_loop,
-    );
+    let open_loop = ReplayOptions { mode: ReplayMode::OpenLoop { speed: 2.0 }, ..back_to_back(1) };
+    check(&workload(path.to_str().expect("a readable name")), open_loop);
 }

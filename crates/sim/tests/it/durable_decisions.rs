@@ -90,14 +90,11 @@ fn requests() -> Vec<(Operation, Extent)> {
 fn decisions(stack: &str, durable: &[&str], of: &[&str]) -> Vec<Vec<u64>> {
     let durable = durable.iter().map(|node| format!("{node}.durable=true"));
     let settings = TINY.map(String::from).into_iter().chain(durable);
-    let settings: Vec<Setting> = settings
-        .map(|text| Setting::parse(&text).expect("a setting"))
-        .collect();
+    let settings: Vec<Setting> =
+        settings.map(|text| Setting::parse(&text).expect("a setting")).collect();
     let config = StackConfig::load(stack, &settings).expect("a stack");
-    let options = BuildOptions {
-        size_bytes: Some(DEVICE_BLOCKS * BLOCK_BYTES),
-        ..BuildOptions::simulate(1)
-    };
+    let options =
+        BuildOptions { size_bytes: Some(DEVICE_BLOCKS * BLOCK_BYTES), ..BuildOptions::simulate(1) };
     let plan = Plan::new(&config, &options).expect("a plan");
     // Journals are bytes.
     let built = plan.build(None, None, ContentKind::Bytes);
@@ -125,12 +122,7 @@ fn decisions(stack: &str, durable: &[&str], of: &[&str]) -> Vec<Vec<u64>> {
             _ => engine.buffers.allocate(extent.blocks.0),
         };
         let mut one = One {
-            arrival: Some(Arrival {
-                tag: Tag(0),
-                operation,
-                extent,
-                buffer,
-            }),
+            arrival: Some(Arrival { tag: Tag(0), operation, extent, buffer }),
             is_answered: false,
         };
         engine.run(&mut clock, &mut one, &mut |_, _| {});

@@ -83,10 +83,7 @@ rate = "50 MiB/s"
     let told = report(&format!("{PLAIN}{events}")).expect("a report");
     let of_schema = include_str!("../../../../docs/schema/report.schema.json");
     let schema: Value = serde_json::from_str(of_schema).expect("JSON");
-    assert_eq!(
-        violations(&schema, &schema, &told, "$"),
-        Vec::<String>::new()
-    );
+    assert_eq!(violations(&schema, &schema, &told, "$"), Vec::<String>::new());
     let cmr = told["runs"][0]["events"].as_array().expect("events");
     assert_eq!(cmr.len(), 1, "it has no cache");
     assert_eq!(cmr[0]["outcome"], "done");
@@ -115,62 +112,20 @@ fn a_run_whose_only_disk_fails_says_so() {
 #[test]
 fn events_that_cannot_be_are_refused_with_what_is_accepted() {
     for (event, words) in [
-        (
-            "at_s = 1\nafter_requests = 2\nnode = \"cmr\"\ncommand = \"fail\"",
-            "one of",
-        ),
-        (
-            "node = \"cmr\"\ncommand = \"fail\"",
-            "one of `at_s` and `after_requests`",
-        ),
-        (
-            "at_s = -1\nnode = \"cmr\"\ncommand = \"fail\"",
-            "at_s = -1; accepted",
-        ),
-        (
-            "at_s = nan\nnode = \"cmr\"\ncommand = \"fail\"",
-            "accepted: seconds",
-        ),
-        (
-            "at_s = 1e18\nnode = \"cmr\"\ncommand = \"fail\"",
-            "accepted: seconds",
-        ),
-        (
-            "at_s = 1\nnode = \"cachee\"\ncommand = \"status\"",
-            "did you mean `cache`",
-        ),
-        (
-            "at_s = 1\nnode = \"cmr\"\ncommand = \"hang\"",
-            "`status`, `fail`",
-        ),
-        (
-            "at_s = 1\nnode = \"cmr\"\ncommand = \"fail\"\nms = 1",
-            "unknown field `ms`",
-        ),
-        (
-            "at_s = 1\nnode = \"cmr\"\ncommand = \"fail\"\nrate = \"1MiB/s\"",
-            "has no `rate`",
-        ),
-        (
-            "at_s = 1\nnode = \"cache\"\ncommand = \"scrub\"\nrate = \"fast\"",
-            "rate",
-        ),
-        (
-            "at_s = 1\nnode = \"cmr\"\ncommand = \"replace\"\npath = \"x\"",
-            "no `path`",
-        ),
-        (
-            "at_s = 1\nnode = \"cache\"\ncommand = \"fail\"",
-            "is no disk",
-        ),
-        (
-            "at_s = 1\nnode = \"cmr\"\ncommand = \"rebuild\"",
-            "is a disk",
-        ),
-        (
-            "after_requests = 9999999\nnode = \"cmr\"\ncommand = \"status\"",
-            "the workload has",
-        ),
+        ("at_s = 1\nafter_requests = 2\nnode = \"cmr\"\ncommand = \"fail\"", "one of"),
+        ("node = \"cmr\"\ncommand = \"fail\"", "one of `at_s` and `after_requests`"),
+        ("at_s = -1\nnode = \"cmr\"\ncommand = \"fail\"", "at_s = -1; accepted"),
+        ("at_s = nan\nnode = \"cmr\"\ncommand = \"fail\"", "accepted: seconds"),
+        ("at_s = 1e18\nnode = \"cmr\"\ncommand = \"fail\"", "accepted: seconds"),
+        ("at_s = 1\nnode = \"cachee\"\ncommand = \"status\"", "did you mean `cache`"),
+        ("at_s = 1\nnode = \"cmr\"\ncommand = \"hang\"", "`status`, `fail`"),
+        ("at_s = 1\nnode = \"cmr\"\ncommand = \"fail\"\nms = 1", "unknown field `ms`"),
+        ("at_s = 1\nnode = \"cmr\"\ncommand = \"fail\"\nrate = \"1MiB/s\"", "has no `rate`"),
+        ("at_s = 1\nnode = \"cache\"\ncommand = \"scrub\"\nrate = \"fast\"", "rate"),
+        ("at_s = 1\nnode = \"cmr\"\ncommand = \"replace\"\npath = \"x\"", "no `path`"),
+        ("at_s = 1\nnode = \"cache\"\ncommand = \"fail\"", "is no disk"),
+        ("at_s = 1\nnode = \"cmr\"\ncommand = \"rebuild\"", "is a disk"),
+        ("after_requests = 9999999\nnode = \"cmr\"\ncommand = \"status\"", "the workload has"),
     ] {
         let error = report(&format!("{PLAIN}\n[[event]]\n{event}\n")).expect_err(event);
         assert!(error.contains(words), "{event}: {error}");
@@ -307,12 +262,8 @@ fn replayed_every(
     let mut builder = StackBuilder::new(0);
     let geometry = Geometry::plain(BlockCount(BLOCKS), Media::Conventional);
     let below = [(); 2].map(|()| builder.disk(geometry.clone()));
-    let pair = Pair {
-        lost: [false; 2],
-        requests: Vec::new(),
-        rebuild: None,
-        told: Rc::clone(&told),
-    };
+    let pair =
+        Pair { lost: [false; 2], requests: Vec::new(), rebuild: None, told: Rc::clone(&told) };
     let top = builder.layer(Box::new(pair), geometry, &below);
     for (port, number) in [(0, 4), (1, 5)] {
         builder.number_member(top, Port(port), number);
@@ -326,12 +277,7 @@ fn replayed_every(
     format(&mut engine);
     let records = (0..20).map(|i| {
         let at_ns = i * gap_ms * 1_000_000;
-        Ok(TraceRecord::new(
-            at_ns,
-            TraceOperation::Write,
-            i * 4096,
-            4096,
-        ))
+        Ok(TraceRecord::new(at_ns, TraceOperation::Write, i * 4096, 4096))
     });
     let records: Records = records.collect::<Vec<_>>().into_iter();
     let options = ReplayOptions {
@@ -374,12 +320,7 @@ fn ms(ms: u64) -> When {
 
 #[test]
 fn an_event_comes_before_the_requests_of_its_instant() {
-    for (at, requests) in [
-        (ms(0), 0),
-        (ms(50), 5),
-        (ms(55), 6),
-        (When::AfterRequests(9), 9),
-    ] {
+    for (at, requests) in [(ms(0), 0), (ms(50), 5), (ms(55), 6), (When::AfterRequests(9), 9)] {
         let (told, events) = replayed(&[(at, Some(CommandKind::Fail))]);
         let before = told.iter().position(|it| it == "lost 0");
         assert_eq!(before, Some(requests), "{at:?}: {told:?}");
@@ -405,18 +346,11 @@ fn a_run_ends_when_every_command_has_ended() {
         (ms(46), None),
         (ms(9_000), Some(CommandKind::Status)),
     ]);
-    let others: Vec<&String> = told
-        .iter()
-        .filter(|it| !it.starts_with("request"))
-        .collect();
+    let others: Vec<&String> = told.iter().filter(|it| !it.starts_with("request")).collect();
     let rebuild = "Rebuild(Some(Rate { bytes_per_s: 7 }))";
     assert_eq!(others, ["lost 0", "replaced 0 by Some(6)", rebuild]);
     assert_eq!((events[0].at_s, events[0].ended_at_s), (0.185, 1.185));
-    assert!(
-        events[2].outcome.contains("not lost"),
-        "{}",
-        events[2].outcome
-    );
+    assert!(events[2].outcome.contains("not lost"), "{}", events[2].outcome);
     assert_eq!(events[3].outcome, "done");
     assert!(events[4].outcome.contains("not lost"));
     assert_eq!(events[5].ended_at_s, 9.0);

@@ -35,10 +35,7 @@ fn refused(text: &str) -> String {
 
 /// The message of an experiment that is refused when its stacks are made.
 fn refused_stacks(text: &str) -> String {
-    parse(text)
-        .stacks(&[])
-        .expect_err("it is refused")
-        .to_string()
+    parse(text).stacks(&[]).expect_err("it is refused").to_string()
 }
 
 fn run(experiment: &Experiment, jobs: usize) -> Outcome {
@@ -61,12 +58,8 @@ fn every_combination_of_a_sweep_comes_once_the_first_key_slowest() {
         .iter()
         .map(|point| format!("{} {}", point["cache.capacity"], point["cache.zone"]))
         .collect();
-    let expected = [
-        "\"4MiB\" \"2MiB\"",
-        "\"4MiB\" \"20MiB\"",
-        "\"1MiB\" \"2MiB\"",
-        "\"1MiB\" \"20MiB\"",
-    ];
+    let expected =
+        ["\"4MiB\" \"2MiB\"", "\"4MiB\" \"20MiB\"", "\"1MiB\" \"2MiB\"", "\"1MiB\" \"20MiB\""];
     assert_eq!(texts, expected);
 }
 
@@ -89,10 +82,7 @@ fn keys_with_commas_between_them_have_the_same_value() {
                 path = \"synthetic:uniform-random-write\"\nscale = 1000\n[sweep]\n\
                 \"translation.block, buffer.block, cache.block\" = [\"32KiB\", \"64KiB\"]\n";
     let outcome = run(&parse(text), 1);
-    assert_eq!(
-        labels(&outcome),
-        ["hwsr block=32KiB", "hwsr block=64KiB", "hdd"]
-    );
+    assert_eq!(labels(&outcome), ["hwsr block=32KiB", "hwsr block=64KiB", "hdd"]);
     let wrong = text.replace("buffer.block", "buffer.blocks");
     assert!(refused_stacks(&wrong).contains("did you mean `block`?"));
 }
@@ -151,11 +141,7 @@ fn a_quotient_of_a_system_and_itself_is_one_at_every_point() {
 #[test]
 fn ways_over_points_differ_as_they_should() {
     let capacity = "measure = \"pore[zone=2MiB].capacity_blocks\"\nstated = 640\n";
-    assert_eq!(
-        measured(capacity),
-        (Some(640.0), true),
-        "mean of 1024 and 256"
-    );
+    assert_eq!(measured(capacity), (Some(640.0), true), "mean of 1024 and 256");
     let over = |over: &str| measured(&format!("{capacity}over = \"{over}\"")).0;
     assert_eq!(over("least"), Some(256.0));
     assert_eq!(over("greatest"), Some(1024.0));
@@ -174,10 +160,7 @@ fn bounds_and_tolerances_decide() {
         ("stated = 300", true),
         ("stated = 300\ntolerance = 0.1", false),
         ("stated = 255\ncomparison = \"at-most\"", false),
-        (
-            "stated = 255\ncomparison = \"at-most\"\ntolerance = 0.01",
-            true,
-        ),
+        ("stated = 255\ncomparison = \"at-most\"\ntolerance = 0.01", true),
         ("stated = 257\ncomparison = \"at-least\"", false),
         ("stated = 256\ncomparison = \"at-least\"", true),
     ] {
@@ -209,11 +192,7 @@ fn points_at_which_one_system_is_above_another_are_counted() {
     let above_half = "pore.capacity_blocks / 512";
     assert_eq!(count(above_half, 2), (Some(2.0), true));
     assert_eq!(count(above_half, 3), (Some(2.0), false));
-    assert_eq!(
-        count("pore.capacity_blocks / 1024", 0),
-        (Some(0.0), true),
-        "one is not above one"
-    );
+    assert_eq!(count("pore.capacity_blocks / 1024", 0), (Some(0.0), true), "one is not above one");
 }
 
 #[test]
@@ -236,11 +215,7 @@ fn what_a_number_rests_on_is_counted_apart() {
     let tallies: Vec<_> = tallies.map(|t| (t.basis, t.rows, t.agree)).collect();
     assert_eq!(
         tallies,
-        [
-            (Basis::Published, 2, 1),
-            (Basis::Construction, 1, 1),
-            (Basis::Own, 1, 1)
-        ]
+        [(Basis::Published, 2, 1), (Basis::Construction, 1, 1), (Basis::Own, 1, 1)]
     );
 }
 
@@ -267,10 +242,7 @@ fn a_log_may_be_a_share_of_the_written_bands_alone() {
         .into_iter()
         .map(|bands| {
             let text = SWEPT
-                .replace(
-                    "uniform-random-write\"\nscale = 500",
-                    "web-like\"\nscale = 64",
-                )
+                .replace("uniform-random-write\"\nscale = 500", "web-like\"\nscale = 64")
                 .replace(
                     "[set]",
                     &format!(
@@ -288,11 +260,7 @@ fn a_log_may_be_a_share_of_the_written_bands_alone() {
             (log, footprint, run.inputs.written_footprint_bytes)
         })
         .collect();
-    let [
-        (of_touched, touched, None),
-        (of_written, still_touched, Some(written)),
-    ] = logs[..]
-    else {
+    let [(of_touched, touched, None), (of_written, still_touched, Some(written))] = logs[..] else {
         panic!("the written bands are told only where they count: {logs:?}");
     };
     assert_eq!(still_touched, touched);
@@ -313,11 +281,7 @@ fn the_best_value_of_a_single_swept_key_is_found() {
         .replace("\"cache.zone\" = [\"2MiB\", \"20MiB\"]\n", "");
     let experiment = parse(&text);
     let rows = experiment.rows("", "", &run(&experiment, 2)).unwrap();
-    assert_eq!(
-        rows[0].measured,
-        Some(4.0),
-        "the larger cache rewrites less"
-    );
+    assert_eq!(rows[0].measured, Some(4.0), "the larger cache rewrites less");
 }
 
 #[test]
@@ -342,10 +306,8 @@ measure = "trace.requests * scale"
 "#;
     let experiment = parse(text);
     let rows = experiment.rows("p", "f", &run(&experiment, 2)).unwrap();
-    let found: Vec<(&str, f64, bool)> = rows
-        .iter()
-        .map(|row| (row.workload.as_str(), row.stated, row.agrees))
-        .collect();
+    let found: Vec<(&str, f64, bool)> =
+        rows.iter().map(|row| (row.workload.as_str(), row.stated, row.agrees)).collect();
     assert_eq!(
         found,
         [
@@ -358,15 +320,9 @@ measure = "trace.requests * scale"
 #[test]
 fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
     let rows = [
-        (
-            SWEPT.replace("title", "titel"),
-            "test.toml:3: unknown field `titel`, expected one of",
-        ),
+        (SWEPT.replace("title", "titel"), "test.toml:3: unknown field `titel`, expected one of"),
         (SWEPT.replace("title", "titel"), "did you mean `title`?"),
-        (
-            SWEPT.replace("scale = 500", "scael = 500"),
-            "did you mean `scale`?",
-        ),
+        (SWEPT.replace("scale = 500", "scael = 500"), "did you mean `scale`?"),
         (
             SWEPT.replace("[sweep]", "[sweep]\nsystem = [\"lru\"]"),
             "test.toml: `systems` and a sweep of `system`: accepted: one of them",
@@ -419,10 +375,7 @@ fn what_is_wrong_in_settings_is_said_with_the_nearest_name() {
             "test.toml: [set] translaton.bands: no stack of the experiment has a node `translaton`; did you \
              mean `translation`?",
         ),
-        (
-            SWEPT.replace("cache.zone", "cache.zoen"),
-            "did you mean `zone`?",
-        ),
+        (SWEPT.replace("cache.zone", "cache.zoen"), "did you mean `zone`?"),
         (
             SWEPT.replace("\"pore\"", "\"lru\""),
             "test.toml: [sweep] cache.zone: `cache.zone` belongs to policy \"pore\"; no stack of the \
@@ -445,46 +398,31 @@ fn what_is_wrong_in_settings_is_said_with_the_nearest_name() {
 
 #[test]
 fn a_statement_about_a_system_that_did_not_run_is_an_error() {
-    let experiment = parse(&with_stated(
-        "stated = 1\nmeasure = \"lru.io_time_s.total\"",
-    ));
+    let experiment = parse(&with_stated("stated = 1\nmeasure = \"lru.io_time_s.total\""));
     let outcome = run(&experiment, 2);
     let error = experiment.rows("", "", &outcome).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "test.toml: [[stated]] `m`: no system `lru`; there are cmr-only, pore"
-    );
+    assert_eq!(error, "test.toml: [[stated]] `m`: no system `lru`; there are cmr-only, pore");
 }
 
 #[test]
 fn only_a_recipe_with_a_scale_is_scaled() {
     let mut fixed = parse(&SWEPT.replace("scale = 500\n", "limit = 10\n"));
     let error = fixed.rescale(2.0).unwrap_err().to_string();
-    assert!(
-        error.contains("--scale 2: no workload has a `scale`"),
-        "{error}"
-    );
+    assert!(error.contains("--scale 2: no workload has a `scale`"), "{error}");
     let mut scalable = parse(SWEPT);
     scalable.rescale(2000.0).unwrap();
-    assert_eq!(
-        run(&scalable, 2).workloads[0].path,
-        "synthetic:uniform-random-write/2000"
-    );
+    assert_eq!(run(&scalable, 2).workloads[0].path, "synthetic:uniform-random-write/2000");
 }
 
 #[test]
 fn every_shipped_figure_is_in_order() {
     for figure in figures(None, None).unwrap() {
-        let experiment = figure
-            .experiment()
-            .unwrap_or_else(|error| panic!("{error}"));
+        let experiment = figure.experiment().unwrap_or_else(|error| panic!("{error}"));
         let name = format!("{}-{}", figure.paper, figure.figure);
         assert_eq!(experiment.name, name);
         assert!(!experiment.stated.is_empty(), "{name} states nothing");
         if experiment.analysis.is_none() && experiment.closed_form.is_none() {
-            experiment
-                .stacks(&[])
-                .unwrap_or_else(|error| panic!("{error}"));
+            experiment.stacks(&[]).unwrap_or_else(|error| panic!("{error}"));
         }
     }
 }
@@ -503,9 +441,7 @@ fn every_experiment_file_is_in_order() {
         let experiment = Experiment::open(&path).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(format!("{}.toml", experiment.name), format!("ride-{name}"));
         assert!(!experiment.stated.is_empty(), "{name} states nothing");
-        experiment
-            .stacks(&[])
-            .unwrap_or_else(|error| panic!("{error}"));
+        experiment.stacks(&[]).unwrap_or_else(|error| panic!("{error}"));
         checked += 1;
     }
     assert!(checked >= 8, "{checked} files");
@@ -542,13 +478,8 @@ fn figures_are_found_by_name_and_the_nearest_is_suggested() {
     };
     assert_eq!(names(Some("pore"), Some("fig12")), ["fig12"]);
     assert_eq!(names(Some("pore"), Some("fig15")), ["fig15a-c", "fig15d-f"]);
-    let error = figures(Some("pore"), Some("fig61"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("unknown figure `fig61`; did you mean `fig6`? (known: "),
-        "{error}"
-    );
+    let error = figures(Some("pore"), Some("fig61")).unwrap_err().to_string();
+    assert!(error.starts_with("unknown figure `fig61`; did you mean `fig6`? (known: "), "{error}");
     let error = figures(Some("poer"), None).unwrap_err().to_string();
     assert_eq!(
         error,

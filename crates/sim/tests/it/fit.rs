@@ -32,10 +32,7 @@ impl Unseen {
         let [near, average, full] = self.seek_ms;
         let values = [
             ("entries", self.entries.to_string()),
-            (
-                "persistent_cache",
-                format!("\"{} B\"", self.persistent_cache_bytes),
-            ),
+            ("persistent_cache", format!("\"{} B\"", self.persistent_cache_bytes)),
             ("bands", format!("\"{}\"", self.bands)),
             ("track_to_track", format!("\"{near} ms\"")),
             ("average", format!("\"{average} ms\"")),
@@ -52,10 +49,7 @@ impl Unseen {
         });
         let text: Vec<String> = lines.collect();
         for (name, value) in &values {
-            assert!(
-                text.contains(&format!("{name} = {value}")),
-                "{name} is in the file"
-            );
+            assert!(text.contains(&format!("{name} = {value}")), "{name} is in the file");
         }
         std::fs::write(&path, text.join("\n")).expect("a file");
         path.to_string_lossy().into_owned()
@@ -63,10 +57,7 @@ impl Unseen {
 
     fn log(&self, drive: &str, scale: u64, job: &Job) -> Log {
         let config = StackConfig::of_drive(drive, &[]).expect("a drive");
-        let options = BuildOptions {
-            scale,
-            ..BuildOptions::simulate(self.seed)
-        };
+        let options = BuildOptions { scale, ..BuildOptions::simulate(self.seed) };
         let jobs = [job.clone()];
         let mut session = Session::open(&config, &options, &jobs).expect("it fits");
         let outcome = session.run(&jobs).expect("it runs");
@@ -78,10 +69,7 @@ impl Unseen {
             bytes: u64::from(sample.bytes),
             offset: sample.offset,
         });
-        Log {
-            path: format!("{}.log", job.name),
-            entries: entries.collect(),
-        }
+        Log { path: format!("{}.log", job.name), entries: entries.collect() }
     }
 
     /// The three jobs of `docs/fit.md`, on a drive that is smaller but for the seeks.
@@ -113,10 +101,7 @@ impl Unseen {
 
 fn near(what: &str, fitted: f64, truth: f64) {
     let error = fitted / truth - 1.0;
-    println!(
-        "{what}: fitted {fitted:.4}, in the file {truth:.4}, {:+.1} %",
-        error * 100.0
-    );
+    println!("{what}: fitted {fitted:.4}, in the file {truth:.4}, {:+.1} %", error * 100.0);
     assert!(error.abs() <= TOLERANCE, "{what}: {fitted} is not {truth}");
 }
 
@@ -125,59 +110,37 @@ fn the_parameters_of_drives_it_has_not_seen_come_back() {
     // Drawn anew, so that nobody can have tuned the fit on them; the same on every run.
     let mut rng = Rng::new(20_261_121, 3);
     let mut between = |low: u64, high: u64| low + rng.below(high - low);
-    for (bands, mean_mib) in [
-        ("uniform:17MiB..36MiB", 26.5),
-        ("fixed:20MiB", 20.0),
-        ("fixed:40MiB", 40.0),
-    ] {
+    for (bands, mean_mib) in
+        [("uniform:17MiB..36MiB", 26.5), ("fixed:20MiB", 20.0), ("fixed:40MiB", 40.0)]
+    {
         let average_ms = between(800, 1100) as f64 / 100.0;
         let unseen = Unseen {
             entries: between(90_000, 260_000),
             persistent_cache_bytes: between(15_000_000_000, 33_000_000_000) / 65_536 * 65_536,
             band_bytes: mean_mib * f64::from(1 << 20),
             bands,
-            seek_ms: [
-                between(70, 130) as f64 / 100.0,
-                average_ms,
-                average_ms * 2.0,
-            ],
+            seek_ms: [between(70, 130) as f64 / 100.0, average_ms, average_ms * 2.0],
             rpm: [5400.0, 5980.0, 7200.0][between(0, 3) as usize],
             seed: between(1, 1000),
         };
         let fitted = unseen.fitted();
         let small = fitted.small_writes.as_ref().expect("small writes");
         let scale = SCALE as f64;
-        near(
-            "entries",
-            small.entries as f64 * scale,
-            unseen.entries as f64,
-        );
+        near("entries", small.entries as f64 * scale, unseen.entries as f64);
         assert!(small.entries_are_limit);
         near("mean band", small.band_bytes as f64, unseen.band_bytes);
         let cache = fitted.persistent_cache_bytes.expect("large writes") as f64;
-        near(
-            "persistent cache",
-            cache * scale,
-            unseen.persistent_cache_bytes as f64,
-        );
+        near("persistent cache", cache * scale, unseen.persistent_cache_bytes as f64);
         let seek = fitted.seek.as_ref().expect("reads");
         near("revolution", seek.revolution_ms, 60_000.0 / unseen.rpm);
         near("average seek", seek.average_ms, unseen.seek_ms[1]);
         let [track_to_track_ms, average_ms, full_stroke_ms] = unseen.seek_ms;
-        let figures = DatasheetSeek {
-            track_to_track_ms,
-            average_ms,
-            full_stroke_ms,
-        };
+        let figures = DatasheetSeek { track_to_track_ms, average_ms, full_stroke_ms };
         let cylinders = 100_000;
         let truth = SeekCurve::solve(figures, cylinders).expect("a curve");
         for share in [0.02, 0.1, 0.3, 0.6, 1.0] {
             let true_ms = truth.time_ns((share * cylinders as f64) as u64) as f64 / 1e6;
-            near(
-                &format!("seek over {share} of the stroke"),
-                seek.at(share),
-                true_ms,
-            );
+            near(&format!("seek over {share} of the stroke"), seek.at(share), true_ms);
         }
     }
 }

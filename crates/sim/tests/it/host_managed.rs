@@ -60,10 +60,7 @@ fn sequential_writes_run_at_the_rate_of_the_medium() {
     let rate = mib_per_s(&run);
     assert!((236.0 * 0.95..236.0 * 1.05).contains(&rate), "V31: {rate}");
     let median = percentile_ms(&run, 50.0);
-    assert!(
-        (8.23 * 0.95..8.23 * 1.05).contains(&median),
-        "V31: {median}"
-    );
+    assert!((8.23 * 0.95..8.23 * 1.05).contains(&median), "V31: {median}");
 }
 
 #[test]
@@ -72,10 +69,7 @@ fn reads_past_the_pointer_run_at_the_rate_of_the_interface() {
     let rate = mib_per_s(&run);
     assert!((353.0 * 0.95..353.0 * 1.05).contains(&rate), "V33: {rate}");
     let median = percentile_ms(&run, 50.0);
-    assert!(
-        (5.67 * 0.95..5.67 * 1.05).contains(&median),
-        "V33: {median}"
-    );
+    assert!((5.67 * 0.95..5.67 * 1.05).contains(&median), "V33: {median}");
 }
 
 #[test]
@@ -93,10 +87,7 @@ fn several_zones_written_at_once_cost_seeks() {
     let streams = mib_per_s(&measure(&subject(), four_streams).unwrap());
     let one = mib_per_s(&measure(&subject(), sequential_write).unwrap());
     eprintln!("V38: {random:.0} MiB/s; V39: {streams:.0} MiB/s");
-    assert!(
-        random < streams && streams < one,
-        "{random} {streams} {one}"
-    );
+    assert!(random < streams && streams < one, "{random} {streams} {one}");
 }
 
 #[test]
@@ -113,10 +104,7 @@ fn a_report_of_zones_reads_as_the_standard_says() {
     (report.blocks.0, report.start.0) = (1, 0);
     let mut write = write;
     write.blocks.0 = 10;
-    let steps = [
-        Step::new(Operation::WRITE, write),
-        Step::new(Operation::ZoneReport, report),
-    ];
+    let steps = [Step::new(Operation::WRITE, write), Step::new(Operation::ZoneReport, report)];
     let mut reported = Vec::new();
     let run = drive
         .run_observed(vec![Stream::new(1, steps.into_iter())], &mut |bytes| {
@@ -147,18 +135,12 @@ fn what_a_zoned_stack_cannot_be_is_said() {
             stack("zone_size = '5000 B'"),
             "node `zones`: zone_size = \"5000 B\"; accepted: a multiple of 4 KiB up to 1 TiB",
         ),
-        (
-            stack("zone_size = '32 MiB'\nmax_open = 0"),
-            "at least 1 open",
-        ),
+        (stack("zone_size = '32 MiB'\nmax_open = 0"), "at least 1 open"),
         (
             stack("zone_size = '32 MiB'\noffline_zones = [8]"),
             "node `zones`: zone 8 cannot be lost: the zones are 0 to 7",
         ),
-        (
-            stack("zone_size = '32 MiB'\nmax_opne = 3"),
-            "did you mean `max_open`?",
-        ),
+        (stack("zone_size = '32 MiB'\nmax_opne = 3"), "did you mean `max_open`?"),
         (
             stack("zone_size = '32 MiB'")
                 + "\n[[node]]\nname = 'ssd'\nkind = 'disk'\ndrive = '850evo'\n\

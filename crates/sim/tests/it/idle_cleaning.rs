@@ -41,12 +41,7 @@ impl Frontend for Thread {
         self.next += 1;
         self.sent = Some(now);
         self.buffer = buffers.allocate(extent.blocks.0);
-        Some(Arrival {
-            tag: Tag(0),
-            operation,
-            extent,
-            buffer: self.buffer,
-        })
+        Some(Arrival { tag: Tag(0), operation, extent, buffer: self.buffer })
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
@@ -105,8 +100,7 @@ impl Drive {
             buffer: BufferSlice::EMPTY,
             responses_ns: Vec::new(),
         };
-        self.engine
-            .run(&mut self.clock, &mut thread, &mut |_, _| {});
+        self.engine.run(&mut self.clock, &mut thread, &mut |_, _| {});
         self.now = thread.due;
         thread.responses_ns
     }
@@ -237,10 +231,7 @@ fn a_log_of_segments_takes_a_good_part_of_an_hour_to_drain() {
     let clean_s = drive.counter(Counter::BandRewriteNs) as f64 / 1e9 / cleans as f64;
     let hours = (left.len() - 1) as f64 / 60.0;
     println!("idle cleaning: 14 GB drain in {hours:.2} h, {cleans} cleans of {clean_s:.2} s");
-    assert!(
-        left.is_sorted_by(|a, b| a > b),
-        "the log does not empty steadily"
-    );
+    assert!(left.is_sorted_by(|a, b| a > b), "the log does not empty steadily");
     assert!((0.4..2.5).contains(&hours), "{hours} h");
     assert!((0.3..1.6).contains(&clean_s), "{clean_s} s");
 }

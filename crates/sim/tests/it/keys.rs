@@ -35,10 +35,8 @@ fn stack(cache: &str) -> String {
 }
 
 fn refused(text: &str, settings: &[&str]) -> String {
-    let settings: Vec<Setting> = settings
-        .iter()
-        .map(|text| Setting::parse(text).expect("a setting"))
-        .collect();
+    let settings: Vec<Setting> =
+        settings.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
     let refused = StackConfig::from_text("mine.toml", text, &settings);
     refused.expect_err("it is refused").to_string()
 }
@@ -48,10 +46,8 @@ fn table(config: &StackConfig) -> toml::Table {
 }
 
 fn load(name: &str, settings: &[&str]) -> StackConfig {
-    let settings: Vec<Setting> = settings
-        .iter()
-        .map(|text| Setting::parse(text).expect("a setting"))
-        .collect();
+    let settings: Vec<Setting> =
+        settings.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
     StackConfig::load(name, &settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -123,17 +119,10 @@ fn only_a_drive_that_rotates_can_stop_rotating() {
     let error = disk(memory).expect_err("it is refused").to_string();
     assert!(error.contains("rotation is about a drive"), "{error}");
     let error = disk("drive = \"intel320\"\nrotation = \"no\"\n").expect_err("it is refused");
-    assert!(
-        error.to_string().contains("expected `on` or `off`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("expected `on` or `off`"), "{error}");
     let still = disk("drive = \"wd1002faex\"\nrotation = \"off\"\n").expect("a stack");
     assert_eq!(table(&still)["node"][0]["rotation"].as_str(), Some("off"));
-    assert!(
-        table(&load("hdd", &[]))["node"][0]
-            .get("rotation")
-            .is_none()
-    );
+    assert!(table(&load("hdd", &[]))["node"][0].get("rotation").is_none());
 }
 
 /// `docs/stacks.md` has a section for every kind of node, with a row for every key of it.
@@ -144,10 +133,7 @@ fn the_page_of_stack_files_has_every_key() {
     for kind in kinds() {
         assert!(kind.keys.len() > 1, "{}", kind.kind);
         let heading = format!("## `kind = \"{}\"`", kind.kind);
-        let section = page
-            .split(&heading)
-            .nth(1)
-            .unwrap_or_else(|| panic!("no {heading}"));
+        let section = page.split(&heading).nth(1).unwrap_or_else(|| panic!("no {heading}"));
         let section = section.split("\n## ").next().expect("a section");
         let rows = || section.lines().filter(|line| line.starts_with("| `"));
         let told: BTreeSet<&str> = rows()
@@ -183,20 +169,11 @@ fn a_key_of_another_translation_leaves_a_stack_as_it_is() {
     let setting = |text: &str| Setting::parse(text).expect("a setting");
     let load =
         |name: &str, settings: &[Setting]| StackConfig::load(name, settings).expect("a stack");
-    let (journal, spare) = (
-        setting("translation.journal=off"),
-        setting("translation.spare=5%"),
-    );
+    let (journal, spare) = (setting("translation.journal=off"), setting("translation.spare=5%"));
     let both = [journal.clone(), spare.clone()];
     let stacks = ["hwsr", "s-block", "pore"].map(|name| load(name, &both));
-    assert_eq!(
-        stacks.each_ref().map(|stack| stack.takes(&journal)),
-        [true, false, false]
-    );
-    assert_eq!(
-        stacks.each_ref().map(|stack| stack.takes(&spare)),
-        [false, true, false]
-    );
+    assert_eq!(stacks.each_ref().map(|stack| stack.takes(&journal)), [true, false, false]);
+    assert_eq!(stacks.each_ref().map(|stack| stack.takes(&spare)), [false, true, false]);
     assert!(check_taken(&journal, stacks.iter(), "no stack").is_ok());
     let refused = check_taken(&journal, stacks[2..].iter(), "no stack").unwrap_err();
     assert_eq!(
@@ -207,13 +184,7 @@ fn a_key_of_another_translation_leaves_a_stack_as_it_is() {
     let chunk = setting("array.chunk=64KiB");
     let arrays =
         ["spanned", "striped", "dedicated"].map(|name| load(name, std::slice::from_ref(&chunk)));
-    assert_eq!(
-        arrays.each_ref().map(|stack| stack.takes(&chunk)),
-        [false, true, false]
-    );
+    assert_eq!(arrays.each_ref().map(|stack| stack.takes(&chunk)), [false, true, false]);
     let typo = StackConfig::load("hwsr", &[setting("translation.jurnal=off")]).unwrap_err();
-    assert!(
-        typo.to_string().contains("unknown field `jurnal`"),
-        "{typo}"
-    );
+    assert!(typo.to_string().contains("unknown field `jurnal`"), "{typo}");
 }

@@ -20,10 +20,7 @@ const MIB: u64 = 1 << 20;
 
 fn session(drive: &str, scale: u64) -> Session {
     let config = StackConfig::of_drive(drive, &[]).expect("a drive of the library");
-    let options = BuildOptions {
-        scale,
-        ..BuildOptions::simulate(1)
-    };
+    let options = BuildOptions { scale, ..BuildOptions::simulate(1) };
     Session::open(&config, &options, &[]).expect("a session")
 }
 
@@ -70,11 +67,7 @@ fn random_writes_are_quick_or_wait_for_a_clean() {
         let all = latencies_ms(&mut session, &writes);
         let quick = share(&all, 0.0, 60.0);
         let between = share(&all, 60.0, 250.0);
-        let cleans: Vec<f64> = all[4000..]
-            .iter()
-            .copied()
-            .filter(|ms| *ms >= 250.0)
-            .collect();
+        let cleans: Vec<f64> = all[4000..].iter().copied().filter(|ms| *ms >= 250.0).collect();
         let (median, most) = (percentile(&cleans, 0.5), percentile(&cleans, 0.99));
         println!(
             "{drive}: {:.2} % under 60 ms, {:.3} % from 60 to 250 ms, cleans {median:.0} ms in the \
@@ -98,10 +91,7 @@ fn the_map_is_saved_every_240_records() {
     let long: Vec<usize> = (1..=all.len()).filter(|n| all[n - 1] >= 60.0).collect();
     println!("writes that took 60 ms or more: {long:?}");
     assert!(long.len() >= 9, "{long:?}");
-    assert!(
-        long.windows(2).all(|pair| pair[1] - pair[0] == 240),
-        "{long:?}"
-    );
+    assert!(long.windows(2).all(|pair| pair[1] - pair[0] == 240), "{long:?}");
     assert!(long.iter().all(|n| (250.0..=1200.0).contains(&all[n - 1])));
     // A drive without such a journal has no long write at all before it cleans.
     let mut other = self::session("st5000as0011", SCALE);
@@ -151,26 +141,16 @@ fn reads_lie_even_over_a_turn() {
 /// first served does not, and makes all of them slow.
 #[test]
 fn a_scheduler_trades_the_tail_for_the_median() {
-    let text = LIBRARY
-        .iter()
-        .find(|(name, _)| *name == "hc620-15tb")
-        .expect("a drive")
-        .1;
+    let text = LIBRARY.iter().find(|(name, _)| *name == "hc620-15tb").expect("a drive").1;
     let ratio = |scheduler: &str| {
         let drive = Drive::parse("hc620", &text.replace("\"sptf\"", scheduler)).expect("a drive");
         let run = queued_random_reads(&drive, 64, 16, None, 20_000, 1).expect("reads");
         let (p50, p99) = (run.percentile_ms(50.0), run.percentile_ms(99.0));
-        println!(
-            "{scheduler}: median {p50:.0} ms, 99 % {p99:.0} ms, ratio {:.2}",
-            p99 / p50
-        );
+        println!("{scheduler}: median {p50:.0} ms, 99 % {p99:.0} ms, ratio {:.2}", p99 / p50);
         p99 / p50
     };
     let (shortest, first) = (ratio("\"sptf\""), ratio("\"fcfs\""));
-    assert!(
-        (5.8 * 0.75..=5.8 * 1.25).contains(&shortest),
-        "measured 5.8: {shortest}"
-    );
+    assert!((5.8 * 0.75..=5.8 * 1.25).contains(&shortest), "measured 5.8: {shortest}");
     assert!((1.0..=1.6).contains(&first), "about 1.2: {first}");
 }
 
@@ -189,18 +169,14 @@ fn rates_are_flat_before_the_cliff_and_fall_with_the_range_behind_it() {
             let windows: Vec<f64> = all[240..2640].chunks(480).map(mean).collect();
             let usual = mean(&windows);
             assert!(
-                windows
-                    .iter()
-                    .all(|window| (window / usual - 1.0).abs() < 0.1),
+                windows.iter().all(|window| (window / usual - 1.0).abs() < 0.1),
                 "{drive}, {gib} GiB: {windows:?}"
             );
             points.push((gib as f64, mean(&all[7000..])));
         }
         // The line through the points, by least squares.
         let count = points.len() as f64;
-        let (x, y) = points
-            .iter()
-            .fold((0.0, 0.0), |(x, y), p| (x + p.0, y + p.1));
+        let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0, y + p.1));
         let (x, y) = (x / count, y / count);
         let cross: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
         let slope = cross / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
@@ -208,10 +184,7 @@ fn rates_are_flat_before_the_cliff_and_fall_with_the_range_behind_it() {
         println!("{drive}: ms a write by GiB {points:.2?}, {slope:.2} ms for each GiB");
         assert!(slope > 0.0);
         // The first point lies near the intercept, where a share says little.
-        assert!(
-            points[1..].iter().all(|p| off(p) < 0.1),
-            "{drive}: {points:?}"
-        );
+        assert!(points[1..].iter().all(|p| off(p) < 0.1), "{drive}: {points:?}");
     }
 }
 
@@ -229,10 +202,7 @@ fn behind_the_cliff_larger_writes_move_more() {
             })
             .collect();
         println!("{drive}: MiB/s in writes of 1, 4 and 16 MiB {rates:.1?}");
-        assert!(
-            rates[1] > rates[0] * 1.5 && rates[2] > rates[1] * 1.5,
-            "{rates:?}"
-        );
+        assert!(rates[1] > rates[0] * 1.5 && rates[2] > rates[1] * 1.5, "{rates:?}");
     }
 }
 

@@ -7,9 +7,7 @@ use std::path::Path;
 
 /// The rows of an experiment file, its traces taken from `folder`.
 fn rows(name: &str, folder: &Path) -> Vec<Row> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../experiments/raid4smr")
-        .join(name);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/raid4smr").join(name);
     let text = std::fs::read_to_string(&file).expect("an experiment of the repository");
     let experiment = Experiment::parse(name, &text, folder).expect("a sound experiment");
     let experiments = std::slice::from_ref(&experiment);

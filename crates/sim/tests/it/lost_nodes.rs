@@ -52,28 +52,16 @@ impl Frontend for Fails {
 fn built(stack: &str) -> (Engine, Vec<(String, NodeId)>) {
     let settings: [Setting; 0] = [];
     let config = StackConfig::load(stack, &settings).expect("a stack");
-    let of_size = |size_bytes| BuildOptions {
-        size_bytes,
-        ..BuildOptions::simulate(1)
-    };
+    let of_size = |size_bytes| BuildOptions { size_bytes, ..BuildOptions::simulate(1) };
     let plan = Plan::new(&config, &of_size(Some(DEVICE_BYTES)));
     // Some of those that join nodes are as large as these.
     let plan = plan.or_else(|_| Plan::new(&config, &of_size(None)));
     let plan = plan.expect("a plan");
     let footprint = Some(Footprint::whole_device(plan.blocks().bytes()));
-    let Built {
-        stack,
-        disks,
-        describe,
-    } = plan
-        .build(footprint, None, ContentKind::Counted)
-        .expect("a stack that fits");
-    let mut engine = Engine {
-        stack,
-        disks,
-        buffers: Buffers::new(ContentKind::Counted),
-        in_flight_max: 1,
-    };
+    let Built { stack, disks, describe } =
+        plan.build(footprint, None, ContentKind::Counted).expect("a stack that fits");
+    let mut engine =
+        Engine { stack, disks, buffers: Buffers::new(ContentKind::Counted), in_flight_max: 1 };
     format(&mut engine);
     let nodes = describe.nodes.iter();
     let nodes = nodes.map(|node| (node.name.clone(), node.id)).collect();
@@ -85,19 +73,14 @@ fn nodes_are_lost_with_a_disk_as_they_say_before() {
     let (mut lost, mut goes_on) = (0, 0);
     for stack in ready_made() {
         let (engine, nodes) = built(stack);
-        let disks = nodes
-            .iter()
-            .filter(|(_, node)| engine.stack.disk_of(*node).is_some());
+        let disks = nodes.iter().filter(|(_, node)| engine.stack.disk_of(*node).is_some());
         for (name, disk) in disks {
             let (mut engine, nodes) = built(stack);
             let told = engine.stack.without(*disk);
             let mut fails = Fails {
                 command: Some(CommandArrival::Command {
                     node: *disk,
-                    command: Command {
-                        id: CommandId(1),
-                        kind: CommandKind::Fail,
-                    },
+                    command: Command { id: CommandId(1), kind: CommandKind::Fail },
                 }),
                 has_ended: false,
             };

@@ -17,10 +17,7 @@ mod fio;
 mod fit;
 mod golden;
 #[path = "../../../core/tests/it/harness.rs"]
-#[allow(
-    dead_code,
-    reason = "the core tests use more of it than the tests of whole stacks"
-)]
+#[allow(dead_code, reason = "the core tests use more of it than the tests of whole stacks")]
 mod harness;
 mod host_managed;
 mod idle_cleaning;

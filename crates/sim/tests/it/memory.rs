@@ -66,10 +66,7 @@ fn keys_that_do_not_go_together_are_refused_with_what_is_accepted() {
             MEMORY.replace("64 MiB", "5000 B"),
             "size = \"5000 B\"; accepted: a multiple of 4 KiB, one or more",
         ),
-        (
-            with("latency_us = -1.0"),
-            "latency_us = -1; accepted: 0 to 1000000",
-        ),
+        (with("latency_us = -1.0"), "latency_us = -1; accepted: 0 to 1000000"),
     ];
     for (keys, words) in rows {
         let refused = StackConfig::from_text("mine.toml", &one(&keys), &[]);
@@ -103,9 +100,7 @@ fn a_request_takes_the_latency_and_its_share_of_the_bandwidth() {
 
 #[test]
 fn a_run_over_memory_takes_what_its_keys_say() {
-    let text = one(&format!(
-        "{MEMORY}bandwidth = \"2 GB/s\"\nlatency_us = 0.5\n"
-    ));
+    let text = one(&format!("{MEMORY}bandwidth = \"2 GB/s\"\nlatency_us = 0.5\n"));
     let report = random_writes(config(&text), 1, &[]);
     assert_eq!(schema_violations(&report), [""; 0]);
     let [disk] = &report.runs[0].disks[..] else {
@@ -121,19 +116,14 @@ fn a_run_over_memory_takes_what_its_keys_say() {
 #[test]
 fn a_cache_survives_what_both_of_its_ports_survive_and_an_image_must_survive_a_power_cut() {
     let of = |survives: &str, durable: bool| {
-        let options = BuildOptions {
-            durable,
-            ..BuildOptions::simulate(1)
-        };
+        let options = BuildOptions { durable, ..BuildOptions::simulate(1) };
         let plan = Plan::new(&config(&cache(survives)), &options).expect("a plan");
         let built = plan.build(None, None, ContentKind::Counted);
         built.map(|built| built.stack.geometry().survives)
     };
-    for (text, survives) in [
-        ("nothing", Survival::Nothing),
-        ("process", Survival::Process),
-        ("power", Survival::Power),
-    ] {
+    for (text, survives) in
+        [("nothing", Survival::Nothing), ("process", Survival::Process), ("power", Survival::Power)]
+    {
         assert_eq!(of(text, false).ok(), Some(survives));
         assert_eq!(of(text, true).is_ok(), text == "power");
     }
@@ -149,8 +139,5 @@ fn a_cache_survives_what_both_of_its_ports_survive_and_an_image_must_survive_a_p
 fn a_disk_with_a_drive_is_described_as_before() {
     let text = one("drive = \"850evo\"\n");
     let described = toml::to_string(&config(&text)).expect("TOML");
-    assert!(
-        described.ends_with("name = \"ram\"\ndrive = \"850evo\"\n"),
-        "{described}"
-    );
+    assert!(described.ends_with("name = \"ram\"\ndrive = \"850evo\"\n"), "{described}");
 }

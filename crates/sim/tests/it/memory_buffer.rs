@@ -50,10 +50,7 @@ fn a_buffer_keeps_what_is_written_to_it() {
         ("capacity = \"0\"\n".to_string(), ""),
     ];
     for (seed, (keys, below)) in (0..).zip(stacks) {
-        let options = BuildOptions {
-            size_bytes: Some(4 << 20),
-            ..BuildOptions::simulate(seed)
-        };
+        let options = BuildOptions { size_bytes: Some(4 << 20), ..BuildOptions::simulate(seed) };
         let config = config(&keys, below).unwrap_or_else(|error| panic!("{error}"));
         let plan = Plan::new(&config, &options).unwrap_or_else(|error| panic!("{error}"));
         let built = plan.build(None, None, ContentKind::Stamped);
@@ -69,16 +66,8 @@ fn a_buffer_keeps_what_is_written_to_it() {
 fn a_durable_buffer_writes_its_log_where_it_is_told_to() {
     let rows = [
         (format!("{SMALL}{DURABLE}"), LOG, Some("ssd")),
-        (
-            format!("{SMALL}{DURABLE}persistence = \"nvram\"\n"),
-            ", log = \"ram\"",
-            Some("ram"),
-        ),
-        (
-            format!("{SMALL}durable = true\npersistence = \"destage\"\n"),
-            "",
-            None,
-        ),
+        (format!("{SMALL}{DURABLE}persistence = \"nvram\"\n"), ", log = \"ram\"", Some("ram")),
+        (format!("{SMALL}durable = true\npersistence = \"destage\"\n"), "", None),
         ("capacity = \"0\"\ndurable = true\n".to_string(), "", None),
     ];
     for (keys, below, log) in rows {
@@ -126,26 +115,14 @@ fn what_does_not_go_together_is_refused_with_what_is_accepted() {
             "",
             "block = \"6 KiB\"; accepted: 4 KiB to 8 MiB, a multiple of 4 KiB",
         ),
-        (
-            "block = \"16 MiB\"\n",
-            "",
-            "block = 16777216 B; accepted: 4 KiB to 8 MiB",
-        ),
-        (
-            "capacity = \"16 KiB\"\n",
-            "",
-            "accepted: \"0\", or one block (65536 B) to 2^30 blocks",
-        ),
+        ("block = \"16 MiB\"\n", "", "block = 16777216 B; accepted: 4 KiB to 8 MiB"),
+        ("capacity = \"16 KiB\"\n", "", "accepted: \"0\", or one block (65536 B) to 2^30 blocks"),
         (
             "lookup_window = \"0 %\"\n",
             "",
             "\"0 %\"; accepted: a share above 0 % up to 100 %, such as \"25 %\"",
         ),
-        (
-            "policy = \"lru\"\n",
-            "",
-            "expected one of `lwa`, `lru-block`, `lru-segment`, `most`",
-        ),
+        ("policy = \"lru\"\n", "", "expected one of `lwa`, `lru-block`, `lru-segment`, `most`"),
     ];
     for (keys, below, words) in rows {
         let error = refused(keys, below);
@@ -159,14 +136,9 @@ fn a_report_has_what_a_buffer_counts() {
     let report = random_writes(config, 4, &["buffer.dirty_blocks"]);
     assert_eq!(schema_violations(&report), [""; 0]);
     let counts = &report.runs[0].nodes["buffer"];
-    for counter in [
-        "block_writes",
-        "evictions",
-        "evicted_blocks",
-        "destages",
-        "dirty_blocks",
-        "table_bytes",
-    ] {
+    for counter in
+        ["block_writes", "evictions", "evicted_blocks", "destages", "dirty_blocks", "table_bytes"]
+    {
         assert!(counts[counter] > 0, "{counter}");
     }
 }

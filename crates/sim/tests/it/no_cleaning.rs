@@ -26,10 +26,7 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
         jobs: 1,
     };
     let report = batch.run(&|_| ());
-    report
-        .unwrap_or_else(|error| panic!("{error}"))
-        .runs
-        .remove(0)
+    report.unwrap_or_else(|error| panic!("{error}")).runs.remove(0)
 }
 
 /// The option that a run without cleaning names.
@@ -61,17 +58,8 @@ fn a_log_that_no_scale_divides_is_to_be_set_smaller() {
     let large = ["translation.persistent_cache=1/1 of touched bands"];
     let option = option_of(&run("smr-only", &large, 1, SMALL));
     let setting = option.strip_prefix("--set ").expect("a setting");
-    assert!(
-        setting.starts_with("translation.persistent_cache="),
-        "{option}"
-    );
-    assert!(
-        run("smr-only", &[setting], 1, SMALL)
-            .rewrites
-            .bands_rewritten
-            > 0,
-        "{option}"
-    );
+    assert!(setting.starts_with("translation.persistent_cache="), "{option}");
+    assert!(run("smr-only", &[setting], 1, SMALL).rewrites.bands_rewritten > 0, "{option}");
 }
 
 #[test]

@@ -23,15 +23,8 @@ fn case(config: StackConfig) -> Case {
 
 /// A run of a stack on a workload, and with `is_bounded` its bound.
 fn run(config: StackConfig, path: &str, is_bounded: bool) -> Run {
-    let batch = Batch {
-        workload: workload(path),
-        seed: 1,
-        cases: vec![case(config)],
-        jobs: 1,
-    };
-    let mut report = batch
-        .run(&|_| ())
-        .unwrap_or_else(|error| panic!("{path}: {error}"));
+    let batch = Batch { workload: workload(path), seed: 1, cases: vec![case(config)], jobs: 1 };
+    let mut report = batch.run(&|_| ()).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut run = report.runs.remove(0);
     if is_bounded {
         let bounds = batch.rewrite_bounds().expect("a bound holds");
@@ -140,15 +133,8 @@ fn tower(above: &str) -> StackConfig {
 fn bound(config: StackConfig) -> Result<Bound, RunError> {
     let workload = workload("synthetic:uniform-random-write/1000");
     let case = case(config);
-    let task = Task {
-        workload: &workload,
-        seed: 1,
-        case: &case,
-    };
-    task.bound(&BoundOptions {
-        cells: 32,
-        is_drained: false,
-    })
+    let task = Task { workload: &workload, seed: 1, case: &case };
+    task.bound(&BoundOptions { cells: 32, is_drained: false })
 }
 
 #[test]
@@ -176,10 +162,7 @@ fn no_bound_is_given_where_nodes_hold_blocks_that_are_not_counted() {
             "memory-buffer",
             cache("cache", "translation") + &node("memory-buffer", &memory_over_cache),
         ),
-        (
-            "segments",
-            node("segments", below) + &cache("cache", "segments"),
-        ),
+        ("segments", node("segments", below) + &cache("cache", "segments")),
     ] {
         let config = tower(&above);
         Plan::new(&config, &BuildOptions::simulate(1)).expect("it can be built");

@@ -56,50 +56,32 @@ fn on_the_tracks_of_a_shingled_drive_nothing_is_lost() {
 
 #[test]
 fn a_report_has_its_counters_and_gauges() {
-    for keys in [
-        ON_TRACKS,
-        "block = \"8 KiB\"\ntrack = \"64 KiB\"\nregion_tracks = 3",
-    ] {
+    for keys in [ON_TRACKS, "block = \"8 KiB\"\ntrack = \"64 KiB\"\nregion_tracks = 3"] {
         let report = random_writes(stack(&small(), keys), 4, &[]);
         assert_eq!(schema_violations(&report), [""; 0]);
         let node = &report.runs[0].nodes["translation"];
         let told = |name: &str| node[name];
-        assert!(
-            told("segments_rewritten") > told("gc_migrations"),
-            "{node:?}"
-        );
-        assert!(
-            told("destaged_blocks") > 0 && told("table_bytes") > 0,
-            "{node:?}"
-        );
+        assert!(told("segments_rewritten") > told("gc_migrations"), "{node:?}");
+        assert!(told("destaged_blocks") > 0 && told("table_bytes") > 0, "{node:?}");
     }
 }
 
 #[test]
 fn what_the_workload_touches_is_there_from_the_start() {
     let config = stack("cmr-500gb-7200", "prefill = \"touched\"");
-    let options = BuildOptions {
-        size_bytes: Some(1 << 30),
-        ..BuildOptions::simulate(1)
-    };
+    let options = BuildOptions { size_bytes: Some(1 << 30), ..BuildOptions::simulate(1) };
     let plan = Plan::new(&config, &options).unwrap_or_else(|error| panic!("{error}"));
     assert!(plan.needs_lookups());
     let lookups = [Lba(5), Lba(70_000), Lba(5)];
     let built = plan.build(None, Some(&lookups), ContentKind::Counted);
-    assert_eq!(
-        built.map(|built| built.stack.geometry().blocks.0).ok(),
-        Some(1 << 18)
-    );
+    assert_eq!(built.map(|built| built.stack.geometry().blocks.0).ok(), Some(1 << 18));
     let error = refused(&config, ContentKind::Counted);
     assert!(error.contains("needs a workload"), "{error}");
 }
 
 #[test]
 fn what_cannot_be_is_refused_in_words() {
-    let dense = stack(
-        &small(),
-        "block = \"8 KiB\"\ntrack = \"64 KiB\"\nregion_tracks = 3",
-    );
+    let dense = stack(&small(), "block = \"8 KiB\"\ntrack = \"64 KiB\"\nregion_tracks = 3");
     let error = refused(&dense, ContentKind::Stamped);
     assert!(error.contains("accepted: track = \"disk\""), "{error}");
     for (keys, words) in [
@@ -108,15 +90,9 @@ fn what_cannot_be_is_refused_in_words() {
         ("block = \"512 KiB\"", "or ring = 0"),
         ("track = \"100 KiB\"", "no whole number of blocks"),
         ("fill = \"flash\"", "needs a store of copies"),
-        (
-            "slots = \"inside\"\nspare = \"100 %\"",
-            "leave none for data",
-        ),
+        ("slots = \"inside\"\nspare = \"100 %\"", "leave none for data"),
     ] {
         let error = refused(&stack("cmr-500gb-7200", keys), ContentKind::Counted);
-        assert!(
-            error.contains("node `translation`: ") && error.contains(words),
-            "{error}"
-        );
+        assert!(error.contains("node `translation`: ") && error.contains(words), "{error}");
     }
 }

@@ -62,10 +62,8 @@ pub struct Simulated {
 
 /// A ready-made stack with settings such as `cache.capacity=40MiB`.
 pub fn stack(name: &str, settings: &[&str]) -> StackConfig {
-    let settings: Vec<Setting> = settings
-        .iter()
-        .map(|text| Setting::parse(text).expect("a setting"))
-        .collect();
+    let settings: Vec<Setting> =
+        settings.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
     StackConfig::load(name, &settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -82,9 +80,7 @@ pub fn workload(path: &str) -> Workload {
 /// Its records.
 pub fn records(workload: &Workload) -> Vec<TraceRecord> {
     let reader = workload.records().unwrap_or_else(|error| panic!("{error}"));
-    reader
-        .map(|record| record.unwrap_or_else(|error| panic!("{error}")))
-        .collect()
+    reader.map(|record| record.unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
 /// Back to back.
@@ -142,17 +138,12 @@ pub fn simulate(config: &StackConfig, workload: &Workload, depth: u32) -> Simula
     let mut replayer = Replayer::new(records, back_to_back(depth), plan.blocks(), recorder);
     let mut clock = VirtualClock::default();
     engine.run(&mut clock, &mut replayer, &mut |_, _| {});
-    replayer
-        .take_error()
-        .unwrap_or_else(|error| panic!("{error}"));
+    replayer.take_error().unwrap_or_else(|error| panic!("{error}"));
     let counts = |node| engine.stack.counts(node);
     Simulated {
         totals: Totals::of(
             built.describe.cache().map_or(&Counts::default(), counts),
-            built
-                .describe
-                .translation()
-                .map_or(&Counts::default(), counts),
+            built.describe.translation().map_or(&Counts::default(), counts),
         ),
         capacity_blocks: built.describe.capacity_blocks().unwrap_or(0),
         log_blocks: built.describe.persistent_cache_blocks().unwrap_or(0),

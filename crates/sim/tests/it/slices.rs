@@ -17,10 +17,9 @@ fn two_on_one() -> String {
          [[node]]\nname = \"ssd\"\nkind = \"disk\"\ndrive = \"850evo\"\n"
     );
     // The second begins inside of a track.
-    for (name, offset, size, flash) in [
-        ("a", "0", "3 MiB", "0"),
-        ("b", "3076 KiB", "5116 KiB", "64 MiB"),
-    ] {
+    for (name, offset, size, flash) in
+        [("a", "0", "3 MiB", "0"), ("b", "3076 KiB", "5116 KiB", "64 MiB")]
+    {
         text += &format!(
             "[[node]]\nname = \"{name}-part\"\nkind = \"slice\"\nbelow = \"smr\"\n\
              offset = \"{offset}\"\nsize = \"{size}\"\n\
@@ -51,10 +50,7 @@ fn durably(text: &str) -> String {
 #[test]
 fn what_stands_on_slices_of_one_disk_keeps_what_is_written_to_it() {
     for seed in 0..40 {
-        let options = BuildOptions {
-            trim_disks: seed % 2 == 0,
-            ..BuildOptions::simulate(seed)
-        };
+        let options = BuildOptions { trim_disks: seed % 2 == 0, ..BuildOptions::simulate(seed) };
         let plan = Plan::new(&config(&two_on_one()), &options);
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         let built = plan.build(None, None, ContentKind::Stamped);
@@ -71,26 +67,16 @@ fn what_stands_on_slices_of_one_disk_keeps_what_is_written_to_it() {
 
 #[test]
 fn a_trimmed_disk_is_as_long_as_its_last_slice_ends() {
-    let options = BuildOptions {
-        trim_disks: true,
-        durable: true,
-        ..BuildOptions::simulate(1)
-    };
+    let options = BuildOptions { trim_disks: true, durable: true, ..BuildOptions::simulate(1) };
     let plan = Plan::new(&config(&durably(&two_on_one())), &options);
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     let built = plan.build(None, None, ContentKind::Counted);
     let built = built.unwrap_or_else(|error| panic!("{error}"));
-    let blocks = built
-        .disks
-        .iter()
-        .map(|disk| disk.geometry().blocks.bytes());
+    let blocks = built.disks.iter().map(|disk| disk.geometry().blocks.bytes());
     let [smr, ssd] = blocks.collect::<Vec<_>>()[..] else {
         panic!("two disks");
     };
-    assert!(
-        ((8 << 20)..(8 << 20) + (40 << 10)).contains(&smr),
-        "whole tracks: {smr}"
-    );
+    assert!(((8 << 20)..(8 << 20) + (40 << 10)).contains(&smr), "whole tracks: {smr}");
     assert_eq!(ssd, 128 << 20);
 }
 
@@ -107,19 +93,13 @@ fn the_counters_of_slices_add_up_to_those_of_their_disk() {
     for text in [text.clone(), durably(&text)] {
         let is_durable = text.contains("durable");
         let run = run(&text);
-        for (disk, slices) in [
-            ("smr", ["a-part", "b-part"]),
-            ("ssd", ["a-flash", "b-flash"]),
-        ] {
+        for (disk, slices) in [("smr", ["a-part", "b-part"]), ("ssd", ["a-flash", "b-flash"])] {
             let of_disk = &run.nodes[disk];
             for (counter, value) in of_disk {
                 let of_slices = slices.map(|slice| run.nodes[slice][counter]);
                 assert_eq!(of_slices.iter().sum::<u64>(), *value, "{disk}: {counter}");
                 let idle = counter == "seek_ns" && disk == "ssd";
-                assert!(
-                    idle || of_slices.iter().all(|value| *value > 0),
-                    "{disk}: {counter}"
-                );
+                assert!(idle || of_slices.iter().all(|value| *value > 0), "{disk}: {counter}");
             }
             let flushes = slices.map(|slice| run.nodes[slice]["flushes"]);
             assert!(!is_durable || flushes.iter().all(|flushes| *flushes > 0));
@@ -177,11 +157,7 @@ fn streams_have_windows_as_their_devices() {
     let run = in_windows("[]", 0).expect("a run");
     assert_eq!((writes(&run, "a"), writes(&run, "b")), (400, 0));
     for (windows, offset, expected) in [
-        (
-            "[\"a\", \"c\"]",
-            0,
-            "windows: `c` is no window of the device; accepted: a, b",
-        ),
+        ("[\"a\", \"c\"]", 0, "windows: `c` is no window of the device; accepted: a, b"),
         ("[\"b\", \"a\"]", 1 << 20, "ends beyond the window `a` of "),
     ] {
         let error = in_windows(windows, offset).expect_err("it is refused");
@@ -195,10 +171,7 @@ fn slices_shrink_with_the_drive() {
                 [[node]]\nname = \"part\"\nkind = \"slice\"\nbelow = \"disk\"\n\
                 offset = \"10 GiB\"\nsize = \"40 GiB\"\n";
     for scale in [1, 64] {
-        let options = BuildOptions {
-            scale,
-            ..BuildOptions::simulate(1)
-        };
+        let options = BuildOptions { scale, ..BuildOptions::simulate(1) };
         let plan = Plan::new(&config(text), &options);
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(plan.blocks().bytes(), (40 << 30) / scale);
@@ -217,16 +190,8 @@ const REFUSED: [(&str, &str, &str); 13] = [
         "size = \"5120 KiB\"",
         "node `b-part`: offset = \"3076 KiB\" with size = \"5 MiB\" ends at 8392704 B",
     ),
-    (
-        "size = \"5116 KiB\"",
-        "size = \"5000000 MiB\"",
-        "node `b-part`: offset",
-    ),
-    (
-        "size = \"5116 KiB\"",
-        "size = \"0\"",
-        "node `b-part`: size = \"0 B\"; accepted: one block",
-    ),
+    ("size = \"5116 KiB\"", "size = \"5000000 MiB\"", "node `b-part`: offset"),
+    ("size = \"5116 KiB\"", "size = \"0\"", "node `b-part`: size = \"0 B\"; accepted: one block"),
     (
         "size = \"5116 KiB\"",
         "size = \"96 KiB\"",
@@ -242,21 +207,9 @@ const REFUSED: [(&str, &str, &str); 13] = [
         "below = [\"a\", \"a\"]",
         "s.toml: node `a` is below two ports of node `device`",
     ),
-    (
-        "below = [\"a\", \"b\"]",
-        "below = [\"a\"]",
-        "s.toml: the stack has 2 tops",
-    ),
-    (
-        "below = [\"a\", \"b\"]",
-        "below = []",
-        "s.toml: the stack has 3 tops",
-    ),
-    (
-        "below = [\"a\", \"b\"]",
-        "below = [\"a\", \"b\"]\nsize = \"1 MiB\"",
-        "unknown field `size`",
-    ),
+    ("below = [\"a\", \"b\"]", "below = [\"a\"]", "s.toml: the stack has 2 tops"),
+    ("below = [\"a\", \"b\"]", "below = []", "s.toml: the stack has 3 tops"),
+    ("below = [\"a\", \"b\"]", "below = [\"a\", \"b\"]\nsize = \"1 MiB\"", "unknown field `size`"),
     (
         "name = \"two-on-one\"",
         "name = \"two-on-one\"\nsize = \"1 MiB\"",

@@ -44,10 +44,7 @@ fn all_stopped_after(runs: usize, experiments: &[&str]) -> (Vec<String>, Vec<Out
         told.push(text.to_string());
         stop.store(told.len() == runs, Ordering::Relaxed);
     };
-    let watch = Watch {
-        progress: &progress,
-        stop: &stop,
-    };
+    let watch = Watch { progress: &progress, stop: &stop };
     let outcomes = execute(&experiments, &[], None, 1, &watch).expect("it runs");
     (told.into_inner().expect("no holder panics"), outcomes)
 }
@@ -59,16 +56,13 @@ fn left(outcome: &Outcome) -> Vec<&str> {
 
 /// Workloads with the labels of their runs.
 fn runs(outcome: &Outcome) -> Vec<(String, Vec<String>)> {
-    let of = outcome
-        .workloads
-        .iter()
-        .map(|workload| match &workload.found {
-            Found::Runs(report) => {
-                let labels = report.runs.iter().map(|run| run.label()).collect();
-                (workload.name.clone(), labels)
-            }
-            other => panic!("{other:?}"),
-        });
+    let of = outcome.workloads.iter().map(|workload| match &workload.found {
+        Found::Runs(report) => {
+            let labels = report.runs.iter().map(|run| run.label()).collect();
+            (workload.name.clone(), labels)
+        }
+        other => panic!("{other:?}"),
+    });
     of.collect()
 }
 
@@ -132,21 +126,14 @@ fn the_report_of_a_stopped_run_says_what_is_left_of_its_workload() {
 fn a_run_that_two_experiments_share_is_left_once() {
     let other = EXPERIMENT.replace("\"cmr-only\", \"lru\"", "\"lru\", \"pore\"");
     let (told, outcomes) = all_stopped_after(1, &[EXPERIMENT, &other]);
-    assert_eq!(
-        told,
-        ["1 of 10: synthetic:uniform-random-write/1000, cmr-only"]
-    );
+    assert_eq!(told, ["1 of 10: synthetic:uniform-random-write/1000, cmr-only"]);
     let numbers = outcomes.iter().flat_map(|outcome| &outcome.left);
     let numbers: Vec<usize> = numbers.map(|it| it.number).collect();
     assert_eq!(numbers.len(), 5 + 8, "each names its own");
     let mut distinct = numbers.clone();
     distinct.sort();
     distinct.dedup();
-    assert_eq!(
-        distinct,
-        (1..10).collect::<Vec<_>>(),
-        "10 less the one done"
-    );
+    assert_eq!(distinct, (1..10).collect::<Vec<_>>(), "10 less the one done");
 }
 
 #[test]
@@ -221,10 +208,7 @@ const UNDER_WAY: [(&str, &str); 6] = [
         "[analysis]\nkind = \"direct-write\"\nbands = \"uniform:17MiB..36MiB\"\npersistent_cache = \"1 %\"",
         "",
     ),
-    (
-        "[analysis]\nkind = \"movement\"\nbands = [[200, 200]]\nbuffers = [\"64MiB\"]",
-        "",
-    ),
+    ("[analysis]\nkind = \"movement\"\nbands = [[200, 200]]\nbuffers = [\"64MiB\"]", ""),
     // A pass over what is touched, before the first run.
     ("systems = [\"lru\"]", ""),
     // A pass over what is looked up.
@@ -249,10 +233,7 @@ fn what_is_under_way_is_given_up() {
         let experiment = Experiment::parse("test.toml", &text, Path::new(""));
         let experiment = experiment.expect("it is right");
         let stop = AtomicBool::new(false);
-        let watch = Watch {
-            progress: &|text| panic!("{text} was told"),
-            stop: &stop,
-        };
+        let watch = Watch { progress: &|text| panic!("{text} was told"), stop: &stop };
         let started = Instant::now();
         let outcomes = std::thread::scope(|scope| {
             scope.spawn(|| {

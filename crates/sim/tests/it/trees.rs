@@ -132,10 +132,7 @@ fn every_node_of_every_tree_is_counted() {
                 }
             }
             let larger = stack(
-                &nodes
-                    .iter()
-                    .map(|it| it.replace("tiny-smr", "small-smr"))
-                    .collect::<Vec<_>>(),
+                &nodes.iter().map(|it| it.replace("tiny-smr", "small-smr")).collect::<Vec<_>>(),
             );
             let report = report(larger, &[]);
             assert_eq!(schema_violations(&report), [""; 0], "{name}");
@@ -161,10 +158,7 @@ fn every_node_of_every_tree_is_counted() {
 #[test]
 fn keys_without_a_node_are_null_where_several_could_be_meant() {
     let told = |name: &str| {
-        let (_, nodes) = trees()
-            .into_iter()
-            .find(|(tree, _)| *tree == name)
-            .expect("a tree");
+        let (_, nodes) = trees().into_iter().find(|(tree, _)| *tree == name).expect("a tree");
         let report = report(stack(&nodes), &[]);
         let document: Value = serde_json::from_str(&report.to_json()).expect("JSON");
         let read: Report = serde_json::from_value(document.clone()).expect("a report");
@@ -173,42 +167,19 @@ fn keys_without_a_node_are_null_where_several_could_be_meant() {
         document["runs"][0].clone()
     };
     let run = told(OUTER);
-    for key in [
-        "write_hits",
-        "write_hit_ratio",
-        "capacity_blocks",
-        "dirty_blocks_left",
-    ] {
+    for key in ["write_hits", "write_hit_ratio", "capacity_blocks", "dirty_blocks_left"] {
         assert_eq!(run[key], Value::Null, "{key}");
     }
-    assert_eq!(
-        (&run["bands_rewritten"], &run["bands"]),
-        (&Value::from(0), &Value::Null)
-    );
+    assert_eq!((&run["bands_rewritten"], &run["bands"]), (&Value::from(0), &Value::Null));
     assert!(run["nodes"]["outer"]["write_hits"].as_u64() > Some(0));
     let run = told("a cache whose flash is a translation");
-    for (key, counter) in [
-        ("bands_rewritten", "bands_rewritten"),
-        ("write_hits", "write_hits"),
-    ] {
-        let node = if key == "write_hits" {
-            "cache"
-        } else {
-            "translation"
-        };
+    for (key, counter) in [("bands_rewritten", "bands_rewritten"), ("write_hits", "write_hits")] {
+        let node = if key == "write_hits" { "cache" } else { "translation" };
         assert_eq!(run[key], run["nodes"][node][counter]);
     }
-    assert_ne!(
-        run["bands_rewritten"],
-        run["nodes"]["flash"]["bands_rewritten"]
-    );
+    assert_ne!(run["bands_rewritten"], run["nodes"]["flash"]["bands_rewritten"]);
     let run = told("two translations without a name of the contract");
-    for key in [
-        "bands_rewritten",
-        "bands",
-        "persistent_cache_bytes",
-        "band_rewrite_time_s",
-    ] {
+    for key in ["bands_rewritten", "bands", "persistent_cache_bytes", "band_rewrite_time_s"] {
         assert_eq!(run[key], Value::Null, "{key}");
     }
     assert_eq!(run["write_amplification"]["host"], Value::Null);
@@ -218,11 +189,7 @@ fn keys_without_a_node_are_null_where_several_could_be_meant() {
 #[test]
 fn any_gauge_of_any_node_can_be_recorded() {
     let (_, nodes) = trees().remove(1);
-    let asked = [
-        "bands.persistent_cache_used_blocks",
-        "cache.dirty_blocks",
-        "inner.cached_blocks",
-    ];
+    let asked = ["bands.persistent_cache_used_blocks", "cache.dirty_blocks", "inner.cached_blocks"];
     let report = report(stack(&nodes), &asked);
     let run = &report.runs[0];
     assert!(run.figures.series.keys().map(String::as_str).eq(asked));
@@ -231,15 +198,9 @@ fn any_gauge_of_any_node_can_be_recorded() {
         let highest = series.values.iter().fold(0.0, |a: f64, b| a.max(*b));
         assert!(highest > 0.0 && highest <= 300.0, "{name}: {highest}");
         let last = run.nodes[node][gauge] as f64;
-        assert!(
-            (series.values[series.values.len() - 1] - last).abs() <= 8.0,
-            "{name}"
-        );
+        assert!((series.values[series.values.len() - 1] - last).abs() <= 8.0, "{name}");
     }
     let csv = report.to_csv();
-    let (_, lines) = csv
-        .iter()
-        .find(|(file, _)| *file == "series.csv")
-        .expect("a file");
+    let (_, lines) = csv.iter().find(|(file, _)| *file == "series.csv").expect("a file");
     assert!(lines.contains("\ntree,inner.cached_blocks,0,"), "{lines}");
 }

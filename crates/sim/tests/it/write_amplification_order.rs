@@ -28,10 +28,7 @@ fn run_stacks(workload: &Workload, stacks: &[StackConfig], drop_reads: bool) -> 
     let case = |config: &StackConfig| Case {
         config: config.clone(),
         parameters: BTreeMap::new(),
-        replay: imbrex_sim::replay::ReplayOptions {
-            drop_reads,
-            ..back_to_back(1)
-        },
+        replay: imbrex_sim::replay::ReplayOptions { drop_reads, ..back_to_back(1) },
         events: vec![],
         windows: vec![],
         drive_scale: 1,
@@ -45,10 +42,7 @@ fn run_stacks(workload: &Workload, stacks: &[StackConfig], drop_reads: bool) -> 
         cases: stacks.iter().map(case).collect(),
         jobs: 2,
     };
-    batch
-        .run(&|_| ())
-        .unwrap_or_else(|error| panic!("{error}"))
-        .runs
+    batch.run(&|_| ()).unwrap_or_else(|error| panic!("{error}")).runs
 }
 
 /// Panics when the order is wrong; false when the workload says nothing.
@@ -56,21 +50,14 @@ fn check(path: &str) -> bool {
     let mut conclusive = true;
     for mode in ["read-write", "write-only"] {
         let mut runs = runs(&workload(path), mode);
-        let host = |run: &Run| {
-            run.rewrites
-                .write_amplification
-                .host
-                .expect("bands and writes")
-        };
+        let host = |run: &Run| run.rewrites.write_amplification.host.expect("bands and writes");
         let rewritten = runs[2].rewrites.bands_rewritten;
         let is_exception = |(name, at): &(&str, &str)| path.contains(name) && mode == *at;
         if LRU_BAND_IS_FIRST.iter().any(is_exception) {
             runs.swap(0, 1);
         }
-        let figures: Vec<String> = runs
-            .iter()
-            .map(|run| format!("{} {:.2}", run.system, host(run)))
-            .collect();
+        let figures: Vec<String> =
+            runs.iter().map(|run| format!("{} {:.2}", run.system, host(run))).collect();
         let line = format!("{path}, {mode}: {}", figures.join(" < "));
         if rewritten < BANDS_REWRITTEN_MIN {
             println!("{line}: inconclusive, LRU rewrote {rewritten} bands");
@@ -113,10 +100,7 @@ fn on_every_shipped_recording() {
 /// log, which its text names, the order is the other one.
 #[test]
 fn lru_amplifies_more_than_the_drive_alone_only_where_updates_in_place_count() {
-    let emulator = [
-        "translation.bands=fixed:18MiB",
-        "translation.update=in-place",
-    ];
+    let emulator = ["translation.bands=fixed:18MiB", "translation.update=in-place"];
     let cached = [&emulator[..], &["cache.mode=write-only"]].concat();
     let stacks = [stack("smr-only", &emulator), stack("lru", &cached)];
     let runs = run_stacks(&workload("synthetic:wdev-like/16"), &stacks, true);

@@ -34,10 +34,9 @@ impl Access {
         };
         let end_bytes = record.offset_bytes + record.length_bytes;
         let (first_sector, end_sector) = match rule {
-            BlockRule::Touched => (
-                record.offset_bytes / SECTOR_BYTES,
-                end_bytes.div_ceil(SECTOR_BYTES),
-            ),
+            BlockRule::Touched => {
+                (record.offset_bytes / SECTOR_BYTES, end_bytes.div_ceil(SECTOR_BYTES))
+            }
             BlockRule::Size => {
                 let first_block = record.offset_bytes / BLOCK_BYTES;
                 let end_block = first_block + record.length_bytes.div_ceil(BLOCK_BYTES);

@@ -71,12 +71,7 @@ impl Blocks {
         for block in access.first_block..access.first_block + access.blocks {
             let hash = hash(access.device, block);
             if self.table.takes(hash) {
-                self.pending.push(Pending {
-                    access: *access,
-                    block,
-                    hash,
-                    likely: 0,
-                });
+                self.pending.push(Pending { access: *access, block, hash, likely: 0 });
                 if self.pending.len() == TOGETHER {
                     self.follow_pending();
                 }
@@ -100,12 +95,7 @@ impl Blocks {
     }
 
     fn follow(&mut self, pending: &Pending, found: bool) {
-        let Pending {
-            access,
-            block,
-            hash,
-            likely,
-        } = pending;
+        let Pending { access, block, hash, likely } = pending;
         let (block, hash) = (*block, *hash);
         if !self.table.takes(hash) {
             return;
@@ -170,9 +160,7 @@ impl Blocks {
             _ => Method::sample("blocks", weight, self.table.error_percent()),
         };
         let counts = self.table.slots().iter();
-        let counts: Vec<_> = counts
-            .map(|slot| (slot.value.reads, slot.value.writes))
-            .collect();
+        let counts: Vec<_> = counts.map(|slot| (slot.value.reads, slot.value.writes)).collect();
         BlockSections {
             method,
             popularity: popularity::of(&counts, weight),

@@ -95,11 +95,7 @@ impl Coverage {
         let Some(group) = self.groups.entry(access.device, number) else {
             return false;
         };
-        let updated = if access.write {
-            group.written & bits
-        } else {
-            0
-        };
+        let updated = if access.write { group.written & bits } else { 0 };
         group.updated |= updated;
         let edges = edges(access);
         if group.partial & bits != 0 || edges.iter().any(|edge| edge.1 != 0xff) {
@@ -137,8 +133,7 @@ impl Coverage {
 
     fn forget_partial(&mut self) {
         let groups = &self.groups;
-        self.partial
-            .retain(|&(device, block), _| groups.takes(hash(device, block / GROUP_BLOCKS)));
+        self.partial.retain(|&(device, block), _| groups.takes(hash(device, block / GROUP_BLOCKS)));
     }
 
     fn mark_bands(&mut self, access: &Access, last_block: u64) {
@@ -223,10 +218,7 @@ fn edges(access: &Access) -> [(u64, u8); 2] {
         (0xffu16 << low) as u8 & (0xffu16 >> (BLOCK_SECTORS - high)) as u8
     };
     let last = access.first_block + access.blocks - 1;
-    [
-        (access.first_block, sectors(access.first_block)),
-        (last, sectors(last)),
-    ]
+    [(access.first_block, sectors(access.first_block)), (last, sectors(last))]
 }
 
 /// Marks sectors of one block, whose bit in its group is `bit`.

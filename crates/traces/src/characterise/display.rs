@@ -8,20 +8,13 @@ impl fmt::Display for TraceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what_it_is = self.rows_of_the_trace();
         let all = what_it_is.into_iter().chain(self.rows_of_requests());
-        let all = all
-            .chain(self.rows_of_blocks())
-            .chain(self.rows_of_method());
+        let all = all.chain(self.rows_of_blocks()).chain(self.rows_of_method());
         for (name, value) in all {
             writeln!(f, "{name:<22}{value}")?;
         }
         writeln!(f, "suits, from the trace alone")?;
         for verdict in &self.sections.verdicts {
-            writeln!(
-                f,
-                "  {:<22}{}",
-                verdict.drive.word(),
-                verdict.verdict.word()
-            )?;
+            writeln!(f, "  {:<22}{}", verdict.drive.word(), verdict.verdict.word())?;
         }
         Ok(())
     }
@@ -42,14 +35,10 @@ impl TraceInfo {
         rows.extend(sha256.map(|sha256| ("sha256", sha256.clone())));
         let duration = |seconds: f64| format!("{seconds:.3} s ({:.2} days)", seconds / 86_400.0);
         rows.extend([
-            (
-                "requests",
-                format!("{} on {} device(s)", self.requests, self.devices),
-            ),
+            ("requests", format!("{} on {} device(s)", self.requests, self.devices)),
             (
                 "duration",
-                self.duration_s
-                    .map_or_else(|| "no times in this format".to_owned(), duration),
+                self.duration_s.map_or_else(|| "no times in this format".to_owned(), duration),
             ),
         ]);
         rows
@@ -57,10 +46,7 @@ impl TraceInfo {
 
     /// The requests by kind.
     fn rows_of_requests(&self) -> Vec<Row> {
-        let mut rows = vec![
-            ("reads", self.read.described()),
-            ("writes", self.write.described()),
-        ];
+        let mut rows = vec![("reads", self.read.described()), ("writes", self.write.described())];
         if self.trims + self.flushes + self.fua > 0 {
             rows.push((
                 "other",
@@ -71,17 +57,8 @@ impl TraceInfo {
             ));
         }
         rows.extend([
-            (
-                "write share",
-                format!("{:.2} % of reads and writes", self.write_percent),
-            ),
-            (
-                "updates",
-                format!(
-                    "{} ({:.2} % of the writes)",
-                    self.updates, self.update_percent
-                ),
-            ),
+            ("write share", format!("{:.2} % of reads and writes", self.write_percent)),
+            ("updates", format!("{} ({:.2} % of the writes)", self.updates, self.update_percent)),
         ]);
         rows
     }
@@ -96,9 +73,7 @@ impl TraceInfo {
         if groups.iter().all(|group| group.1.sampled_one_in == 1) {
             return vec![("counted", "exactly".to_owned())];
         }
-        groups
-            .map(|(name, method)| (name, method.described()))
-            .into()
+        groups.map(|(name, method)| (name, method.described())).into()
     }
 
     /// What of the device was touched, and what was odd about it.
@@ -134,10 +109,7 @@ impl TraceInfo {
             ),
             (
                 "random",
-                format!(
-                    "{:.2} % do not start where the previous ended",
-                    self.random_percent
-                ),
+                format!("{:.2} % do not start where the previous ended", self.random_percent),
             ),
             ("skipped lines", counts.skipped.to_string()),
             (
@@ -153,14 +125,7 @@ impl TraceInfo {
 
 impl DirectionInfo {
     fn described(&self) -> String {
-        let DirectionInfo {
-            requests,
-            bytes,
-            mean_bytes,
-            median_bytes,
-            unique_bytes,
-            ..
-        } = self;
+        let DirectionInfo { requests, bytes, mean_bytes, median_bytes, unique_bytes, .. } = self;
         format!(
             "{requests}, {:.3} GiB, {:.3} GiB distinct, mean {mean_bytes:.0} B, median {median_bytes} B",
             gib(*bytes),

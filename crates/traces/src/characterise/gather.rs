@@ -33,10 +33,7 @@ pub struct Capacity {
 impl Default for Capacity {
     /// About 300 MiB: histories of up to 8 GiB of distinct blocks, and coverage of 1/8 (scattered blocks) to 512 GiB.
     fn default() -> Self {
-        Self {
-            blocks: 1 << 21,
-            groups: 1 << 21,
-        }
+        Self { blocks: 1 << 21, groups: 1 << 21 }
     }
 }
 
@@ -189,10 +186,7 @@ impl Characterise {
                 requests: Method::default(),
             },
             shares: shares(info, covered, of_blocks.adjacent.update_interval.count),
-            request_sizes: RequestSizes {
-                read: read_sizes.bins(),
-                write: write_sizes.bins(),
-            },
+            request_sizes: RequestSizes { read: read_sizes.bins(), write: write_sizes.bins() },
             randomness: recent.finish(),
             popularity: of_blocks.popularity,
             reuse: of_blocks.reuse,

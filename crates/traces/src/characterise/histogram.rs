@@ -18,12 +18,7 @@ pub(super) struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self {
-            counts: vec![0; cell_of(u64::MAX) + 1],
-            count: 0,
-            sum: 0,
-            maximum: 0,
-        }
+        Self { counts: vec![0; cell_of(u64::MAX) + 1], count: 0, sum: 0, maximum: 0 }
     }
 }
 
@@ -155,10 +150,7 @@ mod tests {
         for value in (0..3000).chain([u64::MAX, u64::MAX / 3, 1 << 40, (1 << 40) - 1]) {
             let (from, to) = range_of(cell_of(value));
             assert!((from..=to).contains(&value), "{value}: {from}..={to}");
-            assert!(
-                (value - from) as f64 <= value as f64 / 64.0,
-                "{value} {from}"
-            );
+            assert!((value - from) as f64 <= value as f64 / 64.0, "{value} {from}");
             let (from, to) = bar_of(value);
             assert!((from..=to).contains(&value), "{value}: {from}..={to}");
         }
@@ -178,11 +170,7 @@ mod tests {
         assert_eq!((found.count, found.maximum, found.mean), (100, 50, 38.2));
         assert_eq!((found.p25, found.p50, found.p999), (25, 50, 50));
         assert_eq!(histogram.at_most(40), 40.0);
-        let bar = Bin {
-            from: 48,
-            to: 55,
-            count: 60,
-        };
+        let bar = Bin { from: 48, to: 55, count: 60 };
         assert_eq!(found.histogram.last(), Some(&bar));
     }
 

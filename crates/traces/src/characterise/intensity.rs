@@ -167,11 +167,7 @@ impl Arrivals {
                     Peak {
                         interval_s,
                         requests_per_s,
-                        burstiness_ratio: if mean > 0.0 {
-                            requests_per_s / mean
-                        } else {
-                            0.0
-                        },
+                        burstiness_ratio: if mean > 0.0 { requests_per_s / mean } else { 0.0 },
                         written_bytes: fullest.most_written_bytes,
                     }
                 })

@@ -28,11 +28,7 @@ pub struct Methods {
 impl Default for Method {
     /// Exact: nothing was left out.
     fn default() -> Self {
-        Self {
-            method: "exact".to_owned(),
-            sampled_one_in: 1,
-            standard_error_percent: 0.0,
-        }
+        Self { method: "exact".to_owned(), sampled_one_in: 1, standard_error_percent: 0.0 }
     }
 }
 

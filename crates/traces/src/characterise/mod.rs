@@ -42,11 +42,7 @@ pub use working_set::WorkingSetSeries;
 
 /// A quotient; 0 of nothing.
 fn ratio(sum: u64, count: u64) -> f64 {
-    if count == 0 {
-        0.0
-    } else {
-        sum as f64 / count as f64
-    }
+    if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
 /// A share in per cent; 0 of nothing.

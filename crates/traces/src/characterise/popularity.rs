@@ -102,9 +102,6 @@ mod tests {
     fn counts_are_log_spaced_and_end_with_the_greatest() {
         assert_eq!(counts_up_to(0), [0]);
         assert_eq!(counts_up_to(3), [0, 1, 2, 3]);
-        assert_eq!(
-            counts_up_to(21),
-            [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 21]
-        );
+        assert_eq!(counts_up_to(21), [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 21]);
     }
 }

@@ -96,10 +96,7 @@ impl RecentRequests {
     pub(super) fn finish(&self) -> Randomness {
         let [reads, writes] = &self.directions;
         Randomness {
-            random_percent: percent(
-                reads.random + writes.random,
-                reads.followed + writes.followed,
-            ),
+            random_percent: percent(reads.random + writes.random, reads.followed + writes.followed),
             random_reads_percent: percent(reads.random, reads.followed),
             random_writes_percent: percent(writes.random, writes.followed),
             sequential_reads_percent: percent(reads.sequential, reads.requests),

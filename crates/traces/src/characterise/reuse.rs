@@ -57,10 +57,7 @@ impl Direction {
             sum += count;
             sum
         });
-        Summed {
-            at_most: sums.collect(),
-            direction: self,
-        }
+        Summed { at_most: sums.collect(), direction: self }
     }
 }
 
@@ -75,12 +72,7 @@ impl Summed<'_> {
     /// Accesses that a cache of so many blocks hits. A sample that has met too many or too few accesses is set right at the
     /// smallest distance: what is over or missing are accesses to a few hot blocks (SHARDS-adj of the SHARDS paper).
     fn hits(&self, cache_blocks: u64) -> f64 {
-        let Direction {
-            beyond,
-            cold,
-            accesses,
-            ..
-        } = self.direction;
+        let Direction { beyond, cold, accesses, .. } = self.direction;
         let counted = self.at_most.last().copied().unwrap_or(0);
         let missing = *accesses as f64 - (counted + beyond.count() + cold) as f64;
         let sums = &self.at_most[..self.at_most.len().min(cache_blocks as usize)];

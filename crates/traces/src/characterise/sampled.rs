@@ -110,11 +110,7 @@ impl<E: Default> Sampled<E> {
                 put(&mut self.index, entry);
             }
         }
-        self.slots.push(Slot {
-            number,
-            device,
-            value: E::default(),
-        });
+        self.slots.push(Slot { number, device, value: E::default() });
         put(&mut self.index, (hash << 32) | self.slots.len() as u64);
         self.slots.len() - 1
     }
@@ -147,8 +143,7 @@ impl<E: Default> Sampled<E> {
         assert!(self.shift < 62, "a hash cannot be this small");
         self.shift += 1;
         let shift = self.shift;
-        self.slots
-            .retain(|slot| hash(slot.device, slot.number).leading_zeros() >= shift);
+        self.slots.retain(|slot| hash(slot.device, slot.number).leading_zeros() >= shift);
         self.index.fill(0);
         for (place, slot) in self.slots.iter().enumerate() {
             let entry = (hash(slot.device, slot.number) << 32) | (place as u64 + 1);

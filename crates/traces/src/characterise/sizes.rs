@@ -47,15 +47,9 @@ impl Sizes {
 
     /// Sizes and their counts, ascending.
     fn all(&self) -> Vec<Bin> {
-        let one = |(size, count)| Bin {
-            from: size,
-            to: size,
-            count,
-        };
+        let one = |(size, count)| Bin { from: size, to: size, count };
         let sectors = (0..).map(|sectors| sectors * SECTOR_BYTES);
-        let counted = sectors
-            .zip(self.sectors.iter().copied())
-            .filter(|size| size.1 > 0);
+        let counted = sectors.zip(self.sectors.iter().copied()).filter(|size| size.1 > 0);
         let others = self.others.iter().map(|(&size, &count)| (size, count));
         let mut all: Vec<Bin> = counted.chain(others).map(one).collect();
         all.extend(self.rounded.bins());

@@ -21,12 +21,7 @@ impl Stack {
     /// A stack with room for `positions` accesses before it must be packed.
     pub(super) fn new(positions: usize) -> Self {
         let spans = positions.div_ceil(SPAN).max(1);
-        Self {
-            marks: vec![0; spans * SPAN / WORD],
-            sums: vec![0; spans + 1],
-            next: 0,
-            marked: 0,
-        }
+        Self { marks: vec![0; spans * SPAN / WORD], sums: vec![0; spans + 1], next: 0, marked: 0 }
     }
 
     /// True if the next access needs a [`pack`](Self::pack) first.
@@ -77,9 +72,8 @@ impl Stack {
     /// Gives the blocks the first positions, in the order of those they have.
     pub(super) fn pack<T>(&mut self, blocks: &mut [T], position: impl Fn(&mut T) -> &mut u32) {
         let places = (0..).zip(blocks.iter_mut());
-        let mut order: Vec<(u32, u32)> = places
-            .map(|(place, block)| (*position(block), place))
-            .collect();
+        let mut order: Vec<(u32, u32)> =
+            places.map(|(place, block)| (*position(block), place)).collect();
         order.sort_unstable();
         self.marks.fill(0);
         self.sums.fill(0);

@@ -102,10 +102,7 @@ impl Rule {
         } else {
             ("against", reasons.to_speak_against)
         };
-        Self {
-            speaks_for,
-            says: format!("{side}: {stated} {threshold}): {reason}"),
-        }
+        Self { speaks_for, says: format!("{side}: {stated} {threshold}): {reason}") }
     }
 }
 
@@ -156,18 +153,9 @@ fn judge(info: &TraceInfo, drive: DriveKind, rules: &[Rule]) -> Verdict {
     };
     let words = match verdict {
         Suits::Unknown => format!("Nothing can be said about {on}."),
-        _ => format!(
-            "It suits {on} {}: {}.",
-            verdict.word(),
-            told(speak_for, rules.len())
-        ),
+        _ => format!("It suits {on} {}: {}.", verdict.word(), told(speak_for, rules.len())),
     };
-    Verdict {
-        drive,
-        verdict,
-        words,
-        evidence,
-    }
+    Verdict { drive, verdict, words, evidence }
 }
 
 /// How many rules speak for a drive.

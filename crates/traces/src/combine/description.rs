@@ -44,9 +44,7 @@ impl SourceSummary {
                 path => Some(stored_sha256(path, &options)?),
             },
             label: source.label.clone(),
-            device_bytes: source
-                .device_bytes
-                .map(|bytes| bytes.saturating_add(offset)),
+            device_bytes: source.device_bytes.map(|bytes| bytes.saturating_add(offset)),
             has_times: reader.has_times(),
         })
     }
@@ -55,13 +53,10 @@ impl SourceSummary {
 impl Combination {
     /// A name for it: those of its sources.
     pub fn label(&self) -> String {
-        let names = self
-            .traces
-            .iter()
-            .map(|source| match source.path.strip_prefix(PATH_PREFIX) {
-                Some(recipe) => recipe,
-                None => source.path.rsplit('/').next().unwrap_or(&source.path),
-            });
+        let names = self.traces.iter().map(|source| match source.path.strip_prefix(PATH_PREFIX) {
+            Some(recipe) => recipe,
+            None => source.path.rsplit('/').next().unwrap_or(&source.path),
+        });
         names.collect::<Vec<_>>().join("+")
     }
 }
@@ -72,24 +67,14 @@ pub(super) fn source_of(
     sources: &[SourceSummary],
     device_bytes: Option<u64>,
 ) -> Source {
-    let kind = sources
-        .iter()
-        .map(|source| source.kind)
-        .max_by_key(weakness);
-    let parts = sources
-        .iter()
-        .zip(&combination.traces)
-        .map(|(source, config)| {
-            let sha256 = source.sha256.as_deref().unwrap_or("unknown");
-            format!("{} {} sha256 {sha256}", source.kind, config)
-        });
+    let kind = sources.iter().map(|source| source.kind).max_by_key(weakness);
+    let parts = sources.iter().zip(&combination.traces).map(|(source, config)| {
+        let sha256 = source.sha256.as_deref().unwrap_or("unknown");
+        format!("{} {} sha256 {sha256}", source.kind, config)
+    });
     Source {
         kind: kind.unwrap_or(SourceKind::Synthetic),
-        label: format!(
-            "{}: {}",
-            combination.parameters(),
-            parts.collect::<Vec<_>>().join("; ")
-        ),
+        label: format!("{}: {}", combination.parameters(), parts.collect::<Vec<_>>().join("; ")),
         device_bytes,
     }
 }

@@ -64,11 +64,7 @@ impl Combined {
             }
         };
         combination.check_times(&sources)?;
-        Ok(Self {
-            combination,
-            sources,
-            placement,
-        })
+        Ok(Self { combination, sources, placement })
     }
 
     /// What the combination is.

@@ -55,13 +55,7 @@ impl Picker {
                 left: 0,
             },
         };
-        Self {
-            last_ns: vec![0; sources.len()],
-            sources,
-            rule,
-            has_times,
-            now_ns: 0,
-        }
+        Self { last_ns: vec![0; sources.len()], sources, rule, has_times, now_ns: 0 }
     }
 
     /// The next request and the number of its source; none at the end.
@@ -102,13 +96,7 @@ impl Picker {
                     .filter_map(|(source, reader)| Some((reader.peek()?.time_ns, source)));
                 next.min().map(|(_, source)| source)
             }
-            Rule::Bursts {
-                random,
-                length,
-                live,
-                source,
-                left,
-            } => {
+            Rule::Bursts { random, length, live, source, left } => {
                 if *left == 0 || sources[*source].peek().is_none() {
                     live.retain(|&source| sources[source].peek().is_some());
                     if live.is_empty() {

@@ -64,9 +64,7 @@ impl Shuffled {
             instants.write_all(&bytes).map_err(failed)?;
             files[random.below(FILES) as usize].push(&(source, record))?;
         }
-        let mut instants = instants
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
+        let mut instants = instants.into_inner().map_err(|error| failed(error.into_error()))?;
         instants.rewind().map_err(failed)?;
         Ok(Self {
             random,
@@ -110,12 +108,8 @@ impl Shuffled {
 }
 
 fn spills() -> Result<Vec<Spill>, TraceError> {
-    let spill = |_| {
-        Ok(Spill {
-            file: BufWriter::new(tempfile::tempfile().map_err(failed)?),
-            requests: 0,
-        })
-    };
+    let spill =
+        |_| Ok(Spill { file: BufWriter::new(tempfile::tempfile().map_err(failed)?), requests: 0 });
     (0..FILES).map(spill).collect()
 }
 
@@ -136,10 +130,7 @@ impl Spill {
     }
 
     fn rewound(self) -> Result<BufReader<File>, TraceError> {
-        let mut file = self
-            .file
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
+        let mut file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;
         file.rewind().map_err(failed)?;
         Ok(BufReader::new(file))
     }
@@ -172,10 +163,7 @@ fn pull(file: &mut BufReader<File>) -> Result<Item, TraceError> {
 
 fn failed(source: io::Error) -> TraceError {
     TraceError::Open {
-        path: format!(
-            "a temporary file of the shuffle in {}",
-            std::env::temp_dir().display()
-        ),
+        path: format!("a temporary file of the shuffle in {}", std::env::temp_dir().display()),
         source,
     }
 }
@@ -225,10 +213,7 @@ mod tests {
             }
             assert_eq!(counts.len(), 24);
             // The standard deviation of a count is 9.8.
-            assert!(
-                counts.values().all(|count| (55..=145).contains(count)),
-                "{counts:?}"
-            );
+            assert!(counts.values().all(|count| (55..=145).contains(count)), "{counts:?}");
         }
     }
 }

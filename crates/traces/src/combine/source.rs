@@ -75,9 +75,7 @@ impl FromStr for SourceConfig {
                 (Some(key), _) => {
                     let value = part.split_once('=').map(|(_, value)| value.trim());
                     let value = value.ok_or_else(|| {
-                        wrong(format!(
-                            "{text}: `{key}` has no value; accepted: {key}=VALUE"
-                        ))
+                        wrong(format!("{text}: `{key}` has no value; accepted: {key}=VALUE"))
                     })?;
                     if values.iter().any(|(other, _)| other == key) {
                         return Err(wrong(format!(
@@ -105,9 +103,7 @@ impl FromStr for SourceConfig {
                 "skip" | "limit" => value
                     .parse::<i64>()
                     .map_err(|_| {
-                        wrong(format!(
-                            "{text}: {key}={value}; accepted: a number of requests"
-                        ))
+                        wrong(format!("{text}: {key}={value}; accepted: a number of requests"))
                     })?
                     .into(),
                 _ => toml::Value::from(value),
@@ -164,10 +160,7 @@ impl SourceConfig {
             ));
         }
         if self.limit == Some(0) {
-            return Err(wrong(format!(
-                "{}: limit = 0; accepted: 1 or more",
-                self.path
-            )));
+            return Err(wrong(format!("{}: limit = 0; accepted: 1 or more", self.path)));
         }
         self.options().map(|_| ())
     }

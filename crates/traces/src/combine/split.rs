@@ -55,9 +55,7 @@ impl<'a> Split<'a> {
     /// The number is impossible, or the first pass over the addresses fails.
     pub fn new(whole: &'a Combined, parts: u32, by: SplitBy) -> Result<Self, TraceError> {
         if !(2..=PARTS_MAX).contains(&parts) {
-            return Err(wrong(format!(
-                "split = {parts}; accepted: 2 to {PARTS_MAX}"
-            )));
+            return Err(wrong(format!("split = {parts}; accepted: 2 to {PARTS_MAX}")));
         }
         let rule = match by {
             SplitBy::RoundRobin => Rule::RoundRobin,
@@ -146,11 +144,7 @@ fn cut(record: TraceRecord, start_bytes: u64, bytes: u64) -> Option<TraceRecord>
     }
     let from = record.offset_bytes.max(start_bytes);
     let to = (record.offset_bytes + record.length_bytes).min(start_bytes + bytes);
-    (from < to).then(|| TraceRecord {
-        offset_bytes: from,
-        length_bytes: to - from,
-        ..record
-    })
+    (from < to).then(|| TraceRecord { offset_bytes: from, length_bytes: to - from, ..record })
 }
 
 impl Derived for PartRecords {

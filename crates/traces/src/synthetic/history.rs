@@ -51,11 +51,7 @@ impl History {
     /// The same load with requests and span divided by `factor`, at least one of each.
     pub(super) fn scaled(&self, factor: f64) -> Self {
         let divide = |count: u64| ((count as f64 / factor).round() as u64).max(1);
-        Self {
-            requests: divide(self.requests),
-            span_mib: divide(self.span_mib),
-            ..self.clone()
-        }
+        Self { requests: divide(self.requests), span_mib: divide(self.span_mib), ..self.clone() }
     }
 
     /// What makes the load impossible: field, value and what is accepted.
@@ -79,12 +75,9 @@ impl History {
             let span = self.span_mib;
             return Some(format!("span_mib is {span}; accepted: 1 to 2^40"));
         }
-        [
-            ("write_sectors", &self.write_sectors),
-            ("read_sectors", &self.read_sectors),
-        ]
-        .into_iter()
-        .find_map(|(name, sizes)| impossible_sizes(name, sizes))
+        [("write_sectors", &self.write_sectors), ("read_sectors", &self.read_sectors)]
+            .into_iter()
+            .find_map(|(name, sizes)| impossible_sizes(name, sizes))
     }
 
     fn span_sectors(&self) -> u64 {
@@ -95,9 +88,7 @@ impl History {
 /// What is wrong with a list of sizes and their shares.
 fn impossible_sizes(name: &str, sizes: &[(u64, f64)]) -> Option<String> {
     if sizes.is_empty() {
-        return Some(format!(
-            "{name} is empty; accepted: at least one [sectors, share]"
-        ));
+        return Some(format!("{name} is empty; accepted: at least one [sectors, share]"));
     }
     let of_size = |&&(sectors, share): &&(u64, f64)| {
         !(1..=2048).contains(&sectors) || !(0.0..=1.0).contains(&share)
@@ -167,18 +158,10 @@ impl HistoryRecords {
         let recipe = &self.recipe;
         let random = &mut self.random;
         let (history, end, sizes, new_share) = match is_write {
-            true => (
-                &self.writes,
-                &mut self.write_end,
-                &recipe.write_sectors,
-                recipe.new_write_share,
-            ),
-            false => (
-                &self.all,
-                &mut self.read_end,
-                &recipe.read_sectors,
-                recipe.new_read_share,
-            ),
+            true => {
+                (&self.writes, &mut self.write_end, &recipe.write_sectors, recipe.new_write_share)
+            }
+            false => (&self.all, &mut self.read_end, &recipe.read_sectors, recipe.new_read_share),
         };
         let length = size(sizes, random.unit());
         let known = history.len() as f64;

@@ -47,10 +47,7 @@ impl Layout {
         let (places, device_bands) = places(volume, random);
         let mut bands: Vec<Band> = places
             .iter()
-            .map(|&place| Band {
-                first_block: place * counts.band_blocks,
-                extents: Vec::new(),
-            })
+            .map(|&place| Band { first_block: place * counts.band_blocks, extents: Vec::new() })
             .collect();
         random.shuffle(&mut bands);
 
@@ -62,31 +59,17 @@ impl Layout {
         let dense_blocks = percent(locality.dense_coverage_percent, counts.band_blocks).max(1);
         for &band in &dense {
             let first_block = bands[band].first_block;
-            bands[band].extents.push(Run {
-                first_block,
-                blocks: dense_blocks,
-            });
+            bands[band].extents.push(Run { first_block, blocks: dense_blocks });
         }
-        let writable = percent(
-            locality.written_coverage_percent,
-            counts.band_blocks * written as u64,
-        );
+        let writable =
+            percent(locality.written_coverage_percent, counts.band_blocks * written as u64);
         let sparse_blocks = writable.saturating_sub(dense_blocks * dense_bands as u64);
-        let coverage = coverages(
-            scatter.len(),
-            sparse_blocks,
-            counts.band_blocks,
-            locality.density_skew,
-        );
+        let coverage =
+            coverages(scatter.len(), sparse_blocks, counts.band_blocks, locality.density_skew);
         for (&band, &blocks) in scatter.iter().zip(&coverage) {
             let first_block = bands[band].first_block;
-            bands[band].extents = extents(
-                first_block,
-                counts.band_blocks,
-                blocks,
-                locality.extent_blocks,
-                random,
-            );
+            bands[band].extents =
+                extents(first_block, counts.band_blocks, blocks, locality.extent_blocks, random);
         }
         // Popularity is drawn independently of density: a busy band may be full or almost empty.
         random.shuffle(&mut scatter);
@@ -125,10 +108,7 @@ fn places(volume: &Volume, random: &mut Random) -> (Vec<u64>, u64) {
     let mut next = 0;
     let gap_mean = locality.touched_run_bands * (locality.device_to_touched - 1.0);
     while (places.len() as u64) < wanted {
-        for _ in 0..random
-            .geometric(locality.touched_run_bands)
-            .min(wanted - places.len() as u64)
-        {
+        for _ in 0..random.geometric(locality.touched_run_bands).min(wanted - places.len() as u64) {
             places.push(next);
             next += 1;
         }
@@ -159,10 +139,7 @@ fn coverages(bands: usize, total: u64, band_blocks: u64, skew: f64) -> Vec<u64> 
         }
         scale = (total as f64 - clipped) / free;
     }
-    weights
-        .iter()
-        .map(|weight| ((weight * scale) as u64).clamp(1, most))
-        .collect()
+    weights.iter().map(|weight| ((weight * scale) as u64).clamp(1, most)).collect()
 }
 
 /// Cuts the band into equal cells and puts one extent of about `mean` blocks at a random place in each.
@@ -185,10 +162,7 @@ fn extents(
             .min(left - (extents_left - 1))
             .clamp(1, cell);
         let offset = random.below(cell - length + 1);
-        runs.push(Run {
-            first_block: first_block + index * cell + offset,
-            blocks: length,
-        });
+        runs.push(Run { first_block: first_block + index * cell + offset, blocks: length });
         left = (left - length).max(extents_left - 1);
     }
     runs
@@ -203,9 +177,7 @@ fn hot_set(
     random: &mut Random,
 ) -> (Vec<Run>, usize) {
     let locality = &volume.locality;
-    let homes = share(locality.hot_bands_percent, scatter.len())
-        .max(1)
-        .min(scatter.len());
+    let homes = share(locality.hot_bands_percent, scatter.len()).max(1).min(scatter.len());
     let mut pieces = Vec::new();
     // Every second popular band: hot data is found in busy and quiet bands alike.
     let stride = (scatter.len() / homes).max(1);
@@ -214,10 +186,7 @@ fn hot_set(
             let mut start = 0;
             while start < extent.blocks {
                 let length = locality.hot_item_blocks.min(extent.blocks - start);
-                pieces.push(Run {
-                    first_block: extent.first_block + start,
-                    blocks: length,
-                });
+                pieces.push(Run { first_block: extent.first_block + start, blocks: length });
                 start += length;
             }
         }
@@ -228,10 +197,7 @@ fn hot_set(
             bands
                 .iter()
                 .filter_map(|band| band.extents.first())
-                .map(|extent| Run {
-                    blocks: 1,
-                    ..*extent
-                }),
+                .map(|extent| Run { blocks: 1, ..*extent }),
         );
     }
     random.shuffle(&mut pieces);

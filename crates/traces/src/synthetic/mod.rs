@@ -146,10 +146,8 @@ impl Recipe {
                 accepted: Self::names().collect::<Vec<_>>().join(", "),
             });
         }
-        let text = read_text(name_or_path).map_err(|source| TraceError::Open {
-            path: name_or_path.to_owned(),
-            source,
-        })?;
+        let text = read_text(name_or_path)
+            .map_err(|source| TraceError::Open { path: name_or_path.to_owned(), source })?;
         Self::parse(name_or_path, &text)
     }
 
@@ -177,26 +175,17 @@ impl Recipe {
     /// # Errors
     /// The text is not TOML, has unknown or missing keys, has not exactly one model, or has impossible values.
     pub fn parse(path: &str, text: &str) -> Result<Self, TraceError> {
-        let problem = |reason: String| TraceError::Recipe {
-            path: path.to_owned(),
-            reason,
-        };
+        let problem = |reason: String| TraceError::Recipe { path: path.to_owned(), reason };
         let file: RecipeFile = toml::from_str(text).map_err(|error| problem(error.to_string()))?;
         let mut models: Vec<Model> = [
             file.volume.map(|volume| Model::Volume(Box::new(volume))),
-            file.updates
-                .map(|updates| Model::Updates(Box::new(updates))),
+            file.updates.map(|updates| Model::Updates(Box::new(updates))),
             file.shares.map(|shares| Model::Shares(Box::new(shares))),
-            file.history
-                .map(|history| Model::History(Box::new(history))),
-            file.uniform_random
-                .map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
-            file.sequential
-                .map(|load| Model::Plain(PlainLoad::Sequential(load))),
-            file.one_block
-                .map(|load| Model::Plain(PlainLoad::OneBlock(load))),
-            file.read_hot
-                .map(|load| Model::Plain(PlainLoad::ReadHot(load))),
+            file.history.map(|history| Model::History(Box::new(history))),
+            file.uniform_random.map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
+            file.sequential.map(|load| Model::Plain(PlainLoad::Sequential(load))),
+            file.one_block.map(|load| Model::Plain(PlainLoad::OneBlock(load))),
+            file.read_hot.map(|load| Model::Plain(PlainLoad::ReadHot(load))),
         ]
         .into_iter()
         .flatten()
@@ -227,10 +216,7 @@ impl Recipe {
     /// # Errors
     /// `factor` is not a number of at least 1, or so large that nothing is left.
     pub fn scaled(&self, factor: f64) -> Result<Self, TraceError> {
-        let problem = |reason: String| TraceError::Recipe {
-            path: self.name.clone(),
-            reason,
-        };
+        let problem = |reason: String| TraceError::Recipe { path: self.name.clone(), reason };
         if !(1.0..=1e9).contains(&factor) {
             return Err(problem(format!("scale {factor}; accepted: 1 to 1e9")));
         }
@@ -242,15 +228,9 @@ impl Recipe {
             Model::Plain(load) => Model::Plain(load.scaled(factor)),
         };
         if let Some(reason) = model.problem() {
-            return Err(problem(format!(
-                "scale {factor} leaves too little: {reason}"
-            )));
+            return Err(problem(format!("scale {factor} leaves too little: {reason}")));
         }
-        Ok(Self {
-            model,
-            scale: self.scale * factor,
-            ..self.clone()
-        })
+        Ok(Self { model, scale: self.scale * factor, ..self.clone() })
     }
 
     /// The text the recipe was read from, assumed parameters included; print it with every result.
@@ -260,11 +240,7 @@ impl Recipe {
 
     /// The label reports carry: always says that the workload is synthetic, and the scale unless it is 1.
     pub fn label(&self) -> String {
-        let scale = if self.scale == 1.0 {
-            String::new()
-        } else {
-            format!(" at 1/{}", self.scale)
-        };
+        let scale = if self.scale == 1.0 { String::new() } else { format!(" at 1/{}", self.scale) };
         format!("synthetic {}{scale}: {}", self.name, self.description)
     }
 

@@ -101,16 +101,10 @@ impl PlainLoad {
         match self {
             Self::UniformRandom(load) => load.footprint_bytes,
             Self::Sequential(load) => load.footprint_bytes,
-            Self::OneBlock(OneBlock {
-                hot_blocks,
-                cold_blocks,
-                ..
-            })
-            | Self::ReadHot(ReadHot {
-                hot_blocks,
-                cold_blocks,
-                ..
-            }) => (hot_blocks + cold_blocks) * 4096,
+            Self::OneBlock(OneBlock { hot_blocks, cold_blocks, .. })
+            | Self::ReadHot(ReadHot { hot_blocks, cold_blocks, .. }) => {
+                (hot_blocks + cold_blocks) * 4096
+            }
         }
     }
 
@@ -122,32 +116,14 @@ impl PlainLoad {
         let mut scaled = self.clone();
         match &mut scaled {
             Self::UniformRandom(UniformRandom {
-                requests,
-                footprint_bytes,
-                request_bytes,
-                ..
+                requests, footprint_bytes, request_bytes, ..
             })
-            | Self::Sequential(Sequential {
-                requests,
-                footprint_bytes,
-                request_bytes,
-                ..
-            }) => {
+            | Self::Sequential(Sequential { requests, footprint_bytes, request_bytes, .. }) => {
                 *requests = divide(*requests, 1);
                 *footprint_bytes = divide(*footprint_bytes, *request_bytes);
             }
-            Self::OneBlock(OneBlock {
-                requests,
-                hot_blocks,
-                cold_blocks,
-                ..
-            })
-            | Self::ReadHot(ReadHot {
-                requests,
-                hot_blocks,
-                cold_blocks,
-                ..
-            }) => {
+            Self::OneBlock(OneBlock { requests, hot_blocks, cold_blocks, .. })
+            | Self::ReadHot(ReadHot { requests, hot_blocks, cold_blocks, .. }) => {
                 for value in [requests, hot_blocks, cold_blocks] {
                     *value = divide(*value, 1);
                 }
@@ -165,21 +141,11 @@ impl PlainLoad {
             Self::ReadHot(load) => load.write_percent,
         };
         if !(0.0..=100.0).contains(&write_percent) {
-            return Some(format!(
-                "write_percent is {write_percent}; accepted: 0 to 100"
-            ));
+            return Some(format!("write_percent is {write_percent}; accepted: 0 to 100"));
         }
         match self {
-            Self::UniformRandom(UniformRandom {
-                footprint_bytes,
-                request_bytes,
-                ..
-            })
-            | Self::Sequential(Sequential {
-                footprint_bytes,
-                request_bytes,
-                ..
-            }) => {
+            Self::UniformRandom(UniformRandom { footprint_bytes, request_bytes, .. })
+            | Self::Sequential(Sequential { footprint_bytes, request_bytes, .. }) => {
                 if *request_bytes == 0 || footprint_bytes < request_bytes {
                     return Some(format!(
                         "request_bytes is {request_bytes} and footprint_bytes {footprint_bytes}; accepted: 1 or more, and \
@@ -224,12 +190,7 @@ pub(super) struct PlainRecords {
 
 impl PlainRecords {
     pub(super) fn new(load: PlainLoad, seed: u64) -> Self {
-        Self {
-            load,
-            random: Random::new(seed),
-            issued: 0,
-            cold_next: 0,
-        }
+        Self { load, random: Random::new(seed), issued: 0, cold_next: 0 }
     }
 
     pub(super) fn device_bytes(&self) -> u64 {
@@ -285,11 +246,7 @@ impl Iterator for PlainRecords {
             }
         };
         let write = random.chance(write_percent / 100.0);
-        let operation = if write {
-            TraceOperation::Write
-        } else {
-            TraceOperation::Read
-        };
+        let operation = if write { TraceOperation::Write } else { TraceOperation::Read };
         Some(TraceRecord::new(
             index.saturating_mul(interval_us).saturating_mul(1000),
             operation,

@@ -68,9 +68,7 @@ impl Zipf {
     pub(super) fn sample(&self, random: &mut Random) -> usize {
         let total = self.cumulative[self.cumulative.len() - 1];
         let draw = random.unit() * total;
-        self.cumulative
-            .partition_point(|&upto| upto <= draw)
-            .min(self.cumulative.len() - 1)
+        self.cumulative.partition_point(|&upto| upto <= draw).min(self.cumulative.len() - 1)
     }
 }
 
@@ -117,10 +115,7 @@ mod tests {
     #[test]
     fn ln_and_exp_agree_with_the_platform() {
         for x in [1e-9, 0.3, 0.9999, 1.0, 1.5, 2.0, 10.0, 12345.678, 1e15] {
-            assert!(
-                (ln(x) - f64::ln(x)).abs() <= 1e-14 * f64::ln(x).abs().max(1.0),
-                "ln {x}"
-            );
+            assert!((ln(x) - f64::ln(x)).abs() <= 1e-14 * f64::ln(x).abs().max(1.0), "ln {x}");
         }
         for x in [-40.0, -1.0, -0.001, 0.0, 0.5, 3.0, 20.0] {
             assert!((exp(x) / f64::exp(x) - 1.0).abs() < 1e-13, "exp {x}");
@@ -136,10 +131,7 @@ mod tests {
             counts[zipf.sample(&mut random)] += 1;
         }
         let ratio = f64::from(counts[0]) / f64::from(counts[9]);
-        assert!(
-            (8.5..11.5).contains(&ratio),
-            "rank 1 over rank 10 is {ratio}, should be near 10"
-        );
+        assert!((8.5..11.5).contains(&ratio), "rank 1 over rank 10 is {ratio}, should be near 10");
     }
 
     #[test]

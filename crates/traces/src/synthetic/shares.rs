@@ -81,58 +81,18 @@ impl Shares {
         let written = published.written_percent;
         for (name, value, least, most) in [
             ("published.written_percent", written, 0.0, 100.0),
-            (
-                "published.updated_percent",
-                published.updated_percent,
-                0.0,
-                written,
-            ),
-            (
-                "locality.blocks",
-                locality.blocks as f64,
-                1.0,
-                BLOCKS_MAX as f64,
-            ),
+            ("published.updated_percent", published.updated_percent, 0.0, written),
+            ("locality.blocks", locality.blocks as f64, 1.0, BLOCKS_MAX as f64),
             ("locality.file_blocks", locality.file_blocks, 1.0, 1e9),
             ("locality.folder_files", locality.folder_files, 1.0, 1e9),
-            (
-                "locality.device_to_files",
-                locality.device_to_files,
-                1.0,
-                1e3,
-            ),
-            (
-                "locality.reads_of_written",
-                locality.reads_of_written,
-                0.0,
-                1e6,
-            ),
-            (
-                "locality.reads_of_others",
-                locality.reads_of_others,
-                1.0,
-                1e6,
-            ),
-            (
-                "locality.updates_of_updated",
-                locality.updates_of_updated,
-                1.0,
-                1e6,
-            ),
+            ("locality.device_to_files", locality.device_to_files, 1.0, 1e3),
+            ("locality.reads_of_written", locality.reads_of_written, 0.0, 1e6),
+            ("locality.reads_of_others", locality.reads_of_others, 1.0, 1e6),
+            ("locality.updates_of_updated", locality.updates_of_updated, 1.0, 1e6),
             ("locality.popularity", locality.popularity, 0.0, 10.0),
             ("locality.recency", locality.recency, 0.01, 100.0),
-            (
-                "locality.request_blocks_max",
-                locality.request_blocks_max as f64,
-                1.0,
-                65536.0,
-            ),
-            (
-                "locality.interval_us",
-                locality.interval_us as f64,
-                0.0,
-                1e12,
-            ),
+            ("locality.request_blocks_max", locality.request_blocks_max as f64, 1.0, 65536.0),
+            ("locality.interval_us", locality.interval_us as f64, 0.0, 1e12),
         ] {
             if !(least..=most).contains(&value) {
                 return Some(format!("{name} is {value}; accepted: {least} to {most}"));
@@ -228,12 +188,7 @@ fn laid_out(locality: &ShareLocality, random: &mut Random) -> (Vec<File>, u64) {
         folders.push(files.len());
         for _ in 0..random.geometric(locality.folder_files) {
             let blocks = random.geometric(locality.file_blocks).min(left);
-            files.push(File {
-                first_block: at,
-                blocks,
-                birth: 0,
-                use_: Use::OnlyRead,
-            });
+            files.push(File { first_block: at, blocks, birth: 0, use_: Use::OnlyRead });
             at += blocks;
             left -= blocks;
             if left == 0 {
@@ -268,10 +223,9 @@ fn give_uses(files: &mut Vec<File>, recipe: &Shares, random: &mut Random) {
     random.shuffle(&mut order);
     let (mut written_left, mut updated_left) = (written, updated);
     for index in order {
-        for (left, use_) in [
-            (&mut updated_left, Use::Updated),
-            (&mut written_left, Use::WrittenOnce),
-        ] {
+        for (left, use_) in
+            [(&mut updated_left, Use::Updated), (&mut written_left, Use::WrittenOnce)]
+        {
             let file = files[index];
             if *left == 0 || file.use_ != Use::OnlyRead {
                 continue;
@@ -302,9 +256,8 @@ fn give_uses(files: &mut Vec<File>, recipe: &Shares, random: &mut Random) {
 fn accesses(files: &[File], locality: &ShareLocality, random: &mut Random) -> Vec<Access> {
     let mut accesses: Vec<Access> = Vec::new();
     let of = |use_: fn(Use) -> bool, random: &mut Random| {
-        let mut chosen: Vec<u32> = (0..files.len() as u32)
-            .filter(|&file| use_(files[file as usize].use_))
-            .collect();
+        let mut chosen: Vec<u32> =
+            (0..files.len() as u32).filter(|&file| use_(files[file as usize].use_)).collect();
         random.shuffle(&mut chosen);
         chosen
     };
@@ -312,17 +265,9 @@ fn accesses(files: &[File], locality: &ShareLocality, random: &mut Random) -> Ve
     let written = of(|it| it != Use::OnlyRead, random);
     let others = of(|it| it == Use::OnlyRead, random);
     for (file, &File { birth, use_, .. }) in files.iter().enumerate() {
-        accesses.push(Access {
-            at: birth,
-            file: file as u32,
-            is_write: use_ != Use::OnlyRead,
-        });
+        accesses.push(Access { at: birth, file: file as u32, is_write: use_ != Use::OnlyRead });
     }
-    let mut later = Later {
-        files,
-        locality,
-        accesses: &mut accesses,
-    };
+    let mut later = Later { files, locality, accesses: &mut accesses };
     for &file in &updated {
         later.add(file, true, random);
     }
@@ -348,11 +293,7 @@ impl Later<'_> {
             unit => exp(self.locality.recency * ln(unit)),
         };
         let after = (share * (HORIZON - birth) as f64) as u64;
-        self.accesses.push(Access {
-            at: birth + after.max(1),
-            file,
-            is_write,
-        });
+        self.accesses.push(Access { at: birth + after.max(1), file, is_write });
     }
 
     /// Adds `mean` accesses for each of the files, to the popular ones more.

@@ -84,10 +84,7 @@ impl Updates {
         for (name, value) in [
             ("published.write_percent", published.write_percent),
             ("locality.sequential_percent", locality.sequential_percent),
-            (
-                "locality.reads_of_written_percent",
-                locality.reads_of_written_percent,
-            ),
+            ("locality.reads_of_written_percent", locality.reads_of_written_percent),
         ] {
             if !(0.0..=100.0).contains(&value) {
                 return Some(format!("{name} is {value}; accepted: 0 to 100"));
@@ -95,25 +92,10 @@ impl Updates {
         }
         for (name, value, least, most) in [
             ("published.requests", published.requests as f64, 1.0, 1e12),
-            (
-                "published.mean_read_bytes",
-                published.mean_read_bytes,
-                512.0,
-                1e7,
-            ),
-            (
-                "published.mean_write_bytes",
-                published.mean_write_bytes,
-                512.0,
-                1e7,
-            ),
+            ("published.mean_read_bytes", published.mean_read_bytes, 512.0, 1e7),
+            ("published.mean_write_bytes", published.mean_write_bytes, 512.0, 1e7),
             ("published.unique_gb", published.unique_gb, 1e-6, 1e6),
-            (
-                "locality.device_to_files",
-                locality.device_to_files,
-                1.0,
-                1e3,
-            ),
+            ("locality.device_to_files", locality.device_to_files, 1.0, 1e3),
             ("locality.open_files", locality.open_files as f64, 1.0, 1e4),
             ("locality.skew", locality.skew, 1.0, 100.0),
             ("locality.file_kib", locality.file_kib as f64, 4.0, 1e9),
@@ -249,9 +231,7 @@ impl UpdateRecords {
             self.recipe.published.unique_gb * 1e9 - first_write_bytes - self.unique_bytes as f64;
         let first = missing > 0.0 && self.random.unit() * self.read_bytes_left < missing;
         self.reads_left -= 1;
-        let written = self
-            .random
-            .chance(self.recipe.locality.reads_of_written_percent / 100.0);
+        let written = self.random.chance(self.recipe.locality.reads_of_written_percent / 100.0);
         let written =
             (written || self.only_read.files.is_empty()) && !self.written.files.is_empty();
         let (offset, length) = if first || (!written && self.only_read.files.is_empty()) {
@@ -268,21 +248,12 @@ impl UpdateRecords {
     fn extend(&mut self, write: bool, length: u64) -> (u64, u64) {
         let open_max = self.recipe.locality.open_files as usize;
         let file_bytes = self.recipe.locality.file_kib << 10;
-        let files = if write {
-            &mut self.written
-        } else {
-            &mut self.only_read
-        };
+        let files = if write { &mut self.written } else { &mut self.only_read };
         let choice = self.random.below(open_max as u64) as usize;
-        let fits = files
-            .open
-            .get(choice)
-            .is_some_and(|&file| files.files[file].1 + length <= file_bytes);
+        let fits =
+            files.open.get(choice).is_some_and(|&file| files.files[file].1 + length <= file_bytes);
         if !fits {
-            let start = self
-                .places
-                .pop()
-                .expect("the device has room for twice the data");
+            let start = self.places.pop().expect("the device has room for twice the data");
             files.files.push((start, 0));
             let index = files.files.len() - 1;
             match files.open.get_mut(choice) {
@@ -301,14 +272,8 @@ impl UpdateRecords {
     /// A place for `length` bytes in the existing part of a file, by popularity; shorter if none is as long.
     fn repeat(&mut self, write: bool, length: u64) -> (u64, u64) {
         let skew = self.recipe.locality.skew;
-        let follow = self
-            .random
-            .chance(self.recipe.locality.sequential_percent / 100.0);
-        let files = if write {
-            &mut self.written
-        } else {
-            &mut self.only_read
-        };
+        let follow = self.random.chance(self.recipe.locality.sequential_percent / 100.0);
+        let files = if write { &mut self.written } else { &mut self.only_read };
         let (file, offset) = files.last;
         if follow && offset + length <= files.files[file].1 {
             files.last = (file, offset + length);
@@ -360,15 +325,9 @@ impl Iterator for UpdateRecords {
             return None;
         }
         let time_ns = self.time_us * 1000;
-        self.time_us += self
-            .random
-            .geometric(self.recipe.locality.interval_us as f64);
+        self.time_us += self.random.geometric(self.recipe.locality.interval_us as f64);
         let write = self.random.below(left) < self.writes_left;
-        let operation = if write {
-            TraceOperation::Write
-        } else {
-            TraceOperation::Read
-        };
+        let operation = if write { TraceOperation::Write } else { TraceOperation::Read };
         let (offset, length) = if write { self.write() } else { self.read() };
         Some(TraceRecord::new(time_ns, operation, offset, length))
     }

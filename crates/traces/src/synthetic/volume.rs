@@ -265,16 +265,8 @@ impl VolumeRecords {
             bursts_to_turnover: locality.active_turnover_bursts,
             scan_band: 0,
             scan_block: 0,
-            burst: Burst {
-                write: true,
-                component_index: 0,
-                place: 0,
-                runs_left: 0,
-            },
-            run: Run {
-                first_block: 0,
-                blocks: 0,
-            },
+            burst: Burst { write: true, component_index: 0, place: 0, runs_left: 0 },
+            run: Run { first_block: 0, blocks: 0 },
             time_ns: 0,
             band_popularity,
             volume: volume.clone(),
@@ -283,11 +275,8 @@ impl VolumeRecords {
             writes,
             reads,
         };
-        for _ in 0..percent(
-            locality.active_bands_percent,
-            records.layout.scatter.len() as u64,
-        )
-        .max(1)
+        for _ in
+            0..percent(locality.active_bands_percent, records.layout.scatter.len() as u64).max(1)
         {
             let band = records.any_band();
             records.active.push(band);
@@ -323,12 +312,7 @@ impl VolumeRecords {
             Component::Hot | Component::Scan => 0,
         };
         let runs_left = self.random.geometric(self.volume.locality.burst_runs);
-        self.burst = Burst {
-            write,
-            component_index,
-            place,
-            runs_left,
-        };
+        self.burst = Burst { write, component_index, place, runs_left };
         let start_ns = (self.progress() * self.volume.locality.duration_s as f64 * 1e9) as u64;
         self.time_ns = self.time_ns.max(start_ns);
     }
@@ -340,10 +324,7 @@ impl VolumeRecords {
             let slot = self.random.below(self.active.len() as u64) as usize;
             self.active[slot] = self.any_band();
         }
-        if self
-            .random
-            .chance(self.volume.locality.active_percent / 100.0)
-        {
+        if self.random.chance(self.volume.locality.active_percent / 100.0) {
             self.active[self.random.below(self.active.len() as u64) as usize]
         } else {
             self.any_band()
@@ -355,20 +336,11 @@ impl VolumeRecords {
             self.start_burst();
         }
         self.burst.runs_left -= 1;
-        let bands = (
-            self.layout.written_bands,
-            self.layout.bands.len() - self.layout.written_bands,
-        );
-        let (direction, bands) = if self.burst.write {
-            (&mut self.writes, bands.0)
-        } else {
-            (&mut self.reads, bands.1)
-        };
-        let forced = if bands == 0 {
-            None
-        } else {
-            direction.due(bands)
-        };
+        let bands =
+            (self.layout.written_bands, self.layout.bands.len() - self.layout.written_bands);
+        let (direction, bands) =
+            if self.burst.write { (&mut self.writes, bands.0) } else { (&mut self.reads, bands.1) };
+        let forced = if bands == 0 { None } else { direction.due(bands) };
         let component = direction.shares[self.burst.component_index].0;
         // What is left after the bands that still have to be touched, at least one block each.
         let most = direction.left() - direction.forced.len() as u64;
@@ -382,11 +354,7 @@ impl VolumeRecords {
             },
         };
         run.blocks = run.blocks.min(most);
-        let direction = if self.burst.write {
-            &mut self.writes
-        } else {
-            &mut self.reads
-        };
+        let direction = if self.burst.write { &mut self.writes } else { &mut self.reads };
         direction.done += run.blocks;
         direction.done_by_component[self.burst.component_index] += run.blocks;
         if direction.left() == 0 {
@@ -397,15 +365,9 @@ impl VolumeRecords {
 
     fn forced_run(&mut self, band: usize) -> Run {
         if self.layout.bands[band].extents.is_empty() {
-            return Run {
-                first_block: self.layout.bands[band].first_block,
-                blocks: 1,
-            };
+            return Run { first_block: self.layout.bands[band].first_block, blocks: 1 };
         }
-        Run {
-            blocks: 1,
-            ..self.scatter_run(band)
-        }
+        Run { blocks: 1, ..self.scatter_run(band) }
     }
 
     fn hot_run(&mut self) -> Run {
@@ -428,10 +390,7 @@ impl VolumeRecords {
             .random
             .geometric(self.volume.locality.stream_run_blocks)
             .min(file.blocks - *cursor);
-        let run = Run {
-            first_block: file.first_block + *cursor,
-            blocks,
-        };
+        let run = Run { first_block: file.first_block + *cursor, blocks };
         *cursor = (*cursor + blocks) % file.blocks;
         run
     }
@@ -444,27 +403,20 @@ impl VolumeRecords {
             .random
             .geometric(self.volume.locality.scatter_run_blocks)
             .min(extent.blocks - start);
-        Run {
-            first_block: extent.first_block + start,
-            blocks,
-        }
+        Run { first_block: extent.first_block + start, blocks }
     }
 
     fn scan_run(&mut self) -> Run {
-        let covered = percent(
-            self.volume.locality.scan_coverage_percent,
-            self.volume.counts().band_blocks,
-        )
-        .max(1);
+        let covered =
+            percent(self.volume.locality.scan_coverage_percent, self.volume.counts().band_blocks)
+                .max(1);
         let band = self.layout.scan_order[self.scan_band];
         let blocks = self
             .random
             .geometric(self.volume.locality.scan_run_blocks)
             .min(covered - self.scan_block);
-        let run = Run {
-            first_block: self.layout.bands[band].first_block + self.scan_block,
-            blocks,
-        };
+        let run =
+            Run { first_block: self.layout.bands[band].first_block + self.scan_block, blocks };
         self.scan_block += blocks;
         if self.scan_block == covered {
             self.scan_block = 0;
@@ -484,11 +436,7 @@ impl Iterator for VolumeRecords {
             }
             self.start_run();
         }
-        let operation = if self.burst.write {
-            TraceOperation::Write
-        } else {
-            TraceOperation::Read
-        };
+        let operation = if self.burst.write { TraceOperation::Write } else { TraceOperation::Read };
         let record = TraceRecord::new(
             self.time_ns,
             operation,

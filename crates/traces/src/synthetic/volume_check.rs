@@ -16,15 +16,9 @@ impl Volume {
         let (published, locality) = (&self.published, &self.locality);
         [
             ("published.write_percent", published.write_percent),
-            (
-                "locality.written_coverage_percent",
-                locality.written_coverage_percent,
-            ),
+            ("locality.written_coverage_percent", locality.written_coverage_percent),
             ("locality.dense_bands_percent", locality.dense_bands_percent),
-            (
-                "locality.dense_coverage_percent",
-                locality.dense_coverage_percent,
-            ),
+            ("locality.dense_coverage_percent", locality.dense_coverage_percent),
             ("locality.hot_blocks_percent", locality.hot_blocks_percent),
             ("locality.hot_bands_percent", locality.hot_bands_percent),
             (
@@ -35,15 +29,9 @@ impl Volume {
                 "locality.hot_reads_percent + scan_reads_percent",
                 locality.hot_reads_percent + locality.scan_reads_percent,
             ),
-            (
-                "locality.active_bands_percent",
-                locality.active_bands_percent,
-            ),
+            ("locality.active_bands_percent", locality.active_bands_percent),
             ("locality.active_percent", locality.active_percent),
-            (
-                "locality.scan_coverage_percent",
-                locality.scan_coverage_percent,
-            ),
+            ("locality.scan_coverage_percent", locality.scan_coverage_percent),
         ]
     }
 
@@ -60,10 +48,7 @@ impl Volume {
             ("locality.scatter_run_blocks", locality.scatter_run_blocks),
             ("locality.scan_run_blocks", locality.scan_run_blocks),
             ("locality.burst_runs", locality.burst_runs),
-            (
-                "locality.active_turnover_bursts",
-                locality.active_turnover_bursts as f64,
-            ),
+            ("locality.active_turnover_bursts", locality.active_turnover_bursts as f64),
             ("locality.duration_s", locality.duration_s as f64),
         ]
     }

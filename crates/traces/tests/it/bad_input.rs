@@ -12,23 +12,15 @@ fn message(text: &str) -> String {
 }
 
 fn message_with(text: &str, options: &ReadOptions) -> String {
-    read_bytes(text.as_bytes(), options)
-        .expect_err("this input is bad")
-        .to_string()
+    read_bytes(text.as_bytes(), options).expect_err("this input is bad").to_string()
 }
 
 fn mapped(columns: &str) -> ReadOptions {
-    ReadOptions {
-        columns: Some(columns.to_owned()),
-        ..ReadOptions::default()
-    }
+    ReadOptions { columns: Some(columns.to_owned()), ..ReadOptions::default() }
 }
 
 fn as_format(format: Format) -> ReadOptions {
-    ReadOptions {
-        format: Some(format),
-        ..ReadOptions::default()
-    }
+    ReadOptions { format: Some(format), ..ReadOptions::default() }
 }
 
 #[test]
@@ -67,10 +59,7 @@ fn records_before_the_damage_are_returned() {
     )
     .unwrap();
     let results: Vec<_> = reader.collect();
-    assert_eq!(
-        results.iter().map(Result::is_ok).collect::<Vec<_>>(),
-        [true, true, false]
-    );
+    assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false]);
 }
 
 #[test]
@@ -162,9 +151,7 @@ fn empty_file() {
     assert_eq!(message(""), format!("t: the file is empty; {accepted}"));
     // Compressed nothing is nothing too.
     let nothing = zstd::encode_all(&b""[..], 3).unwrap();
-    let error = read_bytes(&nothing, &ReadOptions::default())
-        .unwrap_err()
-        .to_string();
+    let error = read_bytes(&nothing, &ReadOptions::default()).unwrap_err().to_string();
     assert_eq!(error, format!("t: the file is empty; {accepted}"));
     assert_eq!(
         message("version,time,op,size,lbn\n"),
@@ -174,14 +161,8 @@ fn empty_file() {
 
 #[test]
 fn missing_file() {
-    let error = open("no/such/trace.csv", &ReadOptions::default())
-        .err()
-        .unwrap()
-        .to_string();
-    assert_eq!(
-        error,
-        "no/such/trace.csv: No such file or directory (os error 2)"
-    );
+    let error = open("no/such/trace.csv", &ReadOptions::default()).err().unwrap().to_string();
+    assert_eq!(error, "no/such/trace.csv: No such file or directory (os error 2)");
 }
 
 const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
@@ -223,10 +204,7 @@ fn formats_that_cannot_be_told_are_refused() {
 
 #[test]
 fn options_that_do_not_fit_are_refused() {
-    let options = ReadOptions {
-        page_bytes: Some(4096),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { page_bytes: Some(4096), ..ReadOptions::default() };
     assert_eq!(
         message_with(MSR, &options),
         "--page-bytes: the format msr has no use for it; accepted: with arc"
@@ -256,10 +234,7 @@ fn comments_and_blank_lines_are_counted() {
     .unwrap();
     assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 2);
     assert_eq!(
-        (
-            reader.skipped().of(SkipReason::Comment),
-            reader.skipped().of(SkipReason::Blank)
-        ),
+        (reader.skipped().of(SkipReason::Comment), reader.skipped().of(SkipReason::Blank)),
         (1, 2)
     );
 }

@@ -6,17 +6,11 @@ use imbrex_traces::{BlkEvent, Format, ObjectId, ReadOptions, Subsecond, TraceRec
 use crate::{fixture, read_bytes, read_fixture, record};
 
 fn of_event(event: BlkEvent) -> ReadOptions {
-    ReadOptions {
-        event: Some(event),
-        ..ReadOptions::default()
-    }
+    ReadOptions { event: Some(event), ..ReadOptions::default() }
 }
 
 fn forced(record: TraceRecord) -> TraceRecord {
-    TraceRecord {
-        fua: true,
-        ..record
-    }
+    TraceRecord { fua: true, ..record }
 }
 
 #[test]
@@ -39,10 +33,7 @@ fn blktrace_of_version_7_as_it_was_queued() {
         reader.skipped().to_string(),
         "notification: 2, event C: 3, event D: 3, event M: 1, passthrough command: 1"
     );
-    assert_eq!(
-        (reader.counts().lines, reader.counts().time_inversions),
-        (16, 0)
-    );
+    assert_eq!((reader.counts().lines, reader.counts().time_inversions), (16, 0));
     assert_eq!(
         reader.detected(),
         "blktrace in the file: the file starts with the magic of blktrace, version 7, little-endian, event Q"
@@ -82,22 +73,13 @@ fn blktrace_of_version_8_in_the_other_byte_order() {
         ]
     );
     assert_eq!(reader.skipped().to_string(), "event C: 1, zone command: 1");
-    assert!(
-        reader
-            .detected()
-            .ends_with("version 8, big-endian, event Q"),
-        "{}",
-        reader.detected()
-    );
+    assert!(reader.detected().ends_with("version 8, big-endian, event Q"), "{}", reader.detected());
 }
 
 #[test]
 fn files_of_the_processors_are_merged_by_time() {
     for name in ["sdx", "sdx.blktrace"] {
-        let options = ReadOptions {
-            sha256: true,
-            ..ReadOptions::default()
-        };
+        let options = ReadOptions { sha256: true, ..ReadOptions::default() };
         let (records, reader) = read_fixture(name, &options);
         let expected = [
             record(0, 0, Write, 0, 4096, None),
@@ -116,12 +98,7 @@ fn files_of_the_processors_are_merged_by_time() {
         assert_eq!(reader.sha256(), Some(stored));
     }
     // One file of them is a trace of its own.
-    assert_eq!(
-        read_fixture("sdx.blktrace.2", &ReadOptions::default())
-            .0
-            .len(),
-        3
-    );
+    assert_eq!(read_fixture("sdx.blktrace.2", &ReadOptions::default()).0.len(), 3);
 }
 
 /// `sdx.blkparse` is what `blkparse -q` prints of the same files.
@@ -176,10 +153,7 @@ fn vscsi_of_both_versions() {
                 record(2_000_000, 0, Write, 1 << 41, 512, None),
             ]
         );
-        assert_eq!(
-            reader.skipped().to_string(),
-            "zero length: 1, SCSI opcode 0x00: 1"
-        );
+        assert_eq!(reader.skipped().to_string(), "zero length: 1, SCSI opcode 0x00: 1");
         assert_eq!(
             reader.detected(),
             format!(
@@ -199,9 +173,7 @@ fn message(name: &str, options: &ReadOptions, change: impl FnOnce(&mut Vec<u8>))
 #[test]
 fn damaged_blktrace() {
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
-        message("blktrace7.bin", &ReadOptions::default(), |bytes| {
-            change(bytes)
-        })
+        message("blktrace7.bin", &ReadOptions::default(), |bytes| change(bytes))
     };
     assert_eq!(
         with(&|bytes| bytes.truncate(100)),
@@ -230,10 +202,7 @@ fn damaged_blktrace() {
         with(&|bytes| bytes[138..140].fill(0)),
         "t, record 3 at byte 108: the categories are 0x0; accepted: the bit of reads (0x1) or of writes (0x2)"
     );
-    let as_blktrace = ReadOptions {
-        format: Some(Format::Blktrace),
-        ..ReadOptions::default()
-    };
+    let as_blktrace = ReadOptions { format: Some(Format::Blktrace), ..ReadOptions::default() };
     assert_eq!(
         message("vscsi1.bin", &as_blktrace, |_| {}),
         "t: the file does not start with the magic of blktrace; accepted: binary blktrace, version 7 or 8, in either byte order"
@@ -242,10 +211,7 @@ fn damaged_blktrace() {
         message("vscsi1.bin", &of_event(BlkEvent::Issue), |_| {}),
         "--event: the format vscsi has no use for it; accepted: with blktrace, blkparse"
     );
-    assert_eq!(
-        "d".parse::<BlkEvent>().unwrap_err(),
-        "unknown event \"d\"; accepted: Q, D, C"
-    );
+    assert_eq!("d".parse::<BlkEvent>().unwrap_err(), "unknown event \"d\"; accepted: Q, D, C");
 }
 
 #[test]
@@ -289,10 +255,7 @@ fn damaged_vscsi() {
 }
 
 fn with_ids(object_id: ObjectId) -> ReadOptions {
-    ReadOptions {
-        object_id: Some(object_id),
-        ..ReadOptions::default()
-    }
+    ReadOptions { object_id: Some(object_id), ..ReadOptions::default() }
 }
 
 #[test]
@@ -314,10 +277,8 @@ fn oracle_general() {
         "oracle-general in the file: records of 24 bytes in order of time name later records of the same object, reads only, \
          object ids are bytes, times in seconds, requests of a second spread evenly over it"
     );
-    let at_the_start = ReadOptions {
-        subsecond: Some(Subsecond::None),
-        ..with_ids(ObjectId::Blocks)
-    };
+    let at_the_start =
+        ReadOptions { subsecond: Some(Subsecond::None), ..with_ids(ObjectId::Blocks) };
     let (records, _) = read_fixture("oracle_general.bin", &at_the_start);
     assert_eq!((records[1].time_ns, records[1].offset_bytes), (0, 1 << 52));
 }
@@ -356,13 +317,9 @@ fn objects_without_a_place_are_refused() {
         "hash".parse::<ObjectId>().unwrap_err(),
         "hash: such ids have no place on a disk; accepted: bytes, blocks"
     );
-    let told = ReadOptions {
-        format: Some(Format::OracleGeneral),
-        ..with_ids(ObjectId::Bytes)
-    };
+    let told = ReadOptions { format: Some(Format::OracleGeneral), ..with_ids(ObjectId::Bytes) };
     assert_eq!(
-        message("oracle_general.bin", &told, |bytes| bytes[28..36]
-            .fill(0xee)),
+        message("oracle_general.bin", &told, |bytes| bytes[28..36].fill(0xee)),
         "t, record 2 at byte 24: the object id is 17216961135462248174 (bytes); accepted: at most 2^40 bytes within the first \
          2^62; ids that are hashes have no place on a disk"
     );
@@ -390,10 +347,7 @@ fn oracle_general_is_never_guessed() {
     assert!(read(&counted_from_one).is_ok());
     let not_in_order = [&bytes[24..], &bytes[..24]].concat();
     let refused = read(&not_in_order).unwrap_err().to_string();
-    assert!(
-        refused.starts_with("t: the format is not recognised from"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("t: the format is not recognised from"), "{refused}");
 }
 
 #[test]
@@ -422,10 +376,7 @@ fn damaged_lcs() {
         }),
         "t: the header has 1024 bytes, as LCS had it before its versions; accepted: a header of 8192 bytes"
     );
-    assert_eq!(
-        with(&|bytes| bytes[8] = 9),
-        "t: LCS has version 9; accepted: 1 to 8"
-    );
+    assert_eq!(with(&|bytes| bytes[8] = 9), "t: LCS has version 9; accepted: 1 to 8");
     assert_eq!(
         with(&|bytes| bytes.truncate(8192 + 30)),
         "t, record 2 at byte 8220: the file ends after 2 bytes of the record; accepted: whole records of 28 bytes"

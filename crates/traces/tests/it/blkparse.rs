@@ -6,10 +6,7 @@ use imbrex_traces::{BlkEvent, ReadOptions, TraceRecord};
 use crate::{read_bytes, read_fixture, record};
 
 fn at(event: BlkEvent) -> ReadOptions {
-    ReadOptions {
-        event: Some(event),
-        ..ReadOptions::default()
-    }
+    ReadOptions { event: Some(event), ..ReadOptions::default() }
 }
 
 #[test]
@@ -20,10 +17,7 @@ fn queued_requests() {
         [
             record(0, 0, Write, 4096 * 512, 16 * 512, None),
             record(248_500, 1, Read, 64 * 512, 256 * 512, None),
-            TraceRecord {
-                fua: true,
-                ..record(998_500, 0, Write, 8192 * 512, 4096, None)
-            },
+            TraceRecord { fua: true, ..record(998_500, 0, Write, 8192 * 512, 4096, None) },
             record(1_098_500, 0, Flush, 0, 0, None),
             record(1_198_500, 0, Trim, 1_000_000 * 512, 1 << 20, None),
         ]
@@ -62,10 +56,7 @@ fn a_short_trace_is_told_beside_its_closing_text() {
                 0KiB\t Writes Queued:           1,        4KiB\n Read depth:             0\t Write depth:             \
                 1\n\nThroughput (R/W): 0KiB/s / 0KiB/s\nEvents (sdx): 1 entries\nSkips: 0 forward (0 -   0.0%)\n";
     let records = read_bytes(text.as_bytes(), &ReadOptions::default());
-    assert_eq!(
-        records.expect("the format is told"),
-        [record(0, 0, Write, 4096, 4096, None)]
-    );
+    assert_eq!(records.expect("the format is told"), [record(0, 0, Write, 4096, 4096, None)]);
 }
 
 #[test]

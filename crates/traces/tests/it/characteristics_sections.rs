@@ -27,11 +27,7 @@ fn shares_by_request_access_and_block() {
     // Five writes of eight; the second and the third to block 0 are updates.
     let requests = &shares.of_requests;
     assert_eq!(
-        (
-            requests.read_percent,
-            requests.write_percent,
-            requests.update_percent
-        ),
+        (requests.read_percent, requests.write_percent, requests.update_percent),
         (37.5, 62.5, 25.0)
     );
     assert_eq!(shares.of_requests, shares.of_accesses);
@@ -74,18 +70,9 @@ fn distributions_of_writes_and_updates() {
     assert_eq!((found.reads.top_10_percent, found.reads.blocks), (50.0, 3));
     assert_eq!((found.writes.top_1_percent, found.writes.blocks), (60.0, 3));
     // Block 3 is only read, block 1 only written.
+    assert_eq!((found.read_mostly.blocks_percent, found.read_mostly.traffic_percent), (25.0, 25.0));
     assert_eq!(
-        (
-            found.read_mostly.blocks_percent,
-            found.read_mostly.traffic_percent
-        ),
-        (25.0, 25.0)
-    );
-    assert_eq!(
-        (
-            found.write_mostly.blocks_percent,
-            found.write_mostly.traffic_percent
-        ),
+        (found.write_mostly.blocks_percent, found.write_mostly.traffic_percent),
         (25.0, 20.0)
     );
 }
@@ -103,10 +90,7 @@ fn adjacent_accesses_and_their_times() {
     assert_eq!(mean(&pairs.read_after_read), (1, 1.0));
     // Writes of block 0 at 0, 1 and 6 s.
     assert_eq!(mean(&pairs.update_interval), (2, 3.0));
-    assert_eq!(
-        pairs.update_interval.time_ns.unwrap().maximum,
-        5_000_000_000
-    );
+    assert_eq!(pairs.update_interval.time_ns.unwrap().maximum, 5_000_000_000);
 }
 
 #[test]
@@ -114,23 +98,13 @@ fn stack_distances_and_hit_ratios() {
     let reuse = sections(BLOCKS).reuse;
     // Distances: W0 1, R0 1, R2 1, W0 3 (0, 1, 2), W2 2 (2, 0); three accesses are first ones.
     assert_eq!(reuse.cold_accesses, 3);
-    let bars: Vec<_> = reuse
-        .distance_blocks
-        .histogram
-        .iter()
-        .map(|bar| (bar.from, bar.count))
-        .collect();
+    let bars: Vec<_> =
+        reuse.distance_blocks.histogram.iter().map(|bar| (bar.from, bar.count)).collect();
     assert_eq!(bars, [(1, 3), (2, 1), (3, 1)]);
     let hits: Vec<_> = reuse
         .lru
         .iter()
-        .map(|point| {
-            (
-                point.cache_blocks,
-                point.hit_percent,
-                point.write_hit_percent,
-            )
-        })
+        .map(|point| (point.cache_blocks, point.hit_percent, point.write_hit_percent))
         .collect();
     assert_eq!(hits, [(1, 37.5, 20.0), (2, 50.0, 40.0), (3, 62.5, 60.0)]);
     assert_eq!(reuse.lru_at_1_percent, reuse.lru[0]);
@@ -147,9 +121,7 @@ fn distinct_blocks_over_time() {
     assert_eq!(series.cumulative_blocks[437], 3);
     assert_eq!(series.cumulative_written_blocks[300], 2);
     // Ten hours later the eight requests fall in one window, which had three blocks.
-    let series = sections(&format!("{BLOCKS}0,0,4096,r,36000\n"))
-        .working_set
-        .unwrap();
+    let series = sections(&format!("{BLOCKS}0,0,4096,r,36000\n")).working_set.unwrap();
     assert_eq!((series.blocks[0], series.cumulative_blocks[0]), (3, 3));
     assert_eq!(series.blocks.last(), Some(&1));
     assert_eq!(series.cumulative_blocks.last(), Some(&3));
@@ -161,16 +133,10 @@ fn random_requests_are_far_from_the_last_32() {
     let text = "0,1000,4096,w,0\n0,1256,4096,w,1\n0,1513,4096,r,2\n0,1008,4096,w,3\n1,0,4096,w,4\n";
     let found = sections(text).randomness;
     assert!((found.random_percent - 100.0 / 3.0).abs() < 1e-9);
-    assert_eq!(
-        (found.random_reads_percent, found.random_writes_percent),
-        (100.0, 0.0)
-    );
+    assert_eq!((found.random_reads_percent, found.random_writes_percent), (100.0, 0.0));
     // The fourth starts where the first ended; five requests, four of them writes.
     assert_eq!(
-        (
-            found.sequential_writes_percent,
-            found.sequential_write_bytes_percent
-        ),
+        (found.sequential_writes_percent, found.sequential_write_bytes_percent),
         (25.0, 25.0)
     );
     // A stream of requests of 1 MiB: each offset is far from the others, and none is random.
@@ -200,42 +166,21 @@ fn rates_peaks_and_active_periods() {
     let activity = sections(text).activity.unwrap();
     assert_eq!(activity.mean_requests_per_s, 5.0 / 1200.0);
     let second = &activity.peaks[0];
-    assert_eq!(
-        (
-            second.interval_s,
-            second.requests_per_s,
-            second.written_bytes
-        ),
-        (1, 3.0, 16_384)
-    );
+    assert_eq!((second.interval_s, second.requests_per_s, second.written_bytes), (1, 3.0, 16_384));
     assert!((second.burstiness_ratio - 720.0).abs() < 1e-9);
     assert_eq!(activity.peaks[1].requests_per_s, 0.05);
     assert_eq!(
-        (
-            activity.active_intervals,
-            activity.intervals,
-            activity.active_percent
-        ),
+        (activity.active_intervals, activity.intervals, activity.active_percent),
         (3, 3, 100.0)
     );
-    assert_eq!(
-        (
-            activity.read_active_intervals,
-            activity.write_active_intervals
-        ),
-        (2, 1)
-    );
+    assert_eq!((activity.read_active_intervals, activity.write_active_intervals), (2, 1));
 }
 
 #[test]
 fn gaps_and_bursts() {
     let text = "0,0,4096,w,0\n0,0,4096,w,0.5\n0,0,4096,w,2\n0,0,4096,r,2.05\n0,0,4096,w,100\n";
     let gaps = sections(text).gaps.unwrap();
-    let idle: Vec<_> = gaps
-        .idle
-        .iter()
-        .map(|idle| (idle.at_least_s, idle.gaps))
-        .collect();
+    let idle: Vec<_> = gaps.idle.iter().map(|idle| (idle.at_least_s, idle.gaps)).collect();
     assert_eq!(idle, [(0.1, 3), (1.0, 2), (10.0, 1), (60.0, 1)]);
     assert!((gaps.idle[1].total_s - 99.45).abs() < 1e-9);
     assert!((gaps.idle[3].time_percent - 97.95).abs() < 1e-9);
@@ -247,11 +192,7 @@ fn gaps_and_bursts() {
 #[test]
 fn sizes_series_and_heat() {
     let found = sections(BLOCKS);
-    let bar = |count| Bin {
-        from: 4096,
-        to: 4096,
-        count,
-    };
+    let bar = |count| Bin { from: 4096, to: 4096, count };
     assert_eq!(found.request_sizes.read, [bar(3)]);
     assert_eq!(found.request_sizes.write, [bar(5)]);
     let load = found.load.unwrap();
@@ -264,10 +205,8 @@ fn sizes_series_and_heat() {
 
 #[test]
 fn a_trace_without_times_has_no_sections_of_time() {
-    let options = ReadOptions {
-        format: Some(imbrex_traces::Format::Arc),
-        ..ReadOptions::default()
-    };
+    let options =
+        ReadOptions { format: Some(imbrex_traces::Format::Arc), ..ReadOptions::default() };
     let bytes = std::io::Cursor::new(b"1 2 0 0\n1 2 0 1\n".to_vec());
     let reader = TraceReader::from_read("t", bytes, &options).unwrap();
     let found = characterise(reader, BlockRule::Touched).unwrap().sections;

@@ -42,10 +42,7 @@ fn mixed(source: &mut Random, index: u64) -> (u64, u64) {
     match source.below(3) {
         0 => skewed(source, index),
         1 => ((2 << 24) + index * 2 % SPAN_BLOCKS, 2),
-        _ => (
-            (4 << 24) + source.below(SPAN_BLOCKS * 3),
-            1 + source.below(16),
-        ),
+        _ => ((4 << 24) + source.below(SPAN_BLOCKS * 3), 1 + source.below(16)),
     }
 }
 
@@ -60,11 +57,8 @@ fn info(next: Next, offset_bytes: u64, capacity: Capacity) -> TraceInfo {
     let mut source = Random(42);
     for index in 0..REQUESTS {
         let (block, blocks) = next(&mut source, index);
-        let operation = if source.below(10) < 6 {
-            TraceOperation::Write
-        } else {
-            TraceOperation::Read
-        };
+        let operation =
+            if source.below(10) < 6 { TraceOperation::Write } else { TraceOperation::Read };
         let mut record = TraceRecord::new(
             index * 1_000_000,
             operation,
@@ -77,10 +71,7 @@ fn info(next: Next, offset_bytes: u64, capacity: Capacity) -> TraceInfo {
     characterise.finish(&reader)
 }
 
-const SMALL: Capacity = Capacity {
-    blocks: 8192,
-    groups: 4096,
-};
+const SMALL: Capacity = Capacity { blocks: 8192, groups: 4096 };
 
 /// Standard errors that an estimate may be off, in a test with a fixed seed.
 const ERRORS: f64 = 4.0;
@@ -111,18 +102,8 @@ fn assert_distinct(exact: &TraceInfo, found: &TraceInfo) {
     assert_close("read", found.read.unique_blocks, read, part(read));
     assert_close("written", found.write.unique_blocks, written, part(written));
     let points = ERRORS * error;
-    assert_points(
-        "updated",
-        found.updated_blocks_percent,
-        exact.updated_blocks_percent,
-        points,
-    );
-    assert_points(
-        "updates",
-        found.update_percent,
-        exact.update_percent,
-        points,
-    );
+    assert_points("updated", found.updated_blocks_percent, exact.updated_blocks_percent, points);
+    assert_points("updates", found.update_percent, exact.update_percent, points);
 }
 
 fn assert_blocks(exact: &TraceInfo, found: &TraceInfo) {
@@ -135,11 +116,7 @@ fn assert_blocks(exact: &TraceInfo, found: &TraceInfo) {
     // A share of n sampled blocks is off by half the standard error of n, in points, or less.
     let points = ERRORS * error;
     for point in &exact.popularity.cdf {
-        let same = found
-            .popularity
-            .cdf
-            .iter()
-            .find(|other| other.times >= point.times);
+        let same = found.popularity.cdf.iter().find(|other| other.times >= point.times);
         let found = same.map_or(100.0, |other| other.accessed_written_percent);
         let exact = point.accessed_written_percent;
         if same.is_none_or(|other| other.times == point.times) {
@@ -148,10 +125,7 @@ fn assert_blocks(exact: &TraceInfo, found: &TraceInfo) {
     }
     for (found, exact) in [
         (&found.reuse.lru_at_1_percent, &exact.reuse.lru_at_1_percent),
-        (
-            &found.reuse.lru_at_10_percent,
-            &exact.reuse.lru_at_10_percent,
-        ),
+        (&found.reuse.lru_at_10_percent, &exact.reuse.lru_at_10_percent),
     ] {
         assert_points("LRU", found.hit_percent, exact.hit_percent, points);
     }
@@ -161,10 +135,7 @@ fn assert_blocks(exact: &TraceInfo, found: &TraceInfo) {
         exact.popularity.read_mostly.blocks_percent,
         points,
     );
-    let (found, exact) = (
-        found.working_set.as_ref().unwrap(),
-        exact.working_set.as_ref().unwrap(),
-    );
+    let (found, exact) = (found.working_set.as_ref().unwrap(), exact.working_set.as_ref().unwrap());
     let last = |series: &[u64]| *series.last().unwrap();
     assert_close(
         "cumulative",

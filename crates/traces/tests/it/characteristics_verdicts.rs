@@ -14,10 +14,7 @@ const MIB: u64 = 1 << 20;
 fn verdicts(requests: impl Iterator<Item = (u64, TraceOperation, u64, u64)>) -> Vec<Verdict> {
     let bytes = std::io::Cursor::new(b"0,8,4096,w,0.0\n".to_vec());
     let reader = TraceReader::from_read("t", bytes, &ReadOptions::default()).unwrap();
-    let capacity = Capacity {
-        blocks: 1 << 16,
-        groups: 1 << 18,
-    };
+    let capacity = Capacity { blocks: 1 << 16, groups: 1 << 18 };
     let mut characterise = Characterise::with_capacity(BlockRule::Touched, capacity);
     for (time_ns, operation, offset, length) in requests {
         characterise.add(&TraceRecord::new(time_ns, operation, offset, length));
@@ -26,17 +23,13 @@ fn verdicts(requests: impl Iterator<Item = (u64, TraceOperation, u64, u64)>) -> 
 }
 
 fn of(verdicts: &[Verdict], drive: DriveKind) -> &Verdict {
-    verdicts
-        .iter()
-        .find(|verdict| verdict.drive == drive)
-        .unwrap()
+    verdicts.iter().find(|verdict| verdict.drive == drive).unwrap()
 }
 
 /// Whether the rule named so speaks for the drive.
 fn speaks_for(verdict: &Verdict, rule: &str) -> bool {
     let said = verdict.evidence.iter().find(|said| said.contains(rule));
-    said.unwrap_or_else(|| panic!("no rule {rule}: {:?}", verdict.evidence))
-        .starts_with("for:")
+    said.unwrap_or_else(|| panic!("no rule {rule}: {:?}", verdict.evidence)).starts_with("for:")
 }
 
 /// An offset far from its neighbours in the sequence.
@@ -57,11 +50,7 @@ fn a_fast_stream_of_large_requests_is_not_random() {
 #[test]
 fn a_quiet_sequential_writer_suits_every_shingled_disk() {
     let found = verdicts((0..2000).map(|i| (i * 2 * S, Write, i * MIB, MIB)));
-    for drive in [
-        DriveKind::Plain,
-        DriveKind::DriveManaged,
-        DriveKind::HostManaged,
-    ] {
+    for drive in [DriveKind::Plain, DriveKind::DriveManaged, DriveKind::HostManaged] {
         assert_eq!(of(&found, drive).verdict, Suits::Well, "{drive:?}");
     }
     // Nothing is accessed twice.
@@ -89,11 +78,7 @@ fn updates_speak_against_a_log_and_for_a_cache() {
     let found = verdicts((0..5000).map(|i| {
         // Each of ten blocks is written again and again, among a hundred that are read in sequence.
         let operation = if i % 5 == 0 { Read } else { Write };
-        let block = if i % 5 == 0 {
-            100 + i / 5 % 100
-        } else {
-            i % 10
-        };
+        let block = if i % 5 == 0 { 100 + i / 5 % 100 } else { i % 10 };
         (i * S / 1000, operation, block * 4096, 4096)
     }));
     let log = of(&found, DriveKind::HostManaged);
@@ -111,11 +96,7 @@ fn readers_suit_shingles_and_few_requests_suit_nothing() {
         assert!(speaks_for(verdict, "writes 0.0 % of the requests"));
     }
     let found = verdicts((0..999).map(|i| (i * S, Write, i * MIB, MIB)));
-    assert!(
-        found
-            .iter()
-            .all(|verdict| verdict.verdict == Suits::Unknown)
-    );
+    assert!(found.iter().all(|verdict| verdict.verdict == Suits::Unknown));
     assert!(found[0].evidence.last().unwrap().contains("999"));
 }
 
@@ -127,19 +108,13 @@ fn a_rule_gives_a_reason_for_the_side_that_it_takes() {
         (plain.words.clone(), plain.evidence[0].clone())
     };
     let (words, evidence) = says(4);
-    assert_eq!(
-        words,
-        "It suits a disk without shingles well: both rules speak for it."
-    );
+    assert_eq!(words, "It suits a disk without shingles well: both rules speak for it.");
     assert_eq!(
         evidence,
         "for: on average 4.0 random requests/s (at most 80): one disk serves them, at 12 ms each"
     );
     let (words, evidence) = says(200);
-    assert_eq!(
-        words,
-        "It suits a disk without shingles partly: 1 of 2 rules speaks for it."
-    );
+    assert_eq!(words, "It suits a disk without shingles partly: 1 of 2 rules speaks for it.");
     assert!(
         evidence.ends_with("(at most 80): one disk does not serve them, at 12 ms each"),
         "{evidence}"
@@ -152,15 +127,9 @@ fn small_numbers_and_those_near_a_threshold_keep_their_side() {
     let found = verdicts((0..2000).map(|i| (i * 2 * S, Write, i % 7 * MIB, 4096)));
     let managed = of(&found, DriveKind::DriveManaged);
     let burst = managed.evidence.iter().find(|said| said.contains("burst"));
-    assert!(
-        burst.unwrap().contains("writes 0.000004 GB (at most 20)"),
-        "{burst:?}"
-    );
+    assert!(burst.unwrap().contains("writes 0.000004 GB (at most 20)"), "{burst:?}");
     // 1000 of 2001 accesses that write are updates, then 1001: 49.98 and 50.02 %.
-    for (updates, said) in [
-        (1001, "for: updates 49.98 %"),
-        (1002, "against: updates 50.02 %"),
-    ] {
+    for (updates, said) in [(1001, "for: updates 49.98 %"), (1002, "against: updates 50.02 %")] {
         let found = verdicts((0..2001).map(|i| {
             let block = if i < updates { 0 } else { i };
             (i * S, Write, block * 4096, 4096)

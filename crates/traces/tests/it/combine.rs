@@ -31,21 +31,14 @@ fn source(folder: &Path, name: &str, requests: &[(u64, u64, u64)]) -> SourceConf
     }
     let path = folder.join(name);
     std::fs::write(&path, writer.finish().unwrap()).unwrap();
-    SourceConfig {
-        path: path.display().to_string(),
-        ..SourceConfig::default()
-    }
+    SourceConfig { path: path.display().to_string(), ..SourceConfig::default() }
 }
 
 /// The requests of a reader, as they are given to [`source`].
 fn requests(reader: TraceReader) -> Vec<(u64, u64, u64)> {
     let plain = |record: Result<TraceRecord, _>| {
         let record: TraceRecord = record.unwrap();
-        (
-            record.time_ns / 1000,
-            record.offset_bytes / BLOCK,
-            record.length_bytes / BLOCK,
-        )
+        (record.time_ns / 1000, record.offset_bytes / BLOCK, record.length_bytes / BLOCK)
     };
     reader.map(plain).collect()
 }
@@ -53,11 +46,7 @@ fn requests(reader: TraceReader) -> Vec<(u64, u64, u64)> {
 fn combined(combination: &Combination) -> Vec<(u64, u64, u64)> {
     let combined = Combined::new(combination.clone()).unwrap_or_else(|error| panic!("{error}"));
     let first = requests(combined.records().unwrap());
-    assert_eq!(
-        first,
-        requests(combined.records().unwrap()),
-        "a second pass"
-    );
+    assert_eq!(first, requests(combined.records().unwrap()), "a second pass");
     first
 }
 
@@ -69,10 +58,7 @@ fn error(combination: Combination) -> String {
 fn two(folder: &Path) -> Combination {
     let first = [(0, 0, 1), (10, 1, 1), (20, 2, 1), (30, 3, 1), (40, 4, 1)];
     let second = [(0, 100, 1), (25, 101, 1), (50, 102, 1)];
-    Combination::of(vec![
-        source(folder, "first", &first),
-        source(folder, "second", &second),
-    ])
+    Combination::of(vec![source(folder, "first", &first), source(folder, "second", &second)])
 }
 
 #[test]
@@ -117,14 +103,7 @@ fn concatenation_is_a_burst_of_all_requests() {
     bursts.burst_requests = Some(BurstRequests::All);
     concatenation.order = Order::Concatenate;
     // The second starts 7 us behind the end of the first; 1 MiB is 256 blocks.
-    let expected = [
-        (0, 1, 1),
-        (10, 2, 1),
-        (20, 3, 1),
-        (27, 356, 1),
-        (52, 357, 1),
-        (77, 358, 1),
-    ];
+    let expected = [(0, 1, 1), (10, 2, 1), (20, 3, 1), (27, 356, 1), (52, 357, 1), (77, 358, 1)];
     assert_eq!(combined(&concatenation), expected);
     assert_eq!(combined(&bursts), expected);
 }
@@ -169,10 +148,7 @@ fn a_shuffle_is_a_permutation_at_the_merged_instants() {
     assert_eq!(instants, [0, 0, 10, 20, 25, 30, 40, 50]);
     let mut blocks: Vec<u64> = found.iter().map(|(_, block, _)| *block).collect();
     shuffle.seed = Some(2);
-    let other: Vec<u64> = combined(&shuffle)
-        .iter()
-        .map(|(_, block, _)| *block)
-        .collect();
+    let other: Vec<u64> = combined(&shuffle).iter().map(|(_, block, _)| *block).collect();
     assert_ne!(blocks, other);
     blocks.sort_unstable();
     assert_eq!(blocks, [0, 1, 2, 3, 4, 100, 101, 102]);
@@ -185,10 +161,7 @@ fn spans_are_rounded_up_when_sources_lie_behind_each_other() {
     placed.order = Order::Concatenate;
     placed.place = Place::Concatenate;
     let blocks = |placed: &Combination| -> Vec<u64> {
-        combined(placed)
-            .iter()
-            .map(|(_, block, _)| *block)
-            .collect()
+        combined(placed).iter().map(|(_, block, _)| *block).collect()
     };
     assert_eq!(blocks(&placed), [0, 1, 2, 3, 4, 105, 106, 107]);
     placed.align = Some("1MiB".parse().unwrap());
@@ -219,14 +192,7 @@ fn packing_goes_by_first_touch_and_cuts_what_it_tears() {
     let mut pack = Combination::of(vec![first, second]);
     pack.order = Order::Concatenate;
     pack.place = Place::Pack;
-    let expected = [
-        (0, 0, 2),
-        (1, 2, 1),
-        (1, 0, 2),
-        (1, 3, 1),
-        (2, 1, 1),
-        (2, 4, 1),
-    ];
+    let expected = [(0, 0, 2), (1, 2, 1), (1, 0, 2), (1, 3, 1), (2, 1, 1), (2, 4, 1)];
     assert_eq!(combined(&pack), expected);
     let device = Combined::new(pack).unwrap().records().unwrap();
     assert_eq!(device.source().device_bytes, Some(5 * BLOCK));
@@ -247,9 +213,7 @@ fn packed_requests_keep_their_bytes_by_either_rule() {
     let bytes = |pack: &Combination| -> Vec<(u64, u64)> {
         let reader = Combined::new(pack.clone()).unwrap().records().unwrap();
         let plain = reader.map(|record| record.unwrap());
-        plain
-            .map(|record| (record.offset_bytes, record.length_bytes))
-            .collect()
+        plain.map(|record| (record.offset_bytes, record.length_bytes)).collect()
     };
     assert_eq!(bytes(&pack), [(512, 4096), (4096, 100)]);
     pack.blocks = Some(BlockRule::Size);
@@ -260,8 +224,7 @@ fn packed_requests_keep_their_bytes_by_either_rule() {
 fn a_mix_is_called_after_its_weakest_part_and_names_them_all() {
     let folder = tempfile::tempdir().unwrap();
     let mut mix = two(folder.path());
-    mix.traces
-        .push("synthetic:one-block,limit=2".parse().unwrap());
+    mix.traces.push("synthetic:one-block,limit=2".parse().unwrap());
     mix.seed = Some(9);
     let reader = Combined::new(mix).unwrap().records().unwrap();
     assert_eq!(reader.source().kind, SourceKind::Synthetic);
@@ -289,27 +252,14 @@ fn parts_join_to_the_whole() {
     let whole = Combined::new(Combination::of(vec![source(folder.path(), "w", &long)])).unwrap();
     // Twelve blocks in three parts are four blocks each.
     let split = Split::new(&whole, 3, SplitBy::Address).unwrap();
-    let parts: Vec<_> = (0..3)
-        .map(|part| split.part(part).unwrap().unwrap())
-        .collect();
-    assert_eq!(
-        parts
-            .iter()
-            .map(|part| part.delay_ns / 1000)
-            .collect::<Vec<_>>(),
-        [0, 5, 5]
-    );
-    let parts: Vec<_> = parts
-        .into_iter()
-        .map(|part| requests(part.reader))
-        .collect();
+    let parts: Vec<_> = (0..3).map(|part| split.part(part).unwrap().unwrap()).collect();
+    assert_eq!(parts.iter().map(|part| part.delay_ns / 1000).collect::<Vec<_>>(), [0, 5, 5]);
+    let parts: Vec<_> = parts.into_iter().map(|part| requests(part.reader)).collect();
     assert_eq!(parts[0], [(0, 0, 3), (5, 3, 1), (9, 1, 1)]);
     assert_eq!(parts[1], [(0, 4, 4), (25, 6, 1)]);
     assert_eq!(parts[2], [(0, 8, 4), (1, 11, 1)]);
     let split = Split::new(&whole, 2, SplitBy::RoundRobin).unwrap();
-    let parts: Vec<_> = (0..2)
-        .map(|part| split.part(part).unwrap().unwrap())
-        .collect();
+    let parts: Vec<_> = (0..2).map(|part| split.part(part).unwrap().unwrap()).collect();
     let mut joined = Combination::of(Vec::new());
     joined.order = Order::Merge;
     for (number, part) in parts.into_iter().enumerate() {
@@ -329,33 +279,15 @@ fn a_source_is_a_path_with_keys_behind_it() {
     let text = "a.csv,limit=30,offset=1GiB,map=time=2:us,op=3:scsi,len=4:bytes,off=5:sectors,delay=10s,devices=0-3";
     let parsed: SourceConfig = text.parse().unwrap();
     assert_eq!(parsed.limit, Some(30));
-    assert_eq!(
-        parsed.map.as_deref(),
-        Some("time=2:us,op=3:scsi,len=4:bytes,off=5:sectors")
-    );
+    assert_eq!(parsed.map.as_deref(), Some("time=2:us,op=3:scsi,len=4:bytes,off=5:sectors"));
     assert_eq!(parsed.devices.as_deref(), Some("0-3"));
     assert_eq!(parsed.to_string().parse::<SourceConfig>().unwrap(), parsed);
     for (text, reason) in [
-        (
-            "a,limt=3",
-            "a,limt=3: `limt=3` behind the path; accepted: skip, limit, ",
-        ),
-        (
-            "a,limit",
-            "a,limit: `limit` has no value; accepted: limit=VALUE",
-        ),
-        (
-            "a,limit=x",
-            "a,limit=x: limit=x; accepted: a number of requests",
-        ),
-        (
-            "a,limit=1,limit=2",
-            "a,limit=1,limit=2: `limit` stands there twice",
-        ),
-        (
-            "a,delay=3",
-            "a,delay=3: `3` has no unit: a time is written like",
-        ),
+        ("a,limt=3", "a,limt=3: `limt=3` behind the path; accepted: skip, limit, "),
+        ("a,limit", "a,limit: `limit` has no value; accepted: limit=VALUE"),
+        ("a,limit=x", "a,limit=x: limit=x; accepted: a number of requests"),
+        ("a,limit=1,limit=2", "a,limit=1,limit=2: `limit` stands there twice"),
+        ("a,delay=3", "a,delay=3: `3` has no unit: a time is written like"),
     ] {
         let error = text.parse::<SourceConfig>().unwrap_err().to_string();
         assert!(error.starts_with(reason), "{error}");
@@ -390,10 +322,7 @@ fn what_does_not_fit_together_is_refused() {
         assert_eq!(found, expected);
     }
     let skipped = set(&|c| (c.traces[0].skip, c.place) = (Some(9), Place::Pack));
-    assert!(
-        skipped.contains("skip = 9: the trace has 5 requests; accepted"),
-        "{skipped}"
-    );
+    assert!(skipped.contains("skip = 9: the trace has 5 requests; accepted"), "{skipped}");
     let far = set(&|c| {
         (c.traces[0].offset, c.place) = (Some("4200000TiB".parse().unwrap()), Place::Pack);
     });
@@ -427,12 +356,9 @@ fn many() -> impl Strategy<Value = Vec<Vec<(u64, u64, u64)>>> {
                 now += gap;
                 now
             };
-            let timed = requests
-                .into_iter()
-                .enumerate()
-                .map(|(number, (gap, block, blocks))| {
-                    (later(if number == 0 { 0 } else { gap }), block, blocks)
-                });
+            let timed = requests.into_iter().enumerate().map(|(number, (gap, block, blocks))| {
+                (later(if number == 0 { 0 } else { gap }), block, blocks)
+            });
             timed.collect()
         };
         sources.into_iter().map(in_time).collect()

@@ -38,17 +38,9 @@ fn several_members_are_read_through() {
     let (plain, _) = read_fixture("msr.csv", &ReadOptions::default());
     for (name, compress) in KINDS {
         // Cut in the middle of a line: members know nothing of lines.
-        let members = [
-            compress(&text[..70]),
-            compress(&text[70..100]),
-            compress(&text[100..]),
-        ]
-        .concat();
-        assert_eq!(
-            read_bytes(&members, &ReadOptions::default()).unwrap(),
-            plain,
-            "{name}"
-        );
+        let members =
+            [compress(&text[..70]), compress(&text[70..100]), compress(&text[100..])].concat();
+        assert_eq!(read_bytes(&members, &ReadOptions::default()).unwrap(), plain, "{name}");
         let reader =
             TraceReader::from_read("t", std::io::Cursor::new(members), &ReadOptions::default())
                 .unwrap();
@@ -75,19 +67,13 @@ fn a_truncated_stream_is_an_error() {
         .collect();
     for (name, compress) in KINDS {
         let whole = compress(text.as_bytes());
-        assert_eq!(
-            read_bytes(&whole, &ReadOptions::default()).unwrap().len(),
-            20_000,
-            "{name}"
-        );
+        assert_eq!(read_bytes(&whole, &ReadOptions::default()).unwrap().len(), 20_000, "{name}");
         for cut in [whole.len() - 1, whole.len() - 5, whole.len() * 2 / 3] {
-            let error = read_bytes(&whole[..cut], &ReadOptions::default())
-                .expect_err(name)
-                .to_string();
+            let error =
+                read_bytes(&whole[..cut], &ReadOptions::default()).expect_err(name).to_string();
             assert!(
-                error.starts_with(&format!(
-                    "t: the {name} stream cannot be read to its end after "
-                )),
+                error
+                    .starts_with(&format!("t: the {name} stream cannot be read to its end after ")),
                 "{name}: {error}"
             );
         }
@@ -102,23 +88,15 @@ fn a_long_zstd_window_is_accepted() {
     encoder.long_distance_matching(true).unwrap();
     encoder.write_all(&text).unwrap();
     let bytes = encoder.finish().unwrap();
-    assert_eq!(
-        read_bytes(&bytes, &ReadOptions::default()).unwrap().len(),
-        4
-    );
+    assert_eq!(read_bytes(&bytes, &ReadOptions::default()).unwrap().len(), 4);
 }
 
 #[test]
 fn sha256_is_that_of_the_stored_file() {
     let stored = gzip(&std::fs::read(fixture("msr.csv")).unwrap());
-    let expected: String = Sha256::digest(&stored)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let options = ReadOptions {
-        sha256: true,
-        ..ReadOptions::default()
-    };
+    let expected: String =
+        Sha256::digest(&stored).iter().map(|byte| format!("{byte:02x}")).collect();
+    let options = ReadOptions { sha256: true, ..ReadOptions::default() };
     let mut reader = TraceReader::from_read("t", std::io::Cursor::new(stored), &options).unwrap();
     assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 4);
     assert_eq!(reader.sha256(), Some(expected));

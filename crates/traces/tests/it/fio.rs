@@ -8,10 +8,7 @@ use imbrex_traces::{
 use crate::{read_bytes, read_fixture, record};
 
 fn waiting(wait: FioWait) -> ReadOptions {
-    ReadOptions {
-        fio_wait: Some(wait),
-        ..ReadOptions::default()
-    }
+    ReadOptions { fio_wait: Some(wait), ..ReadOptions::default() }
 }
 
 #[test]
@@ -45,10 +42,7 @@ fn waits_of_version_2_mean_what_fio_does_or_what_its_manual_says() {
     let times = |options: &ReadOptions| {
         let (records, reader) = read_fixture("fio2.iolog", options);
         assert!(reader.has_times());
-        records
-            .iter()
-            .map(|record| record.time_ns)
-            .collect::<Vec<_>>()
+        records.iter().map(|record| record.time_ns).collect::<Vec<_>>()
     };
     // The wait for 12 ms comes after 15 ms have passed.
     let as_fio = [0, 15_000_000, 15_000_000, 20_000_000];
@@ -80,18 +74,9 @@ fn version_1_has_to_be_asked_for() {
         ),
         "{refusal}"
     );
-    let options = ReadOptions {
-        format: Some(Format::FioV1),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { format: Some(Format::FioV1), ..ReadOptions::default() };
     let (records, reader) = read_fixture("fio1.iolog", &options);
-    assert_eq!(
-        records,
-        [
-            record(0, 0, Read, 4096, 8192, None),
-            record(0, 0, Write, 0, 512, None)
-        ]
-    );
+    assert_eq!(records, [record(0, 0, Read, 4096, 8192, None), record(0, 0, Write, 0, 512, None)]);
     assert!(!reader.has_times());
 }
 
@@ -119,30 +104,20 @@ fn bad_lines_are_named() {
         message("7 f write 4611686018427387904 4096"),
         "t, line 3: a value of the line is too large; accepted: at most 2^40 bytes within the first 2^62, times within 500 years"
     );
-    let bad = read_bytes(
-        b"fio version 2 iolog\nf wait soon 0\n",
-        &ReadOptions::default(),
-    );
+    let bad = read_bytes(b"fio version 2 iolog\nf wait soon 0\n", &ReadOptions::default());
     assert_eq!(
         bad.unwrap_err().to_string(),
         "t, line 2, field 3 (offset): \"soon\" is not a number; accepted: an unsigned integer, in bytes"
     );
-    let asked = ReadOptions {
-        format: Some(Format::Fio),
-        ..ReadOptions::default()
-    };
+    let asked = ReadOptions { format: Some(Format::Fio), ..ReadOptions::default() };
     assert_eq!(
-        read_bytes(b"0 f read 0 512\n", &asked)
-            .unwrap_err()
-            .to_string(),
+        read_bytes(b"0 f read 0 512\n", &asked).unwrap_err().to_string(),
         "t: the first line names no version of an iolog; accepted: `fio version 2 iolog` or `fio version 3 iolog` there, or \
          --format fio-v1 for lines `rw, offset, length`"
     );
     let wait = waiting(FioWait::MicrosecondsRelative);
     assert_eq!(
-        read_bytes(b"fio version 3 iolog\n", &wait)
-            .unwrap_err()
-            .to_string(),
+        read_bytes(b"fio version 3 iolog\n", &wait).unwrap_err().to_string(),
         "--fio-wait: an iolog of version 3 has a time in each line and no waits"
     );
 }
@@ -181,13 +156,9 @@ fn recordings_survive_the_way_through_an_iolog() {
         let options = ReadOptions::default();
         let before = open(name, &options).unwrap();
         let mut expected = before.flat_map(|record| as_iolog(&record.unwrap()));
-        let (iolog, summary) = write_to(
-            open(name, &options).unwrap(),
-            Vec::new(),
-            "out",
-            &WriteFormat::Fio.into(),
-        )
-        .unwrap();
+        let (iolog, summary) =
+            write_to(open(name, &options).unwrap(), Vec::new(), "out", &WriteFormat::Fio.into())
+                .unwrap();
         assert_eq!(summary.losses.of(Loss::Flush), 0);
         assert_eq!(summary.losses.of(Loss::Trim), 0);
         let bytes = std::io::Cursor::new(iolog);
@@ -248,28 +219,15 @@ fn fio_writes_what_is_read() {
         eprintln!("SKIPPED: fio is not installed; its own iolog is not tested");
         return;
     };
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let mut reader = open(log.to_str().unwrap(), &ReadOptions::default()).unwrap();
     let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
-    let writes: Vec<_> = records
-        .iter()
-        .filter(|record| record.operation == Write)
-        .collect();
+    let writes: Vec<_> = records.iter().filter(|record| record.operation == Write).collect();
     assert_eq!(writes.len(), 256);
-    let mut blocks: Vec<_> = writes
-        .iter()
-        .map(|record| record.offset_bytes / 4096)
-        .collect();
+    let mut blocks: Vec<_> = writes.iter().map(|record| record.offset_bytes / 4096).collect();
     blocks.sort_unstable();
     assert!(blocks.into_iter().eq(0..256), "each block once");
-    let flushes = records
-        .iter()
-        .filter(|record| record.operation == Flush)
-        .count();
+    let flushes = records.iter().filter(|record| record.operation == Flush).count();
     // Whether a flush follows the last write is fio's choice.
     assert!((15..=16).contains(&flushes), "{flushes} flushes");
     assert_eq!(reader.counts().time_inversions, 0);

@@ -19,27 +19,14 @@ fn msr_cambridge() {
             record(second_ns, 0, Write, 3_216_997_888, 16_384, Some(232_600)),
             // One tick too early in the file: clamped and counted.
             record(second_ns, 0, Write, 3_217_014_272, 512, Some(0)),
-            record(
-                second_ns + 10_900,
-                0,
-                Read,
-                3_216_997_888,
-                16_384,
-                Some(1200)
-            ),
+            record(second_ns + 10_900, 0, Read, 3_216_997_888, 16_384, Some(1200)),
         ]
     );
     let counts = reader.counts();
-    assert_eq!(
-        (counts.lines, counts.records, counts.time_inversions),
-        (5, 4, 1)
-    );
+    assert_eq!((counts.lines, counts.records, counts.time_inversions), (5, 4, 1));
     assert_eq!(reader.skipped().of(SkipReason::ZeroLength), 1);
     // All four start in the middle of a 4 KiB block.
-    assert_eq!(
-        (counts.unaligned_to_sector, counts.unaligned_to_block),
-        (0, 4)
-    );
+    assert_eq!((counts.unaligned_to_sector, counts.unaligned_to_block), (0, 4));
     assert_eq!(
         reader.detected(),
         "msr in the file: 7 comma-separated fields, a Windows file time, Read or Write fourth"
@@ -65,29 +52,18 @@ fn spc_with_blanks_extra_fields_and_carriage_returns() {
 
 #[test]
 fn spc_devices_are_selected_and_placed() {
-    let select = ReadOptions {
-        devices: Some(0..=0),
-        ..ReadOptions::default()
-    };
+    let select = ReadOptions { devices: Some(0..=0), ..ReadOptions::default() };
     let (records, reader) = read_fixture("spc.spc", &select);
     assert_eq!(records.len(), 2);
     assert_eq!(reader.skipped().of(SkipReason::DeviceNotSelected), 2);
     assert_eq!(reader.counts().records, 2);
 
-    let place = ReadOptions {
-        device_stride_bytes: Some(1 << 30),
-        ..ReadOptions::default()
-    };
+    let place = ReadOptions { device_stride_bytes: Some(1 << 30), ..ReadOptions::default() };
     let (records, _) = read_fixture("spc.spc", &place);
     assert_eq!(records[1].offset_bytes, (1 << 30) + 55_590 * 512);
-    let small = ReadOptions {
-        device_stride_bytes: Some(1 << 20),
-        ..ReadOptions::default()
-    };
-    let error = imbrex_traces::open(&fixture("spc.spc"), &small)
-        .unwrap()
-        .find_map(Result::err)
-        .unwrap();
+    let small = ReadOptions { device_stride_bytes: Some(1 << 20), ..ReadOptions::default() };
+    let error =
+        imbrex_traces::open(&fixture("spc.spc"), &small).unwrap().find_map(Result::err).unwrap();
     assert_eq!(
         error.to_string(),
         "--device-stride: 1048576 bytes; device 0 has a request that ends at byte 155429888; accepted: at least the size of \
@@ -106,10 +82,7 @@ fn libcachesim_with_header_and_scsi_opcodes() {
             record(376_738_000, 0, Write, 16 * 512, 8192, None),
         ]
     );
-    assert_eq!(
-        reader.skipped().to_string(),
-        "header: 1, zero length: 1, SCSI opcode 0x00: 1"
-    );
+    assert_eq!(reader.skipped().to_string(), "header: 1, zero length: 1, SCSI opcode 0x00: 1");
     assert_eq!(reader.counts().lines, 6);
 }
 
@@ -117,24 +90,14 @@ fn libcachesim_with_header_and_scsi_opcodes() {
 fn libcachesim_is_recognised_without_its_header_too() {
     let text = std::fs::read_to_string(fixture("libcachesim.csv")).unwrap();
     let headless = text.split_once('\n').unwrap().1;
-    assert_eq!(
-        read_bytes(headless.as_bytes(), &ReadOptions::default())
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(read_bytes(headless.as_bytes(), &ReadOptions::default()).unwrap().len(), 3);
 }
 
 #[test]
 fn csv_by_column_number() {
     let columns = Some("dev=1,op=2:R|W,off=3:bytes,len=4:bytes,time=5:us".to_owned());
-    let (records, reader) = read_fixture(
-        "alibaba.csv",
-        &ReadOptions {
-            columns,
-            ..ReadOptions::default()
-        },
-    );
+    let (records, reader) =
+        read_fixture("alibaba.csv", &ReadOptions { columns, ..ReadOptions::default() });
     assert_eq!(
         records,
         [
@@ -151,11 +114,7 @@ fn csv_by_column_name_with_another_delimiter_and_a_response_time() {
         "time=when:ms,op=kind:read|write|trim,off=start:blocks,len=count:kib,resp=took:ms"
             .to_owned(),
     );
-    let options = ReadOptions {
-        columns,
-        delimiter: Some(b';'),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { columns, delimiter: Some(b';'), ..ReadOptions::default() };
     let (records, reader) = read_fixture("named.csv", &options);
     assert_eq!(
         records,
@@ -171,13 +130,8 @@ fn csv_by_column_name_with_another_delimiter_and_a_response_time() {
 #[test]
 fn csv_without_a_time_column_says_so() {
     let columns = Some("obj-id-col=3,obj-size-col=4,op-col=2:R|W".to_owned());
-    let (records, reader) = read_fixture(
-        "alibaba.csv",
-        &ReadOptions {
-            columns,
-            ..ReadOptions::default()
-        },
-    );
+    let (records, reader) =
+        read_fixture("alibaba.csv", &ReadOptions { columns, ..ReadOptions::default() });
     assert!(!reader.has_times());
     assert!(records.iter().all(|record| record.time_ns == 0));
 }
@@ -193,11 +147,7 @@ fn disksim_in_milliseconds() {
             record(12_500_000, 1, Read, 4096 * 512, 8192, None),
         ]
     );
-    assert!(
-        reader.detected().contains("times in ms, flag bit 0 = read"),
-        "{}",
-        reader.detected()
-    );
+    assert!(reader.detected().contains("times in ms, flag bit 0 = read"), "{}", reader.detected());
 }
 
 #[test]
@@ -222,15 +172,9 @@ fn disksim_in_nanoseconds_needs_the_unit() {
 fn arc_pages() {
     let (records, reader) = read_fixture("arc.lis", &ReadOptions::default());
     assert_eq!(records.len(), 3);
-    assert_eq!(
-        records[1],
-        record(0, 0, Read, 1_842_745 * 512, 64 * 512, None)
-    );
+    assert_eq!(records[1], record(0, 0, Read, 1_842_745 * 512, 64 * 512, None));
     assert!(!reader.has_times());
-    let pages = ReadOptions {
-        page_bytes: Some(4096),
-        ..ReadOptions::default()
-    };
+    let pages = ReadOptions { page_bytes: Some(4096), ..ReadOptions::default() };
     assert_eq!(
         read_fixture("arc.lis", &pages).0[2],
         record(0, 0, Read, 216_082 * 4096, 4096, None)
@@ -361,11 +305,7 @@ fn what_a_format_loses_is_counted() {
 fn fio_iolog_version_3() {
     let columns =
         Some("time=when:ms,op=kind:read|write|trim,off=start:blocks,len=count:kib".to_owned());
-    let options = ReadOptions {
-        columns,
-        delimiter: Some(b';'),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { columns, delimiter: Some(b';'), ..ReadOptions::default() };
     let reader = imbrex_traces::open(&fixture("named.csv"), &options).unwrap();
     let (bytes, summary) = write_to(reader, Vec::new(), "out", &WriteFormat::Fio.into()).unwrap();
     assert_eq!(

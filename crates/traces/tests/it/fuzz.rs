@@ -38,10 +38,7 @@ enum Head {
 
 /// The fixtures of a format. The match has no default, so that a new format without a fixture does not compile.
 fn subject(format: Format) -> Subject {
-    let mut options = ReadOptions {
-        format: Some(format),
-        ..ReadOptions::default()
-    };
+    let mut options = ReadOptions { format: Some(format), ..ReadOptions::default() };
     let mut head_bytes = Head::FirstLine;
     let names: &[&str] = match format {
         Format::Msr => &["msr.csv"],
@@ -71,11 +68,7 @@ fn subject(format: Format) -> Subject {
         Format::FioV1 => &["fio1.iolog"],
         Format::Blktrace => {
             head_bytes = Head::Magic(4);
-            &[
-                "blktrace7.bin",
-                "blktrace8_big_endian.bin",
-                "sdx.blktrace.2",
-            ]
+            &["blktrace7.bin", "blktrace8_big_endian.bin", "sdx.blktrace.2"]
         }
         Format::OracleGeneral => {
             head_bytes = Head::Magic(24);
@@ -109,11 +102,7 @@ fn subject(format: Format) -> Subject {
         Format::Lcs => good.extend(["lcs2.bin.gz", "lcs5.bin.gz"].map(unpacked)),
         _ => {}
     }
-    Subject {
-        good,
-        options,
-        head_bytes,
-    }
+    Subject { good, options, head_bytes }
 }
 
 /// A fixture that is stored compressed: a wound of the compressed bytes would be one of gzip alone.
@@ -159,10 +148,7 @@ fn no_damage_makes_a_reader_panic() {
                 Err(_) => refused += 1,
             }
         }
-        eprintln!(
-            "{}: {runs} runs, {accepted} read, {refused} refused",
-            format.name()
-        );
+        eprintln!("{}: {runs} runs, {accepted} read, {refused} refused", format.name());
     }
 }
 
@@ -171,18 +157,10 @@ fn play(format: Format, subject: &Subject, run: u64) -> Result<u64, TraceError> 
     let bytes = damaged(subject, &mut Random::of(format, run));
     // Three times of four the reader is told the format; otherwise the detection sees the damage.
     let detected = ReadOptions::default();
-    let options = if run % 4 == 3 {
-        &detected
-    } else {
-        &subject.options
-    };
+    let options = if run % 4 == 3 { &detected } else { &subject.options };
     let outcome = catch_unwind(AssertUnwindSafe(|| read(&bytes, options)));
     outcome.unwrap_or_else(|_| {
-        panic!(
-            "{}, run {run}: the reader panics on \"{}\"",
-            format.name(),
-            bytes.escape_ascii()
-        )
+        panic!("{}, run {run}: the reader panics on \"{}\"", format.name(), bytes.escape_ascii())
     })
 }
 
@@ -207,10 +185,7 @@ fn read(bytes: &[u8], options: &ReadOptions) -> Result<u64, TraceError> {
         let end = record.offset_bytes.checked_add(record.length_bytes);
         assert!(end.is_some(), "a request ends within 64 bits: {record:?}");
         records += 1;
-        assert!(
-            records <= 64 * bytes.len() as u64 + 64,
-            "few bytes hold few requests"
-        );
+        assert!(records <= 64 * bytes.len() as u64 + 64, "few bytes hold few requests");
     }
     Ok(records)
 }
@@ -230,13 +205,9 @@ struct Random(Pcg64);
 
 impl Random {
     fn of(format: Format, run: u64) -> Self {
-        let name = format
-            .name()
-            .bytes()
-            .fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
-        Self(Pcg64::seed_from_u64(
-            SEED ^ (name << 32) ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        ))
+        let name =
+            format.name().bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        Self(Pcg64::seed_from_u64(SEED ^ (name << 32) ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// A number below `end`, or 0.
@@ -343,10 +314,7 @@ fn extreme_number(bytes: &mut Vec<u8>, random: &mut Random) {
     let Some(&start) = numbers.get(random.below(numbers.len())) else {
         return;
     };
-    let length = bytes[start..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
+    let length = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let extreme = EXTREMES[random.below(EXTREMES.len())];
     bytes.splice(start..start + length, extreme.bytes());
 }

@@ -27,19 +27,14 @@ use sample_traces::samples;
 
 /// Path of a hand-written fixture.
 fn fixture(name: &str) -> String {
-    format!(
-        "{}/tests/fixtures/traces/{name}",
-        env!("CARGO_MANIFEST_DIR")
-    )
+    format!("{}/tests/fixtures/traces/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// All records of a fixture, and the reader with its counts.
 fn read_fixture(name: &str, options: &ReadOptions) -> (Vec<TraceRecord>, TraceReader) {
     let mut reader = open(&fixture(name), options).unwrap_or_else(|error| panic!("{error}"));
-    let records = reader
-        .by_ref()
-        .map(|record| record.unwrap_or_else(|error| panic!("{error}")))
-        .collect();
+    let records =
+        reader.by_ref().map(|record| record.unwrap_or_else(|error| panic!("{error}"))).collect();
     (records, reader)
 }
 
@@ -57,13 +52,5 @@ fn record(
     length_bytes: u64,
     response_ns: Option<u64>,
 ) -> TraceRecord {
-    TraceRecord {
-        time_ns,
-        offset_bytes,
-        length_bytes,
-        response_ns,
-        device,
-        operation,
-        fua: false,
-    }
+    TraceRecord { time_ns, offset_bytes, length_bytes, response_ns, device, operation, fua: false }
 }

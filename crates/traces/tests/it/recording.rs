@@ -64,28 +64,19 @@ fn bytes_are_as_documented() {
 #[test]
 fn a_recording_reads_back_with_its_header() {
     let bytes = encode(&sample());
-    assert_eq!(
-        read_bytes(&bytes, &ReadOptions::default()).unwrap(),
-        sample()
-    );
+    assert_eq!(read_bytes(&bytes, &ReadOptions::default()).unwrap(), sample());
     let reader =
         TraceReader::from_read("t", std::io::Cursor::new(bytes), &ReadOptions::default()).unwrap();
     assert_eq!(reader.source().kind, SourceKind::Recorded);
-    assert_eq!(
-        reader.source().label,
-        "recorded pgbench: TPC-B-like, scale 10"
-    );
+    assert_eq!(reader.source().label, "recorded pgbench: TPC-B-like, scale 10");
     assert_eq!(reader.source().device_bytes, Some(64 << 30));
 }
 
 #[test]
 fn damage_is_told() {
     let good = encode(&sample());
-    let message = |bytes: &[u8]| {
-        read_bytes(bytes, &ReadOptions::default())
-            .expect_err("damaged")
-            .to_string()
-    };
+    let message =
+        |bytes: &[u8]| read_bytes(bytes, &ReadOptions::default()).expect_err("damaged").to_string();
     assert_eq!(
         message(&good[..good.len() - 13]),
         "t: the recording is truncated: it ends without a trailer; accepted: a finished recording, after 6 records"
@@ -100,10 +91,7 @@ fn damage_is_told() {
     );
     let mut version = good.clone();
     version[8] = 2;
-    assert_eq!(
-        message(&version),
-        "t: the recording has version 2; accepted: 1, after 0 records"
-    );
+    assert_eq!(message(&version), "t: the recording has version 2; accepted: 1, after 0 records");
     let mut longer = good.clone();
     longer.push(0);
     assert_eq!(
@@ -124,9 +112,7 @@ fn damage_is_told() {
 fn a_record_without_bytes_is_refused() {
     let bytes = encode(&[TraceRecord::new(0, Read, 4096, 0)]);
     assert_eq!(
-        read_bytes(&bytes, &ReadOptions::default())
-            .expect_err("no length")
-            .to_string(),
+        read_bytes(&bytes, &ReadOptions::default()).expect_err("no length").to_string(),
         "t: a record has length 0; accepted: 1 byte or more, after 0 records"
     );
 }
@@ -134,10 +120,7 @@ fn a_record_without_bytes_is_refused() {
 #[test]
 fn an_unfinished_recording_is_read_only_when_asked() {
     let good = encode(&sample());
-    let options = ReadOptions {
-        accept_unfinished: true,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { accept_unfinished: true, ..ReadOptions::default() };
     let cut = good[..good.len() - 15].to_vec();
     let mut reader = TraceReader::from_read("t", std::io::Cursor::new(cut), &options).unwrap();
     let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
@@ -146,37 +129,16 @@ fn an_unfinished_recording_is_read_only_when_asked() {
 }
 
 fn any_record() -> impl Strategy<Value = TraceRecord> {
-    let operation = prop_oneof![
-        Just(Read),
-        Just(Write),
-        Just(WriteZeroes),
-        Just(Trim),
-        Just(Flush)
-    ];
-    let offset = prop_oneof![
-        0..1u64 << 62,
-        (0..1u64 << 50).prop_map(|sector| sector * 512),
-        Just(0)
-    ];
-    let length = prop_oneof![
-        1..1u64 << 40,
-        (1..256u64).prop_map(|sectors| sectors * 512),
-        Just(4096)
-    ];
-    (
-        0..1u64 << 40,
-        operation,
-        offset,
-        length,
-        prop_oneof![Just(0u16), any::<u16>()],
-        any::<bool>(),
-    )
+    let operation =
+        prop_oneof![Just(Read), Just(Write), Just(WriteZeroes), Just(Trim), Just(Flush)];
+    let offset =
+        prop_oneof![0..1u64 << 62, (0..1u64 << 50).prop_map(|sector| sector * 512), Just(0)];
+    let length =
+        prop_oneof![1..1u64 << 40, (1..256u64).prop_map(|sectors| sectors * 512), Just(4096)];
+    (0..1u64 << 40, operation, offset, length, prop_oneof![Just(0u16), any::<u16>()], any::<bool>())
         .prop_map(|(time_us, operation, offset, length, device, fua)| {
-            let (offset, length) = if operation == TraceOperation::Flush {
-                (0, 0)
-            } else {
-                (offset, length)
-            };
+            let (offset, length) =
+                if operation == TraceOperation::Flush { (0, 0) } else { (offset, length) };
             TraceRecord {
                 device,
                 fua,

@@ -11,18 +11,12 @@ fn info(name: &str, options: &ReadOptions, rule: BlockRule) -> Option<TraceInfo>
 }
 
 fn near(value: f64, expected: f64, digits: i32) {
-    assert!(
-        (value - expected).abs() <= 0.5001 * 10f64.powi(-digits),
-        "{value} is not {expected}"
-    );
+    assert!((value - expected).abs() <= 0.5001 * 10f64.powi(-digits), "{value} is not {expected}");
 }
 
 #[test]
 fn msr_rsrch_1() {
-    let options = ReadOptions {
-        sha256: true,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { sha256: true, ..ReadOptions::default() };
     let Some(found) = info("msr_rsrch_1.csv.zst", &options, BlockRule::Touched) else {
         return;
     };
@@ -43,11 +37,8 @@ fn msr_rsrch_1() {
 
 #[test]
 fn msr_wdev_1() {
-    let Some(found) = info(
-        "msr_wdev_1.csv.zst",
-        &ReadOptions::default(),
-        BlockRule::Touched,
-    ) else {
+    let Some(found) = info("msr_wdev_1.csv.zst", &ReadOptions::default(), BlockRule::Touched)
+    else {
         return;
     };
     assert_eq!((found.requests, found.write.requests), (1055, 1055));
@@ -57,11 +48,9 @@ fn msr_wdev_1() {
 
 #[test]
 fn cloudphysics() {
-    let Some(found) = info(
-        "cloudphysics_libcachesim.csv.zst",
-        &ReadOptions::default(),
-        BlockRule::Touched,
-    ) else {
+    let Some(found) =
+        info("cloudphysics_libcachesim.csv.zst", &ReadOptions::default(), BlockRule::Touched)
+    else {
         return;
     };
     assert_eq!(found.requests, 113_872);
@@ -73,11 +62,9 @@ fn cloudphysics() {
 
 #[test]
 fn financial1_as_spc_and_as_ssdsim() {
-    let Some(spc) = info(
-        "umass_Financial1_first949.spc.zst",
-        &ReadOptions::default(),
-        BlockRule::Touched,
-    ) else {
+    let Some(spc) =
+        info("umass_Financial1_first949.spc.zst", &ReadOptions::default(), BlockRule::Touched)
+    else {
         return;
     };
     assert_eq!(spc.requests, 949);
@@ -89,12 +76,9 @@ fn financial1_as_spc_and_as_ssdsim() {
         time_unit: Some(TimeUnit::Nanoseconds),
         ..ReadOptions::default()
     };
-    let ssdsim = info(
-        "umass_Financial1_first10k.ssdsim.ascii.zst",
-        &nanoseconds,
-        BlockRule::Touched,
-    )
-    .unwrap();
+    let ssdsim =
+        info("umass_Financial1_first10k.ssdsim.ascii.zst", &nanoseconds, BlockRule::Touched)
+            .unwrap();
     assert_eq!((ssdsim.requests, ssdsim.devices), (10_000, 22));
     near(ssdsim.write_percent, 59.23, 2);
     near(ssdsim.duration_s.unwrap(), 259.6, 1);
@@ -108,11 +92,7 @@ fn websearch_as_mqsim() {
         time_unit: Some(TimeUnit::Nanoseconds),
         ..ReadOptions::default()
     };
-    let Some(found) = info(
-        "mqsim_wsrch-small.trace.zst",
-        &nanoseconds,
-        BlockRule::Touched,
-    ) else {
+    let Some(found) = info("mqsim_wsrch-small.trace.zst", &nanoseconds, BlockRule::Touched) else {
         return;
     };
     assert_eq!((found.requests, found.devices), (24_783, 6));
@@ -122,20 +102,11 @@ fn websearch_as_mqsim() {
 
 #[test]
 fn arc_pages() {
-    let Some(oltp) = info(
-        "arc_OLTP.lis.zst",
-        &ReadOptions::default(),
-        BlockRule::Touched,
-    ) else {
+    let Some(oltp) = info("arc_OLTP.lis.zst", &ReadOptions::default(), BlockRule::Touched) else {
         return;
     };
     assert_eq!((oltp.requests, oltp.read.bytes / 512), (914_145, 914_145));
     assert_eq!(oltp.duration_s, None);
-    let p3 = info(
-        "arc_P3.lis.zst",
-        &ReadOptions::default(),
-        BlockRule::Touched,
-    )
-    .unwrap();
+    let p3 = info("arc_P3.lis.zst", &ReadOptions::default(), BlockRule::Touched).unwrap();
     assert_eq!((p3.requests, p3.read.bytes / 512), (238_578, 3_912_296));
 }

@@ -69,18 +69,13 @@ fn volumes_have_the_published_counts() {
     let mut volumes = 0;
     for name in Recipe::names().filter(|name| name.ends_with("-like")) {
         let recipe = Recipe::load(name).unwrap();
-        let Model::Volume(volume) = &recipe.model else {
-            panic!("{name} is not a volume")
-        };
+        let Model::Volume(volume) = &recipe.model else { panic!("{name} is not a volume") };
         let published = &volume.published;
         let fifo_blocks = (published.accessed_gib * GIB / 256.0 / 4096.0) as u64;
         let measured = measure(&recipe, fifo_blocks);
         let gib = |bands: usize| bands as f64 * BAND as f64 / GIB;
         let (written, accessed) = (gib(measured.written_bands), gib(measured.accessed_bands));
-        eprintln!(
-            "{name}: direct write amplification {:.1}",
-            measured.direct_write_amplification
-        );
+        eprintln!("{name}: direct write amplification {:.1}", measured.direct_write_amplification);
         assert_eq!(measured.requests, published.requests, "{name}");
         let expected_writes =
             (published.requests as f64 * published.write_percent / 100.0).round() as u64;
@@ -93,15 +88,8 @@ fn volumes_have_the_published_counts() {
             (accessed / published.accessed_gib - 1.0).abs() < 0.02,
             "{name}: {accessed} GiB accessed"
         );
-        assert!(
-            (41.3..=171.5).contains(&measured.direct_write_amplification),
-            "{name}"
-        );
-        assert!(
-            recipe.label().starts_with("synthetic "),
-            "{}",
-            recipe.label()
-        );
+        assert!((41.3..=171.5).contains(&measured.direct_write_amplification), "{name}");
+        assert!(recipe.label().starts_with("synthetic "), "{}", recipe.label());
         volumes += 1;
     }
     assert_eq!(volumes, 9);
@@ -131,21 +119,11 @@ fn a_recipe_gives_the_same_requests_twice() {
 #[test]
 fn one_block_hits_its_hot_set_by_the_stated_share() {
     let recipe = Recipe::load("one-block").unwrap().scaled(40.0).unwrap();
-    let hot_bytes = recipe
-        .records()
-        .map(|record| record.offset_bytes + 4096)
-        .min()
-        .unwrap()
-        * (4096 / 40);
-    let hits = recipe
-        .records()
-        .filter(|record| record.offset_bytes < hot_bytes)
-        .count();
+    let hot_bytes =
+        recipe.records().map(|record| record.offset_bytes + 4096).min().unwrap() * (4096 / 40);
+    let hits = recipe.records().filter(|record| record.offset_bytes < hot_bytes).count();
     let percent = hits as f64 / recipe.records().count() as f64 * 100.0;
-    assert!(
-        (94.9..95.1).contains(&percent),
-        "{percent} % of the requests go to the hot set"
-    );
+    assert!((94.9..95.1).contains(&percent), "{percent} % of the requests go to the hot set");
 }
 
 #[test]
@@ -153,11 +131,7 @@ fn read_hot_reads_its_hot_set_and_writes_behind_it() {
     let recipe = Recipe::load("read-hot").unwrap().scaled(10.0).unwrap();
     let hot_bytes = 4000 * 4096;
     let is_write = |record: &TraceRecord| record.operation == TraceOperation::Write;
-    assert!(
-        recipe
-            .records()
-            .all(|it| is_write(&it) == (it.offset_bytes >= hot_bytes))
-    );
+    assert!(recipe.records().all(|it| is_write(&it) == (it.offset_bytes >= hot_bytes)));
     let writes = recipe.records().filter(is_write).count();
     assert!((29_000..31_000).contains(&writes), "{writes} of 60,000");
 }
@@ -186,18 +160,9 @@ fn sha256_of_msr(recipe: &Recipe) -> String {
 #[test]
 fn financial1_dense_is_the_same_load_everywhere() {
     for (seed, sha256) in [
-        (
-            1,
-            "5b480199de6a707aa56eb7f971acd451557d21bedffd285b96fd64513ec4d777",
-        ),
-        (
-            2,
-            "8e2ad86dad0d2dbbb30b0f118a9e6180db1b0a1e6d98e1ef16bfadd93112a227",
-        ),
-        (
-            3,
-            "1154e83cebca70628fbccc60b229719f97cc1ed9c3561032851dc8665f1f4ded",
-        ),
+        (1, "5b480199de6a707aa56eb7f971acd451557d21bedffd285b96fd64513ec4d777"),
+        (2, "8e2ad86dad0d2dbbb30b0f118a9e6180db1b0a1e6d98e1ef16bfadd93112a227"),
+        (3, "1154e83cebca70628fbccc60b229719f97cc1ed9c3561032851dc8665f1f4ded"),
     ] {
         let mut recipe = Recipe::load("financial1-dense").unwrap();
         recipe.seed = seed;
@@ -210,16 +175,8 @@ fn financial1_dense_is_the_same_load_everywhere() {
 fn bad_history_recipes_are_refused_with_the_reason() {
     let text = Recipe::load("financial1-dense").unwrap().text().to_owned();
     for (good, bad, reason) in [
-        (
-            "write_share = 0.7873",
-            "write_share = 78.73",
-            "write_share is 78.73; accepted: 0 to 1",
-        ),
-        (
-            "span_mib = 1024",
-            "span_mib = 0",
-            "span_mib is 0; accepted: 1 to 2^40",
-        ),
+        ("write_share = 0.7873", "write_share = 78.73", "write_share is 78.73; accepted: 0 to 1"),
+        ("span_mib = 1024", "span_mib = 0", "span_mib is 0; accepted: 1 to 2^40"),
         (
             "[6, 0.30]",
             "[0, 0.30]",
@@ -265,10 +222,7 @@ fn bad_recipes_are_refused_with_the_reason() {
              write_percent = {percent}\n"
         )
     };
-    assert_eq!(
-        message("x.toml", &load("101")),
-        "x.toml: write_percent is 101; accepted: 0 to 100"
-    );
+    assert_eq!(message("x.toml", &load("101")), "x.toml: write_percent is 101; accepted: 0 to 100");
     assert!(message("x.toml", &(load("50") + "sise = 3\n")).contains("unknown field `sise`"));
     assert!(Recipe::parse("x.toml", &load("50")).is_ok());
 }
@@ -294,25 +248,15 @@ fn update_loads_have_the_published_counts() {
         );
         assert_eq!(info.requests, published.requests, "{name}");
         let writes = (published.requests as f64 * published.write_percent / 100.0).round() as u64;
-        assert_eq!(
-            (info.write.requests, info.updates),
-            (writes, published.updates),
-            "{name}"
-        );
+        assert_eq!((info.write.requests, info.updates), (writes, published.updates), "{name}");
         for (measured, stated) in [
             (info.unique_bytes as f64 / 1e9, published.unique_gb),
             (info.read.mean_bytes, published.mean_read_bytes),
             (info.write.mean_bytes, published.mean_write_bytes),
         ] {
-            assert!(
-                (measured / stated - 1.0).abs() < 0.01,
-                "{name}: {measured} for {stated}"
-            );
+            assert!((measured / stated - 1.0).abs() < 0.01, "{name}: {measured} for {stated}");
         }
-        assert!(
-            info.footprint_bytes <= recipe.records().device_bytes(),
-            "{name}"
-        );
+        assert!(info.footprint_bytes <= recipe.records().device_bytes(), "{name}");
         loads += 1;
     }
     assert_eq!(loads, 12);
@@ -383,14 +327,8 @@ fn shares_of_written_and_updated_blocks_are_met_to_the_block() {
         // Half a block either way.
         let near = 50.0 / blocks as f64 + 1e-9;
         for (measured, published) in [
-            (
-                found.written_blocks_percent,
-                shares.published.written_percent,
-            ),
-            (
-                found.updated_blocks_percent,
-                shares.published.updated_percent,
-            ),
+            (found.written_blocks_percent, shares.published.written_percent),
+            (found.updated_blocks_percent, shares.published.updated_percent),
         ] {
             assert!(
                 (measured - published).abs() <= near,
@@ -408,18 +346,10 @@ fn shares_of_written_and_updated_blocks_are_met_to_the_block() {
 fn impossible_shares_are_refused() {
     let text = include_str!("../../../../workloads/synthetic/raid4smr-web3.toml");
     for (key, value, accepted) in [
-        (
-            "updated_percent = 0.25",
-            "updated_percent = 80",
-            "0 to 71.04",
-        ),
+        ("updated_percent = 0.25", "updated_percent = 80", "0 to 71.04"),
         ("blocks = 131072", "blocks = 0", "1 to 4294967296"),
         ("recency = 1.0", "recency = -1", "0.01 to 100"),
-        (
-            "reads_of_others = 1.5",
-            "reads_of_others = 1e6",
-            "at most 200000000",
-        ),
+        ("reads_of_others = 1.5", "reads_of_others = 1e6", "at most 200000000"),
     ] {
         assert!(text.contains(key), "{key}");
         let error = Recipe::parse("web3.toml", &text.replace(key, value)).expect_err(value);

@@ -8,16 +8,11 @@ use crate::{read_bytes, read_fixture, record};
 const GIB: u64 = 1 << 30;
 
 fn spread(rule: Subsecond) -> ReadOptions {
-    ReadOptions {
-        subsecond: Some(rule),
-        ..ReadOptions::default()
-    }
+    ReadOptions { subsecond: Some(rule), ..ReadOptions::default() }
 }
 
 fn message(text: &str, options: &ReadOptions) -> String {
-    read_bytes(text.as_bytes(), options)
-        .expect_err("this input is bad")
-        .to_string()
+    read_bytes(text.as_bytes(), options).expect_err("this input is bad").to_string()
 }
 
 #[test]
@@ -58,10 +53,7 @@ fn disks_are_numbered_in_order_of_appearance() {
 fn tencent_spreads_the_requests_of_a_second() {
     let times = |rule| {
         let (records, _) = read_fixture("tencent.csv", &spread(rule));
-        records
-            .iter()
-            .map(|record| record.time_ns)
-            .collect::<Vec<_>>()
+        records.iter().map(|record| record.time_ns).collect::<Vec<_>>()
     };
     assert_eq!(times(Subsecond::None), [0, 0, 0, 0, 3_000_000_000]);
     let evenly = [0, 250_000_000, 500_000_000, 750_000_000, 3_000_000_000];
@@ -94,17 +86,11 @@ fn tencent_spreads_the_requests_of_a_second() {
 /// A late line joins the second that is open.
 #[test]
 fn a_second_that_comes_too_late_is_an_inversion() {
-    let options = ReadOptions {
-        format: Some(Format::Tencent),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { format: Some(Format::Tencent), ..ReadOptions::default() };
     let text = "5,0,8,0,1\n6,8,8,0,1\n5,16,8,0,1\n6,24,8,0,1\n";
     let bytes = std::io::Cursor::new(text.as_bytes().to_vec());
     let mut reader = imbrex_traces::TraceReader::from_read("t", bytes, &options).unwrap();
-    let times: Vec<_> = reader
-        .by_ref()
-        .map(|record| record.unwrap().time_ns)
-        .collect();
+    let times: Vec<_> = reader.by_ref().map(|record| record.unwrap().time_ns).collect();
     assert_eq!(times, [0, 1_000_000_000, 1_333_333_333, 1_666_666_666]);
     assert_eq!(reader.counts().time_inversions, 1);
 }
@@ -113,14 +99,10 @@ fn a_second_that_comes_too_late_is_an_inversion() {
 #[test]
 fn a_full_second_before_damage_is_returned() {
     let text = "1538352000,0,8,0,1\n".repeat(5000) + "1538352001,0,8,2,1\n";
-    let options = ReadOptions {
-        format: Some(Format::Tencent),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { format: Some(Format::Tencent), ..ReadOptions::default() };
     let bytes = std::io::Cursor::new(text.into_bytes());
-    let results: Vec<_> = imbrex_traces::TraceReader::from_read("t", bytes, &options)
-        .unwrap()
-        .collect();
+    let results: Vec<_> =
+        imbrex_traces::TraceReader::from_read("t", bytes, &options).unwrap().collect();
     assert_eq!(results.len(), 5001);
     assert_eq!(results[4999].as_ref().unwrap().time_ns, 999_800_000);
     assert_eq!(
@@ -140,10 +122,7 @@ fn five_integers_are_tencent_only_where_nothing_else_is_likely() {
         ("16,1,7", "16,2,7"),
     ] {
         let other = message(&good.replace(from, to), &ReadOptions::default());
-        assert!(
-            other.contains("--format tencent") && other.contains("accepted: "),
-            "{other}"
-        );
+        assert!(other.contains("--format tencent") && other.contains("accepted: "), "{other}");
     }
 }
 
@@ -164,9 +143,7 @@ fn systor() {
         "systor in the file: 6 comma-separated fields, decimal seconds first, R or W third"
     );
     // Files joined by `cat` keep their headers.
-    let text = std::fs::read_to_string(crate::fixture("systor.csv"))
-        .unwrap()
-        .repeat(2);
+    let text = std::fs::read_to_string(crate::fixture("systor.csv")).unwrap().repeat(2);
     let bytes = std::io::Cursor::new(text.into_bytes());
     let mut reader =
         imbrex_traces::TraceReader::from_read("t", bytes, &ReadOptions::default()).unwrap();
@@ -186,10 +163,7 @@ fn bad_lines_are_named() {
         message(&format!("{good}3,R,4096\n"), &any),
         "t, line 2: the line ends after 3 fields; accepted: 5 fields: device_id, opcode, offset, length, timestamp"
     );
-    let tencent = ReadOptions {
-        format: Some(Format::Tencent),
-        ..ReadOptions::default()
-    };
+    let tencent = ReadOptions { format: Some(Format::Tencent), ..ReadOptions::default() };
     assert_eq!(
         message("1538352000.5,1,8,0,7\n", &tencent),
         "t, line 1, field 1 (Timestamp): \"1538352000.5\" is not a number; accepted: an unsigned integer, in seconds of Unix \

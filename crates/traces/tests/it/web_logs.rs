@@ -67,12 +67,7 @@ fn documents_may_be_created_before_they_are_read() {
             record(4 * SECOND_NS, 0, Read, INDEX, 4096, None),
         ]
     );
-    assert!(
-        reader
-            .source()
-            .label
-            .contains("writes: each document before it is first read")
-    );
+    assert!(reader.source().label.contains("writes: each document before it is first read"));
 }
 
 /// The log of the log: every line counts, whatever came of it, and goes behind the documents.
@@ -113,10 +108,7 @@ fn columns_between_tabs() {
 /// A file is opened twice, anything else held in memory; compressed or not, the requests and the hash are the same.
 #[test]
 fn files_pipes_and_compressed_logs_give_the_same() {
-    let options = ReadOptions {
-        sha256: true,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { sha256: true, ..ReadOptions::default() };
     let folder = tempfile::tempdir().unwrap();
     let plain = std::fs::read(fixture("access.log")).unwrap();
     let (expected, reader) = read_fixture("access.log", &options);
@@ -141,10 +133,7 @@ fn logs_that_deliver_nothing_and_wrong_options_are_refused() {
         let error = read_bytes(text.as_bytes(), options);
         error.expect_err("this input is bad").to_string()
     };
-    let asked = ReadOptions {
-        format: Some(Format::Clf),
-        ..ReadOptions::default()
-    };
+    let asked = ReadOptions { format: Some(Format::Clf), ..ReadOptions::default() };
     assert_eq!(
         message("one\ntwo\n\n", &asked),
         "t: no request in 3 lines (blank line: 1, not a line of a web log: 2); accepted: a trace with at least one request"
@@ -182,16 +171,11 @@ fn nasa_august_1995() {
     let mut reader = open(path.to_str().unwrap(), &ReadOptions::default()).unwrap();
     let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
     assert!(
-        records
-            .iter()
-            .all(|record| record.operation == Read && record.offset_bytes % 4096 == 0)
+        records.iter().all(|record| record.operation == Read && record.offset_bytes % 4096 == 0)
     );
     let (lines, skipped) = (reader.counts().lines, reader.skipped());
     assert_eq!(lines, records.len() as u64 + skipped.total());
-    assert_eq!(
-        (records.len(), skipped.of(SkipReason::HttpStatus(304))),
-        (1676, 129)
-    );
+    assert_eq!((records.len(), skipped.of(SkipReason::HttpStatus(304))), (1676, 129));
 }
 
 #[test]
@@ -205,8 +189,5 @@ fn nasa_july_1995_as_columns() {
     assert_eq!(reader.counts().lines, 10_000);
     let skipped = "header: 1, not a GET: 15, HTTP status 302: 408, HTTP status 304: 531, HTTP status 404: 48, reply without \
                    bytes: 21";
-    assert_eq!(
-        (records.len(), reader.skipped().to_string()),
-        (8976, skipped.to_owned())
-    );
+    assert_eq!((records.len(), reader.skipped().to_string()), (8976, skipped.to_owned()));
 }

@@ -62,10 +62,7 @@ pub fn one(subject: &Subject, seed: u64, number: u64, options: Options) -> ExitC
     let played = SeedCases::new(subject, seed, options.plant)
         .and_then(|mut cases| cases.try_alone(number, &mut totals));
     match played {
-        Ok(()) => emit(&format!(
-            "{}, seed {seed}, case {number}: passed\n",
-            subject.name
-        )),
+        Ok(()) => emit(&format!("{}, seed {seed}, case {number}: passed\n", subject.name)),
         Err(failure) => totals.failures.push(failure),
     }
     let more = more_options(options);

@@ -45,11 +45,7 @@ pub struct Advice {
 }
 
 const fn advice(r#use: &'static str, verdict: Verdict, why: &'static str) -> Advice {
-    Advice {
-        r#use,
-        verdict,
-        why,
-    }
+    Advice { r#use, verdict, why }
 }
 
 const RESILVER: &str = "ZFS resilver";
@@ -126,16 +122,8 @@ fn drive_managed() -> [Advice; 4] {
 
 fn host_aware() -> [Advice; 4] {
     [
-        advice(
-            RESILVER,
-            Avoid,
-            "writes off the write pointers go to the media cache, which fills",
-        ),
-        advice(
-            BACKUP,
-            Good,
-            "when files are written at the write pointers of zones",
-        ),
+        advice(RESILVER, Avoid, "writes off the write pointers go to the media cache, which fills"),
+        advice(BACKUP, Good, "when files are written at the write pointers of zones"),
         advice(
             NVR,
             WithCare,
@@ -151,21 +139,9 @@ fn host_aware() -> [Advice; 4] {
 
 fn host_managed() -> [Advice; 4] {
     [
-        advice(
-            RESILVER,
-            NeedsZones,
-            "ZFS knows no zones; btrfs on zones rebuilds in sequence",
-        ),
-        advice(
-            BACKUP,
-            NeedsZones,
-            "btrfs, zonefs or f2fs on zones, or dm-zoned below another",
-        ),
+        advice(RESILVER, NeedsZones, "ZFS knows no zones; btrfs on zones rebuilds in sequence"),
+        advice(BACKUP, NeedsZones, "btrfs, zonefs or f2fs on zones, or dm-zoned below another"),
         advice(NVR, NeedsZones, "one zone a camera through zonefs is ideal"),
-        advice(
-            DATABASE,
-            NeedsZones,
-            "a log-structured store made for zones; nothing else",
-        ),
+        advice(DATABASE, NeedsZones, "a log-structured store made for zones; nothing else"),
     ]
 }

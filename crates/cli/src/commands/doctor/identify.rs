@@ -106,13 +106,7 @@ pub fn device(name: &str, sysfs: &Sysfs) -> Identity {
     identity.capacity_bytes = size.or(identity.capacity_bytes);
     let reported = reported_kinds(sysfs);
     for (from, says, kind) in &reported {
-        identity.evidence.insert(
-            0,
-            Evidence {
-                from: (*from).to_string(),
-                says: says.clone(),
-            },
-        );
+        identity.evidence.insert(0, Evidence { from: (*from).to_string(), says: says.clone() });
         identity.kind = *kind;
         identity.confidence = Confidence::Reported;
     }
@@ -131,17 +125,11 @@ fn reported_kinds(sysfs: &Sysfs) -> Vec<(&'static str, String, Kind)> {
     if let Some(page) = sysfs.bytes("device/vpd_pg89") {
         let at = VPD_89_IDENTIFY + 2 * IDENTIFY_ZONED_WORD;
         if let Some(kind) = page.get(at).and_then(|low| zoned_field(*low)) {
-            found.push((
-                "IDENTIFY DEVICE word 69, bits 1:0",
-                kind.words().to_string(),
-                kind,
-            ));
+            found.push(("IDENTIFY DEVICE word 69, bits 1:0", kind.words().to_string(), kind));
         }
     }
     if let Some(page) = sysfs.bytes("device/vpd_pgb1")
-        && let Some(kind) = page
-            .get(VPD_B1_ZONED)
-            .and_then(|byte| zoned_field(byte >> 4))
+        && let Some(kind) = page.get(VPD_B1_ZONED).and_then(|byte| zoned_field(byte >> 4))
     {
         found.push(("VPD page B1h, field ZONED", kind.words().to_string(), kind));
     }

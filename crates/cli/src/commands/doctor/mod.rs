@@ -83,7 +83,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
 fn identity_of(root: &Path, disk: &str) -> Result<Identity, Failure> {
     if disk.trim().is_empty() {
         return Err(
-            "the model is empty; accepted: /dev/sda, or a model such as ST8000AS0002".into(),
+            "the model is empty; accepted: /dev/sda, or a model such as ST8000AS0002".into()
         );
     }
     let device_of = |path: &str| {
@@ -102,10 +102,7 @@ fn identity_of(root: &Path, disk: &str) -> Result<Identity, Failure> {
     }
     let wrong = match target {
         Some(_) => "is not a block device".to_string(),
-        None => format!(
-            "no such block device in {}",
-            root.join("class/block").display()
-        ),
+        None => format!("no such block device in {}", root.join("class/block").display()),
     };
     Err(format!(
         "{disk}: {wrong}; accepted: a block device such as /dev/sda, or the model of a disk such as \
@@ -175,10 +172,8 @@ fn describe_nearest(identity: &Identity) -> String {
 
 /// Rebuilds onto the drive of the library that is nearest to the disk.
 fn rebuild_of(identity: &Identity) -> Result<Option<Rebuild>, Failure> {
-    let takes_writes_anywhere = matches!(
-        identity.kind,
-        Kind::DriveManaged | Kind::HostAware | Kind::Conventional
-    );
+    let takes_writes_anywhere =
+        matches!(identity.kind, Kind::DriveManaged | Kind::HostAware | Kind::Conventional);
     let nearest = identity.nearest_drive.as_ref();
     let Some(drive) = nearest.filter(|_| takes_writes_anywhere) else {
         return Ok(None);

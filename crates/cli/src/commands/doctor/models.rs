@@ -159,9 +159,7 @@ mod tests {
         use Kind::{Conventional, DriveManaged};
         let terabytes = |sizes: &[u32], letters: &str| -> Vec<String> {
             let sizes = sizes.iter();
-            sizes
-                .map(|size| format!("WD{}{letters}", size * 10))
-                .collect()
+            sizes.map(|size| format!("WD{}{letters}", size * 10)).collect()
         };
         let rows: [(&str, &[u32], Kind); 9] = [
             ("EFAX", &[2, 3, 4, 6], DriveManaged),
@@ -177,9 +175,8 @@ mod tests {
         for letters in ["EFAX", "EZAZ", "EDAZ", "SPZX", "EFRX", "EFZX"] {
             let sizes: Vec<u32> = (1..=14).collect();
             for (size, model) in sizes.iter().zip(terabytes(&sizes, letters)) {
-                let row = rows
-                    .iter()
-                    .find(|(row, sizes, _)| *row == letters && sizes.contains(size));
+                let row =
+                    rows.iter().find(|(row, sizes, _)| *row == letters && sizes.contains(size));
                 assert_eq!(kind(&model), row.map(|(_, _, kind)| *kind), "{model}");
             }
         }
@@ -237,17 +234,11 @@ mod tests {
             assert_eq!(found.family.name, known.family.name, "{}", known.model);
             assert!(known.family.source.len() > 5, "{}: no source", known.model);
             let kind = known.family.kind;
-            assert!(
-                kind != Kind::Unknown && kind != Kind::SolidState,
-                "{}",
-                known.model
-            );
+            assert!(kind != Kind::Unknown && kind != Kind::SolidState, "{}", known.model);
             // Makers write the size into the model: GB at Seagate's, and tenths of TB or GB at Western
             // Digital's.
-            let digits: String = known.model[2..]
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect();
+            let digits: String =
+                known.model[2..].chars().take_while(char::is_ascii_digit).collect();
             let number: f64 = digits.parse().unwrap_or_default();
             let bytes = match (&known.model[..2], digits.len()) {
                 ("ST", _) => number * 1e9,
@@ -264,10 +255,8 @@ mod tests {
         for family in FAMILIES.iter() {
             let Some(drive) = &family.drive else { continue };
             let drive = imbrex_drives::Drive::open(drive).expect("a drive of the library");
-            let shingled = matches!(
-                family.kind,
-                Kind::DriveManaged | Kind::HostAware | Kind::HostManaged
-            );
+            let shingled =
+                matches!(family.kind, Kind::DriveManaged | Kind::HostAware | Kind::HostManaged);
             let media = drive.model.translation.is_some() || drive.model.zones.is_some();
             assert_eq!(media, shingled, "{}", family.name);
         }

@@ -31,10 +31,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
         write_page(file, &Row::bench_page(&rows))?;
     }
     match args.json {
-        true => emit(&format!(
-            "{}\n",
-            json!({"rows": rows, "summary": Row::tallies(&rows)})
-        )),
+        true => emit(&format!("{}\n", json!({"rows": rows, "summary": Row::tallies(&rows)}))),
         false => emit(&Row::bench_table(&rows, TableStyle::detect())),
     }
     Ok(match rows.iter().any(Row::fails) {

@@ -29,9 +29,7 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
     }
     check_logs(&jobs)?;
     let mut session = Session::open(&config, &options, &jobs.jobs)?;
-    let outcome = session
-        .run(&jobs.jobs)
-        .map_err(|error| format!("{file}: {error}"))?;
+    let outcome = session.run(&jobs.jobs).map_err(|error| format!("{file}: {error}"))?;
     for job in outcome.jobs.iter().filter(|job| job.ran_out_of_zones) {
         let name = &job.name;
         eprintln!(
@@ -42,12 +40,7 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
         std::fs::write(&name, content).map_err(|error| format!("{name}: {error}"))?;
     }
     let no_cleaning = no_cleaning(&config, &options, &jobs, &session);
-    let setting = Setting {
-        system: config.name,
-        device_bytes,
-        seed: args.seed,
-        scale: args.scale,
-    };
+    let setting = Setting { system: config.name, device_bytes, seed: args.seed, scale: args.scale };
     if args.json {
         let mut document = document(&jobs, &outcome, &setting);
         if let Some(no_cleaning) = &no_cleaning {

@@ -10,18 +10,12 @@ use imbrex_sim::fit::{Fitted, Log, fit};
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let capacity = match &args.capacity {
         Some(text) => {
-            let Size(bytes) = text
-                .parse()
-                .map_err(|error| format!("--capacity: {error}"))?;
+            let Size(bytes) = text.parse().map_err(|error| format!("--capacity: {error}"))?;
             Some(bytes)
         }
         None => None,
     };
-    let logs = args
-        .logs
-        .iter()
-        .map(|path| Log::open(path))
-        .collect::<Result<Vec<_>, _>>()?;
+    let logs = args.logs.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
     let fitted: Fitted = fit(&logs, capacity)?;
     match args.json {
         true => emit(&format!("{}\n", serde_json::to_string(&fitted)?)),

@@ -80,9 +80,8 @@ fn cache_document(cache: &CacheState, all: bool) -> Value {
     });
     if all {
         let dirty = cache.dirty.iter();
-        let dirty: Vec<Value> = dirty
-            .map(|(lba, place)| json!([lba, place.slot, place.checksum]))
-            .collect();
+        let dirty: Vec<Value> =
+            dirty.map(|(lba, place)| json!([lba, place.slot, place.checksum])).collect();
         document["dirty"] = json!(dirty);
     }
     document

@@ -61,9 +61,9 @@ impl StackOnFiles {
             let mut members = self.numbered.iter();
             let member = members.find(|member| member.number == Some(number));
             Some(match member {
-                Some(StackMember {
-                    port_name, node, ..
-                }) => format!("member {number} of its image (`{port_name}` of node `{node}`)"),
+                Some(StackMember { port_name, node, .. }) => {
+                    format!("member {number} of its image (`{port_name}` of node `{node}`)")
+                }
                 None => format!("member {number} of its image"),
             })
         };

@@ -23,10 +23,7 @@ pub fn labels_of_nodes<'a>(
 ) -> Labels {
     let listed = nodes.map(|node| {
         let disk = disks?.of_node(node)?;
-        Some(ListedDisk {
-            number: disk.number,
-            is_labelled: disk.is_labelled,
-        })
+        Some(ListedDisk { number: disk.number, is_labelled: disk.is_labelled })
     });
     Labels::new(set, &listed.collect::<Vec<_>>())
 }

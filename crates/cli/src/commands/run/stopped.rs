@@ -25,10 +25,7 @@ pub fn execute_until_stopped(
 ) -> Result<Vec<Outcome>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     set_on_signals(&stop, |_| Ok(()))?;
-    let watch = Watch {
-        progress: &tell_progress,
-        stop: &stop,
-    };
+    let watch = Watch { progress: &tell_progress, stop: &stop };
     let jobs = batch_jobs(output);
     let (has_ended, end) = channel();
     let outcomes = std::thread::scope(|scope| {
@@ -80,9 +77,7 @@ fn left_text(left: &[&Left]) -> String {
         0 => {}
         more => text.push_str(&format!("\n  and {more} more")),
     }
-    let failed = left
-        .iter()
-        .filter_map(|it| Some((&it.name, it.error.as_ref()?)));
+    let failed = left.iter().filter_map(|it| Some((&it.name, it.error.as_ref()?)));
     for (name, error) in failed.take(LEFT_NAMED_MAX) {
         text.push_str(&format!("\n{name} failed: {error}"));
     }
@@ -154,19 +149,11 @@ mod tests {
     use super::*;
 
     fn left(number: usize, name: &str) -> Left {
-        Left {
-            number,
-            name: name.into(),
-            error: None,
-        }
+        Left { number, name: name.into(), error: None }
     }
 
     fn outcome(left: Vec<Left>) -> Outcome {
-        Outcome {
-            workloads: vec![],
-            has_several: false,
-            left,
-        }
+        Outcome { workloads: vec![], has_several: false, left }
     }
 
     #[test]
@@ -175,10 +162,7 @@ mod tests {
             outcome(vec![left(2, "a, lru"), left(3, "a, pore")]),
             outcome(vec![left(1, "b, lru"), left(3, "a, pore")]),
         ];
-        let names: Vec<&str> = all_left(&outcomes)
-            .iter()
-            .map(|it| it.name.as_str())
-            .collect();
+        let names: Vec<&str> = all_left(&outcomes).iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["b, lru", "a, lru", "a, pore"]);
         let mut document = json!({"rows": []});
         add_left(&mut document, &outcomes);
@@ -190,10 +174,8 @@ mod tests {
 
     #[test]
     fn what_failed_before_the_signal_is_told_with_its_error() {
-        let failed = Left {
-            error: Some("none.csv: no such file".into()),
-            ..left(1, "none.csv, lru")
-        };
+        let failed =
+            Left { error: Some("none.csv: no such file".into()), ..left(1, "none.csv, lru") };
         let outcomes = [outcome(vec![left(0, "a, lru"), failed])];
         assert_eq!(
             left_text(&all_left(&outcomes)),

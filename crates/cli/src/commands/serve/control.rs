@@ -73,27 +73,20 @@ pub fn commands(
     live: &LiveReport,
 ) -> Commands {
     let nodes = describe.nodes.iter();
-    let nodes: Vec<ControlNode> = nodes
-        .map(|node| ControlNode::of(engine, &node.name, node.id))
-        .collect();
+    let nodes: Vec<ControlNode> =
+        nodes.map(|node| ControlNode::of(engine, &node.name, node.id)).collect();
     let faults = args.allow_faults.then(Faults::default);
     if let Some(faults) = &faults {
         let disks = std::mem::take(&mut engine.disks);
         let named = disks.into_iter().zip(describe.disks());
-        engine.disks = named
-            .map(|(disk, node)| Box::new(faults.over(node.name(), disk)) as _)
-            .collect();
+        engine.disks =
+            named.map(|(disk, node)| Box::new(faults.over(node.name(), disk)) as _).collect();
     }
     let replacer = match disks {
         NewDisks::Emulated(disks) => {
             let next_member = engine.stack.next_member();
             let known = replaceable(&nodes, engine);
-            Some(replacer_of_emulated(
-                known,
-                disks,
-                next_member,
-                faults.clone(),
-            ))
+            Some(replacer_of_emulated(known, disks, next_member, faults.clone()))
         }
         NewDisks::Image(disks) => Some(replacer_of_image(disks, faults.clone(), describe)),
         NewDisks::None => None,

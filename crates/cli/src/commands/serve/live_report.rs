@@ -67,9 +67,7 @@ impl LiveReport {
                     recording.write(&request);
                 }
             }
-            RequestEvent::Answered {
-                record, latency, ..
-            } => {
+            RequestEvent::Answered { record, latency, .. } => {
                 let now = record.arrived + latency;
                 last_answer.set(last_answer.get().max(now));
                 let bytes = u64::from(record.length_bytes);

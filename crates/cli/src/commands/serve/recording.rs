@@ -38,20 +38,11 @@ pub fn create_file(path: &Path) -> Result<NewFile, Failure> {
         _ => format!("--record {}: {error}", path.display()),
     };
     // A pipe or a terminal holds nothing that could be lost.
-    let is_special = path
-        .metadata()
-        .is_ok_and(|found| !found.is_file() && !found.file_type().is_block_device());
+    let is_special =
+        path.metadata().is_ok_and(|found| !found.is_file() && !found.file_type().is_block_device());
     let mut options = File::options();
-    let file = options
-        .write(true)
-        .create_new(!is_special)
-        .open(path)
-        .map_err(named)?;
-    Ok(NewFile {
-        path: path.to_path_buf(),
-        file,
-        is_wanted: is_special,
-    })
+    let file = options.write(true).create_new(!is_special).open(path).map_err(named)?;
+    Ok(NewFile { path: path.to_path_buf(), file, is_wanted: is_special })
 }
 
 impl Drop for NewFile {
@@ -67,10 +58,7 @@ impl Recording {
     /// Begins a recording for the device that `stack` makes, `device_bytes` long.
     pub fn begin(mut new: NewFile, stack: &str, device_bytes: u64) -> Result<Recording, Failure> {
         let path = new.path.clone();
-        let name = path
-            .file_stem()
-            .and_then(|name| name.to_str())
-            .unwrap_or("recording");
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("recording");
         let header = RecordingHeader {
             kind: SourceKind::Recorded,
             name: name.to_string(),
@@ -84,11 +72,7 @@ impl Recording {
         let writer = RecordingWriter::new(file, &header)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         new.is_wanted = true;
-        Ok(Recording {
-            path,
-            writer: Rc::new(RefCell::new(Some(writer))),
-            error: Rc::default(),
-        })
+        Ok(Recording { path, writer: Rc::new(RefCell::new(Some(writer))), error: Rc::default() })
     }
 
     /// Appends a request.
@@ -98,15 +82,9 @@ impl Recording {
             Operation::Write { durability } => {
                 (TraceOperation::Write, durability == Durability::Durable)
             }
-            Operation::Zero {
-                durability,
-                may_unmap,
-            } => {
-                let kind = if may_unmap {
-                    TraceOperation::Trim
-                } else {
-                    TraceOperation::WriteZeroes
-                };
+            Operation::Zero { durability, may_unmap } => {
+                let kind =
+                    if may_unmap { TraceOperation::Trim } else { TraceOperation::WriteZeroes };
                 (kind, durability == Durability::Durable)
             }
             Operation::Flush => (TraceOperation::Flush, false),
@@ -130,20 +108,14 @@ impl Recording {
 
     /// Writes the end of the file, or says what went wrong on the way.
     pub fn finish(self) -> Result<(), Failure> {
-        let named = |error| {
-            format!(
-                "{}: the recording is incomplete: {error}",
-                self.path.display()
-            )
-        };
+        let named =
+            |error| format!("{}: the recording is incomplete: {error}", self.path.display());
         if let Some(error) = self.error.borrow_mut().take() {
             return Err(named(error).into());
         }
         if let Some(writer) = self.writer.borrow_mut().take() {
             let file = writer.finish().map_err(named)?;
-            let file = file
-                .into_inner()
-                .map_err(|error| named(error.into_error()))?;
+            let file = file.into_inner().map_err(|error| named(error.into_error()))?;
             file.sync_all().map_err(named)?;
         }
         Ok(())

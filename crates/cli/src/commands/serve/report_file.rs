@@ -21,11 +21,7 @@ impl ReportFile {
     /// Opens the file and leaves what it holds as it is. This comes before an image is opened for
     /// writing, so that a path that cannot be written leaves the image clean.
     pub fn open(path: &Path) -> Result<ReportFile, Failure> {
-        let opened = |file, is_new| ReportFile {
-            path: path.to_path_buf(),
-            file,
-            is_new,
-        };
+        let opened = |file, is_new| ReportFile { path: path.to_path_buf(), file, is_new };
         match File::create_new(path) {
             Ok(file) => return Ok(opened(file, true)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -97,8 +93,7 @@ impl Drop for ReportFile {
 /// True for an empty file and for one that begins as a report does.
 fn holds_report(file: &mut File) -> std::io::Result<bool> {
     let mut start = Vec::new();
-    file.take(REPORT_START.len() as u64)
-        .read_to_end(&mut start)?;
+    file.take(REPORT_START.len() as u64).read_to_end(&mut start)?;
     Ok(start.is_empty() || start == REPORT_START)
 }
 

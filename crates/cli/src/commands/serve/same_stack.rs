@@ -70,10 +70,7 @@ fn first_difference(asked: &Table, kept: &Table) -> Option<String> {
         ));
     }
     asked.iter().zip(&kept).find_map(|(asked, kept)| {
-        let name = asked
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = asked.get("name").and_then(Value::as_str).unwrap_or_default();
         key_difference(&format!("{name}."), asked, kept)
     })
 }
@@ -87,11 +84,7 @@ fn key_difference(prefix: &str, asked: &Table, kept: &Table) -> Option<String> {
             return key_difference(&format!("{prefix}{key}."), asked, kept);
         }
         (asked != kept).then(|| {
-            format!(
-                "{prefix}{key} is {} here, and {} in the image",
-                shown(asked),
-                shown(kept)
-            )
+            format!("{prefix}{key} is {} here, and {} in the image", shown(asked), shown(kept))
         })
     })
 }

@@ -10,10 +10,8 @@ use imbrex_traces::{WriteOptions, numbered};
 
 /// Makes one trace of several, or several of one.
 pub fn run(args: &CombineArgs) -> Result<(), Failure> {
-    let options = WriteOptions {
-        name: args.name.clone(),
-        ..WriteOptions::from(format_of(&args.output)?)
-    };
+    let options =
+        WriteOptions { name: args.name.clone(), ..WriteOptions::from(format_of(&args.output)?) };
     check_outputs(args)?;
     let combined = Combined::new(Combination {
         traces: args.traces.clone(),
@@ -33,10 +31,7 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
     for number in 0..parts {
         let output = numbered(&args.output, number + 1);
         let Some(part) = split.part(number)? else {
-            eprintln!(
-                "{output}: not written: no request falls to part {} of {parts}",
-                number + 1
-            );
+            eprintln!("{output}: not written: no request falls to part {} of {parts}", number + 1);
             continue;
         };
         let delay = Span(Duration(part.delay_ns)).to_string().replace(' ', "");

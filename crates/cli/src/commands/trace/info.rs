@@ -18,10 +18,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     // The assumed parameters are part of every result made from the recipe.
     let recipe = Recipe::of_path(&args.path)?;
     if let Some(file) = &args.html {
-        write_page(
-            file,
-            &workload_page(&info, recipe.as_ref().map(Recipe::text)),
-        )?;
+        write_page(file, &workload_page(&info, recipe.as_ref().map(Recipe::text)))?;
     }
     if args.json {
         let mut document = serde_json::to_value(&info)?;

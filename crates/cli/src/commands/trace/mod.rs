@@ -53,10 +53,7 @@ fn check_output<'a>(
     let Some(found) = place(output) else {
         return Ok(());
     };
-    match traces
-        .into_iter()
-        .find(|trace| place(trace.as_ref()) == Some(found))
-    {
+    match traces.into_iter().find(|trace| place(trace.as_ref()) == Some(found)) {
         Some(trace) => Err(format!(
             "{}: is the trace {trace} itself; accepted: another file",
             output.display()

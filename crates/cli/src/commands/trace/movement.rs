@@ -31,13 +31,7 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         combined: None,
     };
     let drive = args.time.as_deref().map(Drive::open).transpose()?;
-    let movement = trace_movement(
-        &workload,
-        readings.blocks,
-        &models,
-        settings,
-        drive.as_ref(),
-    )?;
+    let movement = trace_movement(&workload, readings.blocks, &models, settings, drive.as_ref())?;
     match args.json {
         true => emit(&format!("{}\n", serde_json::to_string(&movement)?)),
         false => emit(&text(&movement)),
@@ -90,10 +84,7 @@ fn text(movement: &TraceMovement) -> String {
 }
 
 fn times(movement: &TraceMovement, drive: &str) -> String {
-    let mut text = format!(
-        "\non the arm of {drive}  {:>14} {:>14}\n",
-        "seek s", "service s"
-    );
+    let mut text = format!("\non the arm of {drive}  {:>14} {:>14}\n", "seek s", "service s");
     for model in &movement.models {
         let Some(time) = model.time else { continue };
         text.push_str(&format!(

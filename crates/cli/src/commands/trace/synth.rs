@@ -28,9 +28,6 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     }
     // The assumed parameters are part of every result made from the recipe.
     eprint!("{label}\n{}\n", recipe.text());
-    let options = WriteOptions {
-        description: Some(label),
-        ..WriteOptions::from(format)
-    };
+    let options = WriteOptions { description: Some(label), ..WriteOptions::from(format) };
     write(TraceReader::from_recipe(&recipe), output, &options)
 }

@@ -19,11 +19,8 @@ pub const RECORD_FREE: u8 = 2;
 pub const RECORD_DROP: u8 = 3;
 
 /// Every kind of record and its name.
-pub const RECORD_KINDS: [(u8, &str); 3] = [
-    (RECORD_MAP, "map"),
-    (RECORD_FREE, "free"),
-    (RECORD_DROP, "drop"),
-];
+pub const RECORD_KINDS: [(u8, &str); 3] =
+    [(RECORD_MAP, "map"), (RECORD_FREE, "free"), (RECORD_DROP, "drop")];
 
 /// The payload of a map record.
 pub const MAP_FIELDS: [Field; 1] = [field("map_lba", 0, 8)];
@@ -38,11 +35,8 @@ pub const CHECKPOINT_FIELDS: [Field; 4] = [
     field("checkpoint_state_bytes", 24, 8),
 ];
 /// One dirty block in a checkpoint.
-pub const MAPPING_FIELDS: [Field; 3] = [
-    field("mapping_lba", 0, 8),
-    field("mapping_slot", 8, 4),
-    field("mapping_checksum", 12, 4),
-];
+pub const MAPPING_FIELDS: [Field; 3] =
+    [field("mapping_lba", 0, 8), field("mapping_slot", 8, 4), field("mapping_checksum", 12, 4)];
 /// One slot with a clean block in the checkpoint of a clean shutdown.
 pub const CLEAN_FIELDS: [Field; 2] = [field("clean_slot", 0, 4), field("clean_checksum", 4, 4)];
 
@@ -105,9 +99,7 @@ impl CacheCheckpoint {
             self.state.len() as u64,
         ];
         let mut out = Vec::with_capacity(self.bytes() as usize);
-        words
-            .iter()
-            .for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+        words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
         for mapping in &self.mappings {
             out.extend_from_slice(&mapping.lba.to_le_bytes());
             out.extend_from_slice(&mapping.slot.to_le_bytes());
@@ -195,11 +187,7 @@ mod tests {
     fn sample() -> CacheCheckpoint {
         CacheCheckpoint {
             slots: 9,
-            mappings: vec![Mapping {
-                lba: 70,
-                slot: 3,
-                checksum: 5,
-            }],
+            mappings: vec![Mapping { lba: 70, slot: 3, checksum: 5 }],
             clean: vec![(1, 2), (4, 6)],
             state: vec![1, 2, 3],
         }

@@ -42,12 +42,7 @@ impl IntentPage {
     /// The page as a block for `address`.
     pub fn encode(&self, address: u64) -> Vec<u8> {
         let mut payload = Vec::with_capacity(PAYLOAD_BYTES);
-        let words = [
-            self.region_blocks,
-            self.regions,
-            self.generation,
-            self.pending,
-        ];
+        let words = [self.region_blocks, self.regions, self.generation, self.pending];
         for word in words.iter().chain(&self.bits) {
             payload.extend_from_slice(&word.to_le_bytes());
         }
@@ -71,10 +66,8 @@ impl IntentPage {
         address: u64,
         ignore_address: bool,
     ) -> Result<IntentPage, BlockError> {
-        let expected = Expected {
-            ignore_address,
-            ..Expected::new(BlockKind::WriteIntent, None, address)
-        };
+        let expected =
+            Expected { ignore_address, ..Expected::new(BlockKind::WriteIntent, None, address) };
         let (header, payload) = block::unseal(bytes, expected)?;
         let wrong = BlockError::Length(payload.len() as u32);
         if payload.len() < INTENT_HEAD_BYTES {
@@ -263,10 +256,7 @@ impl WriteIntent {
 
     /// What happens next: true when the newest page is to be written now.
     pub fn advance<T>(&mut self, flushes: &mut PortFlushes<T>) -> bool {
-        if self
-            .covered_by
-            .is_some_and(|ticket| flushes.is_done(ticket))
-        {
+        if self.covered_by.is_some_and(|ticket| flushes.is_done(ticket)) {
             self.covered_by = None;
             self.durable.copy_from_slice(&self.newest.bits);
         }
@@ -320,9 +310,7 @@ impl WriteIntent {
     fn blocks_within(&self, region: u64, extent: Extent) -> u32 {
         let length = self.newest.region_blocks;
         let region = Extent::new(region * length, length);
-        region
-            .intersection(extent)
-            .map_or(0, |part| part.blocks.0 as u32)
+        region.intersection(extent).map_or(0, |part| part.blocks.0 as u32)
     }
 }
 

@@ -238,11 +238,7 @@ impl Cache {
         let mut state = StateReader::new(&checkpoint.state);
         let damaged = |error: StateError| OpenError::damaged("cache", error.message);
         if let Some((name, found, expected)) = self.other_identity(&mut state).map_err(damaged)? {
-            return Err(OpenError::Settings {
-                name,
-                found,
-                expected,
-            });
+            return Err(OpenError::Settings { name, found, expected });
         }
         self.restore_state(&mut state).map_err(damaged)?;
         for (slot, checksum) in &checkpoint.clean {

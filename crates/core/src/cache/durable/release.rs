@@ -138,11 +138,7 @@ impl Cache {
     /// Appends the records that free the blocks of a job; false when there is no room for all.
     fn append_frees(&mut self, id: u32, ctx: &mut Context<'_>) -> bool {
         let trims = self.jobs.get(id).kind == JobKind::BackingWrite;
-        let kind = if trims {
-            codec::RECORD_DROP
-        } else {
-            codec::RECORD_FREE
-        };
+        let kind = if trims { codec::RECORD_DROP } else { codec::RECORD_FREE };
         let mut next = 0;
         loop {
             let mut payload = Vec::new();
@@ -160,9 +156,7 @@ impl Cache {
             if !self.ledger.has_room_to_finish(1) {
                 return false;
             }
-            slots
-                .iter()
-                .for_each(|slot| payload.extend_from_slice(&slot.to_le_bytes()));
+            slots.iter().for_each(|slot| payload.extend_from_slice(&slot.to_le_bytes()));
             let place = self.ledger.record(kind, &payload, ctx);
             for slot in slots {
                 self.unmap_slot(slot, place, trims, ctx);

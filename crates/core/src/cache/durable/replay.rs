@@ -121,11 +121,7 @@ impl Replay {
     }
 
     fn map(&mut self, mapping: Mapping, intact: bool) -> Result<(), OpenError> {
-        let Mapping {
-            lba,
-            slot,
-            checksum,
-        } = mapping;
+        let Mapping { lba, slot, checksum } = mapping;
         if lba >= self.bounds.blocks || u64::from(slot) >= self.bounds.slots {
             return Err(damaged(format!(
                 "{:?} is said to lie in slot {slot}: one of them is past the last",
@@ -137,12 +133,7 @@ impl Replay {
         }
         self.owners[slot as usize] = lba;
         self.order += 1;
-        let place = Place {
-            slot,
-            checksum,
-            intact,
-            order: self.order,
-        };
+        let place = Place { slot, checksum, intact, order: self.order };
         let places = self.places.entry(lba).or_default();
         if let Some(old) = places.last() {
             self.owners[old.slot as usize] = NOBODY;
@@ -169,11 +160,7 @@ impl Replay {
                 Some(place) => place,
                 None => continue,
             };
-            let mapping = Mapping {
-                lba: *lba,
-                slot: place.slot,
-                checksum: place.checksum,
-            };
+            let mapping = Mapping { lba: *lba, slot: place.slot, checksum: place.checksum };
             found.push((place.order, mapping));
         }
         found.sort_unstable_by_key(|(order, _)| *order);
@@ -187,12 +174,7 @@ mod tests {
     use crate::durability::Intact;
     use crate::extent::Extent;
 
-    const BOUNDS: Bounds = Bounds {
-        slots: 8,
-        slot_base: 100,
-        blocks: 50,
-        forgets_trims: false,
-    };
+    const BOUNDS: Bounds = Bounds { slots: 8, slot_base: 100, blocks: 50, forgets_trims: false };
 
     fn map(lba: u64, slot: u64, intact: bool) -> Replayed {
         Replayed {
@@ -215,16 +197,8 @@ mod tests {
     }
 
     fn slots_of(records: Vec<Replayed>) -> Result<Vec<(u64, u32)>, OpenError> {
-        let checkpoint = CacheCheckpoint {
-            slots: 8,
-            ..CacheCheckpoint::default()
-        };
-        let recovery = Recovery {
-            checkpoint: vec![],
-            records,
-            clean: false,
-            generation: 1,
-        };
+        let checkpoint = CacheCheckpoint { slots: 8, ..CacheCheckpoint::default() };
+        let recovery = Recovery { checkpoint: vec![], records, clean: false, generation: 1 };
         let found = replay(&checkpoint, &recovery, BOUNDS)?;
         Ok(found.iter().map(|found| (found.lba, found.slot)).collect())
     }

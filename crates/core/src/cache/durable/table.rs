@@ -89,15 +89,8 @@ impl SlotTable {
     /// Maps a block to a slot, by a record at `place`. Returns the slot that it was mapped to until
     /// then.
     pub fn map(&mut self, mapping: Mapping, place: Lsn) -> Option<u32> {
-        let Mapping {
-            lba,
-            slot,
-            checksum,
-        } = mapping;
-        assert!(
-            !self.is_mapped(slot),
-            "slot {slot} was given to a second block"
-        );
+        let Mapping { lba, slot, checksum } = mapping;
+        assert!(!self.is_mapped(slot), "slot {slot} was given to a second block");
         self.owners[slot as usize] = lba;
         self.checksums[slot as usize] = checksum;
         self.settled_from[slot as usize] = Lsn(place.0 + 1);
@@ -148,13 +141,11 @@ impl SlotTable {
     /// Every mapped block, by slot.
     pub fn mappings(&self) -> impl Iterator<Item = Mapping> + '_ {
         let slots = (0..).zip(self.owners.iter().zip(&self.checksums));
-        slots
-            .filter(|(_, (owner, _))| **owner != NOBODY)
-            .map(|(slot, (owner, checksum))| Mapping {
-                lba: *owner,
-                slot,
-                checksum: *checksum,
-            })
+        slots.filter(|(_, (owner, _))| **owner != NOBODY).map(|(slot, (owner, checksum))| Mapping {
+            lba: *owner,
+            slot,
+            checksum: *checksum,
+        })
     }
 }
 
@@ -163,11 +154,7 @@ mod tests {
     use super::*;
 
     fn mapping(lba: u64, slot: u32) -> Mapping {
-        Mapping {
-            lba,
-            slot,
-            checksum: slot,
-        }
+        Mapping { lba, slot, checksum: slot }
     }
 
     #[test]

@@ -45,11 +45,7 @@ impl Cache {
     pub(in crate::cache) fn queue_write(&mut self, id: u32) {
         let job = self.jobs.get(id);
         let write = self.host_writes.fresh(id);
-        assert_eq!(
-            write.slots.len(),
-            job.entries.len(),
-            "a slot for each block"
-        );
+        assert_eq!(write.slots.len(), job.entries.len(), "a slot for each block");
         for (slot, entry) in write.slots.iter_mut().zip(&job.entries) {
             if *slot == NONE {
                 *slot = self.entries.get(*entry).slot;
@@ -145,9 +141,7 @@ impl Cache {
                 buffer: buffer.part(first as u64, blocks),
             };
             let payload = lba.to_le_bytes();
-            let (record, found) = self
-                .ledger
-                .record_write(codec::RECORD_MAP, &payload, data, ctx);
+            let (record, found) = self.ledger.record_write(codec::RECORD_MAP, &payload, data, ctx);
             checksums.clear();
             checksums.extend_from_slice(found);
             for (block, at) in run.clone().enumerate() {
@@ -232,8 +226,5 @@ impl Cache {
 fn run_of(slots: &[u32], max: usize) -> usize {
     let first = slots[0];
     let adjoins = |(at, slot): &(u32, &u32)| **slot == first + at;
-    (0..)
-        .zip(slots.iter().take(max))
-        .take_while(adjoins)
-        .count()
+    (0..).zip(slots.iter().take(max)).take_while(adjoins).count()
 }

@@ -26,9 +26,7 @@ fn settings(open_zones: OpenZones, period_blocks: u64) -> PoreSettings {
 fn device() -> Geometry {
     let lengths = [3, 5, 1, 7, 4].iter().cycle().take(100);
     let mut device = Geometry::plain(BlockCount(400), Media::Conventional);
-    device.bands = Some(Arc::new(BandTable::new(
-        lengths.map(|length| BlockCount(*length)),
-    )));
+    device.bands = Some(Arc::new(BandTable::new(lengths.map(|length| BlockCount(*length)))));
     device
 }
 
@@ -50,12 +48,7 @@ fn divided(open_zones: OpenZones, period_blocks: u64, fill: &[(u64, u64, u64)]) 
         .iter()
         .flat_map(|(zone, dirty, accesses)| (0..*dirty).map(move |b| (*zone, b, *accesses)));
     for (entry, (zone, block, accesses)) in (0..).zip(blocks) {
-        pore.on_insert(
-            entry,
-            Lba(zone * ZONE + block),
-            AccessKind::Write,
-            &mut events,
-        );
+        pore.on_insert(entry, Lba(zone * ZONE + block), AccessKind::Write, &mut events);
         assert_eq!(pore.divided, u64::from(entry) + 1 == capacity);
         for _ in 1..accesses {
             pore.on_access(entry, AccessKind::Read, &mut events);
@@ -131,10 +124,7 @@ fn opened_by(settings: PoreSettings, lbas: &[u64]) -> Vec<usize> {
 fn coverage_of_bands_is_a_share_of_their_length() {
     let lbas = [0, 1, 3, 4, 5, 8, 9, 10, 11, 12];
     let opened = |open_zones, zones| {
-        let settings = PoreSettings {
-            zones,
-            ..settings(open_zones, 1)
-        };
+        let settings = PoreSettings { zones, ..settings(open_zones, 1) };
         opened_by(settings, &lbas)
     };
     // Covered are 2 of 3, 3 of 5, 1 of 1 and 4 of 7.
@@ -154,15 +144,9 @@ fn the_settings_of_a_saved_state_are_those_of_older_images_where_there_are_no_ba
     let plain = settings(OpenZones::Bl, 9);
     assert_eq!(words(plain), [2, ZONE, 9, 0, 0, 1, 2]);
     let zones = ZoneSettings::Bands;
-    assert_eq!(
-        words(PoreSettings { zones, ..plain }),
-        [2, 0, 9, 0, 0, 1, 2]
-    );
+    assert_eq!(words(PoreSettings { zones, ..plain }), [2, 0, 9, 0, 0, 1, 2]);
     let batch = 32;
-    assert_eq!(
-        words(PoreSettings { batch, ..plain }),
-        [6, ZONE, 9, 0, 0, 1, 2, 32]
-    );
+    assert_eq!(words(PoreSettings { batch, ..plain }), [6, ZONE, 9, 0, 0, 1, 2, 32]);
     let lru_band = |batch| PolicySettings::LruBand { bands: None, batch }.identity();
     assert_eq!(lru_band(None), [("policy number", 1)]);
     let batches = [("policy number", 7), ("destage_batch", 32)];
@@ -177,14 +161,8 @@ fn a_setting_out_of_range_is_refused() {
     };
     let plain = settings(OpenZones::Bl, 9);
     let none = PoreSettings { batch: 0, ..plain };
-    assert_eq!(
-        refused(none, &device()),
-        "destage_batch is 0: the policy pore needs 1 or more"
-    );
-    let bands = PoreSettings {
-        zones: ZoneSettings::Bands,
-        ..plain
-    };
+    assert_eq!(refused(none, &device()), "destage_batch is 0: the policy pore needs 1 or more");
+    let bands = PoreSettings { zones: ZoneSettings::Bands, ..plain };
     let conventional = Geometry::plain(BlockCount(400), Media::Conventional);
     assert_eq!(
         refused(bands, &conventional),
@@ -208,13 +186,12 @@ fn restored_victims(
     cached: &[Option<Lba>],
     (saved, dirty): &(Vec<u8>, Vec<bool>),
 ) -> Vec<Option<Lba>> {
-    let blocks = cached.iter().zip(dirty).map(|(lba, dirty)| CachedBlock {
-        lba: lba.expect("a full cache"),
-        dirty: *dirty,
-    });
+    let blocks = cached
+        .iter()
+        .zip(dirty)
+        .map(|(lba, dirty)| CachedBlock { lba: lba.expect("a full cache"), dirty: *dirty });
     let blocks: Vec<CachedBlock> = blocks.collect();
-    pore.restore(&blocks, &mut StateReader::new(saved))
-        .expect("a sound state");
+    pore.restore(&blocks, &mut StateReader::new(saved)).expect("a sound state");
     let mut victims = Vec::new();
     pore.victims(&mut victims, &mut PolicyEvents::default());
     let lbas = victims.iter().map(|victim| cached[*victim as usize]);

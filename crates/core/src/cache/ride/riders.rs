@@ -18,10 +18,7 @@ pub(super) struct Riders {
 impl Riders {
     /// No riders in so many bands.
     pub fn new(bands: usize) -> Riders {
-        Riders {
-            heap: BinaryHeap::new(),
-            is_in: vec![false; bands],
-        }
+        Riders { heap: BinaryHeap::new(), is_in: vec![false; bands] }
     }
 
     /// A band may have a rider from now on; its oldest dirty block is no older than `clock`.

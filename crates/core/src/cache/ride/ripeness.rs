@@ -37,26 +37,16 @@ pub(super) struct Ripeness {
 impl Ripeness {
     /// So many bands without dirty blocks.
     pub fn new(bands: usize) -> Ripeness {
-        let empty = Group {
-            clock: 0,
-            ripeness: 0.0,
-            slope: 0.0,
-        };
-        Ripeness {
-            groups: vec![empty; bands.div_ceil(GROUP_BANDS)],
-            bands,
-        }
+        let empty = Group { clock: 0, ripeness: 0.0, slope: 0.0 };
+        Ripeness { groups: vec![empty; bands.div_ceil(GROUP_BANDS)], bands }
     }
 
     /// A band has a dirty block more, and this ripeness and slope with it.
     #[inline]
     pub fn raise(&mut self, band: u32, clock: u64, ripeness: f64, slope: f64) {
         let group = &mut self.groups[band as usize / GROUP_BANDS];
-        *group = Group {
-            clock,
-            ripeness: group.at(clock).max(ripeness),
-            slope: group.slope.max(slope),
-        };
+        *group =
+            Group { clock, ripeness: group.at(clock).max(ripeness), slope: group.slope.max(slope) };
     }
 
     /// The ripest band, the lowest of equal ones. `of` tells the ripeness and the slope of a band;
@@ -65,9 +55,7 @@ impl Ripeness {
         let bound = |group: &Group| (group.slope > 0.0).then_some(group.at(clock));
         // The most promising group first: it spares most of the others.
         let bounds = self.groups.iter().map(&bound);
-        let promising = (0..)
-            .zip(bounds)
-            .filter_map(|(at, bound)| Some((bound?, at)));
+        let promising = (0..).zip(bounds).filter_map(|(at, bound)| Some((bound?, at)));
         let (_, first) = promising.reduce(|a, b| if b.0 > a.0 { b } else { a })?;
         let mut best: Option<(f64, u32)> = None;
         for at in core::iter::once(first).chain(0..self.groups.len()) {
@@ -77,11 +65,7 @@ impl Ripeness {
             if best.is_some_and(|(ripeness, _)| bound < ripeness) {
                 continue;
             }
-            let mut group = Group {
-                clock,
-                ripeness: 0.0,
-                slope: 0.0,
-            };
+            let mut group = Group { clock, ripeness: 0.0, slope: 0.0 };
             for band in at * GROUP_BANDS..self.bands.min((at + 1) * GROUP_BANDS) {
                 let Some((ripeness, slope)) = of(band) else {
                     continue;

@@ -32,11 +32,7 @@ struct Side {
 
 impl Side {
     fn new(remembered: u64) -> Side {
-        Side {
-            ghost: Ghost::new(remembered),
-            hits: 0,
-            gain: 0.0,
-        }
+        Side { ghost: Ghost::new(remembered), hits: 0, gain: 0.0 }
     }
 
     fn end_epoch(&mut self, epoch: u64) {
@@ -201,10 +197,7 @@ const END: u32 = u32::MAX;
 
 impl Ghost {
     fn new(blocks: u64) -> Ghost {
-        let nothing = Remembered {
-            lba: Lba(0),
-            older: END,
-        };
+        let nothing = Remembered { lba: Lba(0), older: END };
         Ghost {
             ring: vec![nothing; blocks as usize],
             chains: vec![END; blocks.next_power_of_two() as usize],
@@ -277,9 +270,7 @@ impl Ghost {
     fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
         let known = state.take_u64()?;
         if known > self.blocks() {
-            return Err(StateError::new(
-                "the saved cache remembers more blocks than it may",
-            ));
+            return Err(StateError::new("the saved cache remembers more blocks than it may"));
         }
         for _ in 0..known {
             self.remember(Lba(state.take_u64()?));
@@ -300,11 +291,7 @@ mod tests {
             ghost.remember(Lba(lba));
             let last = &blocks[left.saturating_sub(2)..=left];
             for lba in 0..10 {
-                assert_eq!(
-                    ghost.remembers(Lba(lba)),
-                    last.contains(&lba),
-                    "{lba} after {left}"
-                );
+                assert_eq!(ghost.remembers(Lba(lba)), last.contains(&lba), "{lba} after {left}");
             }
         }
     }

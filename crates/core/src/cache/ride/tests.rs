@@ -87,9 +87,8 @@ impl Model {
         it.dirty_gain += it.windows as f64 * price / dirty.max(1) as f64;
         (it.hits, it.dirty_hits, it.windows) = (0, 0, 0);
         if it.clean_gain > it.dirty_gain {
-            it.allowed = (self.capacity / 16)
-                .max(1)
-                .max(it.allowed.min(dirty).saturating_sub(step));
+            it.allowed =
+                (self.capacity / 16).max(1).max(it.allowed.min(dirty).saturating_sub(step));
         } else if it.clean_gain < it.dirty_gain {
             it.allowed = self.capacity.min(it.allowed + step);
         }
@@ -100,11 +99,7 @@ impl Model {
         self.appended += 1;
         self.runs += u64::from(self.next != Some(lba));
         self.next = Some(lba + 1);
-        let entries = self
-            .log
-            .entries
-            .unwrap_or(self.log.blocks.0)
-            .min(self.log.blocks.0);
+        let entries = self.log.entries.unwrap_or(self.log.blocks.0).min(self.log.blocks.0);
         let (blocks, runs) = self.open_until.get(&band).copied().unwrap_or_default();
         let opens = blocks < self.appended || runs < self.runs;
         if opens {
@@ -131,10 +126,7 @@ impl Model {
         let takes_clean = !clean.is_empty() && self.dirty() <= self.learnt.allowed;
         let mut of_bands: BTreeMap<usize, Vec<Cached>> = BTreeMap::new();
         for block in self.cached.iter().filter(|block| block.dirty) {
-            of_bands
-                .entry(self.band_of(block.lba))
-                .or_default()
-                .push(*block);
+            of_bands.entry(self.band_of(block.lba)).or_default().push(*block);
         }
         of_bands.values_mut().for_each(by_age);
         let is_open = |band: &usize| {
@@ -148,16 +140,12 @@ impl Model {
             let (start, end) = self.bands[**band];
             blocks.len() as f64 * idle as f64 / (end - start) as f64
         };
-        let ripest = of_bands
-            .iter()
-            .reduce(|a, b| if ripeness(&b) > ripeness(&a) { b } else { a });
+        let ripest = of_bands.iter().reduce(|a, b| if ripeness(&b) > ripeness(&a) { b } else { a });
         let chosen = rider.or(ripest).filter(|_| !takes_clean);
         let victims: Vec<Cached> = match chosen {
-            Some((_, blocks)) => blocks
-                .iter()
-                .copied()
-                .take(self.settings.batch as usize)
-                .collect(),
+            Some((_, blocks)) => {
+                blocks.iter().copied().take(self.settings.batch as usize).collect()
+            }
             None => clean.into_iter().take(1).collect(),
         };
         self.next = None;
@@ -211,8 +199,7 @@ impl Driven {
             self.lbas.push(None);
         }
         self.lbas[entry] = Some((lba, write));
-        self.policy
-            .on_insert(entry as u32, Lba(lba), kind, &mut self.events);
+        self.policy.on_insert(entry as u32, Lba(lba), kind, &mut self.events);
     }
 
     fn evict(&mut self) -> Vec<u64> {
@@ -245,10 +232,7 @@ impl Driven {
         for (entry, known) in self.lbas.iter().enumerate() {
             let Some((lba, dirty)) = *known else { continue };
             numbers[entry] = cached.len() as u32;
-            cached.push(CachedBlock {
-                lba: Lba(lba),
-                dirty,
-            });
+            cached.push(CachedBlock { lba: Lba(lba), dirty });
         }
         let mut state = StateWriter::default();
         self.policy.save(&numbers, &mut state);
@@ -256,9 +240,7 @@ impl Driven {
         let built = self.settings.build(self.capacity, &self.backing);
         self.policy = built.expect("settings that fit");
         let mut state = StateReader::new(&bytes);
-        self.policy
-            .restore(&cached, &mut state)
-            .expect("a sound state");
+        self.policy.restore(&cached, &mut state).expect("a sound state");
         self.lbas = cached.iter().map(|it| Some((it.lba.0, it.dirty))).collect();
     }
 }
@@ -311,10 +293,7 @@ fn check(steps: &[Step], settings: RideSettings, capacity: u64, log: LogSize, cl
         events: PolicyEvents::default(),
     };
     let mut model = Model {
-        learnt: Learnt {
-            allowed: capacity,
-            ..Learnt::default()
-        },
+        learnt: Learnt { allowed: capacity, ..Learnt::default() },
         settings,
         capacity,
         log,
@@ -409,40 +388,13 @@ fn what_cannot_be_is_refused() {
         built.err().map(|error| error.message).unwrap_or_default()
     };
     assert!(refusal(&settings).contains("give log_blocks"));
-    let known = RideSettings {
-        log_blocks: Some(5),
-        ..settings
-    };
+    let known = RideSettings { log_blocks: Some(5), ..settings };
     assert_eq!(refusal(&known), "");
     for (wrong, name) in [
-        (
-            RideSettings {
-                batch: 0,
-                ..known.clone()
-            },
-            "batch",
-        ),
-        (
-            RideSettings {
-                rewrite_over_read: 0,
-                ..known.clone()
-            },
-            "rewrite_over_read",
-        ),
-        (
-            RideSettings {
-                log_blocks: Some(0),
-                ..known.clone()
-            },
-            "log_blocks",
-        ),
-        (
-            RideSettings {
-                zones: ZoneSettings::Bands,
-                ..known.clone()
-            },
-            "bands",
-        ),
+        (RideSettings { batch: 0, ..known.clone() }, "batch"),
+        (RideSettings { rewrite_over_read: 0, ..known.clone() }, "rewrite_over_read"),
+        (RideSettings { log_blocks: Some(0), ..known.clone() }, "log_blocks"),
+        (RideSettings { zones: ZoneSettings::Bands, ..known.clone() }, "bands"),
     ] {
         assert!(refusal(&wrong).contains(name), "{name}");
     }

@@ -32,10 +32,7 @@ impl Windows {
         // A saved window is as long as 32 bits can tell. A window that is too short costs little.
         let blocks = log.blocks.0.min(u64::from(u32::MAX));
         Windows {
-            log: Appended {
-                blocks,
-                runs: log.entries.unwrap_or(blocks).min(blocks),
-            },
+            log: Appended { blocks, runs: log.entries.unwrap_or(blocks).min(blocks) },
             appended: Appended::default(),
             next: None,
             last: vec![Appended::default(); bands],
@@ -97,14 +94,9 @@ impl Windows {
     /// # Errors
     /// When a window is of no band, closed, or there twice.
     pub fn restore(&mut self, state: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.appended = Appended {
-            blocks: state.take_u64()?,
-            runs: state.take_u64()?,
-        };
+        self.appended = Appended { blocks: state.take_u64()?, runs: state.take_u64()? };
         if self.appended.runs > self.appended.blocks || self.appended.blocks > u64::MAX / 2 {
-            return Err(StateError::new(
-                "more was sent down in the saved cache than can be",
-            ));
+            return Err(StateError::new("more was sent down in the saved cache than can be"));
         }
         let mut next_band = 0;
         for _ in 0..state.take_u64()? {
@@ -118,10 +110,8 @@ impl Windows {
             // The log may have become smaller since then, when a drive file was put right.
             let (blocks, runs) = (blocks.min(self.log.blocks), runs.min(self.log.runs));
             next_band = band + 1;
-            self.last[band] = Appended {
-                blocks: self.appended.blocks + blocks,
-                runs: self.appended.runs + runs,
-            };
+            self.last[band] =
+                Appended { blocks: self.appended.blocks + blocks, runs: self.appended.runs + runs };
         }
         Ok(())
     }
@@ -144,10 +134,7 @@ mod tests {
         let opened: Vec<bool> = [10, 20, 2].map(|lba| windows.append(0, Lba(lba))).into();
         assert_eq!(opened, [false, false, false]);
         assert!(!windows.is_open(0));
-        assert!(
-            windows.append(0, Lba(1)),
-            "the fifth append is past the window"
-        );
+        assert!(windows.append(0, Lba(1)), "the fifth append is past the window");
     }
 
     #[test]
@@ -172,10 +159,7 @@ mod tests {
             assert!(!windows.append(0, Lba(lba)), "the run goes on");
         }
         assert!(windows.append(1, Lba(50)));
-        assert!(
-            !windows.append(0, Lba(20)),
-            "the third run is the last inside"
-        );
+        assert!(!windows.append(0, Lba(20)), "the third run is the last inside");
         assert!(!windows.is_open(0) && windows.is_open(1));
     }
 }

@@ -26,9 +26,7 @@ pub struct ChecksumSettings {
 
 impl Default for ChecksumSettings {
     fn default() -> ChecksumSettings {
-        ChecksumSettings {
-            memory_bytes: 64 << 20,
-        }
+        ChecksumSettings { memory_bytes: 64 << 20 }
     }
 }
 

@@ -49,10 +49,7 @@ pub(in crate::translation) enum PageState {
 impl Page {
     /// Another page of the table, of which this is the first.
     pub fn at(&self, index: u64) -> Page {
-        let id = PageId {
-            address: self.id.address + index,
-            ..self.id
-        };
+        let id = PageId { address: self.id.address + index, ..self.id };
         Page { id, index, ..*self }
     }
 
@@ -88,10 +85,8 @@ impl Page {
     /// the address out.
     pub fn unseal(&self, block: &[u8], ignore_address: bool, sums: &mut Vec<u32>) -> PageState {
         let kind = BlockKind::ChecksumTable;
-        let expected = Expected {
-            ignore_address,
-            ..Expected::new(kind, Some(self.member), self.id.address)
-        };
+        let expected =
+            Expected { ignore_address, ..Expected::new(kind, Some(self.member), self.id.address) };
         let (header, payload) = match unseal(block, expected) {
             Ok(found) => found,
             Err(BlockError::Zero) => return PageState::Blank,
@@ -118,10 +113,7 @@ mod tests {
         let table: Vec<u32> = (0..1500).map(|at| at * 7 + 1).collect();
         let page = Page {
             member: Uuid([3; 16]),
-            id: PageId {
-                address: 77,
-                generation: 5,
-            },
+            id: PageId { address: 77, generation: 5 },
             index: 1,
             sums: table.len() as u64,
         };
@@ -131,25 +123,13 @@ mod tests {
         page.seal(&table, &mut block);
         assert_eq!(page.unseal(&block, false, &mut sums), PageState::Right);
         assert_eq!(sums, table[SUMS_PER_PAGE..]);
-        let id = |address, generation| PageId {
-            address,
-            generation,
-        };
+        let id = |address, generation| PageId { address, generation };
         let others = [
-            Page {
-                id: id(78, 5),
-                ..page
-            },
-            Page {
-                id: id(77, 6),
-                ..page
-            },
+            Page { id: id(78, 5), ..page },
+            Page { id: id(77, 6), ..page },
             Page { index: 0, ..page },
             Page { sums: 1501, ..page },
-            Page {
-                member: Uuid([4; 16]),
-                ..page
-            },
+            Page { member: Uuid([4; 16]), ..page },
         ];
         for other in others {
             assert_eq!(other.unseal(&block, false, &mut sums), PageState::Wrong);

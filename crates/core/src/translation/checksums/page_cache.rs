@@ -80,10 +80,7 @@ impl PageCache {
             return frame;
         }
         if self.frames.len() < self.pages_max {
-            let id = PageId {
-                address: 0,
-                generation: 0,
-            };
+            let id = PageId { address: 0, generation: 0 };
             let sums = Vec::new();
             self.frames.push(Frame { id, sums });
             return (self.frames.len() - 1) as u32;
@@ -99,10 +96,7 @@ mod tests {
     use super::*;
 
     fn id(address: u64, generation: u64) -> PageId {
-        PageId {
-            address,
-            generation,
-        }
+        PageId { address, generation }
     }
 
     fn insert(cache: &mut PageCache, id: PageId) {

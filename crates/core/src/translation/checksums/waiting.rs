@@ -23,10 +23,7 @@ pub(super) struct Waiting<R> {
 impl<R: Copy> Waiting<R> {
     /// Nobody waits.
     pub fn new() -> Waiting<R> {
-        Waiting {
-            lines: address_map(PAGES_AT_ONCE),
-            reads: Slab::default(),
-        }
+        Waiting { lines: address_map(PAGES_AT_ONCE), reads: Slab::default() }
     }
 
     /// `read` waits for the page at an address. True when nobody did before: the page is to be read.
@@ -37,10 +34,7 @@ impl<R: Copy> Waiting<R> {
             line.last = at;
             return false;
         }
-        let line = Line {
-            first: at,
-            last: at,
-        };
+        let line = Line { first: at, last: at };
         self.lines.insert(address, line);
         true
     }

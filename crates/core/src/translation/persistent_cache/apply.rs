@@ -48,7 +48,5 @@ pub(super) fn apply_scratch(
     checksums.apply_table(band, table);
     blocks.raise_pointer(band, salvage.end());
     let start = shape.bands.extent_of(band).start.0;
-    blocks
-        .zeroed
-        .remove(Extent::new(start + salvage.from, salvage.blocks));
+    blocks.zeroed.remove(Extent::new(start + salvage.from, salvage.blocks));
 }

@@ -104,11 +104,7 @@ fn checkpoint_bytes_max(settings: &PersistentCacheSettings, bands: &BandTable) -
     // A write into a zeroed range splits it, until the band is rewritten.
     let zeroed = 2 * (ZEROED_RANGES_MAX as u64 + log).min(blocks / 2 + 1);
     let lost = 2 * LOST_BLOCKS_MAX.min(blocks);
-    let open = if settings.bypass.is_some() {
-        OPEN_BANDS_MAX as u64
-    } else {
-        0
-    };
+    let open = if settings.bypass.is_some() { OPEN_BANDS_MAX as u64 } else { 0 };
     let open = open * (2 + bands.largest().0.div_ceil(2));
     let bands = 4 * u64::from(bands.bands());
     8 * (FIXED_WORDS + entries + zeroed + lost + open + bands)
@@ -123,11 +119,7 @@ pub fn conventional_blocks_needed(
 ) -> BlockCount {
     let metadata = match &settings.durability {
         None => first_track,
-        Some(durability) => {
-            DurableAreas::new(settings, durability, bands)
-                .whole()
-                .blocks
-        }
+        Some(durability) => DurableAreas::new(settings, durability, bands).whole().blocks,
     };
     BlockCount(metadata.0 + settings.log_blocks.0 + conventional_zone_blocks(settings).0)
 }

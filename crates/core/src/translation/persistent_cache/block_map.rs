@@ -240,21 +240,12 @@ impl BlockMap {
             next = piece.extent.end();
             if let Some(last) = plan.last_mut()
                 && let Source::Log(position) = last.source
-                && self.log.adjoin(
-                    &Piece {
-                        extent: last.extent,
-                        position,
-                    },
-                    &piece,
-                )
+                && self.log.adjoin(&Piece { extent: last.extent, position }, &piece)
             {
                 last.extent = Extent::between(last.extent.start, next);
                 continue;
             }
-            plan.push(ReadPiece {
-                extent: piece.extent,
-                source: Source::Log(piece.position),
-            });
+            plan.push(ReadPiece { extent: piece.extent, source: Source::Log(piece.position) });
         }
         self.look_up_unmapped(shape, Extent::between(next, extent.end()), plan);
     }
@@ -266,10 +257,7 @@ impl BlockMap {
         let mut next = extent.start;
         for zeroed in self.zeroed.pieces(extent) {
             self.look_up_home(shape, next, zeroed.start, plan);
-            plan.push(ReadPiece {
-                extent: zeroed,
-                source: Source::Zeroes,
-            });
+            plan.push(ReadPiece { extent: zeroed, source: Source::Zeroes });
             next = zeroed.end();
         }
         self.look_up_home(shape, next, extent.end(), plan);
@@ -289,10 +277,7 @@ impl BlockMap {
                     false => stop = stop.min(readable),
                 }
             }
-            plan.push(ReadPiece {
-                extent: Extent::between(next, stop),
-                source,
-            });
+            plan.push(ReadPiece { extent: Extent::between(next, stop), source });
             next = stop;
         }
     }
@@ -337,9 +322,7 @@ mod tests {
 
     #[test]
     fn the_log_comes_before_zeroes_and_zeroes_before_home() {
-        let shape = shape(Conduct::of_a_drive(&PersistentCacheSettings::new(
-            BlockCount(16),
-        )));
+        let shape = shape(Conduct::of_a_drive(&PersistentCacheSettings::new(BlockCount(16))));
         let mut map = map(&shape);
         map.zero(Extent::new(4, 8));
         map.append(Extent::new(6, 2));
@@ -371,17 +354,11 @@ mod tests {
         let mut map = map(&shape);
         map.raise_pointer(BandId(0), 10);
         let home = Source::Home(BandId(0));
-        assert_eq!(
-            look_up(&map, &shape, 8, 4),
-            [(2, home), (2, Source::Zeroes)]
-        );
+        assert_eq!(look_up(&map, &shape, 8, 4), [(2, home), (2, Source::Zeroes)]);
         map.raise_pointer(BandId(0), 4);
         assert_eq!(map.readable_blocks(BandId(0)), 10, "it only rises");
         map.lower_pointer(BandId(0), 9);
-        assert_eq!(
-            look_up(&map, &shape, 8, 4),
-            [(1, home), (3, Source::Zeroes)]
-        );
+        assert_eq!(look_up(&map, &shape, 8, 4), [(1, home), (3, Source::Zeroes)]);
     }
 
     #[test]
@@ -398,11 +375,7 @@ mod tests {
         });
         let layout = &shape.layout;
         let source = |offset, blocks| map.home_source(&shape, BandId(1), offset, blocks);
-        assert_eq!(
-            source(0, 64),
-            layout.home(BandId(1), 0, 8),
-            "as far as home is whole"
-        );
+        assert_eq!(source(0, 64), layout.home(BandId(1), 0, 8), "as far as home is whole");
         assert_eq!(source(8, 56), layout.scratch(0, 0, 56));
         assert_eq!(source(20, 4), layout.scratch(0, 12, 4));
         assert!(map.is_salvaged(BandId(1)) && !map.is_amid_stretches(BandId(1)));

@@ -125,11 +125,7 @@ pub(super) fn decode_checkpoint(
     for (name, expected) in identity(shape) {
         let found = take()?;
         if found != expected {
-            return Err(OpenError::Settings {
-                name,
-                found,
-                expected,
-            });
+            return Err(OpenError::Settings { name, found, expected });
         }
     }
     let generation = take()?;

@@ -124,11 +124,7 @@ impl Checksums {
             return self.pages.verify_known(known, read.buffer, ctx);
         }
         let table = self.place(read.band, self.table(read.band), shape).page(0);
-        let rest = |offset, buffer| HomeRead {
-            offset,
-            buffer,
-            ..read
-        };
+        let rest = |offset, buffer| HomeRead { offset, buffer, ..read };
         let blocks = (read.offset, read.buffer);
         let is_right = |known, sum| known == sum;
         self.pages.verify(&table, blocks, is_right, rest, ctx)

@@ -54,11 +54,7 @@ struct Blocking {
 impl Cleaner {
     /// Nothing is being cleaned.
     pub fn new(policy: CleaningPolicy) -> Cleaner {
-        Cleaner {
-            policy,
-            idle: IdleClock::default(),
-            blocking: Blocking::default(),
-        }
+        Cleaner { policy, idle: IdleClock::default(), blocking: Blocking::default() }
     }
 
     /// A request has arrived; true when that ends idle time.
@@ -160,8 +156,7 @@ impl Cleaner {
     /// True when a request may be served now.
     pub fn is_turn(&self, now: Instant) -> bool {
         let is_over = |slice| self.blocking.since + slice <= now;
-        self.slice()
-            .is_none_or(|slice| !self.is_serving() && is_over(slice))
+        self.slice().is_none_or(|slice| !self.is_serving() && is_over(slice))
     }
 
     /// A request that waited for its turn has been sent off.
@@ -210,15 +205,8 @@ mod tests {
 
     fn cleaner(slice: Option<Duration>) -> Cleaner {
         let settings = PersistentCacheSettings {
-            idle: Some(IdleCleaning::new(
-                AFTER,
-                BlockCount(8),
-                Duration::from_ms(1),
-            )),
-            blocking: BlockingCleaning {
-                low_permille: 500,
-                slice,
-            },
+            idle: Some(IdleCleaning::new(AFTER, BlockCount(8), Duration::from_ms(1))),
+            blocking: BlockingCleaning { low_permille: 500, slice },
             ..PersistentCacheSettings::new(BlockCount(100))
         };
         Cleaner::new(CleaningPolicy::new(&settings))
@@ -233,11 +221,7 @@ mod tests {
         let mut cleaner = cleaner(None);
         cleaner.request_arrived();
         cleaner.request_arrived();
-        assert_eq!(
-            cleaner.request_answered(at(10)),
-            None,
-            "one is being served"
-        );
+        assert_eq!(cleaner.request_answered(at(10)), None, "one is being served");
         assert_eq!(cleaner.request_answered(at(20)), Some(at(270)));
         cleaner.look_at_clock(at(269));
         assert!(!cleaner.is_idle_time());

@@ -49,10 +49,7 @@ pub(super) struct CleaningPolicy {
 impl CleaningPolicy {
     /// The policy that the settings describe.
     pub fn new(settings: &PersistentCacheSettings) -> CleaningPolicy {
-        CleaningPolicy {
-            idle: settings.idle,
-            blocking: settings.blocking,
-        }
+        CleaningPolicy { idle: settings.idle, blocking: settings.blocking }
     }
 
     /// How long no request must have been served before cleaning begins; `None` cleans for want of
@@ -119,9 +116,7 @@ impl CleaningPolicy {
         let low = u128::from(self.blocking.low_permille);
         let is_above = |used: u64, of: u64| u128::from(used) * 1000 > u128::from(of) * low;
         is_above(log.used_blocks, log.blocks)
-            || log
-                .entries_max
-                .is_some_and(|max| is_above(log.entries, max))
+            || log.entries_max.is_some_and(|max| is_above(log.entries, max))
     }
 
     /// The longest cleaning for want of room between two requests that can be served; with `None`

@@ -27,11 +27,8 @@ pub const HEAD_FIELDS: [Field; 11] = [
     field("log_entries", 80, 8),
 ];
 /// An entry of the log; the checksums of its blocks follow.
-pub const ENTRY_FIELDS: [Field; 3] = [
-    field("entry_blocks", 0, 3),
-    field("entry_lba", 3, 5),
-    field("entry_position", 8, 8),
-];
+pub const ENTRY_FIELDS: [Field; 3] =
+    [field("entry_blocks", 0, 3), field("entry_lba", 3, 5), field("entry_position", 8, 8)];
 /// The checksum of a block.
 pub const CHECKSUM_FIELDS: [Field; 1] = [field("block_checksum", 0, 4)];
 /// What comes before zeroed ranges, and before lost ones.
@@ -42,11 +39,8 @@ pub const RANGE_FIELDS: [Field; 2] = [field("range_lba", 0, 8), field("range_blo
 /// of it holds a stretch.
 pub const SCRATCH_HELD_FIELDS: [Field; 1] = [field("scratch_held", 0, 8)];
 /// What it holds, when it does.
-pub const SCRATCH_FIELDS: [Field; 3] = [
-    field("scratch_band", 0, 8),
-    field("scratch_from", 8, 8),
-    field("scratch_blocks", 16, 8),
-];
+pub const SCRATCH_FIELDS: [Field; 3] =
+    [field("scratch_band", 0, 8), field("scratch_from", 8, 8), field("scratch_blocks", 16, 8)];
 /// What follows when it is a stretch.
 pub const STRETCH_FIELDS: [Field; 1] = [field("scratch_place", 0, 8)];
 /// A band; as many as the head says.

@@ -71,11 +71,8 @@ impl CopyCheck {
         checksums: &Checksums,
         ctx: &Context<'_>,
     ) -> Result<(), IoError> {
-        let area = checksums.table_area(
-            band,
-            checksums.table(band),
-            shape.bands.extent_of(band).blocks.0,
-        );
+        let area =
+            checksums.table_area(band, checksums.table(band), shape.bands.extent_of(band).blocks.0);
         let pages = self.pages.part(0, area.extent.blocks.0);
         checksums.take_table(band, pages, shape, &mut self.old, ctx)
     }
@@ -91,20 +88,13 @@ impl CopyCheck {
         let held = &rewrite.stretch;
         let start = shape.bands.extent_of(rewrite.band).start.0 + held.from;
         let whole = Extent::new(start, held.blocks);
-        let Self {
-            old,
-            expected,
-            hidden,
-            ..
-        } = self;
+        let Self { old, expected, hidden, .. } = self;
         expected.clear();
         expected.extend((held.from..held.from + held.blocks).map(|offset| {
             let known = offset < readable;
             known.then(|| old.get(offset as usize).copied()).flatten()
         }));
-        let hidden = hidden
-            .iter()
-            .filter_map(|hidden| hidden.intersection(whole));
+        let hidden = hidden.iter().filter_map(|hidden| hidden.intersection(whole));
         for hidden in hidden.chain(blocks.lost.pieces(whole)) {
             let at = (hidden.start.0 - start) as usize;
             expected[at..at + hidden.blocks.0 as usize].fill(None);

@@ -56,8 +56,7 @@ impl Unread {
         };
         let offset = |lba: Lba| lba.offset_from(part.start);
         let left_out = covered.iter().filter(|run| is_left_out(run));
-        self.runs
-            .extend(left_out.map(|run| offset(run.start)..offset(run.end())));
+        self.runs.extend(left_out.map(|run| offset(run.start)..offset(run.end())));
     }
 
     /// The next run to be read, from `next` on and before `end`; empty when there is none.
@@ -83,10 +82,8 @@ impl BlockMap {
     /// True when the log holds every block of an extent at a position before `before`.
     pub(super) fn log_covers(&self, extent: Extent, before: u64) -> bool {
         let pieces = self.log.map().pieces(extent);
-        let covered: u64 = pieces
-            .filter(|piece| piece.position < before)
-            .map(|piece| piece.extent.blocks.0)
-            .sum();
+        let covered: u64 =
+            pieces.filter(|piece| piece.position < before).map(|piece| piece.extent.blocks.0).sum();
         covered == extent.blocks.0
     }
 }
@@ -124,10 +121,7 @@ mod tests {
     fn read_runs(covered: &[(u64, u64)]) -> Vec<Range<u64>> {
         let pieces: Vec<Piece> = covered
             .iter()
-            .map(|(start, blocks)| Piece {
-                extent: Extent::new(*start, *blocks),
-                position: 0,
-            })
+            .map(|(start, blocks)| Piece { extent: Extent::new(*start, *blocks), position: 0 })
             .collect();
         let mut unread = Unread::default();
         unread.find(&pieces, BandId(1), Extent::new(64, 48), &shape());
@@ -153,11 +147,7 @@ mod tests {
         assert_eq!(read_runs(&[(75, 8)]), [0..11, 19..48], "a track long");
         let in_two = [(79, 4), (75, 4)];
         assert_eq!(read_runs(&in_two), [0..11, 19..48], "written in two");
-        assert_eq!(
-            read_runs(&[(60, 10), (100, 20)]),
-            [6..36],
-            "beyond the part"
-        );
+        assert_eq!(read_runs(&[(60, 10), (100, 20)]), [6..36], "beyond the part");
         assert_eq!(read_runs(&[(64, 48)]), [], "all of it");
     }
 

@@ -51,11 +51,7 @@ impl<'a> Disks<'a> {
     pub(super) fn data_at_home(self, kind: u8) -> Option<DataPort> {
         match self {
             Disks::One(_) => None,
-            Disks::Two { home, .. } => Some(DataPort {
-                port: HOME,
-                blocks: home.blocks,
-                kind,
-            }),
+            Disks::Two { home, .. } => Some(DataPort { port: HOME, blocks: home.blocks, kind }),
         }
     }
 }

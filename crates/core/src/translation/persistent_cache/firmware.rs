@@ -250,11 +250,7 @@ mod tests {
         assert_eq!(firmware.begin_flush(), FlushNeeds::Nothing);
         firmware.count_packet(Lba(7));
         assert_eq!(firmware.begin_flush(), FlushNeeds::Record);
-        assert_eq!(
-            firmware.begin_flush(),
-            FlushNeeds::Record,
-            "not safe before it"
-        );
+        assert_eq!(firmware.begin_flush(), FlushNeeds::Record, "not safe before it");
         assert_eq!(firmware.slots_to_skip(), 4, "one record in the log");
         firmware.end_of_record();
         firmware.end_of_record();

@@ -128,10 +128,7 @@ impl Layout {
         let areas = Areas {
             metadata: behind(LOG, metadata),
             persistent_cache: behind(LOG, log),
-            scratch: behind(
-                home_port,
-                Extent::between(Lba(scratch_start), Lba(scratch_end)),
-            ),
+            scratch: behind(home_port, Extent::between(Lba(scratch_start), Lba(scratch_end))),
             bands: behind(home_port, Extent::between(Lba(bands_start), Lba(next))),
         };
         Ok(Layout {
@@ -180,10 +177,7 @@ impl Layout {
     /// The stretch at `from`, the start of a track, of a band that is rewritten up to `end`: whole
     /// tracks, unless all the rest fits.
     pub(super) fn stretch(&self, band: BandId, from: u64, end: u64) -> Stretch {
-        let rest = Stretch {
-            home_blocks: end - from,
-            blocks: end - from,
-        };
+        let rest = Stretch { home_blocks: end - from, blocks: end - from };
         if rest.blocks <= self.stretch_max {
             return rest;
         }
@@ -192,10 +186,7 @@ impl Layout {
         let tracks = &self.tracks;
         let destroyed = tracks.start_after(home + stop, tracks.overlap_tracks) - home;
         match destroyed < end {
-            true => Stretch {
-                home_blocks: stop - from,
-                blocks: destroyed - from,
-            },
+            true => Stretch { home_blocks: stop - from, blocks: destroyed - from },
             false => rest,
         }
     }
@@ -289,16 +280,10 @@ fn front(
     let needed = conventional_blocks_needed(settings, bands, first_track);
     let zones = conventional_zone_blocks(settings);
     let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
-    let log = Extent {
-        start: metadata.end(),
-        blocks: settings.log_blocks,
-    };
+    let log = Extent { start: metadata.end(), blocks: settings.log_blocks };
     let conventional = conventional.min(disk.blocks);
     match needed > conventional {
-        true => Err(LayoutError::LogPastConventional {
-            needed,
-            conventional,
-        }),
+        true => Err(LayoutError::LogPastConventional { needed, conventional }),
         false => Ok((metadata, log)),
     }
 }
@@ -311,10 +296,7 @@ fn stretch_lengths(
     tracks: &TrackTable,
 ) -> Result<(u64, u64), LayoutError> {
     let largest = bands.largest().0;
-    let stretch_max = settings
-        .rewrite
-        .merge_buffer_blocks
-        .map_or(largest, |it| it.0);
+    let stretch_max = settings.rewrite.merge_buffer_blocks.map_or(largest, |it| it.0);
     let carried_max = tracks.overlap_tracks * longest_track(tracks);
     let needed = carried_max + longest_track(tracks);
     if stretch_max < needed.min(largest) {
@@ -323,10 +305,7 @@ fn stretch_lengths(
             needed: BlockCount(needed),
         });
     }
-    Ok((
-        stretch_max,
-        largest.min(stretch_max.saturating_add(carried_max)),
-    ))
+    Ok((stretch_max, largest.min(stretch_max.saturating_add(carried_max))))
 }
 
 fn behind(port: Port, extent: Extent) -> Area {
@@ -339,10 +318,7 @@ fn longest_track(tracks: &TrackTable) -> u64 {
     let overlaps = |run: &&TrackRun| {
         run.first_block + run.tracks * run.blocks_per_track > tracks.conventional_prefix().0
     };
-    let lengths = runs
-        .clone()
-        .filter(overlaps)
-        .map(|run| run.blocks_per_track);
+    let lengths = runs.clone().filter(overlaps).map(|run| run.blocks_per_track);
     let all = runs.map(|run| run.blocks_per_track);
     lengths.max().or(all.max()).unwrap_or(0)
 }
@@ -373,10 +349,7 @@ mod tests {
         assert_eq!(areas.scratch.extent, Extent::new(32, 13));
         assert_eq!(layout.home(BandId(0), 0, 7).extent, Extent::new(64, 7));
         // One track and 2 of guard later the tracks are shorter.
-        assert_eq!(
-            layout.home(BandId(1), 1, 8).extent,
-            Extent::new(80 + 6 + 1, 8)
-        );
+        assert_eq!(layout.home(BandId(1), 1, 8).extent, Extent::new(80 + 6 + 1, 8));
         assert_eq!(layout.home(BandId(2), 0, 1).extent.start, Lba(80 + 5 * 6));
         assert_eq!(layout.track_start(BandId(2), 7), 6);
         assert_eq!(layout.track_end(BandId(2), 7), 12);
@@ -418,16 +391,10 @@ mod tests {
     fn tracks_that_overlap_downwards_are_refused() {
         let settings = PersistentCacheSettings::new(BlockCount(20));
         let bands = BandTable::new([7, 9, 13].map(BlockCount));
-        let shingles = [
-            (4, Shingling::Apart),
-            (21, Shingling::Upwards),
-            (5, Shingling::Downwards),
-        ];
+        let shingles = [(4, Shingling::Apart), (21, Shingling::Upwards), (5, Shingling::Downwards)];
         let tracks = |overlap| TrackTable::with_shingles([(10, 8), (20, 6)], shingles, overlap);
-        let geometry = |overlap| Geometry {
-            tracks: Some(Arc::new(tracks(overlap))),
-            ..geometry(32)
-        };
+        let geometry =
+            |overlap| Geometry { tracks: Some(Arc::new(tracks(overlap))), ..geometry(32) };
         let error = Layout::new(&settings, &bands, Disks::One(&geometry(2))).unwrap_err();
         assert_eq!(error, LayoutError::OverlapsDownwards(Lba(80 + 15 * 6)));
         assert!(Layout::new(&settings, &bands, Disks::One(&geometry(0))).is_ok());
@@ -440,9 +407,6 @@ mod tests {
         let plain = Geometry::plain(BlockCount(4096), Media::SolidState);
         let layout = Layout::new(&settings, &bands, Disks::One(&plain)).unwrap();
         assert_eq!(layout.areas().scratch.extent, Extent::new(512, 300));
-        assert_eq!(
-            layout.home(BandId(1), 0, 300).extent,
-            Extent::new(1536, 300)
-        );
+        assert_eq!(layout.home(BandId(1), 0, 300).extent, Extent::new(1536, 300));
     }
 }

@@ -168,28 +168,16 @@ impl fmt::Display for LayoutError {
                  upwards; accepted: tracks that overlap upwards or not at all",
                 from.0
             ),
-            LayoutError::LogPastConventional {
-                needed,
-                conventional,
-            } => write!(
+            LayoutError::LogPastConventional { needed, conventional } => write!(
                 f,
                 "the persistent cache needs {needed:?} on tracks that do not overlap, \
                  the disk has {conventional:?}"
             ),
-            LayoutError::DiskTooSmall {
-                bands_that_fit,
-                bands,
-                disk,
-                has_log,
-            } => write!(
+            LayoutError::DiskTooSmall { bands_that_fit, bands, disk, has_log } => write!(
                 f,
                 "{bands_that_fit} of {bands} bands fit on the disk of {disk:?} \
                  beside {}the scratch band and the guard tracks",
-                if *has_log {
-                    "the persistent cache, "
-                } else {
-                    ""
-                }
+                if *has_log { "the persistent cache, " } else { "" }
             ),
         }
     }

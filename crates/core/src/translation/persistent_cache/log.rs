@@ -85,10 +85,7 @@ impl Log {
         packet_max: BlockCount,
         entries_max: Option<u64>,
     ) -> Log {
-        Log {
-            released: 0,
-            ..Log::new(capacity, packet_max, entries_max)
-        }
+        Log { released: 0, ..Log::new(capacity, packet_max, entries_max) }
     }
 
     /// Where the live blocks are.
@@ -241,12 +238,7 @@ impl Log {
     /// Appends `extent`, for which there is room, as one entry, superseding older copies. Returns
     /// its position.
     pub fn append(&mut self, extent: Extent) -> u64 {
-        let Log {
-            map,
-            live,
-            capacity,
-            ..
-        } = self;
+        let Log { map, live, capacity, .. } = self;
         let (position, blocks) = (self.tail, extent.blocks.0);
         map.replace(extent, position, |old| {
             set_bits(live, old.position % *capacity, old.extent.blocks.0, false);
@@ -267,12 +259,7 @@ impl Log {
 
     /// Takes the blocks of `extent` out of the log; their slots are superseded.
     pub fn supersede(&mut self, extent: Extent) {
-        let Log {
-            map,
-            live,
-            capacity,
-            ..
-        } = self;
+        let Log { map, live, capacity, .. } = self;
         map.remove(extent, |old| {
             set_bits(live, old.position % *capacity, old.extent.blocks.0, false);
         });
@@ -398,10 +385,7 @@ mod tests {
 
     fn append(log: &mut Log, start: u64, blocks: u64) -> u64 {
         let extent = Extent::new(start, blocks);
-        assert_eq!(
-            log.make_room(extent, Holds::default()),
-            Room::For(BlockCount(blocks))
-        );
+        assert_eq!(log.make_room(extent, Holds::default()), Room::For(BlockCount(blocks)));
         log.append(extent)
     }
 
@@ -409,10 +393,7 @@ mod tests {
     fn a_run_ends_at_the_packet_the_wrap_and_the_last_free_slot() {
         let mut log = log(10);
         let long = Extent::new(100, 9);
-        assert_eq!(
-            log.make_room(long, Holds::default()),
-            Room::For(BlockCount(4))
-        );
+        assert_eq!(log.make_room(long, Holds::default()), Room::For(BlockCount(4)));
         append(&mut log, 0, 4);
         append(&mut log, 4, 4);
         assert_eq!(
@@ -421,15 +402,9 @@ mod tests {
             "the ring ends"
         );
         append(&mut log, 8, 2);
-        assert_eq!(
-            log.make_room(long, Holds::default()),
-            Room::AfterRewrite(Lba(0))
-        );
+        assert_eq!(log.make_room(long, Holds::default()), Room::AfterRewrite(Lba(0)));
         log.supersede(Extent::new(0, 3));
-        assert_eq!(
-            log.make_room(long, Holds::default()),
-            Room::For(BlockCount(3))
-        );
+        assert_eq!(log.make_room(long, Holds::default()), Room::For(BlockCount(3)));
         assert_eq!((log.used(), log.head()), (7, 3));
     }
 
@@ -456,18 +431,12 @@ mod tests {
         let mut log = log(4);
         append(&mut log, 0, 4);
         log.supersede(Extent::new(0, 4));
-        let held = Holds {
-            position: Some(1),
-            ignored: false,
-        };
+        let held = Holds { position: Some(1), ignored: false };
         let long = Extent::new(50, 4);
         assert_eq!(log.make_room(long, held), Room::For(BlockCount(1)));
         log.append(Extent::new(50, 1));
         assert_eq!(log.make_room(long, held), Room::AfterRead);
-        assert_eq!(
-            log.make_room(long, Holds::default()),
-            Room::For(BlockCount(3))
-        );
+        assert_eq!(log.make_room(long, Holds::default()), Room::For(BlockCount(3)));
     }
 
     #[test]

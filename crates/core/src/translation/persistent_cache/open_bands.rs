@@ -55,12 +55,7 @@ impl OpenBands {
 
     /// Takes in a band whose first blocks have these checksums.
     pub fn insert(&mut self, band: BandId, sums: Vec<u32>) {
-        self.bands.push(OpenBand {
-            band,
-            sums,
-            closing: false,
-            stuck: false,
-        });
+        self.bands.push(OpenBand { band, sums, closing: false, stuck: false });
     }
 
     /// True when blocks of the band may be added. When only memory is missing for that, asks a
@@ -132,12 +127,7 @@ impl OpenBands {
         if let Some(open) = self.get_mut(band) {
             open.closing = true;
         }
-        self.write = Some(TableWrite {
-            band,
-            table,
-            pages,
-            ticket: None,
-        });
+        self.write = Some(TableWrite { band, table, pages, ticket: None });
     }
 
     /// The pages are written; the table counts when a flush is done.
@@ -149,8 +139,7 @@ impl OpenBands {
 
     /// The table whose flush is done: it is on the disk.
     pub fn flushed(&mut self, is_done: impl Fn(FlushTicket) -> bool) -> Option<TableWrite> {
-        self.write
-            .take_if(|write| write.ticket.is_some_and(&is_done))
+        self.write.take_if(|write| write.ticket.is_some_and(&is_done))
     }
 
     /// True while a written table waits for a flush.

@@ -58,12 +58,8 @@ pub const RECORDS: [RecordLayout; 8] = [
 
 const APPEND_FIELDS: [Field; 2] = [field("lba", 0, 8), field("position", 8, 8)];
 const EXTENT_FIELDS: [Field; 2] = [field("lba", 0, 8), field("blocks", 8, 8)];
-const SCRATCH_FIELDS: [Field; 4] = [
-    field("band", 0, 8),
-    field("from", 8, 8),
-    field("blocks", 16, 8),
-    field("table", 24, 8),
-];
+const SCRATCH_FIELDS: [Field; 4] =
+    [field("band", 0, 8), field("from", 8, 8), field("blocks", 16, 8), field("table", 24, 8)];
 const STRETCH_FIELDS: [Field; 5] = [
     field("band", 0, 8),
     field("from", 8, 8),
@@ -71,11 +67,8 @@ const STRETCH_FIELDS: [Field; 5] = [
     field("table", 24, 8),
     field("place", 32, 8),
 ];
-const HOME_FIELDS: [Field; 3] = [
-    field("band", 0, 8),
-    field("gathered_before", 8, 8),
-    field("table", 16, 8),
-];
+const HOME_FIELDS: [Field; 3] =
+    [field("band", 0, 8), field("gathered_before", 8, 8), field("table", 16, 8)];
 const BYPASS_FIELDS: [Field; 1] = [field("lba", 0, 8)];
 const TABLE_FIELDS: [Field; 2] = [field("band", 0, 8), field("table", 8, 8)];
 
@@ -85,12 +78,7 @@ const fn layout(
     fields: &'static [Field],
     has_data: bool,
 ) -> RecordLayout {
-    RecordLayout {
-        kind,
-        name,
-        fields,
-        has_data,
-    }
+    RecordLayout { kind, name, fields, has_data }
 }
 
 /// Most words of a payload.
@@ -156,13 +144,7 @@ impl Entry {
         match self {
             Entry::Append { lba, position } => (APPEND, Payload::new(&[lba.0, *position])),
             Entry::Zero(zeroed) => (ZERO, extent(zeroed)),
-            Entry::Scratch {
-                band,
-                from,
-                blocks,
-                table,
-                place,
-            } => {
+            Entry::Scratch { band, from, blocks, table, place } => {
                 let words = [u64::from(band.0), *from, *blocks, table.word()];
                 match place {
                     None => (SCRATCH, Payload::new(&words)),
@@ -172,11 +154,7 @@ impl Entry {
                     }
                 }
             }
-            Entry::Home {
-                band,
-                gathered_before,
-                table,
-            } => {
+            Entry::Home { band, gathered_before, table } => {
                 let words = [u64::from(band.0), *gathered_before, table.word()];
                 (HOME, Payload::new(&words))
             }
@@ -204,10 +182,7 @@ impl Entry {
             (words[1] > 0).then(|| Extent::new(words[0], words[1]))
         };
         Some(match kind {
-            APPEND => Entry::Append {
-                lba: Lba(words[0]),
-                position: words[1],
-            },
+            APPEND => Entry::Append { lba: Lba(words[0]), position: words[1] },
             ZERO => Entry::Zero(extent()?),
             SCRATCH | STRETCH => Entry::Scratch {
                 band: band()?,
@@ -222,10 +197,7 @@ impl Entry {
                 table: Table::from_word(words[2]),
             },
             BYPASS => Entry::Bypass { lba: Lba(words[0]) },
-            TABLE => Entry::Table {
-                band: band()?,
-                table: Table::from_word(words[1]),
-            },
+            TABLE => Entry::Table { band: band()?, table: Table::from_word(words[1]) },
             _ => Entry::Lost(extent()?),
         })
     }
@@ -239,36 +211,14 @@ mod tests {
     fn every_record_comes_back_and_fills_its_fields() {
         let table = Table::from_word(5);
         let entries = [
-            Entry::Append {
-                lba: Lba(7),
-                position: 1 << 40,
-            },
+            Entry::Append { lba: Lba(7), position: 1 << 40 },
             Entry::Zero(Extent::new(3, 4)),
-            Entry::Scratch {
-                band: BandId(2),
-                from: 8,
-                blocks: 9,
-                table,
-                place: None,
-            },
-            Entry::Home {
-                band: BandId(3),
-                gathered_before: 11,
-                table,
-            },
+            Entry::Scratch { band: BandId(2), from: 8, blocks: 9, table, place: None },
+            Entry::Home { band: BandId(3), gathered_before: 11, table },
             Entry::Bypass { lba: Lba(12) },
-            Entry::Table {
-                band: BandId(4),
-                table,
-            },
+            Entry::Table { band: BandId(4), table },
             Entry::Lost(Extent::new(5, 6)),
-            Entry::Scratch {
-                band: BandId(2),
-                from: 8,
-                blocks: 9,
-                table,
-                place: Some(1 << 40),
-            },
+            Entry::Scratch { band: BandId(2), from: 8, blocks: 9, table, place: Some(1 << 40) },
         ];
         for (entry, layout) in entries.iter().zip(RECORDS) {
             let (kind, payload) = entry.encode();

@@ -38,11 +38,7 @@ impl<'a> Recovering<'a> {
         blocks: &'a mut BlockMap,
         checksums: &'a mut Checksums,
     ) -> Recovering<'a> {
-        Recovering {
-            shape,
-            blocks,
-            checksums,
-        }
+        Recovering { shape, blocks, checksums }
     }
 
     /// Takes back what recovery has found; false when so much is lost that the translation can
@@ -51,12 +47,8 @@ impl<'a> Recovering<'a> {
     /// # Errors
     /// When it contradicts itself or the shape.
     pub fn take_back(&mut self, recovery: &Recovery, ctx: &Context<'_>) -> Result<bool, OpenError> {
-        let mut log = decode_checkpoint(
-            &recovery.checkpoint,
-            self.shape,
-            self.blocks,
-            self.checksums,
-        )?;
+        let mut log =
+            decode_checkpoint(&recovery.checkpoint, self.shape, self.blocks, self.checksums)?;
         for record in &recovery.records {
             let entry = Entry::decode(record.kind, &record.payload)
                 .ok_or(damaged("a record is of no known kind or length"))?;
@@ -109,22 +101,12 @@ impl<'a> Recovering<'a> {
                 self.blocks.zeroed.remove(extent);
                 self.blocks.lost.insert(extent);
             }
-            Entry::Scratch {
-                band,
-                from,
-                blocks,
-                table,
-                place,
-            } => {
+            Entry::Scratch { band, from, blocks, table, place } => {
                 if let Some(salvage) = Salvage::recorded(self.shape, band, from, blocks, place) {
                     apply_scratch(salvage, table, self.shape, self.blocks, self.checksums);
                 }
             }
-            Entry::Home {
-                band,
-                gathered_before,
-                table,
-            } => {
+            Entry::Home { band, gathered_before, table } => {
                 if self.blocks.salvage.is_none() {
                     // Only a planted bug leaves the scratch copy out.
                     let whole = self.shape.bands.extent_of(band);
@@ -183,13 +165,7 @@ impl<'a> Recovering<'a> {
                     && record.data == Some(self.shape.log_area(position, blocks).extent)
             }
             Entry::Zero(extent) | Entry::Lost(extent) => in_bands(extent.start, extent.blocks.0),
-            Entry::Scratch {
-                band,
-                from,
-                blocks,
-                table,
-                place,
-            } => {
+            Entry::Scratch { band, from, blocks, table, place } => {
                 is_band(band)
                     && is_table(table)
                     && Salvage::recorded(self.shape, band, from, blocks, place).is_some()
@@ -201,10 +177,7 @@ impl<'a> Recovering<'a> {
                 in_bands(lba, blocks.max(1)) && {
                     let band = self.shape.bands.band_of(lba);
                     let whole = self.shape.bands.extent_of(band);
-                    let home = self
-                        .shape
-                        .layout
-                        .home(band, lba.offset_from(whole.start), blocks);
+                    let home = self.shape.layout.home(band, lba.offset_from(whole.start), blocks);
                     lba.0 + blocks <= whole.end().0 && record.data == Some(home.extent)
                 }
             }
@@ -222,9 +195,7 @@ fn intact_runs(record: &Replayed) -> impl Iterator<Item = (u64, u64)> + '_ {
     let mut next = 0;
     core::iter::from_fn(move || {
         let start = (next..count).find(|at| record.intact.block(*at))?;
-        let end = (start..count)
-            .find(|at| !record.intact.block(*at))
-            .unwrap_or(count);
+        let end = (start..count).find(|at| !record.intact.block(*at)).unwrap_or(count);
         next = end;
         Some((start as u64, (end - start) as u64))
     })

@@ -121,10 +121,7 @@ impl Part {
             Part::Read { job, .. }
             | Part::Conventional { job, .. }
             | Part::Flush { job, .. }
-            | Part::Record {
-                of: RecordOf::Flush(job),
-                ..
-            } => Some(job),
+            | Part::Record { of: RecordOf::Flush(job), .. } => Some(job),
             Part::Rewrite { .. }
             | Part::Page(_)
             | Part::Table

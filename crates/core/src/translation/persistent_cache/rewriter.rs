@@ -350,10 +350,7 @@ impl Rewriter {
             true => run(cut),
             false => (Area::EMPTY, BufferSlice::EMPTY),
         };
-        Step {
-            is_write: false,
-            pieces: [first, second],
-        }
+        Step { is_write: false, pieces: [first, second] }
     }
 
     /// Blocks from the start of the stretch to the end of the last track with a merged block: what a
@@ -389,9 +386,7 @@ impl Rewriter {
     /// The band is whole at home: takes what was merged out of the log. Positions at or after
     /// `before` stay.
     pub fn take_out_of_log(&mut self, band: Extent, before: u64, blocks: &mut BlockMap) {
-        blocks
-            .log
-            .supersede_before(band, before, &mut self.gathered);
+        blocks.log.supersede_before(band, before, &mut self.gathered);
     }
 
     /// Forgets the rewrite, of which nothing is in flight.
@@ -429,10 +424,7 @@ fn blocks_step(
         phase => unreachable!("{phase:?} has no blocks to move"),
     };
     let first = (area, rewrite.buffer.part(from, blocks));
-    Step {
-        is_write,
-        pieces: [first, (Area::EMPTY, BufferSlice::EMPTY)],
-    }
+    Step { is_write, pieces: [first, (Area::EMPTY, BufferSlice::EMPTY)] }
 }
 
 /// The offset at which the rewrite of a band ends, and the one from which there is nothing at home.

@@ -291,10 +291,7 @@ impl PersistentCacheSettings {
             trim: TrimMethod::default(),
             rewrite: RewriteSettings::default(),
             packet_blocks_max: BlockCount(128),
-            blocking: BlockingCleaning {
-                low_permille: 1000,
-                slice: None,
-            },
+            blocking: BlockingCleaning { low_permille: 1000, slice: None },
             idle: None,
             map_journal: MapJournalSettings::default(),
             host_aware: None,

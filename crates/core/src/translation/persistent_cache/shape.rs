@@ -32,13 +32,7 @@ impl Shape {
     ) -> Shape {
         let chunk_max = layout.shortest_track() / CHUNKS_PER_TRACK_MIN;
         let chunk_blocks = settings.idle.map_or(chunk_max, |idle| idle.chunk_blocks.0);
-        Shape {
-            settings,
-            conduct,
-            bands,
-            layout,
-            chunk_blocks: chunk_blocks.min(chunk_max).max(1),
-        }
+        Shape { settings, conduct, bands, layout, chunk_blocks: chunk_blocks.min(chunk_max).max(1) }
     }
 
     /// True when the drive looks for requests before it moves these blocks in idle time.
@@ -111,19 +105,13 @@ mod tests {
         let ms = Duration::from_ms(1);
         for (piece, begins) in [(IdlePiece::Band, false), (IdlePiece::Track, true)] {
             let mut settings = PersistentCacheSettings::new(BlockCount(16));
-            settings.idle = Some(IdleCleaning {
-                piece,
-                ..IdleCleaning::new(ms, BlockCount(2), ms)
-            });
+            settings.idle =
+                Some(IdleCleaning { piece, ..IdleCleaning::new(ms, BlockCount(2), ms) });
             let layout = Layout::new(&settings, &bands, Disks::One(&disk)).expect("a layout");
             let conduct = Conduct::of_a_drive(&settings);
             let shape = Shape::new(settings, conduct, Arc::clone(&bands), layout);
             let band = |offset, blocks| shape.layout.home(BandId(0), offset, blocks);
-            assert_eq!(
-                shape.begins_piece(band(8, 2)),
-                begins,
-                "the first of a track"
-            );
+            assert_eq!(shape.begins_piece(band(8, 2)), begins, "the first of a track");
             assert_eq!(shape.begins_piece(band(7, 2)), begins, "over its end");
             assert!(!shape.begins_piece(band(9, 2)) && !shape.begins_piece(band(6, 2)));
         }

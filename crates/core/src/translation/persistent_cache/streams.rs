@@ -47,12 +47,7 @@ struct Stream {
 impl Streams {
     /// Follows none yet.
     pub fn new(bypass: BypassSettings, has_records: bool) -> Streams {
-        Streams {
-            streams: Default::default(),
-            clock: 0,
-            bypass,
-            has_records,
-        }
+        Streams { streams: Default::default(), clock: 0, bypass, has_records }
     }
 
     /// Takes note of a write, and returns from which of its blocks on it goes around the log.
@@ -102,10 +97,7 @@ impl Streams {
     /// How long a stream has to be to go around the log.
     fn long(&self) -> u64 {
         let stopped = self.streams.iter().map(|stream| stream.stopped_after);
-        let longest = stopped
-            .max()
-            .unwrap_or(0)
-            .min(self.bypass.after_max_blocks.0);
+        let longest = stopped.max().unwrap_or(0).min(self.bypass.after_max_blocks.0);
         longest.max(self.bypass.after_blocks.0)
     }
 }

@@ -16,11 +16,7 @@ impl Table {
 
     /// The table that replaces this one: in the other place.
     pub fn successor(self, generation: u64) -> Table {
-        let place = if self == Table::NONE {
-            0
-        } else {
-            1 - self.place()
-        };
+        let place = if self == Table::NONE { 0 } else { 1 - self.place() };
         Table(generation << 1 | place)
     }
 
@@ -62,10 +58,7 @@ impl TablePlace<'_> {
         let start = self.areas.table_start(self.band, self.table.place());
         Page {
             member: self.member,
-            id: PageId {
-                address: start + index,
-                generation: self.table.generation(),
-            },
+            id: PageId { address: start + index, generation: self.table.generation() },
             index,
             sums: self.blocks,
         }

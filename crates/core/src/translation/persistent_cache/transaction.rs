@@ -141,11 +141,7 @@ mod tests {
         assert!(transaction.is_busy());
         assert_eq!(transaction.takes(RUN, 0), Takes::Later, "one is arriving");
         transaction.end_run(RUN);
-        assert_eq!(
-            transaction.takes(RUN, 1),
-            Takes::Later,
-            "a record is written"
-        );
+        assert_eq!(transaction.takes(RUN, 1), Takes::Later, "a record is written");
         assert_eq!(transaction.takes(RUN, 0), Takes::Now(BlockCount(2)));
         transaction.begin_run(BlockCount(2));
         transaction.end_run(BlockCount(2));
@@ -164,10 +160,7 @@ mod tests {
         transaction.begin_run(BlockCount(1));
         transaction.close();
         transaction.end_run(BlockCount(1));
-        assert_eq!(
-            transaction.takes(BlockCount(8), 0),
-            Takes::Now(BlockCount(7))
-        );
+        assert_eq!(transaction.takes(BlockCount(8), 0), Takes::Now(BlockCount(7)));
     }
 
     #[test]

@@ -26,11 +26,7 @@ impl BlockMap {
                 (Some(mapped), Some(zeroed)) => mapped.start <= zeroed.start,
                 (mapped, _) => mapped.is_some(),
             };
-            let unused = if is_mapped {
-                mapped.next()
-            } else {
-                zeroed.next()
-            };
+            let unused = if is_mapped { mapped.next() } else { zeroed.next() };
             let Some(extent) = unused else {
                 break;
             };

@@ -42,9 +42,7 @@ impl Undo {
 
     /// The next position before which slots are free because a flush is done.
     pub fn next_release(&mut self, is_done: impl Fn(FlushTicket) -> bool) -> Option<u64> {
-        self.releases
-            .front()
-            .filter(|(ticket, _)| is_done(*ticket))?;
+        self.releases.front().filter(|(ticket, _)| is_done(*ticket))?;
         self.releases.pop_front().map(|(_, position)| position)
     }
 
@@ -56,10 +54,9 @@ impl Undo {
     /// A checkpoint begins: when it is done, the slots before a position are free, and of all
     /// blocks that were lost only `lost` blocks are.
     pub fn checkpoint_begins(&mut self, position: u64, lost: u64) {
-        let before = self.checkpoint.replace(CheckpointInFlight {
-            release: position,
-            forgets: self.lost_since - lost,
-        });
+        let before = self
+            .checkpoint
+            .replace(CheckpointInFlight { release: position, forgets: self.lost_since - lost });
         assert!(before.is_none(), "two checkpoints at once");
     }
 
@@ -98,9 +95,7 @@ impl Undo {
 
     /// True when the flush that a band rewrite has waited for is done; nothing waits for it then.
     pub fn rewrite_goes_on(&mut self, is_done: impl Fn(FlushTicket) -> bool) -> bool {
-        self.rewrite_waits
-            .take_if(|ticket| is_done(*ticket))
-            .is_some()
+        self.rewrite_waits.take_if(|ticket| is_done(*ticket)).is_some()
     }
 
     /// Whatever a band rewrite has waited for, it does no longer; true when it did.

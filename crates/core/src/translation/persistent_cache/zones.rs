@@ -141,10 +141,8 @@ impl Zones {
     /// True when something that is written from an offset on moves the write pointer of a zone.
     pub fn moves_pointer(&self, zone: BandId, offset: u64) -> bool {
         let state = self.states[zone.0 as usize];
-        let is_open_ended = !matches!(
-            state.condition,
-            ZoneCondition::NoWritePointer | ZoneCondition::Full
-        );
+        let is_open_ended =
+            !matches!(state.condition, ZoneCondition::NoWritePointer | ZoneCondition::Full);
         is_open_ended && state.is_sequential && offset == u64::from(state.pointer)
     }
 
@@ -210,10 +208,8 @@ impl Zones {
     fn describe(&self, zone: ZoneId) -> ZoneDescriptor {
         let extent = self.settings.zones.extent_of(zone);
         let state = self.states[zone.0 as usize];
-        let has_pointer = !matches!(
-            state.condition,
-            ZoneCondition::NoWritePointer | ZoneCondition::Full
-        );
+        let has_pointer =
+            !matches!(state.condition, ZoneCondition::NoWritePointer | ZoneCondition::Full);
         let pointer = extent.start + BlockCount(u64::from(state.pointer));
         ZoneDescriptor {
             condition: state.condition,

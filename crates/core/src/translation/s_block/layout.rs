@@ -93,11 +93,7 @@ fn shape_of(n: u64, guard: u64, settings: &SBlockSettings) -> Result<Shape, SBlo
     if slots + guard + 1 >= u64::from(u16::MAX) {
         return Err(SBlockError::TooManySlots(slots));
     }
-    Ok(Shape {
-        data: data as u16,
-        slots: slots as u16,
-        guard: guard as u16,
-    })
+    Ok(Shape { data: data as u16, slots: slots as u16, guard: guard as u16 })
 }
 
 impl Layout {
@@ -118,9 +114,7 @@ impl Layout {
             return Err(SBlockError::RingTooLong(layout.ring_blocks));
         }
         match layout.places.is_empty() {
-            true => Err(SBlockError::NoRegion {
-                blocks: below.blocks,
-            }),
+            true => Err(SBlockError::NoRegion { blocks: below.blocks }),
             false => Ok(layout),
         }
     }
@@ -202,9 +196,7 @@ impl Layout {
 
     /// Positions of all regions.
     pub fn positions(&self) -> u32 {
-        self.places.last().map_or(0, |last| {
-            last.first_position + u32::from(last.shape.positions())
-        })
+        self.places.last().map_or(0, |last| last.first_position + u32::from(last.shape.positions()))
     }
 
     fn dense(
@@ -212,10 +204,7 @@ impl Layout {
         track: BlockCount,
         below: &Geometry,
     ) -> Result<Layout, SBlockError> {
-        let overlaps = below
-            .tracks
-            .as_deref()
-            .is_some_and(TrackTable::has_overlaps);
+        let overlaps = below.tracks.as_deref().is_some_and(TrackTable::has_overlaps);
         if overlaps && !settings.keeping().in_place {
             return Err(SBlockError::DenseOverlaps);
         }
@@ -341,10 +330,7 @@ impl Layout {
 
     /// The region that holds an S-block, and its number in there. Panics past the end.
     pub fn region_of(&self, segment: u32) -> (u32, u16) {
-        let region = self
-            .places
-            .partition_point(|place| place.first_segment <= segment)
-            - 1;
+        let region = self.places.partition_point(|place| place.first_segment <= segment) - 1;
         let place = &self.places[region];
         let index = segment - place.first_segment;
         assert!(index < u32::from(place.shape.data), "past the last S-block");

@@ -20,12 +20,8 @@ pub const RING: u8 = 3;
 pub const TRIMMED: u8 = 4;
 
 /// The kinds of record with their names on the page.
-pub const RECORD_KINDS: [(u8, &str); 4] = [
-    (REWRITTEN, "rewritten"),
-    (MOVED, "moved"),
-    (RING, "ring"),
-    (TRIMMED, "trimmed"),
-];
+pub const RECORD_KINDS: [(u8, &str); 4] =
+    [(REWRITTEN, "rewritten"), (MOVED, "moved"), (RING, "ring"), (TRIMMED, "trimmed")];
 
 /// The payload of REWRITTEN and MOVED; the last field is there with checksums alone.
 pub const APPENDED_FIELDS: [Field; 5] = [
@@ -38,11 +34,8 @@ pub const APPENDED_FIELDS: [Field; 5] = [
 /// The payload of RING.
 pub const RING_FIELDS: [Field; 2] = [field("ring_region", 0, 4), field("ring_block", 4, 4)];
 /// The payload of TRIMMED.
-pub const TRIMMED_FIELDS: [Field; 3] = [
-    field("trimmed_region", 0, 4),
-    field("trimmed_first", 4, 2),
-    field("trimmed_count", 6, 2),
-];
+pub const TRIMMED_FIELDS: [Field; 3] =
+    [field("trimmed_region", 0, 4), field("trimmed_first", 4, 2), field("trimmed_count", 6, 2)];
 /// The head of a checkpoint.
 pub const HEAD_FIELDS: [Field; 6] = [
     field("version", 0, 4),
@@ -139,18 +132,9 @@ impl Entry {
             length += field.len();
         };
         let kind = match *self {
-            Entry::Appended {
-                is_move,
-                region,
-                segment,
-                position,
-                used,
-                table,
-            } => {
+            Entry::Appended { is_move, region, segment, position, used, table } => {
                 put(&region.to_le_bytes());
-                [segment, position, used]
-                    .iter()
-                    .for_each(|word| put(&word.to_le_bytes()));
+                [segment, position, used].iter().for_each(|word| put(&word.to_le_bytes()));
                 if let Some(table) = table {
                     put(&table.to_le_bytes());
                 }
@@ -159,15 +143,9 @@ impl Entry {
                     false => REWRITTEN,
                 }
             }
-            Entry::Trimmed {
-                region,
-                first,
-                count,
-            } => {
+            Entry::Trimmed { region, first, count } => {
                 put(&region.to_le_bytes());
-                [first, count]
-                    .iter()
-                    .for_each(|word| put(&word.to_le_bytes()));
+                [first, count].iter().for_each(|word| put(&word.to_le_bytes()));
                 TRIMMED
             }
         };
@@ -200,31 +178,23 @@ impl Entry {
                     false => None,
                 },
             },
-            TRIMMED => Entry::Trimmed {
-                region: reader.u32()?,
-                first: reader.u16()?,
-                count: reader.u16()?,
-            },
+            TRIMMED => {
+                Entry::Trimmed { region: reader.u32()?, first: reader.u16()?, count: reader.u16()? }
+            }
             _ => return Err(damaged(format!("a record of kind {kind}"))),
         };
         let fits = match entry {
-            Entry::Appended {
-                region,
-                segment,
-                position,
-                used,
-                ..
-            } => layout.places.get(region as usize).is_some_and(|place| {
-                let shape = place.shape;
-                segment < shape.data && position < shape.positions() && used <= shape.slots
-            }),
-            Entry::Trimmed {
-                region,
-                first,
-                count,
-            } => layout.places.get(region as usize).is_some_and(|place| {
-                u32::from(first) + u32::from(count) <= u32::from(place.shape.data)
-            }),
+            Entry::Appended { region, segment, position, used, .. } => {
+                layout.places.get(region as usize).is_some_and(|place| {
+                    let shape = place.shape;
+                    segment < shape.data && position < shape.positions() && used <= shape.slots
+                })
+            }
+            Entry::Trimmed { region, first, count } => {
+                layout.places.get(region as usize).is_some_and(|place| {
+                    u32::from(first) + u32::from(count) <= u32::from(place.shape.data)
+                })
+            }
         };
         match fits {
             true => Ok(entry),
@@ -252,10 +222,7 @@ pub fn decode_ring(payload: &[u8], layout: &Layout) -> Result<(u32, u32), OpenEr
 }
 
 pub(super) fn damaged(detail: String) -> OpenError {
-    OpenError::Damaged {
-        structure: "map of S-blocks",
-        detail,
-    }
+    OpenError::Damaged { structure: "map of S-blocks", detail }
 }
 
 /// Takes fields out of bytes.
@@ -334,12 +301,7 @@ pub fn encode<'r>(layout: &Layout, regions: impl Iterator<Item = RegionState<'r>
     for (_, word) in head(layout) {
         out.extend_from_slice(&word.to_le_bytes());
     }
-    for RegionState {
-        region,
-        ring,
-        tables,
-    } in regions
-    {
+    for RegionState { region, ring, tables } in regions {
         let shape = region.shape();
         let (tail, used) = region.log();
         let places = ring.map(Ring::in_order).unwrap_or_default();
@@ -409,11 +371,9 @@ fn take_region(
     region: &mut Region,
 ) -> Result<u16, OpenError> {
     let shape = region.shape();
-    for (name, expected) in [
-        ("track", shape.data),
-        ("spare", shape.slots),
-        ("kappa", shape.positions()),
-    ] {
+    for (name, expected) in
+        [("track", shape.data), ("spare", shape.slots), ("kappa", shape.positions())]
+    {
         let found = reader.u16()?;
         if found != expected {
             return Err(OpenError::Settings {
@@ -451,19 +411,11 @@ fn take_place(
         && parts != 0
         && (layout.block == 64 || parts >> layout.block == 0);
     if !is_there {
-        return Err(damaged(format!(
-            "the ring of region {region} makes no sense"
-        )));
+        return Err(damaged(format!("the ring of region {region} makes no sense")));
     }
     let sums = match layout.has_sums() {
         true => (0..parts.count_ones()).map(|_| reader.u32()).collect(),
         false => Ok(Vec::new()),
     };
-    Ok(RingPlace {
-        region,
-        place,
-        block,
-        parts,
-        sums: sums?,
-    })
+    Ok(RingPlace { region, place, block, parts, sums: sums? })
 }

@@ -249,11 +249,7 @@ mod tests {
     /// A region of n S-blocks and so many spare slots after so many rewrites, with the mean number of
     /// moves per run afterwards.
     fn omega(n: u16, spare: u16, runs: u64, mut next: impl FnMut() -> u16) -> f64 {
-        let shape = Shape {
-            data: n,
-            slots: n + spare,
-            guard: 2,
-        };
+        let shape = Shape { data: n, slots: n + spare, guard: 2 };
         let mut region = Region::new(shape, &Prefill::All, 0);
         let mut count = |from: u64, to: u64| {
             let (mut moves, mut seen) = (0, 0);
@@ -271,11 +267,7 @@ mod tests {
 
     #[test]
     fn four_s_blocks_and_two_spare_slots_counted_by_hand() {
-        let shape = Shape {
-            data: 4,
-            slots: 6,
-            guard: 0,
-        };
+        let shape = Shape { data: 4, slots: 6, guard: 0 };
         let mut region = Region::new(shape, &Prefill::All, 0);
         // 0 1 2 3 . .
         assert_eq!(rewrite(&mut region, 2), None);
@@ -312,20 +304,13 @@ mod tests {
             }
             let formula = low / (1.0 - low);
             let seen = omega(n, spare, 60_000, || rng.below(1000) as u16);
-            assert!(
-                (seen / formula - 1.0).abs() < 0.05,
-                "{spare}: {seen} {formula}"
-            );
+            assert!((seen / formula - 1.0).abs() < 0.05, "{spare}: {seen} {formula}");
         }
     }
 
     #[test]
     fn a_redone_append_leaves_what_the_append_left() {
-        let shape = Shape {
-            data: 5,
-            slots: 7,
-            guard: 1,
-        };
+        let shape = Shape { data: 5, slots: 7, guard: 1 };
         let mut region = Region::new(shape, &Prefill::None, 0);
         let mut redone = region.clone();
         let mut rng = Rng::new(9, 1);
@@ -334,10 +319,7 @@ mod tests {
             let (head, used) = (region.head(), region.log().1);
             region.append(segment, head);
             redone.redo(segment, head, used);
-            assert_eq!(
-                (region.log(), region.owners()),
-                (redone.log(), redone.owners())
-            );
+            assert_eq!((region.log(), region.owners()), (redone.log(), redone.owners()));
             while let Room::Move(moved) = region.make_room(None) {
                 let (head, used) = (region.head(), region.log().1);
                 region.append(moved, head);

@@ -59,14 +59,7 @@ pub struct Ring {
 impl Ring {
     /// An empty ring, without checksums.
     pub fn new(blocks_max: u64, places: u64, in_place: bool) -> Ring {
-        let free = Slot {
-            block: FREE,
-            since: 0,
-            valid: 0,
-            written: 0,
-            writes: 0,
-            holds: 0,
-        };
+        let free = Slot { block: FREE, since: 0, valid: 0, written: 0, writes: 0, holds: 0 };
         Ring {
             slots: vec![free; places as usize].into(),
             blocks_max: blocks_max as u32,
@@ -82,11 +75,7 @@ impl Ring {
     /// The same with checksums of the parts of its places, so many each.
     pub fn with_sums(self, parts: u64) -> Ring {
         let sums = vec![0; self.slots.len() * parts as usize].into();
-        Ring {
-            sums,
-            parts,
-            ..self
-        }
+        Ring { sums, parts, ..self }
     }
 
     /// The checksums of a place from a part on; none where there are none.
@@ -101,8 +90,7 @@ impl Ring {
         let start = (u64::from(place) * self.parts) as usize;
         let own = &self.sums[start..start + self.parts as usize];
         let own = own.iter().enumerate();
-        own.filter(move |(part, _)| parts >> part & 1 == 1)
-            .map(|(_, sum)| *sum)
+        own.filter(move |(part, _)| parts >> part & 1 == 1).map(|(_, sum)| *sum)
     }
 
     /// Sets the checksum of a part of a place, where there are some.
@@ -135,9 +123,7 @@ impl Ring {
     }
 
     fn has(&self, block: u32) -> bool {
-        self.slots
-            .iter()
-            .any(|slot| slot.block == block && slot.is_live())
+        self.slots.iter().any(|slot| slot.block == block && slot.is_live())
     }
 
     /// Finds a place for parts of a block, and reserves it.

@@ -142,16 +142,8 @@ impl SBlockSettings {
     /// What is done in another way when the map outlives a restart.
     pub(super) fn keeping(&self) -> Keeping {
         match self.durability {
-            None => Keeping {
-                journal: None,
-                in_place: true,
-                checksums: None,
-            },
-            journal => Keeping {
-                journal,
-                in_place: false,
-                checksums: self.checksums,
-            },
+            None => Keeping { journal: None, in_place: true, checksums: None },
+            journal => Keeping { journal, in_place: false, checksums: self.checksums },
         }
     }
 
@@ -255,11 +247,9 @@ impl fmt::Display for SBlockError {
                 kib(block),
                 kib(&RING_BLOCK_MAX)
             ),
-            SBlockError::RingTooLong(blocks) => write!(
-                f,
-                "ring = {blocks} blocks; accepted: up to {}",
-                u64::from(u16::MAX) * 4 / 5
-            ),
+            SBlockError::RingTooLong(blocks) => {
+                write!(f, "ring = {blocks} blocks; accepted: up to {}", u64::from(u16::MAX) * 4 / 5)
+            }
             SBlockError::Spare(ppm) => {
                 write!(f, "spare = {} %; accepted: less than 10000 %", ppm / 10_000)
             }
@@ -269,10 +259,9 @@ impl fmt::Display for SBlockError {
                 kib(track),
                 kib(block)
             ),
-            SBlockError::JournalTooSmall(blocks) => write!(
-                f,
-                "ring_blocks = {blocks}; accepted: {JOURNAL_RING_MIN} and more"
-            ),
+            SBlockError::JournalTooSmall(blocks) => {
+                write!(f, "ring_blocks = {blocks}; accepted: {JOURNAL_RING_MIN} and more")
+            }
             SBlockError::NoData { segments, spare } => write!(
                 f,
                 "slots = \"inside\": {spare} spare slots of {segments} leave none for data; \
@@ -284,10 +273,7 @@ impl fmt::Display for SBlockError {
                 u16::MAX
             ),
             SBlockError::NoTracks => {
-                write!(
-                    f,
-                    "track = \"disk\": the node below does not tell its tracks"
-                )
+                write!(f, "track = \"disk\": the node below does not tell its tracks")
             }
             SBlockError::OverlapsDownwards(from) => write!(
                 f,

@@ -72,11 +72,7 @@ impl Tables {
             return Verdict::Right;
         }
         let table = self.table(position, self.generations[position as usize]);
-        let rest = |offset, buffer| ReadPart {
-            offset,
-            buffer,
-            ..read
-        };
+        let rest = |offset, buffer| ReadPart { offset, buffer, ..read };
         let blocks = (read.offset, read.buffer);
         self.pages.verify(&table, blocks, is_right, rest, ctx)
     }

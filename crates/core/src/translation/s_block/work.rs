@@ -101,22 +101,13 @@ pub enum Op {
     /// A read of a rewrite.
     Old(OldPart),
     /// A page of the old table of the S-block that is rewritten; whether it is read once more.
-    OldSums {
-        region: u32,
-        page: PageRead,
-        is_again: bool,
-    },
+    OldSums { region: u32, page: PageRead, is_again: bool },
     /// A write of a rewrite.
     Rewrite { region: u32 },
     /// The look for a copy of a block of the S-block that is rewritten.
     Peek { region: u32, block: u32 },
     /// A write to the ring.
-    Ring {
-        region: u32,
-        task: u32,
-        place: u32,
-        buffer: BufferSlice,
-    },
+    Ring { region: u32, task: u32, place: u32, buffer: BufferSlice },
     /// Something about the copies of a request's blocks.
     Copy { request: u32 },
     /// A copy of what a rewrite has read.

@@ -48,11 +48,7 @@ impl SegmentAreas {
             JournalSettings::area_blocks_for(checkpoint_blocks, it.ring_blocks)
         };
         let journal = settings.journal.notes().map_or(0, area);
-        let slots = if settings.journal.has_slots() {
-            SLOTS
-        } else {
-            0
-        };
+        let slots = if settings.journal.has_slots() { SLOTS } else { 0 };
         let segment_blocks = settings.segment_blocks();
         let table_pages = match settings.keeps_sums() {
             true => pages_of(segment_blocks),

@@ -17,23 +17,16 @@ pub const ZERO: u8 = 3;
 pub const DONE: u8 = 4;
 
 /// The kinds of record with their names.
-pub const RECORD_KINDS: [(u8, &str); 4] = [
-    (KEPT, "kept"),
-    (REWRITE, "rewrite"),
-    (ZERO, "zero"),
-    (DONE, "done"),
-];
+pub const RECORD_KINDS: [(u8, &str); 4] =
+    [(KEPT, "kept"), (REWRITE, "rewrite"), (ZERO, "zero"), (DONE, "done")];
 
 /// The payload of `kept` and of `done`.
 pub const SLOT_FIELDS: [Field; 1] = [field("slot", 0, 8)];
 /// The payload of `rewrite`; a bit for each block follows, in whole words.
 pub const REWRITE_FIELDS: [Field; 2] = [field("slot", 0, 8), field("segment", 8, 8)];
 /// The payload of `zero`.
-pub const ZERO_FIELDS: [Field; 3] = [
-    field("slot", 0, 8),
-    field("segment", 8, 8),
-    field("segments", 16, 8),
-];
+pub const ZERO_FIELDS: [Field; 3] =
+    [field("slot", 0, 8), field("segment", 8, 8), field("segments", 16, 8)];
 /// The start of a checkpoint. A noted slot is a kind of record and its payload, a word before it
 /// being the kind.
 pub const HEAD_FIELDS: [Field; 7] = [
@@ -105,30 +98,20 @@ pub(super) fn encode(slot: u32, noted: &Noted, bytes: &mut Vec<u8>) -> u8 {
 /// The words of a payload or a checkpoint.
 pub(super) fn words(bytes: &[u8]) -> Vec<u64> {
     let words = bytes.chunks_exact(8);
-    words
-        .map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")))
-        .collect()
+    words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect()
 }
 
 /// What a record of this kind says; `None` when it says nothing that there can be.
 pub(super) fn decode(kind: u8, words: &[u64], identity: &Identity) -> Option<(u32, Noted)> {
     let slot = *words.first()?;
-    let slot = u32::try_from(slot)
-        .ok()
-        .filter(|slot| u64::from(*slot) < super::areas::SLOTS)?;
+    let slot = u32::try_from(slot).ok().filter(|slot| u64::from(*slot) < super::areas::SLOTS)?;
     let segment = *words.get(1)?;
     let noted = match kind {
         REWRITE if words.len() as u64 == 2 + mask_words(identity.region_tracks) => {
             let bit = |block: u64| words[2 + (block / 64) as usize] >> (block % 64) & 1 == 1;
-            Noted::Rewrite {
-                segment,
-                written: (0..identity.region_tracks).map(bit).collect(),
-            }
+            Noted::Rewrite { segment, written: (0..identity.region_tracks).map(bit).collect() }
         }
-        ZERO if words.len() == 3 => Noted::Zero {
-            segment,
-            segments: words[2],
-        },
+        ZERO if words.len() == 3 => Noted::Zero { segment, segments: words[2] },
         _ => return None,
     };
     let end = match noted {
@@ -182,9 +165,7 @@ pub(super) fn decode_map(
 ) -> Result<(u32, Vec<(u32, Noted)>), OpenError> {
     let all = words(bytes);
     let damaged = || OpenError::damaged("checkpoint", "it is no map of a segment layout");
-    let (head, rest) = all
-        .split_at_checked(HEAD_FIELDS.len())
-        .ok_or_else(damaged)?;
+    let (head, rest) = all.split_at_checked(HEAD_FIELDS.len()).ok_or_else(damaged)?;
     let known = [
         WORDS_VERSION,
         identity.block,
@@ -196,11 +177,7 @@ pub(super) fn decode_map(
     let pairs = HEAD_FIELDS.iter().zip(head).zip(known);
     for ((field, found), expected) in pairs {
         if *found != expected {
-            return Err(OpenError::Settings {
-                name: field.name,
-                found: *found,
-                expected,
-            });
+            return Err(OpenError::Settings { name: field.name, found: *found, expected });
         }
     }
     let (blank, rest) = match has_sums {
@@ -230,25 +207,14 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    const IDENTITY: Identity = Identity {
-        block: 4,
-        region_tracks: 70,
-        segments: 9,
-        first_block: 100,
-        kappa: 3,
-    };
+    const IDENTITY: Identity =
+        Identity { block: 4, region_tracks: 70, segments: 9, first_block: 100, kappa: 3 };
 
     #[test]
     fn a_map_comes_back_and_another_layout_is_refused() {
         let written: Vec<bool> = (0..70).map(|block| block % 3 == 1).collect();
-        let rewrite = Noted::Rewrite {
-            segment: 8,
-            written,
-        };
-        let zero = Noted::Zero {
-            segment: 2,
-            segments: 7,
-        };
+        let rewrite = Noted::Rewrite { segment: 8, written };
+        let zero = Noted::Zero { segment: 2, segments: 7 };
         let noted = [(2, &zero), (0, &rewrite)];
         let bytes = encode_map(&IDENTITY, None, noted.into_iter());
         let expected = vec![(2, zero.clone()), (0, rewrite.clone())];
@@ -263,20 +229,10 @@ mod tests {
         let wrong = encode_map(&IDENTITY, Some(7), noted.into_iter());
         let wrong = decode_map(&wrong, &IDENTITY, true);
         assert!(matches!(wrong, Err(OpenError::Damaged { .. })));
-        let refused = |other| {
-            matches!(
-                decode_map(&bytes, &other, false),
-                Err(OpenError::Settings { .. })
-            )
-        };
-        assert!(refused(Identity {
-            kappa: 2,
-            ..IDENTITY
-        }));
-        assert!(refused(Identity {
-            segments: 8,
-            ..IDENTITY
-        }));
+        let refused =
+            |other| matches!(decode_map(&bytes, &other, false), Err(OpenError::Settings { .. }));
+        assert!(refused(Identity { kappa: 2, ..IDENTITY }));
+        assert!(refused(Identity { segments: 8, ..IDENTITY }));
         let short = decode_map(&bytes[..bytes.len() - 8], &IDENTITY, false);
         assert!(matches!(short, Err(OpenError::Damaged { .. })));
     }

@@ -80,9 +80,7 @@ impl SegmentLayout {
         layout.shorten(settings)?;
         let first = layout.segments_of(0);
         let mut regions = 0..layout.regions.len();
-        layout.uniform = regions
-            .all(|region| layout.segments_of(region) == first)
-            .then_some(first);
+        layout.uniform = regions.all(|region| layout.segments_of(region) == first).then_some(first);
         Ok(layout)
     }
 
@@ -128,12 +126,7 @@ impl SegmentLayout {
     }
 
     fn push(&mut self, base: u64, track_blocks: u64, is_down: bool) {
-        self.regions.push(Region {
-            base,
-            first_segment: self.segments,
-            track_blocks,
-            is_down,
-        });
+        self.regions.push(Region { base, first_segment: self.segments, track_blocks, is_down });
         self.segments += track_blocks / self.block;
     }
 
@@ -170,9 +163,7 @@ impl SegmentLayout {
     /// The end of the last region on the disk.
     pub fn end(&self) -> u64 {
         let last = self.regions.last();
-        last.map_or(0, |region| {
-            region.base + region.track_blocks * self.region_tracks
-        })
+        last.map_or(0, |region| region.base + region.track_blocks * self.region_tracks)
     }
 
     /// Blocks of the disk that are in no block of a segment, guards among them.
@@ -255,23 +246,14 @@ impl SegmentLayout {
             true => self.region_tracks - 1 - track,
             false => track,
         };
-        Some(Place {
-            segment: region.first_segment + column,
-            block,
-            offset: angle % self.block,
-        })
+        Some(Place { segment: region.first_segment + column, block, offset: angle % self.block })
     }
 
     /// For each track of the region of a segment, in shingle order, where `segments` segments from that
     /// one on lie. They are of one region.
     pub fn tracks_of(&self, segment: u64, segments: u64) -> impl Iterator<Item = Extent> + '_ {
-        let start = (0..self.region_tracks).map(move |block| {
-            self.on_disk(Place {
-                segment,
-                block,
-                offset: 0,
-            })
-        });
+        let start = (0..self.region_tracks)
+            .map(move |block| self.on_disk(Place { segment, block, offset: 0 }));
         start.map(move |start| Extent::new(start, segments * self.block))
     }
 
@@ -285,11 +267,7 @@ impl SegmentLayout {
     fn region_of(&self, segment: u64) -> (Region, u64) {
         let index = match self.uniform {
             Some(segments) => (segment / segments) as usize,
-            None => {
-                self.regions
-                    .partition_point(|it| it.first_segment <= segment)
-                    - 1
-            }
+            None => self.regions.partition_point(|it| it.first_segment <= segment) - 1,
         };
         let region = self.regions[index];
         (region, segment - region.first_segment)
@@ -347,10 +325,7 @@ mod tests {
             let place = layout.place_of(address);
             assert_eq!(layout.address_of(place), address);
             let on_disk = layout.on_disk(place);
-            assert!(
-                (start..disk_blocks).contains(&on_disk),
-                "{place:?} at {on_disk}"
-            );
+            assert!((start..disk_blocks).contains(&on_disk), "{place:?} at {on_disk}");
             assert_eq!(layout.at(on_disk), Some(place));
             assert!(seen.insert(on_disk), "two blocks at {on_disk}");
         }
@@ -410,10 +385,8 @@ mod tests {
             let kappa = overlap + 1;
             let (block, m) = (1 + rng.below(3), kappa + rng.below(5));
             let wave = rng.below(2) == 0;
-            let lengths = [
-                (4 + rng.below(40), 2 + rng.below(9)),
-                (4 + rng.below(40), 2 + rng.below(9)),
-            ];
+            let lengths =
+                [(4 + rng.below(40), 2 + rng.below(9)), (4 + rng.below(40), 2 + rng.below(9))];
             let tracks: u64 = lengths.iter().map(|(tracks, _)| tracks).sum();
             let mut shingles = vec![(rng.below(4), Shingling::Apart)];
             let mut left = tracks - shingles[0].0;
@@ -426,16 +399,9 @@ mod tests {
                 left -= down;
             }
             let table = TrackTable::with_shingles(lengths, shingles, overlap);
-            let which = if wave {
-                RegionLayout::Wave
-            } else {
-                RegionLayout::Conventional
-            };
-            let settings = SegmentSettings {
-                track: TrackLength::OfDisk,
-                kappa,
-                ..settings(block, m, which)
-            };
+            let which = if wave { RegionLayout::Wave } else { RegionLayout::Conventional };
+            let settings =
+                SegmentSettings { track: TrackLength::OfDisk, kappa, ..settings(block, m, which) };
             let disk = BlockCount(table.blocks());
             let start = rng.below(5).min(disk.0);
             let Ok(layout) = SegmentLayout::new(&settings, start, disk, Some(&table)) else {
@@ -446,10 +412,7 @@ mod tests {
             for address in 0..layout.blocks().0 {
                 let place = layout.place_of(address);
                 let written = Extent::new(layout.on_disk(place), 1);
-                for at in table
-                    .destroyed_by(written)
-                    .flat_map(|it| it.start.0..it.end().0)
-                {
+                for at in table.destroyed_by(written).flat_map(|it| it.start.0..it.end().0) {
                     let hit = layout.at(at);
                     let is_behind = |hit: Place| {
                         hit.segment == place.segment

@@ -284,36 +284,16 @@ impl SegmentSettings {
     pub fn check(&self) -> Result<(), SegmentError> {
         let within = |key, value, least, most| match (least..=most).contains(&value) {
             true => Ok(()),
-            false => Err(SegmentError::Range {
-                key,
-                value,
-                least,
-                most,
-            }),
+            false => Err(SegmentError::Range { key, value, least, most }),
         };
-        within(
-            "block (in blocks of 4096 B)",
-            self.block.0,
-            1,
-            BLOCK_BLOCKS_MAX,
-        )?;
+        within("block (in blocks of 4096 B)", self.block.0, 1, BLOCK_BLOCKS_MAX)?;
         within("region_tracks", self.region_tracks, 1, REGION_TRACKS_MAX)?;
         within("kappa", self.kappa, 1, KAPPA_MAX)?;
         if let TrackLength::Assumed(track) = self.track {
-            within(
-                "track (in blocks of 4096 B)",
-                track.0,
-                self.block.0,
-                u64::MAX / 2,
-            )?;
+            within("track (in blocks of 4096 B)", track.0, self.block.0, u64::MAX / 2)?;
         }
         let most = SEGMENT_BLOCKS_MAX;
-        within(
-            "block x region_tracks (in blocks of 4096 B)",
-            self.segment_blocks(),
-            1,
-            most,
-        )?;
+        within("block x region_tracks (in blocks of 4096 B)", self.segment_blocks(), 1, most)?;
         match (self.journal.has_notes(), self.valid) {
             (true, Holds::Touched) => Err(SegmentError::NotDurable(
                 "valid = \"touched\", and nothing keeps over a restart what was touched; accepted where \

@@ -83,10 +83,7 @@ impl Sums {
     fn table(&self, segment: u64, areas: &SegmentAreas) -> Page {
         Page {
             member: self.member,
-            id: PageId {
-                address: areas.tables_of(segment, 1).start.0,
-                generation: 0,
-            },
+            id: PageId { address: areas.tables_of(segment, 1).start.0, generation: 0 },
             index: 0,
             sums: areas.segment_blocks,
         }
@@ -101,13 +98,7 @@ impl Sums {
     pub fn verify(&mut self, check: Check, areas: &SegmentAreas, ctx: &Context<'_>) -> Verdict {
         let table = self.table(check.segment, areas);
         let checks = &mut self.checks;
-        let rest = |offset, buffer| {
-            Waiter::Check(checks.add(Check {
-                offset,
-                buffer,
-                ..check
-            }))
-        };
+        let rest = |offset, buffer| Waiter::Check(checks.add(Check { offset, buffer, ..check }));
         let blocks = (check.offset, check.buffer);
         self.pages.verify(&table, blocks, is_right, rest, ctx)
     }

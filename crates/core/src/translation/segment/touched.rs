@@ -15,10 +15,7 @@ pub(super) struct Touched {
 impl Touched {
     pub fn new(holds: Holds, segments: u64, blocks_of_segment: u64) -> Touched {
         let words = (segments * blocks_of_segment).div_ceil(64) as usize;
-        Touched {
-            bits: (holds == Holds::Touched).then(|| vec![0; words]),
-            blocks_of_segment,
-        }
+        Touched { bits: (holds == Holds::Touched).then(|| vec![0; words]), blocks_of_segment }
     }
 
     /// True when a block of a segment holds data.

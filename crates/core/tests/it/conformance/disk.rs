@@ -122,12 +122,10 @@ impl WatchedDisk {
         // A flush moves nothing: the blocks it bears are those it is for.
         let moves = |operation: Operation| operation != Operation::Flush;
         let in_flight = self.in_flight.iter().filter(|other| moves(other.1));
-        let other = in_flight
-            .filter(|_| moves(op.operation))
-            .find(|(_, operation, extent)| {
-                let changes = *operation != Operation::Read || op.operation != Operation::Read;
-                changes && extent.overlaps(op.extent)
-            });
+        let other = in_flight.filter(|_| moves(op.operation)).find(|(_, operation, extent)| {
+            let changes = *operation != Operation::Read || op.operation != Operation::Read;
+            changes && extent.overlaps(op.extent)
+        });
         if let Some((_, operation, extent)) = other {
             witness.overlap.get_or_insert(format!(
                 "port {}: {:?} of {:?} while {operation:?} of {extent:?} is in flight",
@@ -191,10 +189,7 @@ impl Disk for WatchedDisk {
         if let Some(at) = self.refused.iter().position(|(told, _)| *told <= now) {
             let id = self.refused.remove(at).1;
             self.forget(id);
-            return Some(DiskCompletion {
-                id,
-                result: Err(IoError::Medium),
-            });
+            return Some(DiskCompletion { id, result: Err(IoError::Medium) });
         }
         let mut completion = self.disk.poll(now, buffers)?;
         self.forget(completion.id);

@@ -269,10 +269,8 @@ pub const REQUESTS: u64 = 4;
 /// Pages of a checkpoint that a journal has in flight, and copies of its superblock.
 pub const JOURNAL_PAGES: u64 = 32 + 4;
 /// What a small durable layer keeps in its journal and may leave without a flush.
-pub const DURABILITY: DurabilitySettings = DurabilitySettings {
-    ring_blocks: 24,
-    unflushed_blocks_max: 24,
-};
+pub const DURABILITY: DurabilitySettings =
+    DurabilitySettings { ring_blocks: 24, unflushed_blocks_max: 24 };
 
 // Translations.
 
@@ -319,19 +317,13 @@ fn to_written(settings: PersistentCacheSettings) -> PersistentCacheSettings {
 fn in_place(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
         update: UpdateMethod::InPlace,
-        rewrite: RewriteSettings {
-            method: RewriteMethod::InPlace,
-            ..settings.rewrite
-        },
+        rewrite: RewriteSettings { method: RewriteMethod::InPlace, ..settings.rewrite },
         ..settings
     }
 }
 
 fn bypassing(settings: PersistentCacheSettings) -> PersistentCacheSettings {
-    PersistentCacheSettings {
-        bypass: Some(BypassSettings::after(BlockCount(4))),
-        ..settings
-    }
+    PersistentCacheSettings { bypass: Some(BypassSettings::after(BlockCount(4))), ..settings }
 }
 
 /// The smallest memory to merge bands in.
@@ -364,10 +356,7 @@ fn idle(on_arrival: OnArrival, settings: PersistentCacheSettings) -> PersistentC
 
 fn in_slices(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        blocking: BlockingCleaning {
-            low_permille: 500,
-            slice: Some(Duration::from_us(8)),
-        },
+        blocking: BlockingCleaning { low_permille: 500, slice: Some(Duration::from_us(8)) },
         ..settings
     }
 }
@@ -387,10 +376,7 @@ fn with_map_journal(settings: PersistentCacheSettings) -> PersistentCacheSetting
 }
 
 fn durably(settings: PersistentCacheSettings) -> PersistentCacheSettings {
-    PersistentCacheSettings {
-        durability: Some(DURABILITY),
-        ..settings
-    }
+    PersistentCacheSettings { durability: Some(DURABILITY), ..settings }
 }
 
 /// A disk with enough tracks apart for a log, and enough that overlap for the bands.
@@ -442,10 +428,8 @@ fn on_two_disks(settings: PersistentCacheSettings) -> Kind {
     let tracks = needed.0.div_ceil(CONVENTIONAL_TRACK_BLOCKS);
     let blocks = BlockCount(tracks * CONVENTIONAL_TRACK_BLOCKS);
     let tracks = TrackTable::new([(tracks, CONVENTIONAL_TRACK_BLOCKS)], blocks, 0);
-    let log = Geometry {
-        tracks: Some(Arc::new(tracks)),
-        ..Geometry::plain(blocks, Media::Conventional)
-    };
+    let log =
+        Geometry { tracks: Some(Arc::new(tracks)), ..Geometry::plain(blocks, Media::Conventional) };
     translation_over(settings, vec![log, shingled_disk(BlockCount::ZERO)])
 }
 
@@ -467,11 +451,7 @@ fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> 
         };
         built.expect("a layout")
     });
-    Kind {
-        loses_on_failure,
-        known,
-        ..kind
-    }
+    Kind { loses_on_failure, known, ..kind }
 }
 
 // Disks with zones.
@@ -513,10 +493,7 @@ fn host_aware(settings: PersistentCacheSettings) -> Kind {
     let kind = Kind::new(vec![disk], false, buffers, move |below| {
         PersistentCache::new(settings.clone(), Arc::clone(&bands), &below[0]).expect("a layout")
     });
-    Kind {
-        loses_on_failure: true,
-        ..kind
-    }
+    Kind { loses_on_failure: true, ..kind }
 }
 
 fn host_managed(open_max: Option<u32>) -> Kind {
@@ -529,10 +506,8 @@ fn host_managed(open_max: Option<u32>) -> Kind {
         offline_zones: Vec::new(),
     };
     let disk = shingled_disk(BlockCount(8 * CONVENTIONAL_TRACK_BLOCKS));
-    let buffers = BufferBound {
-        blocks: 0,
-        because: "data goes from the host to the disk and back",
-    };
+    let buffers =
+        BufferBound { blocks: 0, because: "data goes from the host to the disk and back" };
     let zones = zones(ZoneModel::HostManaged, open_max);
     Kind::new(vec![disk], false, buffers, move |below| {
         HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")

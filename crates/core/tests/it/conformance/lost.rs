@@ -70,10 +70,7 @@ fn stacked(upper: Kind, lower: Kind) -> Kind {
 fn stacks() -> [(&'static str, Kind); 3] {
     let settings = MemoryBufferSettings {
         block: BlockCount(2),
-        ..kept(
-            Persistence::Log(DURABILITY),
-            buffering(BufferPolicy::LruBlock),
-        )
+        ..kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::LruBlock))
     };
     let over = |lower| stacked(buffer(settings), lower);
     [
@@ -89,10 +86,7 @@ fn a_buffer_does_not_come_up_over_a_layer_that_did_not() {
         let starts = with_lost_disks(&kind, EVERYDAY, None);
         let starts = starts.unwrap_or_else(|mistake| panic!("{name}: {mistake}"));
         println!("{name}: {starts:?}");
-        assert_eq!(
-            starts.served, 0,
-            "{name}: a start without a disk was served"
-        );
+        assert_eq!(starts.served, 0, "{name}: a start without a disk was served");
     }
 }
 

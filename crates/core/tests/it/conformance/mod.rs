@@ -28,15 +28,9 @@ pub fn check(name: &str, build: &Build, cases: u64, buffers_reserved: usize) {
         let depth = [1, 2, 5, 16][(seed % 4) as usize];
         match play(stack, disks, steps, depth) {
             Ok(engine) => {
-                assert!(
-                    engine.stack.is_quiet(),
-                    "{name}, seed {seed}: work is left over"
-                );
+                assert!(engine.stack.is_quiet(), "{name}, seed {seed}: work is left over");
                 let left = engine.buffers.allocated();
-                assert_eq!(
-                    left, buffers_reserved,
-                    "{name}, seed {seed}: buffers were lost"
-                );
+                assert_eq!(left, buffers_reserved, "{name}, seed {seed}: buffers were lost");
             }
             Err(failure) => panic!("{name}, seed {seed}, queue depth {depth}: {failure}"),
         }
@@ -45,11 +39,7 @@ pub fn check(name: &str, build: &Build, cases: u64, buffers_reserved: usize) {
 
 /// A disk of `blocks` blocks that finishes operations in any order.
 pub fn memory_disk(blocks: u64, seed: u64) -> MemoryDisk {
-    MemoryDisk::new(
-        Geometry::plain(BlockCount(blocks), Media::Conventional),
-        seed,
-        1_000,
-    )
+    MemoryDisk::new(Geometry::plain(BlockCount(blocks), Media::Conventional), seed, 1_000)
 }
 
 #[test]
@@ -162,10 +152,7 @@ fn any_translation_keeps_every_rule_in_many_runs() {
 /// Plays a kind of layer without stepping around a fault.
 fn plays_through(known: kinds::KnownFault, kind: kinds::Kind) {
     assert_eq!(kind.known, Some(known));
-    let kind = kinds::Kind {
-        known: None,
-        ..kind
-    };
+    let kind = kinds::Kind { known: None, ..kind };
     suite::without_failures(&kind, suite::SOAK, None).unwrap();
     suite::with_failures(&kind, suite::SOAK, suite::When::Reopening, None).unwrap();
 }
@@ -173,11 +160,7 @@ fn plays_through(known: kinds::KnownFault, kind: kinds::Kind) {
 #[test]
 fn a_block_of_data_that_is_read_at_the_second_try_while_a_cache_opens_is_not_rolled_back() {
     for after in 0..20 {
-        let fault = disk::Fault {
-            port: 0,
-            after,
-            how: disk::How::Once,
-        };
+        let fault = disk::Fault { port: 0, after, how: disk::How::Once };
         let case = suite::Case {
             seed: 0,
             depth: 1,
@@ -208,11 +191,7 @@ fn two_notes_of_rewrites_are_not_on_their_way_to_one_block() {
 
 #[test]
 fn a_block_that_cannot_be_read_when_a_cache_opens_rolls_no_other_back() {
-    let fault = disk::Fault {
-        port: 0,
-        after: 15,
-        how: disk::How::FromThenOn,
-    };
+    let fault = disk::Fault { port: 0, after: 15, how: disk::How::FromThenOn };
     let case = suite::Case {
         seed: 1,
         depth: 1,

@@ -154,10 +154,7 @@ impl World<'_> {
         let seed = self.case.seed * 8 + self.starts;
         let mut builder = StackBuilder::new(seed);
         let geometries = &self.kind.disks;
-        let mut below: Vec<_> = geometries
-            .iter()
-            .map(|it| builder.disk(it.clone()))
-            .collect();
+        let mut below: Vec<_> = geometries.iter().map(|it| builder.disk(it.clone())).collect();
         let mut told = geometries.clone();
         if let Some((port, settings)) = self.kind.store {
             let built = ReadCache::new(settings, DEVICE_MAX, &told[port]);
@@ -211,15 +208,10 @@ impl World<'_> {
     ) -> Result<(), Stop> {
         let mut host = Host::new(&mut self.oracle, asks, depth);
         (host.may_fail, host.settles) = (may_fail, settles);
-        let mut host = Counted {
-            host,
-            in_flight: BTreeMap::new(),
-            witness: Rc::clone(&self.witness),
-        };
+        let mut host =
+            Counted { host, in_flight: BTreeMap::new(), witness: Rc::clone(&self.witness) };
         let ran = guarded(|| up.engine.run(&mut up.clock, &mut host, &mut |_, _| {}));
-        let Host {
-            mistake, failed, ..
-        } = host.host;
+        let Host { mistake, failed, .. } = host.host;
         self.check_bounds()?;
         if let Some(mistake) = mistake {
             return Err(Stop::Mistake(mistake));
@@ -438,10 +430,7 @@ impl World<'_> {
 pub fn run(kind: &Kind, case: Case) -> Result<Seen, String> {
     let mut world = world(kind, case);
     world.run().map_err(|stop| in_words(case, stop))?;
-    Ok(Seen {
-        operations: world.operations,
-        own_blocks_max: world.witness.borrow().own_blocks_max,
-    })
+    Ok(Seen { operations: world.operations, own_blocks_max: world.witness.borrow().own_blocks_max })
 }
 
 /// Plays one run in which a disk is lost for one start; true when requests were served then.
@@ -493,19 +482,9 @@ pub struct Amount {
 }
 
 /// What `make test` plays.
-pub const EVERYDAY: Amount = Amount {
-    workloads: 10,
-    failing: 1,
-    losing: 1,
-    in_every_way: false,
-};
+pub const EVERYDAY: Amount = Amount { workloads: 10, failing: 1, losing: 1, in_every_way: false };
 /// What `make soak` plays.
-pub const SOAK: Amount = Amount {
-    workloads: 100,
-    failing: 3,
-    losing: 10,
-    in_every_way: true,
-};
+pub const SOAK: Amount = Amount { workloads: 100, failing: 3, losing: 10, in_every_way: true };
 
 /// Runs with fewer operations than were to be carried out before a failure, after which no
 /// failure is left to come: one for each way and depth.
@@ -524,14 +503,7 @@ pub fn without_failures(
     let mut own_blocks_max = 0;
     for seed in 0..amount.workloads {
         for depth in [1, 4] {
-            let case = Case {
-                seed,
-                depth,
-                asks: 120,
-                fault: None,
-                closes: seed % 2 == 0,
-                bug,
-            };
+            let case = Case { seed, depth, asks: 120, fault: None, closes: seed % 2 == 0, bug };
             own_blocks_max = own_blocks_max.max(run(kind, case)?.own_blocks_max);
         }
     }
@@ -554,10 +526,8 @@ pub fn with_failures(
         (false, When::Serving) => &[How::Once, How::FromThenOn],
         (false, When::Reopening) => return Ok(0),
     };
-    let ways: Vec<(How, usize)> = [1, 4]
-        .iter()
-        .flat_map(|depth| hows.iter().map(|how| (*how, *depth)))
-        .collect();
+    let ways: Vec<(How, usize)> =
+        [1, 4].iter().flat_map(|depth| hows.iter().map(|how| (*how, *depth))).collect();
     let mut failures = 0;
     for seed in 0..amount.failing {
         for port in 0..kind.disks.len() {

@@ -27,10 +27,7 @@ pub fn asks(seed: u64, count: u64, above: &Geometry) -> Vec<Ask> {
 pub fn look(above: &Geometry) -> Vec<Ask> {
     let one = |lba| Ask::Read(Extent::new(lba, 1));
     let blocks = (0..above.blocks.0).map(one);
-    [one(0), Ask::Rest(LONG_REST_NS)]
-        .into_iter()
-        .chain(blocks)
-        .collect()
+    [one(0), Ask::Rest(LONG_REST_NS)].into_iter().chain(blocks).collect()
 }
 
 /// Requests at random, half of them to a sixth of the device, and streams.

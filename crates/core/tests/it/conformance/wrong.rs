@@ -168,15 +168,8 @@ fn kind(mistake: Mistake) -> Kind {
         ..Geometry::plain(BlockCount(tracks.blocks()), Media::Shingled)
     };
     // The buffer that is kept must be noticed for its own sake.
-    let kept = if mistake == Mistake::KeepsABuffer {
-        BLOCKS
-    } else {
-        0
-    };
-    let buffers = BufferBound {
-        blocks: BLOCKS + kept,
-        because: "one request is merged at a time",
-    };
+    let kept = if mistake == Mistake::KeepsABuffer { BLOCKS } else { 0 };
+    let buffers = BufferBound { blocks: BLOCKS + kept, because: "one request is merged at a time" };
     let kind = Kind::new(vec![disk], false, buffers, move |_| {
         let layer = Rewriting {
             mistake,
@@ -186,15 +179,9 @@ fn kind(mistake: Mistake) -> Kind {
             outstanding: 0,
             kept: None,
         };
-        (
-            layer,
-            Geometry::plain(BlockCount(BLOCKS), Media::Conventional),
-        )
+        (layer, Geometry::plain(BlockCount(BLOCKS), Media::Conventional))
     });
-    Kind {
-        loses_on_failure: true,
-        ..kind
-    }
+    Kind { loses_on_failure: true, ..kind }
 }
 
 /// The first rule of the suite that a kind breaks.
@@ -209,32 +196,20 @@ fn mistake_of(kind: &Kind, bug: Option<PlantedBug>) -> Result<(), String> {
 fn wrong_layers_are_rejected_for_the_right_reason() {
     assert_eq!(mistake_of(&kind(Mistake::None), None), Ok(()));
     let reasons = [
-        (
-            Mistake::ForgetsOverlappedTracks,
-            "was destroyed by a write beside it",
-        ),
+        (Mistake::ForgetsOverlappedTracks, "was destroyed by a write beside it"),
         (Mistake::LosesWrites, "is lost"),
         (Mistake::Misplaces, "is misplaced"),
         (Mistake::AnswersTwice, "a request was answered twice"),
-        (
-            Mistake::NeverAnswersFlushes,
-            "waits for something that will never come",
-        ),
+        (Mistake::NeverAnswersFlushes, "waits for something that will never come"),
         (Mistake::KeepsABuffer, "1 buffers were not given back"),
         (Mistake::WritesOverlapping, "is in flight"),
-        (
-            Mistake::BuffersWithoutBound,
-            "60 are planned: one request is merged at a time",
-        ),
+        (Mistake::BuffersWithoutBound, "60 are planned: one request is merged at a time"),
         (Mistake::TakesFailuresForSuccess, "is misplaced"),
     ];
     for (mistake, reason) in reasons {
         let words = mistake_of(&kind(mistake), None).expect_err("a wrong layer");
         println!("{mistake:?}: {words}");
-        assert!(
-            words.contains(reason),
-            "{mistake:?} is rejected for: {words}"
-        );
+        assert!(words.contains(reason), "{mistake:?} is rejected for: {words}");
     }
 }
 
@@ -249,34 +224,19 @@ const PLANTED: &[(PlantedBug, MakeKind)] = &[
     (PlantedBug::EpochBumpUnflushed, made::durable_cache_lru),
     (PlantedBug::RootBeforePages, made::durable_cache_pore_bl),
     (PlantedBug::OldLocationReusedEarly, made::translation_plain),
-    (
-        PlantedBug::DirtyDroppedBeforeDestinationFlush,
-        made::cache_lru,
-    ),
+    (PlantedBug::DirtyDroppedBeforeDestinationFlush, made::cache_lru),
     (PlantedBug::RemapIgnoresOverwrite, made::translation_plain),
     (PlantedBug::OverlapNotRestored, made::translation_plain),
     (PlantedBug::ScratchCopyNotRead, made::translation_stretches),
-    (
-        PlantedBug::BypassOverLiveData,
-        made::durable_translation_bypass,
-    ),
+    (PlantedBug::BypassOverLiveData, made::durable_translation_bypass),
     (PlantedBug::TrimForgottenOnReplay, made::durable_translation),
-    (
-        PlantedBug::BandRewriteWithoutScratch,
-        made::durable_translation,
-    ),
+    (PlantedBug::BandRewriteWithoutScratch, made::durable_translation),
     (PlantedBug::FillOverWritten, made::memory_buffer_lwa),
-    (
-        PlantedBug::FailedDestageDropped,
-        made::memory_buffer_lru_block,
-    ),
+    (PlantedBug::FailedDestageDropped, made::memory_buffer_lru_block),
     (PlantedBug::CleanBeforeFlush, made::durable_memory_buffer),
     (PlantedBug::SsdFlushSkipped, made::durable_memory_buffer),
     (PlantedBug::FuaAsPlain, made::durable_memory_buffer),
-    (
-        PlantedBug::AckBeforeJournalFlush,
-        made::durable_memory_buffer,
-    ),
+    (PlantedBug::AckBeforeJournalFlush, made::durable_memory_buffer),
 ];
 
 #[test]

@@ -144,11 +144,7 @@ impl Mirror {
             true => Ledger::mirrored(&PORTS.map(copy), DurabilitySettings::default(), &[]),
             false => Ledger::volatile(),
         };
-        let side = Side {
-            is_in: true,
-            has: blocks,
-            recorded: blocks,
-        };
+        let side = Side { is_in: true, has: blocks, recorded: blocks };
         Mirror {
             blocks,
             ledger,
@@ -174,10 +170,7 @@ impl Mirror {
 
     /// The map, and with that a checkpoint: what was recorded of each port.
     fn map(&self) -> Vec<u8> {
-        self.sides
-            .iter()
-            .flat_map(|side| side.recorded.to_le_bytes())
-            .collect()
+        self.sides.iter().flat_map(|side| side.recorded.to_le_bytes()).collect()
     }
 
     fn take_back(&mut self, recovery: &Recovery) -> Result<(), OpenError> {
@@ -489,13 +482,8 @@ impl Layer for Mirror {
         if free.is_none() {
             self.jobs.push(None);
         }
-        self.jobs[job] = Some(Job {
-            request,
-            outstanding: 0,
-            done: [false; 2],
-            error: None,
-            is_retried: false,
-        });
+        self.jobs[job] =
+            Some(Job { request, outstanding: 0, done: [false; 2], error: None, is_retried: false });
         let is_flush = request.operation == Operation::Flush;
         if is_flush || self.locks.lock(Key::Job(job), request.extent) {
             self.start(job, ctx);

@@ -266,8 +266,7 @@ impl Mirror {
         work.outstanding -= 1;
         let is_read = work.step == Step::Reading;
         if result.is_err() {
-            work.stopped
-                .get_or_insert("a block could not be read or written");
+            work.stopped.get_or_insert("a block could not be read or written");
             if !is_read || self.life == Life::Opening {
                 self.put_out(port, ctx);
             }
@@ -368,11 +367,7 @@ impl Mirror {
         }
         let (from, to, end) = (work.from, work.to, work.end);
         self.record_progress(to, end, ctx);
-        if self
-            .ledger
-            .answer_when_flushed(PORTS[from], Token::Work, ctx)
-            == When::Now
-        {
+        if self.ledger.answer_when_flushed(PORTS[from], Token::Work, ctx) == When::Now {
             self.end_work(Ok(()), ctx);
         }
     }
@@ -403,22 +398,14 @@ impl Mirror {
 
     /// What would be recorded of the work never will be.
     pub(super) fn leave_recording(&mut self, ctx: &mut Context<'_>) {
-        if self
-            .work
-            .as_ref()
-            .is_some_and(|work| work.step == Step::Recording)
-        {
+        if self.work.as_ref().is_some_and(|work| work.step == Step::Recording) {
             self.leave_run(ctx);
         }
     }
 
     /// The end of the work is durable.
     pub(super) fn end_recorded(&mut self, ctx: &mut Context<'_>) {
-        match self
-            .work
-            .as_ref()
-            .is_some_and(|work| work.stopped.is_some())
-        {
+        match self.work.as_ref().is_some_and(|work| work.stopped.is_some()) {
             true => self.leave_run(ctx),
             false => self.end_work(Ok(()), ctx),
         }

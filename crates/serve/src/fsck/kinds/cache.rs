@@ -14,28 +14,22 @@ pub fn read(flash: &Shape, backing: &Shape, reader: &mut Reader<'_>) -> Option<D
     let backing = walk(backing, reader);
     let flash = walk(flash, reader)?.member();
     let journal = reader.journal(&flash, None, LayerKind::Cache, names.first());
-    let state = journal
-        .as_ref()
-        .and_then(|journal| CacheState::read(journal, &flash, reader.findings()));
+    let state =
+        journal.as_ref().and_then(|journal| CacheState::read(journal, &flash, reader.findings()));
     if reader.checks.data
         && let Some(state) = &state
     {
         state.check_data(&flash, reader.findings());
     }
     let intent = backing.as_ref().map(|backing| {
-        let intent = IntentState::read(backing.blocks, |address, into| {
-            (backing.read)(address, into)
-        });
-        let generation = journal
-            .as_ref()
-            .map(|journal| journal.superblock.generation);
+        let intent =
+            IntentState::read(backing.blocks, |address, into| (backing.read)(address, into));
+        let generation = journal.as_ref().map(|journal| journal.superblock.generation);
         let cache = state.as_ref().zip(generation);
         intent.check(cache, &backing.disk, reader.findings());
         let page = intent.newest();
         if let Some(words) = page.and_then(|it| other_member(reader.set, it.member, names.get(1))) {
-            reader
-                .findings()
-                .damage(&backing.disk, intent::STRUCTURE, words);
+            reader.findings().damage(&backing.disk, intent::STRUCTURE, words);
         }
         intent
     });

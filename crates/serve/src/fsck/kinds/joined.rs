@@ -82,9 +82,6 @@ mod tests {
         assert_eq!(span[3..5], [(0, 3), (1, 0)]);
         assert_eq!(span[9..11], [(1, 5), (2, 0)]);
         let stripe = all(Joint::Stripe(BlockCount(2)), 12);
-        assert_eq!(
-            stripe[1..7],
-            [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (0, 2)]
-        );
+        assert_eq!(stripe[1..7], [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (0, 2)]);
     }
 }

@@ -7,9 +7,7 @@ use std::rc::Rc;
 
 /// Reads the node that it is a part of.
 pub fn read(below: &Shape, part: Extent, reader: &mut Reader<'_>) -> Option<Device> {
-    let Device {
-        disk, blocks, read, ..
-    } = walk(below, reader)?;
+    let Device { disk, blocks, read, .. } = walk(below, reader)?;
     Some(Device {
         disk,
         blocks: part.blocks.0.min(blocks.saturating_sub(part.start.0)),

@@ -42,13 +42,7 @@ impl Disk {
         let goes_around = up_to(2) == 1;
         // Without a cache every write goes around it.
         let cache_blocks = up_to(3) as u32 - u32::from(goes_around);
-        Disk {
-            requests,
-            cache_blocks,
-            log_blocks: up_to(3) as u32,
-            goes_around,
-            band_lengths,
-        }
+        Disk { requests, cache_blocks, log_blocks: up_to(3) as u32, goes_around, band_lengths }
     }
 
     fn table(&self) -> BandTable {
@@ -57,10 +51,7 @@ impl Disk {
 
     /// The least cost of all that the disk may do.
     fn optimum(&self, cost: Cost, is_drained: bool) -> u64 {
-        let clean = Held {
-            in_cache: 0,
-            in_log: 0,
-        };
+        let clean = Held { in_cache: 0, in_log: 0 };
         let mut costs = Costs::from([(clean, 0)]);
         for request in &self.requests {
             for block in request.start.0..request.end().0 {
@@ -101,10 +92,8 @@ impl Disk {
             if held.in_log.count_ones() < self.log_blocks {
                 for bit in (0..32).map(|bit| 1 << bit) {
                     if held.in_cache & bit != 0 {
-                        let moved = Held {
-                            in_cache: held.in_cache & !bit,
-                            in_log: held.in_log | bit,
-                        };
+                        let moved =
+                            Held { in_cache: held.in_cache & !bit, in_log: held.in_log | bit };
                         queue.push(Reverse((spent, moved)));
                     }
                 }
@@ -125,10 +114,7 @@ impl Disk {
             }
         };
         for (held, spent) in costs {
-            let others = Held {
-                in_cache: held.in_cache & !bit,
-                in_log: held.in_log & !bit,
-            };
+            let others = Held { in_cache: held.in_cache & !bit, in_log: held.in_log & !bit };
             let in_cache = others.in_cache | bit;
             reach(Held { in_cache, ..others }, *spent);
             if self.goes_around {
@@ -146,10 +132,7 @@ impl Disk {
         for request in &self.requests {
             writes.write(*request);
         }
-        let limits = Limits {
-            room: u64::from(self.cache_blocks + self.log_blocks),
-            merged_max,
-        };
+        let limits = Limits { room: u64::from(self.cache_blocks + self.log_blocks), merged_max };
         write_bound(&writes.finish(), limits, cost, is_drained, cells)
     }
 }
@@ -169,10 +152,7 @@ fn no_bound_exceeds_the_optimum(cases: u64, seed: u64) {
                     let log = u64::from(disk.log_blocks);
                     let found = disk.bound(log, cost, is_drained, cells);
                     let (bound, of_prices) = (found.bound, found.prices.bound);
-                    assert!(
-                        bound <= optimum,
-                        "case {case}, {disk:?}: {found:?} > {optimum}"
-                    );
+                    assert!(bound <= optimum, "case {case}, {disk:?}: {found:?} > {optimum}");
                     assert!(of_prices <= bound && found.windows.bound <= bound);
                     let lower = disk.bound(u64::MAX, cost, is_drained, cells);
                     assert!(lower.windows.bound <= found.windows.bound, "case {case}");

@@ -110,9 +110,6 @@ pub fn write_bound(
             cell_ends: priced.ends,
             cell_prices: priced.prices,
         },
-        windows: WindowBound {
-            bound: of_windows,
-            windows,
-        },
+        windows: WindowBound { bound: of_windows, windows },
     }
 }

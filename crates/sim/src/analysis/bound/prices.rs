@@ -70,10 +70,7 @@ impl Problem<'_> {
 pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
     let rewrites = problem.writes.len() / problem.merged_max + u64::from(cells) + 2;
     let unit = unit_of(problem.costs, rewrites);
-    let unlimited = Problem {
-        merged_max: u64::MAX,
-        ..*problem
-    };
+    let unlimited = Problem { merged_max: u64::MAX, ..*problem };
     if !problem.is_limited() {
         return search(&unlimited, unit, cells);
     }
@@ -82,9 +79,7 @@ pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
         let limited = search(problem, unit, cells);
         (limited, other.join().expect("a search does not panic"))
     });
-    other.value = Search::new(problem, unit, other.ends.clone())
-        .answer(&other.prices)
-        .value;
+    other.value = Search::new(problem, unit, other.ends.clone()).answer(&other.prices).value;
     match other.value > limited.value {
         true => other,
         false => limited,
@@ -118,10 +113,7 @@ fn unit_of(costs: &[u64], rewrites: u64) -> u64 {
     let highest = costs.iter().max().copied().unwrap_or(1).max(1);
     let most = u128::from(highest) * u128::from(rewrites);
     let bits = 128 - most.leading_zeros();
-    assert!(
-        bits <= COST_BITS,
-        "a band of {highest} blocks is too long for {rewrites} rewrites"
-    );
+    assert!(bits <= COST_BITS, "a band of {highest} blocks is too long for {rewrites} rewrites");
     1 << (COST_BITS - bits).min(UNIT_BITS)
 }
 
@@ -140,20 +132,11 @@ struct Answer {
 
 impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, unit: u64, ends: Vec<u32>) -> Search<'a> {
-        Search {
-            problem,
-            bands: problem.writes.by_band(&ends),
-            ends,
-            unit,
-        }
+        Search { problem, bands: problem.writes.by_band(&ends), ends, unit }
     }
 
     fn answer(&self, prices: &[u64]) -> Answer {
-        let Problem {
-            is_drained,
-            merged_max,
-            ..
-        } = *self.problem;
+        let Problem { is_drained, merged_max, .. } = *self.problem;
         let mut scheduler = Scheduler::new(prices, is_drained, merged_max);
         let mut change = vec![0i64; self.ends.len()];
         let mut value = 0i128;
@@ -170,10 +153,7 @@ impl<'a> Search<'a> {
             held += change;
             held - room
         });
-        Answer {
-            value,
-            excess: excess.collect(),
-        }
+        Answer { value, excess: excess.collect() }
     }
 
     /// The best of simple prices: the same in all cells, or in the last one alone. The second are those
@@ -250,11 +230,6 @@ impl<'a> Search<'a> {
                 answer = self.answer(&best_prices);
             }
         }
-        Priced {
-            ends: self.ends.clone(),
-            prices: best_prices,
-            unit: self.unit,
-            value: best,
-        }
+        Priced { ends: self.ends.clone(), prices: best_prices, unit: self.unit, value: best }
     }
 }

@@ -64,11 +64,7 @@ impl Scheduler {
         let is_limited = band.blocks > self.merged_max;
         let mut last = cells;
         for start in (0..cells).rev() {
-            band.widen(
-                start,
-                if is_limited { cells } else { last },
-                &mut self.distinct,
-            );
+            band.widen(start, if is_limited { cells } else { last }, &mut self.distinct);
             let whole = self.stretch_to_one_rewrite(band, start, last, rewrite_cost);
             last = whole.end;
             let mut dearer = whole;
@@ -116,11 +112,7 @@ impl Scheduler {
             let blocks = u64::from(self.distinct[at]);
             held_cost = held_cost.saturating_add(price.saturating_mul(blocks));
         }
-        Stretch {
-            cost: best,
-            end: best_at,
-            is_counted: false,
-        }
+        Stretch { cost: best, end: best_at, is_counted: false }
     }
 
     /// The cheapest schedule from a cell on when `k` rewrites since then have cleaned `k` times as many
@@ -147,9 +139,7 @@ impl Scheduler {
                     to_the_end.saturating_add(self.rewrite_or_hold(band, at, rewrite_cost));
             }
             let all = rewrite_cost.saturating_mul(rewrites + 1);
-            let cost = held_cost
-                .saturating_add(all)
-                .saturating_add(self.least[at + 1]);
+            let cost = held_cost.saturating_add(all).saturating_add(self.least[at + 1]);
             if cost < best {
                 (best, best_at) = (cost, at);
             }
@@ -164,11 +154,7 @@ impl Scheduler {
         if cost < best {
             (best, best_at) = (cost, cells);
         }
-        Stretch {
-            cost: best,
-            end: best_at,
-            is_counted: true,
-        }
+        Stretch { cost: best, end: best_at, is_counted: true }
     }
 
     /// The cheaper of a rewrite and holding to the end, from a cell of the band on, what it would clean.

@@ -24,11 +24,7 @@ impl Small {
             Extent::new(start, up_to(3).min(blocks - start))
         });
         let requests = requests.collect();
-        Small {
-            room: up_to(blocks) - 1,
-            requests,
-            lengths,
-        }
+        Small { room: up_to(blocks) - 1, requests, lengths }
     }
 
     fn table(&self) -> BandTable {
@@ -45,10 +41,7 @@ impl Small {
     }
 
     fn bound(&self, cost: Cost, is_drained: bool, cells: u32) -> WriteBound {
-        let limits = Limits {
-            room: self.room,
-            merged_max: u64::MAX,
-        };
+        let limits = Limits { room: self.room, merged_max: u64::MAX };
         write_bound(&self.writes(), limits, cost, is_drained, cells)
     }
 
@@ -63,9 +56,8 @@ impl Small {
     /// To rewrite earlier, within a request, cleans less and gains nothing.
     fn optimum(&self, cost: Cost, is_drained: bool) -> u64 {
         let table = self.table();
-        let masks: Vec<u32> = (0..table.bands())
-            .map(|band| mask(table.extent_of(BandId(band))))
-            .collect();
+        let masks: Vec<u32> =
+            (0..table.bands()).map(|band| mask(table.extent_of(BandId(band)))).collect();
         let mut states: BTreeMap<u32, u64> = BTreeMap::from([(0, 0)]);
         for (at, request) in self.requests.iter().enumerate() {
             let must_be_clean = is_drained && at + 1 == self.requests.len();
@@ -100,11 +92,7 @@ impl Small {
     fn simulated(&self, victims: Victims) -> u64 {
         let table = self.table();
         let (cache, log) = (self.room / 2, self.log_blocks());
-        let mut disk = Log {
-            blocks: log,
-            entries: VecDeque::new(),
-            rewrites: 0,
-        };
+        let mut disk = Log { blocks: log, entries: VecDeque::new(), rewrites: 0 };
         let lbas = self.requests.iter().flat_map(|it| it.start.0..it.end().0);
         let lbas: Vec<u64> = lbas.collect();
         // Least recently written first.
@@ -164,9 +152,7 @@ impl Victims {
             },
             Victims::LastUsed => {
                 let choice = if riders.is_empty() { cached } else { &riders };
-                let last = choice
-                    .iter()
-                    .max_by_key(|it| next_use(**it).unwrap_or(usize::MAX));
+                let last = choice.iter().max_by_key(|it| next_use(**it).unwrap_or(usize::MAX));
                 vec![*last.expect("a block is cached")]
             }
         }
@@ -226,22 +212,12 @@ fn no_bound_exceeds_what_policies_do() {
     let mut above_zero = 0;
     for case in 0..300 {
         let small = Small::random(&mut rng, 12, 30, 400);
-        let limits = Limits {
-            room: small.room / 2 + small.log_blocks(),
-            merged_max: small.log_blocks(),
-        };
+        let limits =
+            Limits { room: small.room / 2 + small.log_blocks(), merged_max: small.log_blocks() };
         let found = write_bound(&small.writes(), limits, Cost::Rewrites, false, 64).bound;
-        for victims in [
-            Victims::Oldest,
-            Victims::BandOfOldest,
-            Victims::Rider,
-            Victims::LastUsed,
-        ] {
+        for victims in [Victims::Oldest, Victims::BandOfOldest, Victims::Rider, Victims::LastUsed] {
             let rewrites = small.simulated(victims);
-            assert!(
-                found <= rewrites,
-                "case {case}, {victims:?}: {found} > {rewrites}"
-            );
+            assert!(found <= rewrites, "case {case}, {victims:?}: {found} > {rewrites}");
         }
         above_zero += u64::from(found > 0);
     }
@@ -270,10 +246,7 @@ fn the_bound_follows_from_the_prices_alone() {
     for case in 0..300 {
         let small = Small::random(&mut rng, 5, 12, 80);
         let merged_max = [1, 2, 3, 5, 8, u64::MAX][rng.below(6) as usize];
-        let limits = Limits {
-            room: small.room,
-            merged_max,
-        };
+        let limits = Limits { room: small.room, merged_max };
         for is_drained in [false, true] {
             let found = write_bound(&small.writes(), limits, Cost::Rewrites, is_drained, 16);
             let prices = found.prices;
@@ -282,16 +255,9 @@ fn the_bound_follows_from_the_prices_alone() {
             let bound = (value.max(0) + unit - 1) / unit;
             assert_eq!(i128::from(prices.bound), bound, "case {case}");
             let other = dual_value(&small, merged_max, &prices, !is_drained);
-            let gain = if is_drained {
-                value - other
-            } else {
-                other - value
-            };
+            let gain = if is_drained { value - other } else { other - value };
             assert!(gain >= 0, "case {case}: a drain costs less");
-            let free = PriceBound {
-                cell_prices: vec![0; prices.cell_prices.len()],
-                ..prices
-            };
+            let free = PriceBound { cell_prices: vec![0; prices.cell_prices.len()], ..prices };
             if !is_drained {
                 let value = dual_value(&small, merged_max, &free, false);
                 assert_eq!(value, 0, "case {case}");
@@ -303,11 +269,7 @@ fn the_bound_follows_from_the_prices_alone() {
 /// What prices prove, computed as the proof says it: every schedule of every band.
 fn dual_value(small: &Small, merged_max: u64, prices: &PriceBound, is_drained: bool) -> i128 {
     let table = small.table();
-    let lbas: Vec<u64> = small
-        .requests
-        .iter()
-        .flat_map(|it| it.start.0..it.end().0)
-        .collect();
+    let lbas: Vec<u64> = small.requests.iter().flat_map(|it| it.start.0..it.end().0).collect();
     let ends: Vec<usize> = prices.cell_ends.iter().map(|it| *it as usize).collect();
     let start_of = |cell: usize| if cell == 0 { 0 } else { ends[cell - 1] };
     let mut sum: i128 = 0;
@@ -418,10 +380,7 @@ fn blocks_that_are_trimmed_do_not_count() {
     assert_eq!(writes.len(), 2);
     assert_eq!(writes.cell_ends(8), [1, 2]);
     let bound = |room| {
-        let limits = Limits {
-            room,
-            merged_max: 9,
-        };
+        let limits = Limits { room, merged_max: 9 };
         write_bound(&writes, limits, Cost::Rewrites, false, 8).bound
     };
     assert_eq!((bound(0), bound(1)), (2, 1));
@@ -431,29 +390,21 @@ fn blocks_that_are_trimmed_do_not_count() {
 fn nothing_written_needs_no_rewrite() {
     let writes = BlockWritesBuilder::new(&BandTable::new([BlockCount(4)])).finish();
     assert!(writes.is_empty());
-    let limits = Limits {
-        room: 0,
-        merged_max: 1,
-    };
-    assert_eq!(
-        write_bound(&writes, limits, Cost::Rewrites, true, 8).bound,
-        0
-    );
+    let limits = Limits { room: 0, merged_max: 1 };
+    assert_eq!(write_bound(&writes, limits, Cost::Rewrites, true, 8).bound, 0);
 }
 
 /// Looks up blocks in their order, some as reads.
 fn lookups(accesses: &[(u64, bool)]) -> Vec<Lookup> {
     let next = |at: usize| {
         let later = accesses.iter().skip(at + 1);
-        let found = later
-            .zip(at + 1..)
-            .find(|(other, _)| other.0 == accesses[at].0);
+        let found = later.zip(at + 1..).find(|(other, _)| other.0 == accesses[at].0);
         found.map_or(u32::MAX, |(_, position)| position as u32)
     };
-    let lookups = accesses.iter().enumerate().map(|(at, access)| Lookup {
-        next: next(at),
-        is_read: access.1,
-    });
+    let lookups = accesses
+        .iter()
+        .enumerate()
+        .map(|(at, access)| Lookup { next: next(at), is_read: access.1 });
     lookups.collect()
 }
 

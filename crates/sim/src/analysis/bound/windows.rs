@@ -49,11 +49,7 @@ pub(super) fn best_windows(problem: &Problem<'_>) -> Vec<Window> {
         for start in 0..end {
             let cost = costs[start][end];
             if best[start].0 + cost > best[end].0 {
-                let window = Window {
-                    start: position(start),
-                    end: position(end),
-                    cost,
-                };
+                let window = Window { start: position(start), end: position(end), cost };
                 best[end] = (best[start].0 + cost, Some(window));
             }
         }
@@ -87,18 +83,12 @@ fn least_cover(held: Vec<(u64, u64)>, room: u64, merged_max: u64) -> u64 {
     let mut rewrites: Vec<(u64, u64, u64)> = Vec::new();
     for (blocks, cost) in held {
         rewrites.push((merged_max, cost, blocks / merged_max));
-        rewrites.push((
-            blocks % merged_max,
-            cost,
-            u64::from(blocks % merged_max > 0),
-        ));
+        rewrites.push((blocks % merged_max, cost, u64::from(blocks % merged_max > 0)));
     }
     rewrites.retain(|it| it.2 > 0);
     rewrites.sort_unstable_by(|it, other| {
-        let (own, others) = (
-            u128::from(it.0) * u128::from(other.1),
-            u128::from(other.0) * u128::from(it.1),
-        );
+        let (own, others) =
+            (u128::from(it.0) * u128::from(other.1), u128::from(other.0) * u128::from(it.1));
         others.cmp(&own)
     });
     let mut sum = 0;

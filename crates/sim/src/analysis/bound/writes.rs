@@ -88,28 +88,19 @@ impl<'a> BlockWritesBuilder<'a> {
         }
         request_ends.retain(|end| *end > 0);
         request_ends.dedup();
-        let band_ids: Vec<u32> = self
-            .lbas
-            .iter()
-            .map(|lba| self.table.band_of(*lba).0)
-            .collect();
+        let band_ids: Vec<u32> = self.lbas.iter().map(|lba| self.table.band_of(*lba).0).collect();
         let mut used = vec![false; self.table.bands() as usize];
         for block in &blocks {
             used[band_ids[*block as usize] as usize] = true;
         }
-        let bands: Vec<BandId> = (0..self.table.bands())
-            .filter(|band| used[*band as usize])
-            .map(BandId)
-            .collect();
+        let bands: Vec<BandId> =
+            (0..self.table.bands()).filter(|band| used[*band as usize]).map(BandId).collect();
         let indices: BTreeMap<u32, u32> = bands.iter().map(|it| it.0).zip(0..).collect();
         let index_of = |id: u32| indices.get(&id).copied().unwrap_or(u32::MAX);
         BlockWrites {
             blocks,
             band_of: band_ids.into_iter().map(index_of).collect(),
-            lengths: bands
-                .iter()
-                .map(|band| self.table.extent_of(*band).blocks.0)
-                .collect(),
+            lengths: bands.iter().map(|band| self.table.extent_of(*band).blocks.0).collect(),
             bands,
             request_ends,
         }
@@ -200,10 +191,7 @@ impl BandBuilder {
         for pair in self.returns {
             match returns.last_mut() {
                 Some(last) if before == Some(pair) => last.blocks += 1,
-                _ => returns.push(Return {
-                    next: pair.1,
-                    blocks: 1,
-                }),
+                _ => returns.push(Return { next: pair.1, blocks: 1 }),
             }
             before = Some(pair);
             first[pair.0 as usize + 1] = returns.len() as u32;

@@ -52,11 +52,7 @@ impl Footprint {
         self.merge();
         let mut blocks = 0;
         let runs = self.runs.iter().map(|(start, end)| {
-            let run = Run {
-                start: *start,
-                end: *end,
-                rank: blocks,
-            };
+            let run = Run { start: *start, end: *end, rank: blocks };
             blocks += end - start;
             run
         });
@@ -126,10 +122,7 @@ mod tests {
         for rank in 0..14 {
             assert_eq!(touched.rank(touched.block(rank)), rank);
         }
-        assert_eq!(
-            (touched.rank(0), touched.rank(21), touched.rank(60)),
-            (0, 11, 14)
-        );
+        assert_eq!((touched.rank(0), touched.rank(21), touched.rank(60)), (0, 11, 14));
     }
 
     #[test]

@@ -13,10 +13,7 @@ impl Geometry {
     pub fn new(track_blocks: u64, band_tracks: u64) -> Option<Geometry> {
         let band_blocks = track_blocks.checked_mul(band_tracks)?;
         let fits = (1..=super::ADDRESS_BLOCKS_MAX).contains(&band_blocks);
-        fits.then_some(Geometry {
-            track_blocks,
-            band_blocks,
-        })
+        fits.then_some(Geometry { track_blocks, band_blocks })
     }
 
     /// The number of `block` at each level: the block itself, its track and its band.

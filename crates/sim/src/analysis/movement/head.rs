@@ -27,13 +27,7 @@ pub struct Sweep {
 impl Sweep {
     /// `blocks` neighbouring blocks, at least one.
     pub fn run(first: u64, blocks: u64) -> Sweep {
-        Sweep {
-            first,
-            last: first + (blocks - 1),
-            visits: blocks,
-            block_skips: 0,
-            track_skips: 0,
-        }
+        Sweep { first, last: first + (blocks - 1), visits: blocks, block_skips: 0, track_skips: 0 }
     }
 }
 
@@ -126,12 +120,7 @@ impl Head {
     /// What it did so far.
     pub fn counts(&self) -> HeadCounts {
         let [block, track, band] = self.moved;
-        HeadCounts {
-            block,
-            track,
-            band,
-            ..self.counts
-        }
+        HeadCounts { block, track, band, ..self.counts }
     }
 }
 

@@ -77,11 +77,7 @@ impl InPlace {
             RestExtent::Band => (end - start, Some(start)),
             RestExtent::Dense => (behind.order.end - behind.order.start, None),
         };
-        Some(Rest {
-            start,
-            behind,
-            blocks,
-        })
+        Some(Rest { start, behind, blocks })
     }
 
     /// Writes neighbouring blocks at once, with what is to be written back behind them.

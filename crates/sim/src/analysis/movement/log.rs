@@ -18,12 +18,7 @@ pub struct Log {
 impl Log {
     /// A log from `start` on for so many touched blocks.
     pub fn new(head: Head, touched_blocks: u64, start: u64) -> Log {
-        Log {
-            head,
-            appends: vec![0; touched_blocks as usize],
-            start,
-            appended: 0,
-        }
+        Log { head, appends: vec![0; touched_blocks as usize], start, appended: 0 }
     }
 
     /// Visits the newest copy of each block.

@@ -15,10 +15,7 @@ impl Marks {
     /// An empty set of numbers below `bound`.
     pub fn new(bound: u64) -> Marks {
         let words = bound.div_ceil(WORD_BITS) as usize;
-        Marks {
-            words: vec![0; words],
-            tree: vec![0; words + 1],
-        }
+        Marks { words: vec![0; words], tree: vec![0; words + 1] }
     }
 
     /// True of a member.

@@ -109,10 +109,9 @@ impl Movement {
                 Model::Conventional => Disk::Conventional(head()),
                 Model::Log => Disk::Log(Log::new(head(), touched.blocks(), start)),
                 Model::InPlace => in_place(None),
-                Model::Buffered => in_place(Some(Spill {
-                    buffer_blocks: settings.buffer_blocks,
-                    start,
-                })),
+                Model::Buffered => {
+                    in_place(Some(Spill { buffer_blocks: settings.buffer_blocks, start }))
+                }
             };
             (model, disk)
         });
@@ -206,11 +205,7 @@ impl Movement {
             };
             let in_place = in_place.as_ref();
             let time = head.timer.as_ref().map(Timer::finish).transpose();
-            let beyond = |(block, blocks)| MovementError::Beyond {
-                model,
-                block,
-                blocks,
-            };
+            let beyond = |(block, blocks)| MovementError::Beyond { model, block, blocks };
             Ok(ModelMovement {
                 model,
                 head: head.counts(),

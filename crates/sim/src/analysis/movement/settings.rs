@@ -24,12 +24,7 @@ pub enum Model {
 
 impl Model {
     /// All of them, by number.
-    pub const ALL: [Model; 4] = [
-        Model::Conventional,
-        Model::Log,
-        Model::InPlace,
-        Model::Buffered,
-    ];
+    pub const ALL: [Model; 4] = [Model::Conventional, Model::Log, Model::InPlace, Model::Buffered];
 
     /// What it is, in few words.
     pub fn label(self) -> &'static str {

@@ -23,10 +23,7 @@ pub struct ModelTime {
 impl Timer {
     /// A drive at rest.
     pub fn new(mechanism: Mechanism) -> Timer {
-        Timer {
-            mechanism,
-            beyond: None,
-        }
+        Timer { mechanism, beyond: None }
     }
 
     /// Reads or writes neighbouring blocks in one transfer.

@@ -33,13 +33,7 @@ impl Written {
     /// Nothing is written yet of the blocks that the trace touches.
     pub fn new(geometry: Geometry, touched: Touched) -> Written {
         let marks = || Marks::new(touched.blocks());
-        Written {
-            geometry,
-            blocks: marks(),
-            after_gap: marks(),
-            after_track: marks(),
-            touched,
-        }
+        Written { geometry, blocks: marks(), after_gap: marks(), after_track: marks(), touched }
     }
 
     /// How many blocks the trace touches.

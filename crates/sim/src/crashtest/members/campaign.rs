@@ -102,26 +102,12 @@ impl<'a> SeedCases<'a> {
         seed: u64,
         plant: Option<PlantedBug>,
     ) -> Result<SeedCases<'a>, Failure> {
-        let setting = Setting {
-            subject,
-            seed,
-            plant,
-        };
+        let setting = Setting { subject, seed, plant };
         let members = (subject.build)(seed).members;
         let possible = Happening::ALL.into_iter();
         let possible = possible.filter(|it| it.is_possible(&members)).collect();
-        let lives = Lives::make(setting).map_err(|what| Failure {
-            seed,
-            point: None,
-            what,
-        })?;
-        Ok(SeedCases {
-            setting,
-            members,
-            lives,
-            possible,
-            seen: HashSet::new(),
-        })
+        let lives = Lives::make(setting).map_err(|what| Failure { seed, point: None, what })?;
+        Ok(SeedCases { setting, members, lives, possible, seen: HashSet::new() })
     }
 
     /// The case with a number, which depends on those before it only where it would be one of them.
@@ -133,12 +119,7 @@ impl<'a> SeedCases<'a> {
             let case = self.draw(number, &mut rng);
             let mut hasher = DefaultHasher::new();
             case.cut.hash(&mut hasher);
-            let Happened {
-                happening,
-                touched,
-                place,
-                ..
-            } = &case.happened;
+            let Happened { happening, touched, place, .. } = &case.happened;
             (happening, touched, place).hash(&mut hasher);
             if self.seen.insert(hasher.finish()) || draws >= DRAWS_MAX {
                 return case;
@@ -156,12 +137,7 @@ impl<'a> SeedCases<'a> {
             let happened = Happened::draw(happening, &image, &self.lives, &self.members, rng);
             if let Some(happened) = happened {
                 let seed = rng.next_u64();
-                return Case {
-                    mode,
-                    cut,
-                    happened,
-                    seed,
-                };
+                return Case { mode, cut, happened, seed };
             }
         }
     }
@@ -185,12 +161,8 @@ impl<'a> SeedCases<'a> {
         let case = self.case(number);
         totals.cases += 1;
         totals.distinct = self.seen.len() as u64;
-        let play = Play {
-            setting: self.setting,
-            members: &self.members,
-            lives: &self.lives,
-            case: &case,
-        };
+        let play =
+            Play { setting: self.setting, members: &self.members, lives: &self.lives, case: &case };
         match play.play() {
             Ok(outcome) => {
                 totals.by_happening[case.happened.happening as usize].count(outcome);
@@ -199,11 +171,7 @@ impl<'a> SeedCases<'a> {
             Err(what) => Err(Failure {
                 seed: self.setting.seed,
                 point: Some(number),
-                what: format!(
-                    "mode {}, log index {}, {what}",
-                    case.mode.name(),
-                    case.cut.index
-                ),
+                what: format!("mode {}, log index {}, {what}", case.mode.name(), case.cut.index),
             }),
         }
     }
@@ -240,10 +208,7 @@ pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: u
 /// How many cases it takes to find a planted bug, of at most `limit`; no failure when that many do not.
 pub fn cases_to_find(subject: &Subject, bug: PlantedBug, limit: u64) -> (u64, Option<Failure>) {
     tries_to_find(CASES, limit, |seed, cases| {
-        let options = Options {
-            cases,
-            plant: Some(bug),
-        };
+        let options = Options { cases, plant: Some(bug) };
         let totals = run_seed(subject, seed, options);
         (totals.cases, totals.failures)
     })

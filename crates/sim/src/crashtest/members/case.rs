@@ -77,12 +77,8 @@ impl Known<'_> {
     }
 }
 
-const STRICT: Leniency = Leniency {
-    errors: false,
-    failed_writes: false,
-    older: false,
-    older_is_told: false,
-};
+const STRICT: Leniency =
+    Leniency { errors: false, failed_writes: false, older: false, older_is_told: false };
 
 fn found(when: &str) -> impl Fn(Violation) -> String {
     move |violation| format!("{when}: {}", violation.detail)
@@ -115,15 +111,9 @@ impl Play<'_> {
             };
             let Some((first, left)) = self.first(before)? else {
                 self.untouched(image)?;
-                return Ok(Outcome {
-                    first: First::Refused,
-                    is_back_refused: false,
-                });
+                return Ok(Outcome { first: First::Refused, is_back_refused: false });
             };
-            Ok(Outcome {
-                first,
-                is_back_refused: self.put_back(image, &left)?,
-            })
+            Ok(Outcome { first, is_back_refused: self.put_back(image, &left)? })
         };
         catching(work).and_then(|result| result)
     }
@@ -137,15 +127,13 @@ impl Play<'_> {
         let mut trial = match Trial::come_up(self.setting, &world, opening) {
             Ok(trial) => trial,
             Err(not_up) => {
-                self.is_to_blame(&not_up)
-                    .map_err(|what| format!("{when}: {what}"))?;
+                self.is_to_blame(&not_up).map_err(|what| format!("{when}: {what}"))?;
                 return Ok(None);
             }
         };
         let up_at = world.borrow().log.events;
         let reads = trial.read_all();
-        self.judge_first(&trial, before, &reads)
-            .map_err(|what| format!("{when}: {what}"))?;
+        self.judge_first(&trial, before, &reads).map_err(|what| format!("{when}: {what}"))?;
         let outcome = match reads.iter().any(Result::is_err) {
             true => First::Errors,
             false => First::Whole,
@@ -165,18 +153,8 @@ impl Play<'_> {
                 (Known::Since(since), end, end)
             }
         };
-        let cut = Cut::draw(
-            log,
-            &happened.media,
-            end,
-            any_mode(&mut rng),
-            rng.next_u64(),
-        );
-        let left = Left {
-            media: cut.image(log, &happened.media),
-            oracle: known,
-            index: known_at,
-        };
+        let cut = Cut::draw(log, &happened.media, end, any_mode(&mut rng), rng.next_u64());
+        let left = Left { media: cut.image(log, &happened.media), oracle: known, index: known_at };
         Ok(Some((outcome, left)))
     }
 
@@ -199,15 +177,11 @@ impl Play<'_> {
         };
         let steps = rng.below(STEPS_MAX + 1) as usize;
         let steps = workload::ordinary(self.case.seed, steps, trial.shape, FIRST_VERSION);
-        trial
-            .play(&steps, &mut since, lenient)
-            .map_err(found(&when))?;
+        trial.play(&steps, &mut since, lenient).map_err(found(&when))?;
         if !since.is_settled() {
             return Err(format!("{when}: a request was never answered"));
         }
-        since
-            .judge_now(&trial.read_all(), lenient)
-            .map_err(found(&when))?;
+        since.judge_now(&trial.read_all(), lenient).map_err(found(&when))?;
         if closes && trial.close().is_ok() {
             since.closed(world.borrow().log.events);
         }
@@ -246,8 +220,7 @@ impl Play<'_> {
                 Err(format!("{when}, it does not come up: {}", not_up.words()))
             }
             Err(not_up) => {
-                self.is_to_blame(&not_up)
-                    .map_err(|what| format!("{when}: {what}"))?;
+                self.is_to_blame(&not_up).map_err(|what| format!("{when}: {what}"))?;
                 self.once_more(left).map(|()| true)
             }
         }
@@ -258,9 +231,7 @@ impl Play<'_> {
         let when = format!("{}, once more", self.case.happened.describe(self.members));
         match self.read(left.media.clone(), 3) {
             Ok(reads) => self.judge_left(left, &reads, &when),
-            Err(not_up) => self
-                .is_to_blame(&not_up)
-                .map_err(|what| format!("{when}: {what}")),
+            Err(not_up) => self.is_to_blame(&not_up).map_err(|what| format!("{when}: {what}")),
         }
     }
 
@@ -289,10 +260,7 @@ impl Play<'_> {
     fn is_to_blame(&self, not_up: &NotUp) -> Result<(), String> {
         let happened = &self.case.happened;
         let NotUp { error, members } = not_up;
-        let is_lost = matches!(
-            error,
-            LabelledOpenError::Layer(_, OpenError::Io(IoError::Lost))
-        );
+        let is_lost = matches!(error, LabelledOpenError::Layer(_, OpenError::Io(IoError::Lost)));
         let error = not_up.words();
         if happened.lost.is_some() && !is_lost {
             return Err(format!("refused for something else: {error}"));
@@ -315,14 +283,8 @@ impl Play<'_> {
         reads: &[ReadBack],
     ) -> Result<(), String> {
         let happened = &self.case.happened;
-        let strict = Leniency {
-            errors: true,
-            ..STRICT
-        };
-        let lenient = Leniency {
-            older: happened.older,
-            ..strict
-        };
+        let strict = Leniency { errors: true, ..STRICT };
+        let lenient = Leniency { older: happened.older, ..strict };
         let judged = oracle.judge_recovered(index, reads, lenient);
         judged.map_err(|violation| violation.detail)?;
         let is_silent = happened.older_is_told && trial.rolled_back_blocks_max() == 0;

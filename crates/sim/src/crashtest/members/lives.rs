@@ -53,10 +53,7 @@ pub fn recovering(setting: Setting<'_>, lost: Option<usize>, random: u64) -> Ope
 fn randoms(seed: u64) -> Randoms {
     let mut rng = Rng::new(seed, 57);
     let mut next = || rng.next_u64() as u32;
-    Randoms {
-        start: next(),
-        stop: next(),
-    }
+    Randoms { start: next(), stop: next() }
 }
 
 /// A life that was ended in order.
@@ -109,9 +106,7 @@ fn live(
         return Err(in_words("a request was never answered"));
     }
     let reads = trial.read_all();
-    trial
-        .close()
-        .map_err(|error| in_words(&format!("it does not go down: {error}")))?;
+    trial.close().map_err(|error| in_words(&format!("it does not go down: {error}")))?;
     let end = world.borrow().log.events;
     oracle.closed(end);
     oracle
@@ -119,11 +114,7 @@ fn live(
         .map_err(|violation| in_words(&violation.detail))?;
     let media = world.borrow().media.clone();
     let left = oracle.left_by(end, &reads);
-    Ok(Life {
-        world,
-        oracle,
-        stop: Stop { media, left },
-    })
+    Ok(Life { world, oracle, stop: Stop { media, left } })
 }
 
 impl Lives {

@@ -42,11 +42,7 @@ pub fn build(assembly: &mut Assembly, below: &Tree) -> NodeId {
     member.kept = Some(Kept::Log(settings.log_places()));
     let told = |node| -> Geometry { assembly.builder.geometry(node).clone() };
     let (log_told, copies_told, below) = (told(log), told(copies), told(translation));
-    let below = BufferBelow {
-        log: Some(&log_told),
-        copies: Some(&copies_told),
-        below: &below,
-    };
+    let below = BufferBelow { log: Some(&log_told), copies: Some(&copies_told), below: &below };
     let built = MemoryBuffer::new(settings, &below);
     let (layer, told) = built.unwrap_or_else(|error| panic!("{error}"));
     let ports = [log, copies, translation];

@@ -55,10 +55,7 @@ pub fn settings(policy: Policy, rng: &mut Rng) -> CacheSettings {
             open_zones: OpenZones::Bl,
         }),
         Policy::Lru => PolicySettings::Lru,
-        Policy::LruBand => PolicySettings::LruBand {
-            bands: None,
-            batch: None,
-        },
+        Policy::LruBand => PolicySettings::LruBand { bands: None, batch: None },
         Policy::Ride => PolicySettings::Ride(RideSettings {
             zones: ZoneSettings::Bands,
             log_blocks: None,

@@ -95,9 +95,7 @@ fn settings(rng: &mut Rng) -> SBlockSettings {
 }
 
 fn shingled_disk(conventional: u64, overlap_tracks: u64) -> Geometry {
-    let runs = [(conventional, CONVENTIONAL_TRACK)]
-        .into_iter()
-        .chain(SHINGLED);
+    let runs = [(conventional, CONVENTIONAL_TRACK)].into_iter().chain(SHINGLED);
     let apart = BlockCount(conventional * CONVENTIONAL_TRACK);
     let tracks = TrackTable::new(runs, apart, overlap_tracks);
     Geometry {

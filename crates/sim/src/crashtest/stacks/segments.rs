@@ -67,9 +67,7 @@ fn settings(rng: &mut Rng) -> SegmentSettings {
         valid: Holds::All,
         checksums: match rng.below(4) {
             0 => None,
-            _ => Some(ChecksumSettings {
-                memory_bytes: rng.below(20) * 40,
-            }),
+            _ => Some(ChecksumSettings { memory_bytes: rng.below(20) * 40 }),
         },
         offered: Some(BlockCount(BANDS * BAND_BLOCKS)),
         ports: SegmentPorts::default(),
@@ -82,10 +80,7 @@ fn settings(rng: &mut Rng) -> SegmentSettings {
 
 /// A disk that begins with tracks for the journal, and has as many regions as are needed.
 fn shingled_disk(settings: &SegmentSettings) -> Geometry {
-    let front = SegmentAreas::new(settings, BlockCount::ZERO)
-        .blocks()
-        .0
-        .div_ceil(TRACK_BLOCKS);
+    let front = SegmentAreas::new(settings, BlockCount::ZERO).blocks().0.div_ceil(TRACK_BLOCKS);
     let (m, kappa) = (settings.region_tracks, settings.kappa);
     let of_region = TRACK_BLOCKS / settings.block.0 * settings.segment_blocks();
     let pairs = (BANDS * BAND_BLOCKS).div_ceil(of_region).div_ceil(2) + 1;

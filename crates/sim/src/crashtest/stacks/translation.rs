@@ -125,10 +125,7 @@ pub fn build_on_two(assembly: &mut Assembly, log: &'static str, home: &'static s
             }
         })
         .expect("a disk that can hold the log");
-    let below = [
-        disk::add(assembly, log, plain),
-        disk::add(assembly, home, shingled),
-    ];
+    let below = [disk::add(assembly, log, plain), disk::add(assembly, home, shingled)];
     let home = assembly.members.last_mut().expect("a disk was added");
     home.data_of = Some((log, BYPASS));
     add(assembly, built, &below)
@@ -155,9 +152,8 @@ pub struct Drawn {
 /// Draws a translation.
 pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
     let spread = BAND_BLOCKS / 2;
-    let lengths: Vec<BlockCount> = (0..BANDS)
-        .map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread)))
-        .collect();
+    let lengths: Vec<BlockCount> =
+        (0..BANDS).map(|_| BlockCount(BAND_BLOCKS - spread / 2 + rng.below(spread))).collect();
     let bands = Arc::new(BandTable::new(lengths));
     let rewrite_extent = match rng.below(2) {
         0 => RewriteExtent::Band,
@@ -184,11 +180,7 @@ pub fn draw(rng: &mut Rng, seed: u64) -> Drawn {
     };
     let overlap_tracks = 1 + rng.below(2);
     settings.rewrite.merge_buffer_blocks = merge_buffer(seed, overlap_tracks);
-    Drawn {
-        bands,
-        settings,
-        overlap_tracks,
-    }
+    Drawn { bands, settings, overlap_tracks }
 }
 
 impl Drawn {
@@ -226,8 +218,7 @@ impl Drawn {
     pub fn shingled_tracks(&self, conventional: u64) -> u64 {
         let fits = |shingled: &u64| {
             let part = (conventional, *shingled);
-            self.over(&shingled_disk(&[part], self.overlap_tracks))
-                .is_ok()
+            self.over(&shingled_disk(&[part], self.overlap_tracks)).is_ok()
         };
         let fewest = (1..SHINGLED_TRACKS).find(fits);
         fewest.expect("bands that fit")

@@ -28,29 +28,16 @@ pub fn build(assembly: &mut Assembly, flash: &'static str, shingled: &'static st
     let below = sliced(assembly, shingled, geometry, lengths);
     let bands = [0, 1].map(|index| {
         let geometry = assembly.builder.geometry(below[index]);
-        let (layer, told) = drawn[index]
-            .over(geometry)
-            .expect("a slice that is large enough");
-        let node = assembly
-            .builder
-            .layer(Box::new(layer), told, &[below[index]]);
+        let (layer, told) = drawn[index].over(geometry).expect("a slice that is large enough");
+        let node = assembly.builder.layer(Box::new(layer), told, &[below[index]]);
         assembly.translations.push(node);
-        assembly
-            .builder
-            .number_member(node, PersistentCache::LOG, index as u16);
+        assembly.builder.number_member(node, PersistentCache::LOG, index as u16);
         node
     });
     let settings = [Policy::Lru, Policy::Pore].map(|it| cache::settings(it, &mut assembly.rng));
-    let lengths = settings
-        .each_ref()
-        .map(|settings| settings.flash_blocks().0);
+    let lengths = settings.each_ref().map(|settings| settings.flash_blocks().0);
     let all = BlockCount(lengths[0] + lengths[1]);
-    let below = sliced(
-        assembly,
-        flash,
-        Geometry::plain(all, Media::SolidState),
-        lengths,
-    );
+    let below = sliced(assembly, flash, Geometry::plain(all, Media::SolidState), lengths);
     let caches = [0, 1].map(|index| {
         let (flash, backing) = (below[index], bands[index]);
         let builder = &mut assembly.builder;
@@ -77,10 +64,7 @@ fn sliced(
 ) -> [NodeId; 2] {
     let disk = disk::add(assembly, name, geometry.clone());
     let failure = FlushFailure::default();
-    let wanted = [
-        Extent::new(0, lengths[0]),
-        Extent::new(lengths[0], lengths[1]),
-    ];
+    let wanted = [Extent::new(0, lengths[0]), Extent::new(lengths[0], lengths[1])];
     wanted.map(|wanted| {
         let slice = Slice::new(wanted, &geometry, &failure);
         let (slice, told) = slice.unwrap_or_else(|error| panic!("{error}"));

@@ -38,10 +38,9 @@ impl ChecksumKeys {
                 node,
                 &"table_memory is about checksums; accepted: together with checksums = \"on\"",
             )),
-            Some(bytes) if bytes < BLOCK_BYTES => Err(wrong(
-                node,
-                &format_args!("table_memory = {bytes} B; accepted: 4 KiB or more"),
-            )),
+            Some(bytes) if bytes < BLOCK_BYTES => {
+                Err(wrong(node, &format_args!("table_memory = {bytes} B; accepted: 4 KiB or more")))
+            }
             _ => {
                 let default = ChecksumSettings::default();
                 let memory_bytes = memory.unwrap_or(default.memory_bytes);

@@ -127,12 +127,7 @@ impl Node for DiskConfig {
                 ),
             ));
         }
-        let planned = PlannedDisk {
-            config: self.clone(),
-            drive,
-            inside,
-            asked,
-        };
+        let planned = PlannedDisk { config: self.clone(), drive, inside, asked };
         Ok((Box::new(planned), vec![]))
     }
 }

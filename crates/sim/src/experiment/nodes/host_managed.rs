@@ -47,16 +47,9 @@ impl Node for HostManagedConfig {
             .zones(model, asked.blocks, asked.scale)
             .map_err(|error| wrong(&self.name, &error))?;
         let whole = !world.options.trim_disks && model.media == MediaModel::Shingled;
-        let below = Asked {
-            writer: Writer::Tracks { whole },
-            is_part: false,
-            ..asked
-        };
-        let planned = PlannedZones {
-            name: self.name.clone(),
-            settings: self.layer_settings(model),
-            zones,
-        };
+        let below = Asked { writer: Writer::Tracks { whole }, is_part: false, ..asked };
+        let planned =
+            PlannedZones { name: self.name.clone(), settings: self.layer_settings(model), zones };
         Ok((Box::new(planned), vec![below]))
     }
 }
@@ -122,11 +115,8 @@ pub(super) const ZONE_COUNTERS: [Counter; 11] = [
 ];
 
 /// Gauges of whatever has zones.
-pub(super) const ZONE_GAUGES: [Gauge; 3] = [
-    Gauge::OpenZones,
-    Gauge::ClosedZones,
-    Gauge::NonSequentialZones,
-];
+pub(super) const ZONE_GAUGES: [Gauge; 3] =
+    [Gauge::OpenZones, Gauge::ClosedZones, Gauge::NonSequentialZones];
 
 /// What was done to zones.
 pub(super) fn zone_use(counts: &Counts) -> ZoneUse {

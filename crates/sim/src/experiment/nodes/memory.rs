@@ -100,11 +100,7 @@ impl Memory {
             translation: None,
             zones: None,
         };
-        Drive {
-            file: "memory".to_string(),
-            sha256: String::new(),
-            model,
-        }
+        Drive { file: "memory".to_string(), sha256: String::new(), model }
     }
 }
 
@@ -159,21 +155,13 @@ impl DiskConfig {
             );
         }
         if size.0 == 0 || size.0 % BLOCK_BYTES != 0 {
-            return Err(format!(
-                "size = \"{size}\"; accepted: a multiple of 4 KiB, one or more"
-            ));
+            return Err(format!("size = \"{size}\"; accepted: a multiple of 4 KiB, one or more"));
         }
         let latency_us = self.latency_us.unwrap_or(LATENCY_US_DEFAULT);
         if !(0.0..=LATENCY_US_MAX).contains(&latency_us) {
-            return Err(format!(
-                "latency_us = {latency_us}; accepted: 0 to {LATENCY_US_MAX}"
-            ));
+            return Err(format!("latency_us = {latency_us}; accepted: 0 to {LATENCY_US_MAX}"));
         }
-        Ok(Memory {
-            size,
-            bandwidth: self.bandwidth.unwrap_or(BANDWIDTH_DEFAULT),
-            latency_us,
-        })
+        Ok(Memory { size, bandwidth: self.bandwidth.unwrap_or(BANDWIDTH_DEFAULT), latency_us })
     }
 
     /// A key that only memory has.

@@ -187,10 +187,7 @@ impl Node for MemoryBufferConfig {
     fn below(&self) -> Vec<&str> {
         let log = self.below.log.as_deref();
         let copies = self.below.copies.as_deref();
-        [log, copies, Some(&self.below.below)]
-            .into_iter()
-            .flatten()
-            .collect()
+        [log, copies, Some(&self.below.below)].into_iter().flatten().collect()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
@@ -237,10 +234,7 @@ impl Node for MemoryBufferConfig {
         needs.extend(self.below.log.as_ref().map(|_| log));
         needs.extend(self.below.copies.as_ref().map(|_| part));
         needs.push(part);
-        let planned = PlannedBuffer {
-            config: self.clone(),
-            settings,
-        };
+        let planned = PlannedBuffer { config: self.clone(), settings };
         Ok((Box::new(planned), needs))
     }
 }
@@ -349,11 +343,7 @@ impl Planned for PlannedBuffer {
         let mut next = |is_there: bool| if is_there { offers.next() } else { None };
         let log = next(keys.log.is_some());
         let copies = next(keys.copies.is_some());
-        let on = BufferBelow {
-            log,
-            copies,
-            below: next(true).expect("a node below"),
-        };
+        let on = BufferBelow { log, copies, below: next(true).expect("a node below") };
         let (layer, geometry) = MemoryBuffer::new(self.settings, &on)
             .map_err(|error| wrong(&self.config.name, &error))?;
         Ok(Part {

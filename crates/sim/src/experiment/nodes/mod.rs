@@ -171,11 +171,7 @@ pub struct KindKeys {
 
 /// The kinds of node with their keys.
 pub fn kinds() -> Vec<KindKeys> {
-    let plain = |kind, keys| KindKeys {
-        kind,
-        keys,
-        of_policies: vec![],
-    };
+    let plain = |kind, keys| KindKeys { kind, keys, of_policies: vec![] };
     vec![
         plain("disk", keys::keys_of::<DiskConfig>()),
         plain("persistent-cache", keys::keys_of::<PersistentCacheConfig>()),
@@ -413,12 +409,7 @@ pub(super) struct OnDisk {
 impl Offer {
     /// What a layer offers.
     pub fn over(geometry: Geometry) -> Offer {
-        Offer {
-            geometry,
-            on_disk: None,
-            mean_band: None,
-            flush_failure: FlushFailure::default(),
-        }
+        Offer { geometry, on_disk: None, mean_band: None, flush_failure: FlushFailure::default() }
     }
 }
 

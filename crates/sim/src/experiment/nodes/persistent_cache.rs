@@ -46,10 +46,7 @@ impl Node for PersistentCacheConfig {
     fn members(&self) -> Vec<(&'static str, Port)> {
         match self.below.is_two() {
             false => vec![("below", PersistentCache::LOG)],
-            true => vec![
-                ("log", PersistentCache::LOG),
-                ("home", PersistentCache::HOME),
-            ],
+            true => vec![("log", PersistentCache::LOG), ("home", PersistentCache::HOME)],
         }
     }
 
@@ -72,11 +69,7 @@ impl Node for PersistentCacheConfig {
         // The log and the scratch bands take from a drive what the bands leave, so all of it is used.
         let room = self.room(world, asked.scale)?;
         let whole = !world.options.trim_disks && asked.blocks <= room;
-        let home = Asked {
-            writer: Writer::Tracks { whole },
-            is_part: false,
-            ..asked
-        };
+        let home = Asked { writer: Writer::Tracks { whole }, is_part: false, ..asked };
         let mut below = vec![home];
         if self.below.is_two() {
             below.insert(0, self.log_asked(&planned, asked, world)?);
@@ -154,12 +147,7 @@ impl PersistentCacheConfig {
         let model = &world.drive_below(self)?.model;
         let overlap_tracks = model.shingles.as_ref().map_or(0, |it| it.overlap_tracks);
         let guard = longest_track(model).0 * (overlap_tracks + 1);
-        let asked = Asked {
-            blocks: slice,
-            scale,
-            writer: Writer::Layer,
-            is_part: false,
-        };
+        let asked = Asked { blocks: slice, scale, writer: Writer::Layer, is_part: false };
         let planned = self.planned(asked, world)?;
         let bands = &planned.bands.table;
         // Two places for a stretch; the slice and its conventional part are rounded to tracks.
@@ -192,10 +180,7 @@ impl PersistentCacheConfig {
         let missing = |key: &str| {
             wrong(
                 &self.name,
-                &format_args!(
-                    "`{key}` is needed, because the drive `{}` has none",
-                    model.name
-                ),
+                &format_args!("`{key}` is needed, because the drive `{}` has none", model.name),
             )
         };
         let check = settings.check_cleaning();
@@ -205,19 +190,15 @@ impl PersistentCacheConfig {
             (Some(zones), bands) => self.bands_of_zones(zones, bands)?,
             (None, bands) => bands.ok_or_else(|| missing("bands"))?,
         };
-        let persistent_cache = settings
-            .persistent_cache
-            .ok_or_else(|| missing("persistent_cache"))?;
+        let persistent_cache =
+            settings.persistent_cache.ok_or_else(|| missing("persistent_cache"))?;
         let (log_bytes, track_blocks) = self.log_disk(world)?;
         let seed = self.band_seed.unwrap_or(world.options.seed);
         let random = matches!(layout, Bands::Uniform { .. });
         Ok(PlannedTranslation {
             bands: PlannedBands {
                 table: Arc::new(lay_out(layout, asked.blocks, seed)?),
-                key: format!(
-                    "{layout:?}, seed {seed}, {:?} of {:?}",
-                    world.device, asked.blocks
-                ),
+                key: format!("{layout:?}, seed {seed}, {:?} of {:?}", world.device, asked.blocks),
                 log_is_of_written: is_of_written(persistent_cache),
             },
             band_seed: random.then_some(seed),
@@ -265,13 +246,7 @@ pub(super) fn longest_track(drive: &DriveModel) -> BlockCount {
 }
 
 fn is_of_written(size: SizeOrShare) -> bool {
-    matches!(
-        size,
-        SizeOrShare::Share {
-            whole: Whole::WrittenBands,
-            ..
-        }
-    )
+    matches!(size, SizeOrShare::Share { whole: Whole::WrittenBands, .. })
 }
 
 struct PlannedTranslation {

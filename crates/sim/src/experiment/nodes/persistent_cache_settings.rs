@@ -83,11 +83,7 @@ mod tests {
             .map(|text| Setting::parse(&format!("translation.{text}")).unwrap())
             .into_iter()
             .collect();
-        let options = BuildOptions {
-            durable,
-            scale: 1024,
-            ..BuildOptions::simulate(1)
-        };
+        let options = BuildOptions { durable, scale: 1024, ..BuildOptions::simulate(1) };
         let config = StackConfig::of_drive("st5000as0011", &settings).unwrap();
         Plan::new(&config, &options)
             .and_then(|plan| plan.build(None, None, ContentKind::Counted))

@@ -122,11 +122,7 @@ impl Node for ReadCacheConfig {
             writer: Writer::Layer,
             is_part: false,
         };
-        let planned = PlannedReadCache {
-            node: self.name.clone(),
-            device: asked.blocks,
-            settings,
-        };
+        let planned = PlannedReadCache { node: self.name.clone(), device: asked.blocks, settings };
         Ok((Box::new(planned), vec![flash]))
     }
 }

@@ -180,10 +180,7 @@ const TRIES_MAX: u32 = 16;
 
 impl SBlockConfig {
     pub(super) fn checksums(&self) -> ChecksumKeys {
-        ChecksumKeys {
-            checksums: self.checksums,
-            table_memory: self.table_memory,
-        }
+        ChecksumKeys { checksums: self.checksums, table_memory: self.table_memory }
     }
 
     fn settings(&self, world: &World<'_>) -> Result<SBlockSettings, ConfigError> {
@@ -254,18 +251,12 @@ impl SBlockConfig {
         let mut front = 0;
         for _ in 0..TRIES_MAX {
             let conventional = Extent::new(0, front);
-            let physical = |blocks| {
-                drive
-                    .model
-                    .physical_blocks(blocks, BlockCount(conventional.blocks.0))
-            };
+            let physical =
+                |blocks| drive.model.physical_blocks(blocks, BlockCount(conventional.blocks.0));
             let options = DiskOptions {
                 capacity: blocks.map(physical),
                 scale,
-                conventional: Some(conventional)
-                    .filter(|it| !it.is_empty())
-                    .into_iter()
-                    .collect(),
+                conventional: Some(conventional).filter(|it| !it.is_empty()).into_iter().collect(),
                 ..DiskOptions::default()
             };
             let blank = SimulatedDisk::new(drive, &options)
@@ -343,10 +334,7 @@ impl Node for SBlockConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
-        let settings = SBlockSettings {
-            wanted: Some(asked.blocks),
-            ..self.settings(world)?
-        };
+        let settings = SBlockSettings { wanted: Some(asked.blocks), ..self.settings(world)? };
         let (layout, front) = self.layout(&settings, world, asked.scale, None)?;
         let (layout, front, trimmed) = match world.options.trim_disks {
             true => self.trimmed(&settings, world, asked, (layout, front)),
@@ -405,10 +393,7 @@ struct PlannedSBlocks {
 impl Planned for PlannedSBlocks {
     fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
         let front = Extent::new(0, self.front);
-        Ok(Some(front)
-            .filter(|it| !it.is_empty())
-            .into_iter()
-            .collect())
+        Ok(Some(front).filter(|it| !it.is_empty()).into_iter().collect())
     }
 
     fn conventional_port(&self) -> usize {
@@ -485,9 +470,6 @@ impl Reported for Facts {
     fn gauges(&self) -> Vec<Gauge> {
         let journal = [Gauge::RolledBackBlocksMax];
         let journal = journal.into_iter().filter(|_| self.is_durable);
-        [Gauge::UnusedBytes, Gauge::TableBytes]
-            .into_iter()
-            .chain(journal)
-            .collect()
+        [Gauge::UnusedBytes, Gauge::TableBytes].into_iter().chain(journal).collect()
     }
 }

@@ -14,10 +14,7 @@ use std::fmt;
 pub(super) fn blocks_of(node: &str, key: &str, size: Size) -> Result<BlockCount, ConfigError> {
     match BlockCount::from_bytes_floor(size.bytes()) {
         blocks if blocks.bytes() == size.bytes() && blocks.0 > 0 => Ok(blocks),
-        _ => Err(wrong(
-            node,
-            &format_args!("{key} = \"{size}\"; accepted: a multiple of 4 KiB"),
-        )),
+        _ => Err(wrong(node, &format_args!("{key} = \"{size}\"; accepted: a multiple of 4 KiB"))),
     }
 }
 
@@ -162,11 +159,7 @@ mod tests {
             let track = Track::try_from(text.to_string()).unwrap();
             assert_eq!(String::from(track), text);
         }
-        assert!(
-            Track::try_from("4".to_string())
-                .unwrap_err()
-                .contains("4MiB")
-        );
+        assert!(Track::try_from("4".to_string()).unwrap_err().contains("4MiB"));
         for (text, ppm) in [("10 %", 100_000), ("2.5%", 25_000), ("0 %", 0)] {
             assert_eq!(Percent::try_from(text.to_string()), Ok(Percent(ppm)));
         }

@@ -124,10 +124,7 @@ impl SegmentsBelow {
     }
 
     fn ports(&self) -> SegmentPorts {
-        SegmentPorts {
-            copies: self.copies().is_some(),
-            journal: self.journal().is_some(),
-        }
+        SegmentPorts { copies: self.copies().is_some(), journal: self.journal().is_some() }
     }
 }
 
@@ -222,10 +219,7 @@ impl SegmentsConfig {
     }
 
     pub(super) fn checksums(&self) -> ChecksumKeys {
-        ChecksumKeys {
-            checksums: self.checksums,
-            table_memory: self.table_memory,
-        }
+        ChecksumKeys { checksums: self.checksums, table_memory: self.table_memory }
     }
 
     /// The blocks at the start of the disk that are the layout's own.
@@ -325,10 +319,7 @@ impl Node for SegmentsConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
-        let settings = SegmentSettings {
-            offered: Some(asked.blocks),
-            ..self.settings(world)?
-        };
+        let settings = SegmentSettings { offered: Some(asked.blocks), ..self.settings(world)? };
         let layout = self.layout(&settings, world, asked.scale)?;
         let front = self.front(&settings, world, asked.scale)?;
         // Where the tracks are the disk's own, they are those of the whole disk.
@@ -342,16 +333,8 @@ impl Node for SegmentsConfig {
             writer: Writer::Tracks { whole },
             is_part: false,
         };
-        let beside = |blocks, scale| Asked {
-            blocks,
-            scale,
-            writer: Writer::Layer,
-            is_part: false,
-        };
-        let copies = self
-            .below
-            .copies()
-            .map(|_| beside(asked.blocks, asked.scale));
+        let beside = |blocks, scale| Asked { blocks, scale, writer: Writer::Layer, is_part: false };
+        let copies = self.below.copies().map(|_| beside(asked.blocks, asked.scale));
         let areas = SegmentAreas::new(&settings, BlockCount::ZERO).blocks();
         let journal = self.below.journal().map(|_| beside(areas, 1));
         let asks = copies.into_iter().chain(journal).chain([disk]).collect();

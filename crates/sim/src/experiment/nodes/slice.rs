@@ -85,10 +85,7 @@ impl Node for SliceConfig {
         let window = self.window(scale);
         let below = world.room(&self.below, scale)?;
         if window.is_empty() {
-            let words = format!(
-                "size = \"{}\"; accepted: one block (4096 B) or more",
-                self.size
-            );
+            let words = format!("size = \"{}\"; accepted: one block (4096 B) or more", self.size);
             return Err(wrong(&self.name, &words));
         }
         if window.end().0 > below.0 {
@@ -122,11 +119,7 @@ impl Node for SliceConfig {
                 super::persistent_cache::longest_track(&drive.model)
             }),
         };
-        let below = Asked {
-            blocks: BlockCount(window.end().0),
-            is_part: true,
-            ..asked
-        };
+        let below = Asked { blocks: BlockCount(window.end().0), is_part: true, ..asked };
         Ok((Box::new(planned), vec![below]))
     }
 }
@@ -160,10 +153,7 @@ impl Planned for PlannedSlice {
             true => self.window.blocks,
             false => self.window.blocks.min(self.asked),
         };
-        let wanted = Extent {
-            blocks,
-            ..self.window
-        };
+        let wanted = Extent { blocks, ..self.window };
         let (slice, geometry) = Slice::new(wanted, &node.geometry, &node.flush_failure)
             .map_err(|error| wrong(&self.name, &error))?;
         let part = slice.extent();
@@ -183,16 +173,8 @@ impl Planned for PlannedSlice {
         });
         Ok(Part {
             body: Body::Part(Box::new(slice)),
-            offer: Offer {
-                on_disk,
-                mean_band: node.mean_band,
-                ..Offer::over(geometry)
-            },
-            facts: super::Facts::Slice(Facts {
-                tallies,
-                part,
-                on_disk: part_of_disk,
-            }),
+            offer: Offer { on_disk, mean_band: node.mean_band, ..Offer::over(geometry) },
+            facts: super::Facts::Slice(Facts { tallies, part, on_disk: part_of_disk }),
         })
     }
 }

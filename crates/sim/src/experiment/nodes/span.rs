@@ -68,9 +68,7 @@ impl Node for SpanConfig {
             writer: Writer::Layer,
             is_part: false,
         });
-        let planned = PlannedSpan {
-            name: self.name.clone(),
-        };
+        let planned = PlannedSpan { name: self.name.clone() };
         Ok((Box::new(planned), below.collect()))
     }
 }

@@ -76,11 +76,7 @@ impl StripeConfig {
                 ),
             ));
         }
-        Ok(Room {
-            chunk,
-            of_each,
-            used_of_each,
-        })
+        Ok(Room { chunk, of_each, used_of_each })
     }
 }
 
@@ -130,11 +126,8 @@ impl Node for StripeConfig {
             writer: Writer::Layer,
             is_part: false,
         });
-        let planned = PlannedStripe {
-            name: self.name.clone(),
-            chunk: room.chunk,
-            asked: asked.blocks,
-        };
+        let planned =
+            PlannedStripe { name: self.name.clone(), chunk: room.chunk, asked: asked.blocks };
         Ok((Box::new(planned), below.collect()))
     }
 }
@@ -150,10 +143,7 @@ impl Planned for PlannedStripe {
         let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
         let (stripe, geometry) =
             Stripe::new(&geometries, self.chunk).map_err(|error| wrong(&self.name, &error))?;
-        let geometry = Geometry {
-            blocks: self.asked,
-            ..geometry
-        };
+        let geometry = Geometry { blocks: self.asked, ..geometry };
         Ok(Part {
             body: Body::Layer(Box::new(stripe)),
             offer: Offer::over(geometry),

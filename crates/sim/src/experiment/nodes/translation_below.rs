@@ -111,10 +111,7 @@ mod tests {
         for (below, expected) in [
             ("3", "{ log = NODE, home = NODE }"),
             ("{ log = \"fast\" }", "missing field `home`"),
-            (
-                "{ log = \"fast\", bands = \"slow\" }",
-                "unknown field `bands`",
-            ),
+            ("{ log = \"fast\", bands = \"slow\" }", "unknown field `bands`"),
             (
                 "{ log = \"slow\", home = \"slow\" }",
                 "node `slow` is below two ports of node `translation`",
@@ -128,11 +125,8 @@ mod tests {
     #[test]
     fn each_disk_is_as_large_as_its_part_needs() {
         const MIB: u64 = 1 << 20;
-        for (log_drive, trims) in [
-            ("pblaze4", true),
-            ("cmr-500gb-7200", true),
-            ("pblaze4", false),
-        ] {
+        for (log_drive, trims) in [("pblaze4", true), ("cmr-500gb-7200", true), ("pblaze4", false)]
+        {
             let options = BuildOptions {
                 size_bytes: Some(256 * MIB),
                 trim_disks: trims,
@@ -166,10 +160,7 @@ mod tests {
         let error = Plan::new(&config, &options).map(|_| ()).unwrap_err();
         let words = error.to_string();
         assert!(words.contains("size: "), "{words}");
-        let options = BuildOptions {
-            size_bytes: Some(1 << 24),
-            ..options
-        };
+        let options = BuildOptions { size_bytes: Some(1 << 24), ..options };
         let error = Plan::new(&config, &options).map(|_| ()).unwrap_err();
         let words = error.to_string();
         assert!(

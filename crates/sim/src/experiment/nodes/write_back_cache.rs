@@ -99,10 +99,7 @@ impl<'de> Deserialize<'de> for CacheConfig {
             return Err(D::Error::missing_field(POLICY));
         }
         let config = PolicyConfig::deserialize(of_policy).map_err(wrong)?;
-        Ok(CacheConfig {
-            keys: CacheKeys::deserialize(keys).map_err(wrong)?,
-            policy: config,
-        })
+        Ok(CacheConfig { keys: CacheKeys::deserialize(keys).map_err(wrong)?, policy: config })
     }
 }
 
@@ -110,13 +107,7 @@ impl<'de> Deserialize<'de> for CacheConfig {
 /// an unknown policy, unless no policy has the key.
 fn stray_key(keys: &toml::Table, policy: &str, own: &'static [&'static str]) -> Option<String> {
     let common = keys_of::<CacheKeys>();
-    let known = || {
-        common
-            .iter()
-            .copied()
-            .chain([POLICY])
-            .chain(own.iter().copied())
-    };
+    let known = || common.iter().copied().chain([POLICY]).chain(own.iter().copied());
     let is_known = |key: &str| known().any(|known| known == key);
     let is_policy = keys_of_policy(policy).is_some();
     let strays = keys.keys().filter(|key| !is_known(key));
@@ -231,11 +222,7 @@ impl Node for CacheConfig {
             writer: Writer::Layer,
             is_part: false,
         };
-        let planned = PlannedCache {
-            config: self.clone(),
-            backing_blocks,
-            durability,
-        };
+        let planned = PlannedCache { config: self.clone(), backing_blocks, durability };
         Ok((Box::new(planned), vec![flash, backing]))
     }
 }
@@ -392,11 +379,7 @@ impl Reported for Facts {
         let own = [Gauge::CachedBlocks, Gauge::DirtyBlocks];
         let journal = [Gauge::RolledBackBlocksMax];
         let journal = journal.iter().filter(|_| self.is_durable);
-        own.iter()
-            .chain(journal)
-            .chain(self.policy_gauges)
-            .copied()
-            .collect()
+        own.iter().chain(journal).chain(self.policy_gauges).copied().collect()
     }
 
     fn tell(&self, counts: &Counts, run: &mut Run) {

@@ -26,9 +26,7 @@ pub(super) fn write_amplification(report: &Report, body: &mut String) {
         body,
     );
     let values = |disk: &DiskUse| {
-        disk.write_amplification
-            .host
-            .map(|_| disk.write_amplification.map(|v| v.unwrap_or(0.0)))
+        disk.write_amplification.host.map(|_| disk.write_amplification.map(|v| v.unwrap_or(0.0)))
     };
     stacked(report, values, "bytes per host byte", body);
     body.push_str("</section>\n");
@@ -90,11 +88,7 @@ fn stacked(
         }
     }
     body.push_str("<ul class=\"legend\" aria-label=\"causes\">");
-    for (i, name) in ByCause::<f64>::NAMES
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| occurs[*i])
-    {
+    for (i, name) in ByCause::<f64>::NAMES.iter().enumerate().filter(|(i, _)| occurs[*i]) {
         body.push_str(&format!(
             "<li><i class=\"chip\" style=\"background:var(--c{i})\"></i>{name}</li>"
         ));
@@ -117,10 +111,7 @@ fn stacked(
                 escape(&disk.name),
                 escape(&format!("{} {}: {} {unit}", run.label(), disk.name, optional(sum)))
             ));
-            for (cause, value) in by_cause
-                .iter()
-                .flat_map(|by_cause| by_cause.values())
-                .enumerate()
+            for (cause, value) in by_cause.iter().flat_map(|by_cause| by_cause.values()).enumerate()
             {
                 if value > 0.0 {
                     body.push_str(&format!(
@@ -132,10 +123,7 @@ fn stacked(
                     ));
                 }
             }
-            body.push_str(&format!(
-                "</span><span class=\"sum\">{}</span>\n",
-                optional(sum)
-            ));
+            body.push_str(&format!("</span><span class=\"sum\">{}</span>\n", optional(sum)));
         }
     }
     body.push_str("</div>\n");

@@ -24,20 +24,14 @@ struct EmbeddedRun<'a> {
 
 /// The JSON text, safe between script tags.
 pub(super) fn embedded(report: &Report) -> String {
-    let runs = report
-        .runs
-        .iter()
-        .take(CHART_RUNS_MAX)
-        .map(|run| EmbeddedRun {
-            label: run.label(),
-            finish_s: run.costs.finish_s,
-            latency: &run.figures.latency_cdf,
-            throughput: total_mib_per_s(&run.figures),
-            fill: &run.figures.persistent_cache_fill,
-            heat: (!run.figures.band_writes.blocks.is_empty())
-                .then(|| PackedHeatMap::of(&run.figures.band_writes, run.costs.finish_s)),
-        });
-    json_in_page(&Embedded {
-        runs: runs.collect(),
-    })
+    let runs = report.runs.iter().take(CHART_RUNS_MAX).map(|run| EmbeddedRun {
+        label: run.label(),
+        finish_s: run.costs.finish_s,
+        latency: &run.figures.latency_cdf,
+        throughput: total_mib_per_s(&run.figures),
+        fill: &run.figures.persistent_cache_fill,
+        heat: (!run.figures.band_writes.blocks.is_empty())
+            .then(|| PackedHeatMap::of(&run.figures.band_writes, run.costs.finish_s)),
+    });
+    json_in_page(&Embedded { runs: runs.collect() })
 }

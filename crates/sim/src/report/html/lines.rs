@@ -31,17 +31,12 @@ pub(super) fn latency(report: &Report, body: &mut String) {
     );
     legend(report, runs.iter().map(|(index, _)| *index), body);
     let axes = LatencyAxes::of(&runs);
-    draw(
-        &axes.frame,
-        "Distribution of response times",
-        body,
-        |canvas| {
-            axes.draw(canvas);
-            for (index, cdf) in &runs {
-                line(canvas, &axes.points(cdf), colour_of(*index), 2);
-            }
-        },
-    );
+    draw(&axes.frame, "Distribution of response times", body, |canvas| {
+        axes.draw(canvas);
+        for (index, cdf) in &runs {
+            line(canvas, &axes.points(cdf), colour_of(*index), 2);
+        }
+    });
     body.push_str("</section>\n");
 }
 
@@ -133,11 +128,7 @@ pub(super) fn throughput(report: &Report, body: &mut String) {
             others.iter().sum::<f64>() * series.bucket_s + last * (run.costs.finish_s - others_s);
         format!(
             "{} MiB/s",
-            number(if run.costs.finish_s > 0.0 {
-                total / run.costs.finish_s
-            } else {
-                0.0
-            })
+            number(if run.costs.finish_s > 0.0 { total / run.costs.finish_s } else { 0.0 })
         )
     };
     panels(
@@ -185,10 +176,7 @@ pub(super) fn total_mib_per_s(figures: &Figures) -> Series {
     let values = (0..reads.values.len().max(writes.values.len())).map(|i| {
         reads.values.get(i).copied().unwrap_or(0.0) + writes.values.get(i).copied().unwrap_or(0.0)
     });
-    Series {
-        bucket_s: reads.bucket_s.max(writes.bucket_s),
-        values: values.collect(),
-    }
+    Series { bucket_s: reads.bucket_s.max(writes.bucket_s), values: values.collect() }
 }
 
 /// A chart of one strip a run, all on the same axes.
@@ -221,11 +209,7 @@ fn panels(
 ) {
     let runs = report.runs.iter().take(CHART_RUNS_MAX).enumerate();
     let strips: Vec<Strip<'_>> = runs
-        .map(|(index, run)| Strip {
-            index,
-            run,
-            series: show(run),
-        })
+        .map(|(index, run)| Strip { index, run, series: show(run) })
         .filter(|strip| !strip.series.values.is_empty())
         .collect();
     if strips.is_empty() {
@@ -248,12 +232,7 @@ fn panels(
             let low = frame.top + position as i32 * (STRIP + STRIP_GAP) + STRIP;
             strip.draw(canvas, &frame, low, full);
             let centre = (frame.right + 12 * SCALE, low - STRIP / 2);
-            text(
-                canvas,
-                &summary(strip.run, &strip.series),
-                centre,
-                HPos::Left,
-            );
+            text(canvas, &summary(strip.run, &strip.series), centre, HPos::Left);
         }
     });
     body.push_str("</section>\n");

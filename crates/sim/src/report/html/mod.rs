@@ -35,11 +35,6 @@ impl Report {
         lines::persistent_cache_fill(self, &mut body);
         sections::heat_map(self, &mut body);
         sections::details(self, &mut body);
-        document(
-            &format!("imbrex: {}", self.workload.path),
-            &body,
-            &data::embedded(self),
-            SCRIPT,
-        )
+        document(&format!("imbrex: {}", self.workload.path), &body, &data::embedded(self), SCRIPT)
     }
 }

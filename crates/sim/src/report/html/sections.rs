@@ -49,18 +49,14 @@ pub(super) fn cards(report: &Report, body: &mut String) {
             run.rewrites.write_amplification.host
         }),
         ("I/O time", "s", |run| Some(run.costs.io_time_s.total)),
-        ("99.9th percentile response", "ms", |run| {
-            run.costs.response_ms.p99_9
-        }),
+        ("99.9th percentile response", "ms", |run| run.costs.response_ms.p99_9),
         ("Write hit ratio", "%", |run| {
             let ratio = run.cache.capacity_blocks.and(run.hits.write_hit_ratio)?;
             Some(100.0 * ratio)
         }),
     ];
     // Where segments are rewritten in place of bands, their figures stand in for those that no run has.
-    let segments = SEGMENT_METRICS
-        .iter()
-        .map(|metric| (metric.name, metric.unit, metric.value));
+    let segments = SEGMENT_METRICS.iter().map(|metric| (metric.name, metric.unit, metric.value));
     let is_known = |metric: Metric| {
         let reference = contest.map(|contest| contest.reference);
         metric(run).or(reference.and_then(metric)).is_some()
@@ -69,11 +65,7 @@ pub(super) fn cards(report: &Report, body: &mut String) {
     let shown = shown.filter(|(_, _, metric)| is_known(*metric)).take(CARDS);
     body.push_str("<div class=\"cards\">\n");
     for (name, unit, metric) in shown {
-        let small = if unit.len() <= 2 {
-            format!("<small>{unit}</small>")
-        } else {
-            String::new()
-        };
+        let small = if unit.len() <= 2 { format!("<small>{unit}</small>") } else { String::new() };
         let note = match contest {
             Some(Contest { reference, .. }) => {
                 format!(
@@ -85,11 +77,7 @@ pub(super) fn cards(report: &Report, body: &mut String) {
             }
             None => run.label(),
         };
-        let note = if unit.len() > 2 {
-            format!("{unit}; {note}")
-        } else {
-            note
-        };
+        let note = if unit.len() > 2 { format!("{unit}; {note}") } else { note };
         let _ = writeln!(
             body,
             "<div class=\"card\"><div class=\"name\">{name}</div><div class=\"value\">{}{small}</div>\
@@ -146,9 +134,7 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         column("write hits", "%", percent, Best::Most, |run| {
             run.cache.capacity_blocks.and(run.hits.write_hit_ratio)
         }),
-        column("WA host", "x", optional, Best::Least, |run| {
-            run.rewrites.write_amplification.host
-        }),
+        column("WA host", "x", optional, Best::Least, |run| run.rewrites.write_amplification.host),
         column("WA evicted", "x", optional, Best::Least, |run| {
             run.rewrites.write_amplification.evicted
         }),
@@ -156,32 +142,16 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
             run.log.bands.map(|_| run.rewrites.bands_rewritten as f64)
         }),
         column("home writes", "GiB", optional, Best::Least, |run| {
-            run.log
-                .bands
-                .map(|_| run.rewrites.band_bytes_written as f64 / f64::from(1 << 30))
+            run.log.bands.map(|_| run.rewrites.band_bytes_written as f64 / f64::from(1 << 30))
         }),
-        column("I/O time", "s", optional, Best::Least, |run| {
-            Some(run.costs.io_time_s.total)
-        }),
+        column("I/O time", "s", optional, Best::Least, |run| Some(run.costs.io_time_s.total)),
         speed_up,
-        column("seek time", "s", optional, Best::Least, |run| {
-            Some(run.costs.seek_time_s)
-        }),
-        column("mean", "ms", optional, Best::Least, |run| {
-            run.costs.response_ms.mean
-        }),
-        column("p50", "ms", optional, Best::Least, |run| {
-            run.costs.response_ms.p50
-        }),
-        column("p99", "ms", optional, Best::Least, |run| {
-            run.costs.response_ms.p99
-        }),
-        column("p99.9", "ms", optional, Best::Least, |run| {
-            run.costs.response_ms.p99_9
-        }),
-        column("finish", "s", optional, Best::None, |run| {
-            Some(run.costs.finish_s)
-        }),
+        column("seek time", "s", optional, Best::Least, |run| Some(run.costs.seek_time_s)),
+        column("mean", "ms", optional, Best::Least, |run| run.costs.response_ms.mean),
+        column("p50", "ms", optional, Best::Least, |run| run.costs.response_ms.p50),
+        column("p99", "ms", optional, Best::Least, |run| run.costs.response_ms.p99),
+        column("p99.9", "ms", optional, Best::Least, |run| run.costs.response_ms.p99_9),
+        column("finish", "s", optional, Best::None, |run| Some(run.costs.finish_s)),
     ]
 }
 
@@ -241,11 +211,7 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
     body.push_str("</tr></thead>\n<tbody>\n");
     for (index, run) in report.runs.iter().enumerate() {
         let label = escape(&run.label());
-        let _ = write!(
-            body,
-            "<tr><td data-value=\"{label}\">{}{label}</td>",
-            chip(index)
-        );
+        let _ = write!(body, "<tr><td data-value=\"{label}\">{}{label}</td>", chip(index));
         for column in &columns {
             let value = (column.value)(run);
             let others = report.runs.iter().filter_map(&column.value);
@@ -261,11 +227,7 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
                 false => "",
             };
             let raw = value.map_or_else(String::new, |value| value.to_string());
-            let _ = write!(
-                body,
-                "<td{class} data-value=\"{raw}\">{}</td>",
-                (column.show)(value)
-            );
+            let _ = write!(body, "<td{class} data-value=\"{raw}\">{}</td>", (column.show)(value));
         }
         body.push_str("</tr>\n");
     }
@@ -288,28 +250,13 @@ pub(super) fn heat_map(report: &Report, body: &mut String) {
     if mapped.is_empty() {
         return;
     }
-    let position = |run: &Run| {
-        report
-            .runs
-            .iter()
-            .position(|other| std::ptr::eq(run, other))
-    };
+    let position = |run: &Run| report.runs.iter().position(|other| std::ptr::eq(run, other));
     let shown = match contest(report) {
-        Some(Contest {
-            reference, best, ..
-        }) => vec![position(reference), position(best)],
+        Some(Contest { reference, best, .. }) => vec![position(reference), position(best)],
         None => vec![mapped.first().copied()],
     };
-    let shown: Vec<usize> = shown
-        .into_iter()
-        .flatten()
-        .filter(|i| mapped.contains(i))
-        .collect();
-    let shown = if shown.is_empty() {
-        vec![mapped[0]]
-    } else {
-        shown
-    };
+    let shown: Vec<usize> = shown.into_iter().flatten().filter(|i| mapped.contains(i)).collect();
+    let shown = if shown.is_empty() { vec![mapped[0]] } else { shown };
     open_section(
         "Writes to home bands, by address and time",
         "Each dot is a range of addresses in a span of time; the stronger the colour, the more was \
@@ -383,22 +330,15 @@ fn facts(report: &Report, body: &mut String) {
         .filter_map(|disk| Some((disk.drive.as_str(), disk.drive_sha256.as_deref()?)))
         .collect();
     for (drive, sha256) in drives {
-        let _ = writeln!(
-            body,
-            "<dt>drive {}</dt><dd>{}</dd>",
-            escape(drive),
-            escape(sha256)
-        );
+        let _ = writeln!(body, "<dt>drive {}</dt><dd>{}</dd>", escape(drive), escape(sha256));
     }
     body.push_str("</dl>\n");
 }
 
 /// How many lines of the trace were left out for which reason.
 fn skipped_lines(skipped: &BTreeMap<String, u64>) -> String {
-    let reasons: Vec<String> = skipped
-        .iter()
-        .map(|(reason, lines)| format!("{} {reason}", count(*lines)))
-        .collect();
+    let reasons: Vec<String> =
+        skipped.iter().map(|(reason, lines)| format!("{} {reason}", count(*lines))).collect();
     match reasons.is_empty() {
         true => "none".to_string(),
         false => reasons.join(", "),
@@ -453,9 +393,7 @@ fn runs(report: &Report, body: &mut String) {
                 bytes(run.log.scratch_bytes_written),
                 bytes(run.cache.dirty_blocks_left * 4096),
                 count(run.cache.forced_evictions),
-                run.log
-                    .band_seed
-                    .map_or_else(|| "-".to_string(), |seed| seed.to_string()),
+                run.log.band_seed.map_or_else(|| "-".to_string(), |seed| seed.to_string()),
             ]
         }),
         body,
@@ -465,16 +403,7 @@ fn runs(report: &Report, body: &mut String) {
 fn disks(report: &Report, body: &mut String) {
     table(
         "Disks",
-        &[
-            "system",
-            "disk",
-            "drive",
-            "write cache",
-            "reads",
-            "writes",
-            "read",
-            "written",
-        ],
+        &["system", "disk", "drive", "write cache", "reads", "writes", "read", "written"],
         report.runs.iter().flat_map(|run| {
             run.disks.iter().map(|disk| {
                 vec![
@@ -494,10 +423,7 @@ fn disks(report: &Report, body: &mut String) {
 }
 
 fn table(title: &str, header: &[&str], rows: impl Iterator<Item = Vec<String>>, body: &mut String) {
-    let _ = write!(
-        body,
-        "<h3>{title}</h3>\n<div class=\"scroll\"><table><thead><tr>"
-    );
+    let _ = write!(body, "<h3>{title}</h3>\n<div class=\"scroll\"><table><thead><tr>");
     for name in header {
         let _ = write!(body, "<th scope=\"col\">{name}</th>");
     }

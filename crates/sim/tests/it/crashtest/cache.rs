@@ -18,10 +18,7 @@ pub fn subject() -> Subject {
             destage: Durability::Durable,
             mode: CacheMode::ReadWrite,
             policy: PolicySettings::Lru,
-            durability: Some(DurabilitySettings {
-                ring_blocks: 8,
-                unflushed_blocks_max: 32,
-            }),
+            durability: Some(DurabilitySettings { ring_blocks: 8, unflushed_blocks_max: 32 }),
         };
         let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
         let disk = Geometry::plain(ShadowStore::settings().member_blocks, Media::SolidState);
@@ -55,11 +52,7 @@ pub fn subject() -> Subject {
                 },
             ],
             translations: vec![],
-            shape: Shape {
-                blocks,
-                band_blocks: 24,
-                border: None,
-            },
+            shape: Shape { blocks, band_blocks: 24, border: None },
         }
     };
     Subject {
@@ -67,9 +60,7 @@ pub fn subject() -> Subject {
         build: Box::new(build),
         check: None,
         record_name: |_, kind| {
-            let found = codec::RECORD_KINDS
-                .iter()
-                .find(|(number, _)| *number == kind);
+            let found = codec::RECORD_KINDS.iter().find(|(number, _)| *number == kind);
             found.map_or(kind.to_string(), |(_, name)| name.to_string())
         },
     }

@@ -77,11 +77,7 @@ fn short_workloads_survive_every_cut() {
 fn an_error_at_any_call_is_told() {
     for name in STACKS {
         let subject = stacks::subject(name).expect("a stack");
-        let setting = Setting {
-            subject: &subject,
-            seed: 1,
-            plant: None,
-        };
+        let setting = Setting { subject: &subject, seed: 1, plant: None };
         let steps = &steps_of(&subject, 1)[..fault_points::STEPS];
         let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{name}: {what}"));
         match error_at_every_call(&faulty, 7) {

@@ -18,12 +18,7 @@ use imbrex_sim::crashtest::stacks;
 use imbrex_sim::crashtest::summary::Summary;
 use imbrex_sim::crashtest::trial::Setting;
 
-const OPTIONS: Options = Options {
-    points: POINTS,
-    mode: None,
-    soak: false,
-    plant: None,
-};
+const OPTIONS: Options = Options { points: POINTS, mode: None, soak: false, plant: None };
 
 /// Threads of a campaign.
 const JOBS: usize = 2;
@@ -210,11 +205,7 @@ fn bugs_planted_in_a_translation_on_two_disks_are_found() {
 #[test]
 fn an_error_at_any_call_of_a_translation_on_two_disks_is_told() {
     let subject = stacks::subject("smr-two-ports").expect("a stack");
-    let setting = Setting {
-        subject: &subject,
-        seed: 3,
-        plant: None,
-    };
+    let setting = Setting { subject: &subject, seed: 3, plant: None };
     let steps = &steps_of(&subject, 3)[..fault_points::STEPS];
     let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
     match error_at_every_call(&faulty, 3) {
@@ -226,11 +217,7 @@ fn an_error_at_any_call_of_a_translation_on_two_disks_is_told() {
 #[test]
 fn an_error_at_any_call_of_the_pore_stack_is_told() {
     let subject = stacks::subject("pore").expect("a stack");
-    let setting = Setting {
-        subject: &subject,
-        seed: 2,
-        plant: None,
-    };
+    let setting = Setting { subject: &subject, seed: 2, plant: None };
     let steps = &steps_of(&subject, 2)[..fault_points::STEPS];
     let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
     match error_at_every_call(&faulty, 2) {
@@ -289,10 +276,7 @@ fn bugs_planted_in_a_cache_are_found() {
 #[test]
 fn a_point_says_the_same_every_time() {
     let subject = toy::subject();
-    let options = Options {
-        plant: Some(PlantedBug::OldLocationReusedEarly),
-        ..OPTIONS
-    };
+    let options = Options { plant: Some(PlantedBug::OldLocationReusedEarly), ..OPTIONS };
     let totals = run_seeds(&subject, 3..5, options, JOBS);
     for failure in &totals.failures {
         let steps = steps_of(&subject, failure.seed);
@@ -308,18 +292,12 @@ fn a_point_says_the_same_every_time() {
 #[test]
 fn a_failure_is_made_small() {
     let subject = toy::subject();
-    let options = Options {
-        plant: Some(PlantedBug::FuaAsPlain),
-        ..OPTIONS
-    };
+    let options = Options { plant: Some(PlantedBug::FuaAsPlain), ..OPTIONS };
     let totals = run_seeds(&subject, 0..1, options, JOBS);
     let failure = &totals.failures[0];
     let shrunk = shrink(&subject, failure, options, steps_of(&subject, failure.seed));
     println!("{shrunk:#?}");
-    assert!(
-        shrunk.steps.len() <= 3,
-        "one forced write is enough: {shrunk:#?}"
-    );
+    assert!(shrunk.steps.len() <= 3, "one forced write is enough: {shrunk:#?}");
     assert!(!shrunk.lost_writes.is_empty());
 }
 
@@ -337,11 +315,7 @@ fn every_short_workload_survives_every_cut() {
 #[test]
 fn an_error_at_any_call_is_told_and_nothing_lies_afterwards() {
     let subject = toy::subject();
-    let setting = Setting {
-        subject: &subject,
-        seed: 1,
-        plant: None,
-    };
+    let setting = Setting { subject: &subject, seed: 1, plant: None };
     let steps = &steps_of(&subject, 1)[..fault_points::STEPS];
     let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
     match error_at_every_call(&faulty, 1) {

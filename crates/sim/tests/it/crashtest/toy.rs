@@ -146,9 +146,7 @@ impl ShadowStore {
             }
         }
         let used: Vec<u32> = self.map.iter().flatten().map(|place| place.slot).collect();
-        self.free = (0..SLOTS as u32)
-            .filter(|slot| !used.contains(slot))
-            .collect();
+        self.free = (0..SLOTS as u32).filter(|slot| !used.contains(slot)).collect();
         Ok(())
     }
 
@@ -263,10 +261,7 @@ impl ShadowStore {
         for (at, slot) in (0..).zip(slots) {
             let mut checksums = Vec::new();
             ctx.checksum(request.buffer.part(at, 1), &mut checksums);
-            let data = DataRef {
-                extent: self.place_of(slot),
-                checksums: &checksums,
-            };
+            let data = DataRef { extent: self.place_of(slot), checksums: &checksums };
             let payload = (start + at).to_le_bytes();
             lsn = self.journal.append(MAP, &payload, Some(data), ctx);
             let checksum = checksums[0];
@@ -305,18 +300,11 @@ impl ShadowStore {
                     ctx.finish(request, Ok(()));
                 }
             }
-            JournalEvent::Flushed {
-                ticket,
-                durable_before,
-            } => {
+            JournalEvent::Flushed { ticket, durable_before } => {
                 if self.freeing.is_some_and(|freeing| freeing <= ticket) {
                     self.freeing = None;
                 }
-                while self
-                    .flushed
-                    .front()
-                    .is_some_and(|(place, _)| *place <= ticket)
-                {
+                while self.flushed.front().is_some_and(|(place, _)| *place <= ticket) {
                     let (_, request) = self.flushed.pop_front().expect("a request");
                     ctx.finish(request, Ok(()));
                 }
@@ -357,12 +345,7 @@ impl ShadowStore {
 
 impl Layer for ShadowStore {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
-        self.jobs.push(Some(Job {
-            request,
-            slots: Vec::new(),
-            outstanding: 0,
-            result: Ok(()),
-        }));
+        self.jobs.push(Some(Job { request, slots: Vec::new(), outstanding: 0, result: Ok(()) }));
         let job = self.jobs.len() - 1;
         match request.operation {
             Operation::Read => self.read(job, request, ctx),
@@ -455,11 +438,7 @@ pub fn subject() -> Subject {
                 kept: None,
             }],
             translations: vec![],
-            shape: Shape {
-                blocks: BLOCKS,
-                band_blocks: 24,
-                border: None,
-            },
+            shape: Shape { blocks: BLOCKS, band_blocks: 24, border: None },
         }
     };
     Subject {

@@ -61,29 +61,14 @@ impl InPlace {
             if is_downwards && habit != Habit::AddressOrder {
                 order.reverse();
             }
-            regions.push(Region {
-                first,
-                extent,
-                tracks: order,
-            });
+            regions.push(Region { first, extent, tracks: order });
             first += extent.blocks.0;
         }
-        InPlace {
-            regions,
-            waiting: VecDeque::new(),
-            memory: None,
-            region: 0,
-            written: None,
-        }
+        InPlace { regions, waiting: VecDeque::new(), memory: None, region: 0, written: None }
     }
 
     fn blocks(&self) -> BlockCount {
-        BlockCount(
-            self.regions
-                .iter()
-                .map(|region| region.extent.blocks.0)
-                .sum(),
-        )
+        BlockCount(self.regions.iter().map(|region| region.extent.blocks.0).sum())
     }
 
     /// The part of a request in the region at hand: where it lies in the region and in the request.
@@ -199,10 +184,7 @@ fn usable_tracks(tracks: &TrackTable, habit: Habit) -> Vec<Range<u64>> {
     let runs = tracks.shingle_runs();
     let mut used = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        let faces = |shingling| {
-            runs.get(index + 1)
-                .is_some_and(|it| it.shingling == shingling)
-        };
+        let faces = |shingling| runs.get(index + 1).is_some_and(|it| it.shingling == shingling);
         let is_faced = match run.shingling {
             Shingling::Upwards => faces(Shingling::Downwards) || faces(Shingling::Apart),
             Shingling::Apart => faces(Shingling::Downwards),
@@ -217,10 +199,7 @@ fn usable_tracks(tracks: &TrackTable, habit: Habit) -> Vec<Range<u64>> {
 
 /// A shingled drive of a few hundred blocks.
 fn fixture() -> String {
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/drives/tiny-smr.toml"
-    );
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/drives/tiny-smr.toml");
     std::fs::read_to_string(file).expect("the fixture")
 }
 
@@ -251,19 +230,11 @@ fn play_case(seed: u64, habit: Habit) -> Result<(), String> {
     let blocks = layer.blocks();
     let mut builder = StackBuilder::new(seed);
     let below = builder.disk(disk.geometry().clone());
-    let geometry = Geometry {
-        tracks: Some(Arc::clone(&tracks)),
-        ..Geometry::plain(blocks, Media::Shingled)
-    };
+    let geometry =
+        Geometry { tracks: Some(Arc::clone(&tracks)), ..Geometry::plain(blocks, Media::Shingled) };
     let top = builder.layer(Box::new(layer), geometry, &[below]);
     let steps = random_steps(seed, 60, blocks.0, 12);
-    let engine = play_on(
-        builder.build(top),
-        vec![Box::new(disk)],
-        Vec::new(),
-        steps,
-        4,
-    )?;
+    let engine = play_on(builder.build(top), vec![Box::new(disk)], Vec::new(), steps, 4)?;
     assert_eq!(engine.buffers.allocated(), 0);
     Ok(())
 }
@@ -272,11 +243,8 @@ fn play_case(seed: u64, habit: Habit) -> Result<(), String> {
 fn the_wave_has_runs_of_each_kind() {
     let disk = wave_disk(0);
     let tracks = disk.geometry().tracks.clone().expect("tracks");
-    let runs: Vec<_> = tracks
-        .shingle_runs()
-        .iter()
-        .map(|run| (run.shingling, run.tracks))
-        .collect();
+    let runs: Vec<_> =
+        tracks.shingle_runs().iter().map(|run| (run.shingling, run.tracks)).collect();
     use Shingling::{Apart, Downwards, Upwards};
     assert_eq!(
         runs,

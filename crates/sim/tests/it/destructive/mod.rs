@@ -56,11 +56,7 @@ fn play_case(
 ) -> Result<Seen, String> {
     let depth = 1 + seed % QUEUE_DEPTH_MAX;
     let case = || {
-        let Built {
-            mut stack,
-            disks,
-            describe,
-        } = stack.build(seed);
+        let Built { mut stack, disks, describe } = stack.build(seed);
         if let Some(bug) = bug {
             stack.plant(bug);
         }
@@ -119,19 +115,12 @@ fn check(stack: &TinyStack, cases: u64, workload: Workload) -> Seen {
         }
     });
     if let Some((seed, failure)) = failed.into_inner().expect("no holder panics") {
-        panic!(
-            "{}, seed {seed}, {failure}; IMBREX_SEED={seed} replays it",
-            stack.label
-        );
+        panic!("{}, seed {seed}, {failure}; IMBREX_SEED={seed} replays it", stack.label);
     }
     let mut total = total.into_inner().expect("no holder panics");
     if only.is_some() {
         // One case need not show everything that many cases must.
-        total = Seen {
-            bands_rewritten: u64::MAX,
-            evictions: u64::MAX,
-            bypassed_blocks: u64::MAX,
-        };
+        total = Seen { bands_rewritten: u64::MAX, evictions: u64::MAX, bypassed_blocks: u64::MAX };
     }
     total
 }
@@ -142,10 +131,7 @@ fn the_compared_stacks_keep_their_contents() {
         let stack = TinyStack::new(name, &[]);
         let seen = check(&stack, CASES, workload::random);
         if stack.has_bands() {
-            assert!(
-                seen.bands_rewritten > 5 * CASES,
-                "{name} rewrote too little"
-            );
+            assert!(seen.bands_rewritten > 5 * CASES, "{name} rewrote too little");
         }
         if stack.has_cache() {
             assert!(seen.evictions > 20 * CASES, "{name} evicted too little");
@@ -158,14 +144,8 @@ fn variants_of_the_translation_and_the_drive_keep_their_contents() {
     let variants: [&[&str]; 12] = [
         &["translation.rewrite_extent=from-first-dirty"],
         &["translation.merge_buffer=60KiB"],
-        &[
-            "translation.merge_buffer=72KiB",
-            "translation.rewrite_extent=from-first-dirty",
-        ],
-        &[
-            "translation.update=in-place",
-            "translation.rewrite=in-place",
-        ],
+        &["translation.merge_buffer=72KiB", "translation.rewrite_extent=from-first-dirty"],
+        &["translation.update=in-place", "translation.rewrite=in-place"],
         &["translation.entries=7"],
         &["translation.rewrite_covered=from-log"],
         &[
@@ -174,10 +154,7 @@ fn variants_of_the_translation_and_the_drive_keep_their_contents() {
             "translation.rewrite_extent=from-first-dirty",
             "translation.trim=frees",
         ],
-        &[
-            "translation.trim=frees",
-            "translation.rewrite_extent=from-first-dirty",
-        ],
+        &["translation.trim=frees", "translation.rewrite_extent=from-first-dirty"],
         &["translation.trim=none"],
         &["smr.write_cache=false", "ssd.write_cache=false"],
         &["cache.mode=write-only"],

@@ -11,22 +11,10 @@ const CASES_MAX: u64 = 200;
 fn every_planted_bug_is_found_within_two_hundred_cases() {
     let mut unnoticed = Vec::new();
     for (bug, stacks) in [
-        (
-            PlantedBug::OverlapNotRestored,
-            ["smr-only", "lru", "pore"].as_slice(),
-        ),
-        (
-            PlantedBug::RemapIgnoresOverwrite,
-            &["smr-only", "lru", "pore"],
-        ),
-        (
-            PlantedBug::OldLocationReusedEarly,
-            &["smr-only", "lru", "pore"],
-        ),
-        (
-            PlantedBug::DirtyDroppedBeforeDestinationFlush,
-            &["lru", "lru-band", "pore"],
-        ),
+        (PlantedBug::OverlapNotRestored, ["smr-only", "lru", "pore"].as_slice()),
+        (PlantedBug::RemapIgnoresOverwrite, &["smr-only", "lru", "pore"]),
+        (PlantedBug::OldLocationReusedEarly, &["smr-only", "lru", "pore"]),
+        (PlantedBug::DirtyDroppedBeforeDestinationFlush, &["lru", "lru-band", "pore"]),
     ] {
         for name in stacks {
             let stack = TinyStack::new(name, &[]);

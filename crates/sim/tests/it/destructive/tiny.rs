@@ -80,7 +80,6 @@ impl TinyStack {
         }
         let plan = Plan::new(&config, &BuildOptions::simulate(seed))
             .unwrap_or_else(|error| panic!("{error}"));
-        plan.build(None, None, ContentKind::Stamped)
-            .unwrap_or_else(|error| panic!("{error}"))
+        plan.build(None, None, ContentKind::Stamped).unwrap_or_else(|error| panic!("{error}"))
     }
 }

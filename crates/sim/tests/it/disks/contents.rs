@@ -11,26 +11,16 @@ use imbrex_drives::{DiskOptions, Drive, LIBRARY};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const ZERO: Operation = Operation::Zero {
-    durability: Durability::Cached,
-    may_unmap: true,
-};
+const ZERO: Operation = Operation::Zero { durability: Durability::Cached, may_unmap: true };
 
 /// The library's shingled drive shrunk to tracks of 12 and 8 blocks.
 fn tiny(overlap_tracks: u64) -> Drive {
-    let text = LIBRARY
-        .iter()
-        .find(|(name, _)| *name == "st5000as0011")
-        .unwrap()
-        .1;
+    let text = LIBRARY.iter().find(|(name, _)| *name == "st5000as0011").unwrap().1;
     let text = text
         .replace("outer_track = \"1856 KiB\"", "outer_track = \"48 KiB\"")
         .replace("inner_track = \"964 KiB\"", "inner_track = \"32 KiB\"")
         .replace("zones = 223", "zones = 2")
-        .replace(
-            "overlap_tracks = 1",
-            &format!("overlap_tracks = {overlap_tracks}"),
-        );
+        .replace("overlap_tracks = 1", &format!("overlap_tracks = {overlap_tracks}"));
     Drive::parse("tiny", &text).unwrap()
 }
 
@@ -49,10 +39,7 @@ fn tracks(rig: &Rig) -> TrackTable {
 }
 
 fn stamp(lba: u64, version: u64) -> Stamp {
-    Stamp {
-        lba: Lba(lba),
-        version,
-    }
+    Stamp { lba: Lba(lba), version }
 }
 
 /// Writes every track from last to first, so that nothing is destroyed when the test begins.
@@ -63,12 +50,7 @@ fn fill(rig: &mut Rig) {
     }
     let all = Extent::new(0, tracks.blocks());
     let intact = |block: u64, seen: &Stamp| *seen == stamp(block, 1);
-    assert!(
-        rig.read(all)
-            .iter()
-            .zip(0..)
-            .all(|(seen, block)| intact(block, seen))
-    );
+    assert!(rig.read(all).iter().zip(0..).all(|(seen, block)| intact(block, seen)));
 }
 
 #[test]
@@ -76,11 +58,7 @@ fn a_shingled_write_destroys_the_tracks_that_follow_and_nothing_else() {
     for overlap in [1, 2, 3] {
         let mut rig = rig(overlap, ContentKind::Stamped);
         let tracks = tracks(&rig);
-        assert_eq!(
-            tracks.conventional_prefix(),
-            BlockCount(36),
-            "three tracks of twelve"
-        );
+        assert_eq!(tracks.conventional_prefix(), BlockCount(36), "three tracks of twelve");
         for track in 3..tracks.tracks() {
             fill(&mut rig);
             rig.write(tracks.extent_of(track), 2);
@@ -92,10 +70,7 @@ fn a_shingled_write_destroys_the_tracks_that_follow_and_nothing_else() {
                     _ if at > track && at <= track + overlap => Stamp::DESTROYED,
                     _ => stamp(block, 1),
                 };
-                assert_eq!(
-                    seen, expected,
-                    "block {block}, track {at} after track {track}"
-                );
+                assert_eq!(seen, expected, "block {block}, track {at} after track {track}");
             }
         }
     }
@@ -111,15 +86,8 @@ fn a_part_of_a_track_destroys_the_same_angle_of_the_next() {
     // Blocks 3..6 of 12 are a quarter to a half of the turn: blocks 2..4 of 8.
     rig.write(Extent::new(last_outer.start.0 + 3, 3), 2);
     let next = tracks.extent_of(inner.first_track);
-    let destroyed: Vec<bool> = rig
-        .read(next)
-        .iter()
-        .map(|s| *s == Stamp::DESTROYED)
-        .collect();
-    assert_eq!(
-        destroyed,
-        [false, false, true, true, false, false, false, false]
-    );
+    let destroyed: Vec<bool> = rig.read(next).iter().map(|s| *s == Stamp::DESTROYED).collect();
+    assert_eq!(destroyed, [false, false, true, true, false, false, false, false]);
 }
 
 #[test]
@@ -137,11 +105,8 @@ fn the_conventional_part_takes_writes_in_any_order() {
 
 #[test]
 fn a_conventional_disk_destroys_nothing() {
-    let options = DiskOptions {
-        scale: 4096,
-        contents: ContentKind::Stamped,
-        ..DiskOptions::default()
-    };
+    let options =
+        DiskOptions { scale: 4096, contents: ContentKind::Stamped, ..DiskOptions::default() };
     let mut rig = Rig::new("cmr-500gb-7200", options);
     let tracks = tracks(&rig);
     for track in [5, 4, 3] {
@@ -149,12 +114,7 @@ fn a_conventional_disk_destroys_nothing() {
     }
     for track in [3, 4, 5] {
         let extent = tracks.extent_of(track);
-        assert!(
-            rig.read(extent)
-                .iter()
-                .zip(extent.start.0..)
-                .all(|(s, b)| *s == stamp(b, 1))
-        );
+        assert!(rig.read(extent).iter().zip(extent.start.0..).all(|(s, b)| *s == stamp(b, 1)));
     }
 }
 
@@ -188,11 +148,7 @@ fn bytes_are_kept_in_memory_and_in_a_file() {
         },
     );
     let bytes = reopened.one(Operation::Read, Extent::new(39, 2), 0).bytes;
-    assert_eq!(
-        (bytes[0], bytes[4096]),
-        (8, 0),
-        "the file outlives the disk"
-    );
+    assert_eq!((bytes[0], bytes[4096]), (8, 0), "the file outlives the disk");
 }
 
 #[test]

@@ -14,19 +14,14 @@ const SMR: &str = "st5000as0011";
 const CMR_REVOLUTION_NS: u64 = 60_000_000_000 / 7200;
 
 fn options(write_cache: bool) -> DiskOptions {
-    DiskOptions {
-        write_cache: Some(write_cache),
-        ..DiskOptions::default()
-    }
+    DiskOptions { write_cache: Some(write_cache), ..DiskOptions::default() }
 }
 
 /// A drive of the library with a line of its file replaced.
 fn changed(drive: &str, from: &str, to: &str) -> Drive {
     let (_, text) = LIBRARY.iter().find(|(name, _)| *name == drive).unwrap();
-    let (start, _) = text
-        .match_indices('\n')
-        .find(|(at, _)| text[at + 1..].starts_with(from))
-        .unwrap();
+    let (start, _) =
+        text.match_indices('\n').find(|(at, _)| text[at + 1..].starts_with(from)).unwrap();
     let end = start + 1 + text[start + 1..].find('\n').unwrap();
     Drive::parse(drive, &format!("{}\n{to}{}", &text[..start], &text[end..])).unwrap()
 }
@@ -41,12 +36,7 @@ fn random(
 ) -> Measured {
     let mut rng = Rng::new(7, 0);
     let slots = range_blocks / size_blocks;
-    let next = |_| {
-        (
-            operation,
-            Extent::new(rng.below(slots) * size_blocks, size_blocks),
-        )
-    };
+    let next = |_| (operation, Extent::new(rng.below(slots) * size_blocks, size_blocks));
     rig.closed_loop(depth, count, next)
 }
 
@@ -62,10 +52,7 @@ fn random_reads_take_seek_half_a_turn_and_overhead() {
         let measured = random(&mut rig, 1, 20_000, blocks, 1, Operation::Read);
         let revolution_ms = 60_000.0 / rpm;
         let expected_ms = average_ms + revolution_ms * (0.5 + 1.0 / mean_track_blocks) + 0.2;
-        println!(
-            "{drive}: mean {:.3} ms, expected {expected_ms:.3} ms",
-            measured.mean_ms()
-        );
+        println!("{drive}: mean {:.3} ms, expected {expected_ms:.3} ms", measured.mean_ms());
         assert!((measured.mean_ms() / expected_ms - 1.0).abs() < 0.03);
     }
 }
@@ -137,11 +124,7 @@ fn shortest_positioning_first_beats_first_come_first_served() {
         random(&mut rig, 32, 10_000, blocks, 1, Operation::Read)
     };
     let (sptf, fcfs) = (run("sptf"), run("fcfs"));
-    println!(
-        "SPTF {:.0}/s, FCFS {:.0}/s at depth 32",
-        sptf.per_second(),
-        fcfs.per_second()
-    );
+    println!("SPTF {:.0}/s, FCFS {:.0}/s at depth 32", sptf.per_second(), fcfs.per_second());
     assert!(sptf.per_second() > 1.8 * fcfs.per_second());
     let spread = |measured: Measured| {
         let mut latencies = measured.latencies_ns;
@@ -163,11 +146,7 @@ fn an_age_window_bounds_the_tail() {
         *measured.latencies_ns.iter().max().unwrap()
     };
     let (free, bounded) = (run(0), run(16));
-    println!(
-        "longest: {} ms without, {} ms with a window",
-        free / 1_000_000,
-        bounded / 1_000_000
-    );
+    println!("longest: {} ms without, {} ms with a window", free / 1_000_000, bounded / 1_000_000);
     assert!(bounded * 3 < free * 2);
 }
 
@@ -200,10 +179,7 @@ fn the_write_cache_answers_early_and_a_flush_waits_for_the_medium() {
     assert_eq!(rig.statistics.cache_read_hits(), 1);
     let flush = rig.one(Operation::Flush, Extent::EMPTY, 0);
     assert!(flush.latency_ns > 2_000_000, "{}", flush.latency_ns);
-    assert_eq!(
-        rig.statistics.busy(Direction::Write, Cause::Host).0,
-        flush.latency_ns
-    );
+    assert_eq!(rig.statistics.busy(Direction::Write, Cause::Host).0, flush.latency_ns);
     let again = rig.one(Operation::Flush, Extent::EMPTY, 0);
     assert_eq!(again.latency_ns, 200_000, "nothing is left to wait for");
     let forced = rig.one(Operation::WRITE_DURABLE, Extent::new(0, 2), 0);
@@ -220,18 +196,12 @@ fn cached_writes_reach_the_medium_by_themselves() {
     for i in 0..3 {
         rig.write(Extent::new(i * 1_000_000, 2), 0);
     }
-    assert!(
-        rig.disk().next_event().is_none(),
-        "nobody waits for the medium"
-    );
+    assert!(rig.disk().next_event().is_none(), "nobody waits for the medium");
     rig.now = Instant(1_000_000_000);
     rig.one(Operation::Read, Extent::new(9_000_000, 1), 0);
     assert!(rig.statistics.busy(Direction::Write, Cause::Host).0 > 0);
     let flush = rig.one(Operation::Flush, Extent::EMPTY, 0);
-    assert_eq!(
-        flush.latency_ns, 200_000,
-        "all was written in the quiet second"
-    );
+    assert_eq!(flush.latency_ns, 200_000, "all was written in the quiet second");
 }
 
 #[test]
@@ -243,23 +213,14 @@ fn zeroes_cost_a_command() {
     };
     let answer = rig.one(zero, Extent::new(0, 1_000_000), 0);
     assert_eq!(answer.latency_ns, 200_000);
-    assert_eq!(
-        rig.statistics.blocks(OperationKind::Zero, Cause::Host),
-        1_000_000
-    );
+    assert_eq!(rig.statistics.blocks(OperationKind::Zero, Cause::Host), 1_000_000);
     assert_eq!(rig.statistics.busy_total().0, 0);
 }
 
 #[test]
 fn the_same_run_twice_gives_the_same_times() {
     let run = |seed| {
-        let mut rig = Rig::new(
-            SMR,
-            DiskOptions {
-                seed,
-                ..options(true)
-            },
-        );
+        let mut rig = Rig::new(SMR, DiskOptions { seed, ..options(true) });
         let (blocks, mut rng) = (rig.blocks(), Rng::new(5, 5));
         let next = |i: usize| {
             let extent = Extent::new(rng.below(blocks - 64), 1 + rng.below(64));
@@ -277,10 +238,7 @@ fn the_same_run_twice_gives_the_same_times() {
 
 #[test]
 fn a_scaled_disk_keeps_its_mechanics() {
-    let scaled = |scale| DiskOptions {
-        scale,
-        ..options(true)
-    };
+    let scaled = |scale| DiskOptions { scale, ..options(true) };
     let mut whole = Rig::new(CMR, scaled(1));
     let mut small = Rig::new(CMR, scaled(64));
     assert_eq!(small.blocks(), 500_107_862_016 / 64 / BLOCK_BYTES);
@@ -289,10 +247,7 @@ fn a_scaled_disk_keeps_its_mechanics() {
         random(rig, 1, 5000, blocks, 1, Operation::Read).mean_ms()
     };
     let (whole_ms, small_ms) = (mean_ms(&mut whole), mean_ms(&mut small));
-    assert!(
-        (small_ms / whole_ms - 1.0).abs() < 0.03,
-        "{small_ms} and {whole_ms}"
-    );
+    assert!((small_ms / whole_ms - 1.0).abs() < 0.03, "{small_ms} and {whole_ms}");
     let rate = sequential_mb_per_s(&mut small, 1, 0, Operation::Read);
     assert!((rate / 126.0 - 1.0).abs() < 0.03, "{rate}");
 }
@@ -320,11 +275,7 @@ fn the_medium_of_a_drive_managed_disk_has_room_for_its_bands() {
             let mut placed = 0;
             while placed < user + 2 * (36 << 8) {
                 // All of 18 MiB is the worst that the fixed and the ascending bands come to.
-                let mib = if smallest_mib == 17 {
-                    17 + rng.below(20)
-                } else {
-                    18
-                };
+                let mib = if smallest_mib == 17 { 17 + rng.below(20) } else { 18 };
                 let band = mib << 8;
                 let mut held = 0;
                 while held < band {
@@ -333,10 +284,7 @@ fn the_medium_of_a_drive_managed_disk_has_room_for_its_bands() {
                 }
                 track += tracks.overlap_tracks;
                 placed += band;
-                assert!(
-                    track < tracks.tracks(),
-                    "scale {scale}: {placed} of {user} blocks fit"
-                );
+                assert!(track < tracks.tracks(), "scale {scale}: {placed} of {user} blocks fit");
             }
         }
     }

@@ -23,20 +23,10 @@ fn queued_random_reads_have_the_published_latencies() {
     let drive = Drive::open("hc620-15tb").unwrap();
     for (range_bytes, iops, p50_ms, p99_ms, tolerances) in [
         (None, 118.0, 96.0, 558.0, [0.10, 0.15, 0.25]),
-        (
-            Some(CONVENTIONAL_BYTES),
-            215.0,
-            47.0,
-            409.0,
-            [0.15, 0.15, 0.25],
-        ),
+        (Some(CONVENTIONAL_BYTES), 215.0, 47.0, 409.0, [0.15, 0.15, 0.25]),
     ] {
         let run = hc620_reads(&drive, range_bytes);
-        let seen = [
-            run.per_second(),
-            run.percentile_ms(50.0),
-            run.percentile_ms(99.0),
-        ];
+        let seen = [run.per_second(), run.percentile_ms(50.0), run.percentile_ms(99.0)];
         let published = [iops, p50_ms, p99_ms];
         println!("{range_bytes:?} bytes: {seen:.1?}, published {published:?}");
         for ((seen, published), tolerance) in seen.iter().zip(published).zip(tolerances) {
@@ -49,18 +39,11 @@ fn queued_random_reads_have_the_published_latencies() {
 /// The ablation of V34: first come, first served gives neither the rate nor the spread.
 #[test]
 fn without_a_scheduler_the_published_latencies_are_missed() {
-    let text = LIBRARY
-        .iter()
-        .find(|(name, _)| *name == "hc620-15tb")
-        .unwrap()
-        .1;
+    let text = LIBRARY.iter().find(|(name, _)| *name == "hc620-15tb").unwrap().1;
     let drive = Drive::parse("fcfs", &text.replace("\"sptf\"", "\"fcfs\"")).unwrap();
     let run = hc620_reads(&drive, None);
     let (p50, p99) = (run.percentile_ms(50.0), run.percentile_ms(99.0));
-    println!(
-        "FCFS: {:.1}/s, median {p50:.1} ms, 99 % {p99:.1} ms",
-        run.per_second()
-    );
+    println!("FCFS: {:.1}/s, median {p50:.1} ms, 99 % {p99:.1} ms", run.per_second());
     assert!((run.per_second() / 118.0 - 1.0).abs() > 0.10);
     assert!(p99 / p50 < 2.0, "measured 5.8");
 }
@@ -84,10 +67,7 @@ fn a_4_tb_disk_has_its_seeks_and_rates() {
     let drive = Drive::open("wd-4tb-7200").unwrap();
     let reads = random_reads(&drive, 20_000, 1).unwrap();
     let (outer, inner) = sequential_rates(&drive).unwrap();
-    println!(
-        "seek {:.3} ms, {outer:.1} and {inner:.1} MB/s",
-        reads.seek_ms
-    );
+    println!("seek {:.3} ms, {outer:.1} and {inner:.1} MB/s", reads.seek_ms);
     assert!((reads.seek_ms / 7.29 - 1.0).abs() <= 0.03);
     assert!((reads.longest_seek_ms / 15.7 - 1.0).abs() <= 0.03);
     assert!((outer / 189.0 - 1.0).abs() <= 0.03);
@@ -105,11 +85,8 @@ fn solved_curves_have_the_average_of_the_datasheet() {
         ("C15K600", 0.15 * 2.9, [2.9, 3.1]),
     ] {
         for average_ms in averages {
-            let figures = DatasheetSeek {
-                track_to_track_ms,
-                average_ms,
-                full_stroke_ms: 1.9 * average_ms,
-            };
+            let figures =
+                DatasheetSeek { track_to_track_ms, average_ms, full_stroke_ms: 1.9 * average_ms };
             let mean_ms = solved_average_ms(figures, 200_000).unwrap();
             println!("{name}: {mean_ms:.3} ms for {average_ms}");
             assert!((mean_ms / average_ms - 1.0).abs() <= 0.02);
@@ -121,12 +98,7 @@ fn solved_curves_have_the_average_of_the_datasheet() {
 /// reads per second are what seek, half a revolution, overhead and transfer leave.
 #[test]
 fn waits_are_even_and_reads_add_up() {
-    for name in [
-        "cmr-500gb-7200",
-        "hc620-15tb",
-        "st8000as0002",
-        "ultrastar-15k450",
-    ] {
+    for name in ["cmr-500gb-7200", "hc620-15tb", "st8000as0002", "ultrastar-15k450"] {
         let drive = Drive::open(name).unwrap();
         let reads = random_reads(&drive, 5_000, 3).unwrap();
         println!("{name}: {reads:?}");

@@ -83,11 +83,7 @@ impl Rig {
     /// Hands the disk an operation now. A write's blocks are stamped with their address and
     /// `version`, or filled with it.
     pub fn submit(&mut self, operation: Operation, extent: Extent, version: u64) {
-        let blocks = if operation.has_data() {
-            extent.blocks.0
-        } else {
-            0
-        };
+        let blocks = if operation.has_data() { extent.blocks.0 } else { 0 };
         let buffer = self.buffers.allocate(blocks);
         if self.buffers.kind() == ContentKind::Stamped
             && let Some(stamps) = self.buffers.stamps_mut(buffer)
@@ -104,18 +100,9 @@ impl Rig {
             self.in_flight.push(None);
             self.in_flight.len() - 1
         });
-        self.in_flight[tag] = Some(InFlight {
-            since: self.now,
-            buffer,
-        });
-        let arrival = Arrival {
-            tag: Tag(tag as u64),
-            operation,
-            extent,
-            buffer,
-        };
-        self.stack
-            .handle_request(self.now, arrival, &mut self.buffers);
+        self.in_flight[tag] = Some(InFlight { since: self.now, buffer });
+        let arrival = Arrival { tag: Tag(tag as u64), operation, extent, buffer };
+        self.stack.handle_request(self.now, arrival, &mut self.buffers);
         while let Some((_, op)) = self.stack.poll_disk_op() {
             self.disk.submit(self.now, op, &mut self.buffers);
         }
@@ -126,8 +113,7 @@ impl Rig {
         loop {
             while let Some(completion) = self.disk.poll(self.now, &mut self.buffers) {
                 let disk = DiskId(0);
-                self.stack
-                    .handle_disk_completion(self.now, disk, completion, &mut self.buffers);
+                self.stack.handle_disk_completion(self.now, disk, completion, &mut self.buffers);
             }
             while let Some((_, op)) = self.stack.poll_disk_op() {
                 self.disk.submit(self.now, op, &mut self.buffers);
@@ -184,9 +170,6 @@ impl Rig {
             }
             latencies_ns.push(self.next_answer().latency_ns);
         }
-        Measured {
-            latencies_ns,
-            elapsed_s: self.now.since(begin).as_seconds(),
-        }
+        Measured { latencies_ns, elapsed_s: self.now.since(begin).as_seconds() }
     }
 }

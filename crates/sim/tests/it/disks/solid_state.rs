@@ -17,28 +17,17 @@ fn random_iops(drive: &str, depth: usize, operation: Operation) -> f64 {
 fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
     println!("{what}: {value:.1}, expected {expected}");
     let error = value / expected - 1.0;
-    assert!(
-        error.abs() <= tolerance,
-        "{what}: {value} instead of {expected}"
-    );
+    assert!(error.abs() <= tolerance, "{what}: {value} instead of {expected}");
 }
 
 #[test]
 fn random_iops_are_those_of_the_datasheet() {
     let (read, write) = (Operation::Read, Operation::WRITE);
-    for (depth, operation, expected) in [
-        (1, read, 10_000.0),
-        (1, write, 40_000.0),
-        (32, read, 96_000.0),
-        (32, write, 89_000.0),
-    ] {
+    for (depth, operation, expected) in
+        [(1, read, 10_000.0), (1, write, 40_000.0), (32, read, 96_000.0), (32, write, 89_000.0)]
+    {
         let iops = random_iops("850evo", depth, operation);
-        assert_near(
-            &format!("850 EVO, depth {depth}, {operation:?}"),
-            iops,
-            expected,
-            0.1,
-        );
+        assert_near(&format!("850 EVO, depth {depth}, {operation:?}"), iops, expected, 0.1);
     }
 }
 
@@ -53,22 +42,14 @@ fn sequential_rates_are_those_of_the_datasheet() {
         let mut rig = Rig::new(drive, DiskOptions::default());
         let next = |i: usize| (operation, Extent::new(i as u64 * 64, 64));
         let rate = rig.closed_loop(16, 5000, next).per_second() * (64 * BLOCK_BYTES) as f64 / 1e6;
-        assert_near(
-            &format!("{drive} {operation:?} MB/s"),
-            rate,
-            expected_mb,
-            0.03,
-        );
+        assert_near(&format!("{drive} {operation:?} MB/s"), rate, expected_mb, 0.03);
     }
 }
 
 #[test]
 fn a_forced_write_takes_a_flush_longer() {
     let latency = |write_cache, operation| {
-        let options = DiskOptions {
-            write_cache,
-            ..DiskOptions::default()
-        };
+        let options = DiskOptions { write_cache, ..DiskOptions::default() };
         let mut rig = Rig::new("850evo", options);
         rig.one(operation, Extent::new(0, 1), 0).latency_ns
     };
@@ -76,10 +57,7 @@ fn a_forced_write_takes_a_flush_longer() {
     assert_eq!(latency(None, Operation::WRITE_DURABLE), 1_025_000);
     assert_eq!(latency(Some(false), Operation::WRITE), 1_025_000);
     let mut rig = Rig::new("850evo", DiskOptions::default());
-    assert_eq!(
-        rig.one(Operation::Flush, Extent::EMPTY, 0).latency_ns,
-        1_000_000
-    );
+    assert_eq!(rig.one(Operation::Flush, Extent::EMPTY, 0).latency_ns, 1_000_000);
 }
 
 #[test]

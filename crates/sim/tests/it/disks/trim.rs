@@ -89,14 +89,7 @@ fn rates(trim: &str) -> Rates {
     rig.trim_all();
     let trimmed_stream = rig.stream(STREAMED_BYTES);
     let trimmed_random = rig.random(BEFORE_THE_CLIFF);
-    Rates {
-        fresh_random,
-        used_random,
-        trimmed_random,
-        fresh_stream,
-        used_stream,
-        trimmed_stream,
-    }
+    Rates { fresh_random, used_random, trimmed_random, fresh_stream, used_stream, trimmed_stream }
 }
 
 #[test]

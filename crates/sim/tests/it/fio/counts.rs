@@ -14,22 +14,10 @@ fn the_depth_of_the_queue_is_counted_as_fio_counts_it() {
         ("rw=read\nnumber_ios=8", [1, 2, 4, 1], [0, 1, 1]),
         // Each pass over the region ends when all is answered.
         ("rw=read\nloops=3", [3, 6, 12, 747], [0, 747, 3]),
-        (
-            "rw=randread\nnorandommap\nio_size=2560k",
-            [3, 6, 12, 619],
-            [0, 619, 3],
-        ),
-        (
-            "rw=read\nnumber_ios=100\nloops=3",
-            [2, 4, 8, 286],
-            [0, 286, 2],
-        ),
+        ("rw=randread\nnorandommap\nio_size=2560k", [3, 6, 12, 619], [0, 619, 3]),
+        ("rw=read\nnumber_ios=100\nloops=3", [2, 4, 8, 286], [0, 286, 2]),
         ("rw=write\nfsync=4", [1, 2, 5, 311], [0, 249, 1]),
-        (
-            "rw=read\nthinktime=1000\nthinktime_blocks=5\nio_size=64k",
-            [3, 4, 4, 5],
-            [0, 14, 0],
-        ),
+        ("rw=read\nthinktime=1000\nthinktime_blocks=5\nio_size=64k", [3, 4, 4, 5], [0, 14, 0]),
         (
             "rw=read\nthinktime=1000\nthinktime_blocks=5\nthinktime_blocks_type=issue",
             [52, 102, 102, 0],
@@ -37,16 +25,12 @@ fn the_depth_of_the_queue_is_counted_as_fio_counts_it() {
         ),
     ];
     for (options, depths, batches) in cases {
-        let (_, outcome) = run(&format!(
-            "[a]\nioengine=libaio\niodepth=8\nbs=4k\nsize=1m\n{options}"
-        ));
+        let (_, outcome) =
+            run(&format!("[a]\nioengine=libaio\niodepth=8\nbs=4k\nsize=1m\n{options}"));
         let job = &outcome.jobs[0];
         assert_eq!(job.depths[..4], depths, "depths of {options}");
         assert_eq!(job.batches[..3], batches, "batches of {options}");
-        assert_eq!(
-            job.depths[4..].iter().chain(&job.batches[3..]).sum::<u64>(),
-            0
-        );
+        assert_eq!(job.depths[4..].iter().chain(&job.batches[3..]).sum::<u64>(), 0);
     }
 }
 
@@ -60,10 +44,7 @@ fn a_mixed_job_flushes_after_reads_too() {
         writes += u64::from(sample.direction == Direction::Write);
         flushes += u64::from(writes > 0 && writes.is_multiple_of(4));
     }
-    assert!(
-        flushes > writes / 4 + 50,
-        "{flushes} flushes, {writes} writes"
-    );
+    assert!(flushes > writes / 4 + 50, "{flushes} flushes, {writes} writes");
     assert_eq!(job.flushes.spread.count, flushes);
 }
 

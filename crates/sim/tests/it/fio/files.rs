@@ -61,10 +61,7 @@ fn a_mix_by_percent_with_lengths_by_direction() {
         direct=1
         runtime=60
     ");
-    let (read, write) = (
-        ios(&outcome, Direction::Read)[0],
-        ios(&outcome, Direction::Write)[0],
-    );
+    let (read, write) = (ios(&outcome, Direction::Read)[0], ios(&outcome, Direction::Write)[0]);
     let bytes = read * 4096 + write * 8192;
     assert!((8 << 20..(8 << 20) + 8192).contains(&bytes));
     assert!((0.7..0.8).contains(&(read as f64 / (read + write) as f64)));
@@ -91,10 +88,7 @@ fn sequential_passes_behind_stonewalls() {
     ");
     assert_eq!(ios(&outcome, Direction::Write), [64, 0, 0]);
     assert_eq!(ios(&outcome, Direction::Read), [0, 64, 64]);
-    assert_eq!(
-        outcome.jobs.iter().map(|job| job.group).collect::<Vec<_>>(),
-        [0, 1, 2]
-    );
+    assert_eq!(outcome.jobs.iter().map(|job| job.group).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]
@@ -142,12 +136,7 @@ fn surfing_with_pauses_and_rates() {
     let rate = stream.direction(Direction::Read).bytes_per_s() / (2 << 20) as f64;
     assert!((0.9..1.1).contains(&rate), "{rate}");
     assert!((95..=101).contains(&ios(&outcome, Direction::Write)[2]));
-    assert!(
-        outcome
-            .jobs
-            .iter()
-            .all(|job| job.runtime.as_seconds() > 1.9)
-    );
+    assert!(outcome.jobs.iter().all(|job| job.runtime.as_seconds() > 1.9));
 }
 
 #[test]
@@ -186,11 +175,7 @@ fn zones_with_strides() {
         direct=1
         write_lat_log=strided
     ");
-    let offsets: Vec<u64> = outcome.jobs[0]
-        .samples
-        .iter()
-        .map(|s| s.offset >> 20)
-        .collect();
+    let offsets: Vec<u64> = outcome.jobs[0].samples.iter().map(|s| s.offset >> 20).collect();
     assert!(offsets.iter().all(|mib| mib % 8 == 0), "{offsets:?}");
     assert_eq!(offsets.len(), 64);
     assert_eq!(offsets[63], 56);
@@ -200,50 +185,23 @@ fn zones_with_strides() {
 #[test]
 fn what_has_no_meaning_is_refused_by_name() {
     for (text, words) in [
-        (
-            "[ss]\nrw=randwrite\nsteadystate=iops:5%",
-            "job.fio:3: steadystate=iops:5%: refused",
-        ),
-        (
-            "[latency]\nlatency_target=200us\n",
-            "job.fio:2: latency_target=200us: refused",
-        ),
-        (
-            "[v]\nrw=write\nverify=crc32c",
-            "job.fio:3: verify=crc32c: refused",
-        ),
+        ("[ss]\nrw=randwrite\nsteadystate=iops:5%", "job.fio:3: steadystate=iops:5%: refused"),
+        ("[latency]\nlatency_target=200us\n", "job.fio:2: latency_target=200us: refused"),
+        ("[v]\nrw=write\nverify=crc32c", "job.fio:3: verify=crc32c: refused"),
         ("[v]\nverify_dump=1", "job.fio:2: verify_dump=1: refused"),
-        (
-            "[cpu]\nioengine=cpuio\ncpuload=50",
-            "job.fio:2: ioengine=cpuio: accepted: libaio",
-        ),
-        (
-            "[z]\nzonemode=zones",
-            "job.fio:2: zonemode=zones: accepted: none, strided or zbd",
-        ),
-        (
-            "[a]\nrw=randomly",
-            "job.fio:2: rw=randomly: accepted: read, write",
-        ),
+        ("[cpu]\nioengine=cpuio\ncpuload=50", "job.fio:2: ioengine=cpuio: accepted: libaio"),
+        ("[z]\nzonemode=zones", "job.fio:2: zonemode=zones: accepted: none, strided or zbd"),
+        ("[a]\nrw=randomly", "job.fio:2: rw=randomly: accepted: read, write"),
         ("[a]\nbs=4x", "job.fio:2: bs=4x: accepted: a size"),
         ("[a]\niodept=4", "did you mean `iodepth`?"),
-        (
-            "[a]\niodepth=0",
-            "iodepth=0: accepted: a whole number from 1",
-        ),
+        ("[a]\niodepth=0", "iodepth=0: accepted: a whole number from 1"),
         ("[a]\niodepth", "job.fio:2: iodepth: accepted: a value"),
         ("[a]\nsize=${SIZE}", "accepted: a value without variables"),
         ("include other.fio", "before the first section"),
         ("[a]\ninclude other.fio", "accepted: the included lines"),
         ("[a]\nfilename=/dev/sda:/dev/sdb", "accepted: one name"),
-        (
-            "[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb",
-            "job.fio:4: filename=/dev/sdb",
-        ),
-        (
-            "[a]\nsize=1t",
-            "job.fio:1: job `a`: size=1099511627776 at offset 0",
-        ),
+        ("[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb", "job.fio:4: filename=/dev/sdb"),
+        ("[a]\nsize=1t", "job.fio:1: job `a`: size=1099511627776 at offset 0"),
         ("[a]\nrate=1m\nrate_iops=5", "accepted: one of them"),
         ("[a\nrw=read", "job.fio:1: `[a`"),
         ("[global]\nrw=read", "no job"),
@@ -252,15 +210,9 @@ fn what_has_no_meaning_is_refused_by_name() {
         ("[a]\nsize=1g\nkb_base=1000", "a place before all sizes"),
         ("[a]\nzonesize=0", "zonerange=0 with zonesize=0"),
         ("[a]\nruntime=fast", "accepted: a time"),
-        (
-            "[a]\niodepth_batch=8",
-            "accepted: 1 (requests are issued one by one)",
-        ),
+        ("[a]\niodepth_batch=8", "accepted: 1 (requests are issued one by one)"),
         ("[a]\ndirect=yes", "direct=yes: accepted: 0 or 1"),
-        (
-            "[a]\ntime_based",
-            "time_based=1: accepted: together with runtime",
-        ),
+        ("[a]\ntime_based", "time_based=1: accepted: together with runtime"),
     ] {
         let error = parse(text).expect_err(text);
         assert!(error.contains(words), "{text:?}: {error}");
@@ -270,18 +222,8 @@ fn what_has_no_meaning_is_refused_by_name() {
 
 #[test]
 fn no_line_makes_the_reader_panic() {
-    let values = [
-        "",
-        "=",
-        "=0",
-        "=-1",
-        "=99999999999999999999",
-        "=a:b,c/d",
-        "=1%",
-        "=4k-",
-        "=,,,,",
-        "=é",
-    ];
+    let values =
+        ["", "=", "=0", "=-1", "=99999999999999999999", "=a:b,c/d", "=1%", "=4k-", "=,,,,", "=é"];
     let names = OPTIONS.iter().chain(ZONE_OPTIONS).chain(ZBD_OPTIONS);
     let names = names.copied();
     let names = names.chain(WITH_ONE_VALUE.iter().map(|(name, ..)| *name));
@@ -312,9 +254,7 @@ fn the_page_lists_every_option() {
         .chain(WITHOUT_EFFECT.iter().map(|(name, _)| *name))
         .chain(WITH_ONE_VALUE.iter().map(|(name, ..)| *name))
         .chain(REFUSED.iter().map(|(name, _)| *name));
-    let missing: Vec<&str> = names
-        .filter(|name| !page.contains(&format!("`{name}`")))
-        .collect();
+    let missing: Vec<&str> = names.filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/fio.md does not list {missing:?}");
 }
 
@@ -354,17 +294,10 @@ fn logs_have_a_line_for_each_request() {
         .map(|line| line.split(", ").map(|cell| cell.parse().unwrap()).collect())
         .collect();
     assert_eq!(rows.len(), 400);
-    let sum: u64 = rows
-        .iter()
-        .filter(|row| row[2] == 0)
-        .map(|row| row[1])
-        .sum();
+    let sum: u64 = rows.iter().filter(|row| row[2] == 0).map(|row| row[1]).sum();
     let reads = &job.direction(Direction::Read).latency.spread;
     assert!((sum as f64 / reads.count as f64 / reads.mean - 1.0).abs() < 1e-9);
-    assert!(
-        rows.iter()
-            .all(|row| row.len() == 5 && row[3] == 4096 && row[4] == 0)
-    );
+    assert!(rows.iter().all(|row| row.len() == 5 && row[3] == 4096 && row[4] == 0));
     assert!(rows.is_sorted_by_key(|row| row[0]));
     let offsets = LOGGED.replace("numjobs=2", "log_offset=1\n per_job_logs=0");
     let (file, outcome) = run(&offsets);
@@ -381,35 +314,17 @@ fn averaged_logs_have_a_line_for_each_span_and_direction() {
     let files = log_files(&file, &outcome);
     let cells = |name: &str| -> Vec<Vec<u64>> {
         let rows = files[name].lines();
-        rows.map(|line| line.split(", ").map(|cell| cell.parse().unwrap()).collect())
-            .collect()
+        rows.map(|line| line.split(", ").map(|cell| cell.parse().unwrap()).collect()).collect()
     };
     let iops = cells("logged_iops.1.log");
     let full: Vec<&Vec<u64>> = iops.iter().filter(|row| row[0] % 500 == 0).collect();
     let requests: u64 = full.iter().map(|row| row[1] / 2).sum();
-    assert!(
-        full.len() >= 4 && (300..=400).contains(&requests),
-        "{iops:?}"
-    );
+    assert!(full.len() >= 4 && (300..=400).contains(&requests), "{iops:?}");
     let bandwidth = cells("out_bw.1.log");
-    assert!(
-        bandwidth
-            .iter()
-            .zip(&iops)
-            .all(|(b, i)| b[1].abs_diff(i[1] * 4) <= 4)
-    );
+    assert!(bandwidth.iter().zip(&iops).all(|(b, i)| b[1].abs_diff(i[1] * 4) <= 4));
     let job = &outcome.jobs[0];
-    let most = job
-        .samples
-        .iter()
-        .map(|sample| sample.latency_ns)
-        .max()
-        .unwrap();
-    assert!(
-        cells("out_lat.1.log")
-            .iter()
-            .all(|row| row[1] < most && row[3] == 0)
-    );
+    let most = job.samples.iter().map(|sample| sample.latency_ns).max().unwrap();
+    assert!(cells("out_lat.1.log").iter().all(|row| row[1] < most && row[3] == 0));
     let largest = LOGGED.replace("numjobs=2", "log_avg_msec=500\n log_max_value=1");
     let (file, outcome) = run(&largest);
     let log = &log_files(&file, &outcome)["out_lat.1.log"];
@@ -435,12 +350,8 @@ fn a_document_and_a_summary_say_what_was_done() {
         number_ios=100
         percentile_list=50:99
     ");
-    let setting = Setting {
-        system: "disk".to_string(),
-        device_bytes: 400 * GIB,
-        seed: 1,
-        scale: 1,
-    };
+    let setting =
+        Setting { system: "disk".to_string(), device_bytes: 400 * GIB, seed: 1, scale: 1 };
     let document = document(&file, &outcome, &setting);
     let text = serde_json::to_string(&document).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -451,9 +362,7 @@ fn a_document_and_a_summary_say_what_was_done() {
     assert_eq!(jobs[0]["job options"]["rw"], "randrw");
     assert_eq!(value["global options"]["size"], "1g");
     assert_eq!(total(&jobs[1], "sync"), 9);
-    let list = jobs[1]["write"]["clat_ns"]["percentile"]
-        .as_object()
-        .unwrap();
+    let list = jobs[1]["write"]["clat_ns"]["percentile"].as_object().unwrap();
     assert_eq!(list.keys().collect::<Vec<_>>(), ["50.000000", "99.000000"]);
     for job in jobs {
         let of = |name: &str| -> f64 {
@@ -463,10 +372,7 @@ fn a_document_and_a_summary_say_what_was_done() {
         let whole = of("latency_ns") + of("latency_us") + of("latency_ms");
         assert!((whole - 100.0).abs() < 1e-6, "{whole}");
         // As in fio a flush has a depth, and is not among the requests that the shares are of.
-        let requests: u64 = ["read", "write", "trim"]
-            .map(|way| total(job, way))
-            .iter()
-            .sum();
+        let requests: u64 = ["read", "write", "trim"].map(|way| total(job, way)).iter().sum();
         let flushes = 100.0 * total(job, "sync") as f64 / requests as f64;
         assert!((of("iodepth_level") - 100.0 - flushes).abs() < 1e-6);
         assert!((of("iodepth_submit") - 100.0).abs() < 1e-6);

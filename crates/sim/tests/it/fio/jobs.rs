@@ -95,14 +95,8 @@ fn deeper_queues_make_more_requests_a_second_with_longer_latencies() {
     let (one, one_ms) = rate(1, 1);
     let (deep, deep_ms) = rate(16, 1);
     let (wide, _) = rate(1, 16);
-    assert!(
-        (one * one_ms / 1000.0 - 1.0).abs() < 0.01,
-        "Little's law: {one} {one_ms}"
-    );
-    assert!(
-        (deep * deep_ms / 16_000.0 - 1.0).abs() < 0.02,
-        "{deep} {deep_ms}"
-    );
+    assert!((one * one_ms / 1000.0 - 1.0).abs() < 0.01, "Little's law: {one} {one_ms}");
+    assert!((deep * deep_ms / 16_000.0 - 1.0).abs() < 0.02, "{deep} {deep_ms}");
     assert!(deep > 1.5 * one, "{deep} {one}");
     assert!((wide / deep - 1.0).abs() < 0.1, "{wide} {deep}");
 }
@@ -118,12 +112,7 @@ fn flushes_come_after_every_so_many_writes() {
     // Real fio 3.33 counts 15 here too: the job is over before the last one is due, and the flush at
     // the end is not counted.
     assert_eq!(outcome.jobs[0].flushes.spread.count, 15);
-    let statistics = &session
-        .describe
-        .disks()
-        .next()
-        .expect("a disk")
-        .statistics();
+    let statistics = &session.describe.disks().next().expect("a disk").statistics();
     let flushes = statistics.operations(OperationKind::Flush, imbrex_core::operation::Cause::Host);
     assert_eq!(flushes, 16);
 }
@@ -136,21 +125,10 @@ fn a_synced_write_takes_as_long_as_write_and_flush() {
     job.sync_writes = true;
     let mut session = cmr();
     let synced = run(&mut session, &[job]);
-    let statistics = &session
-        .describe
-        .disks()
-        .next()
-        .expect("a disk")
-        .statistics();
+    let statistics = &session.describe.disks().next().expect("a disk").statistics();
     let flushes = statistics.operations(OperationKind::Flush, imbrex_core::operation::Cause::Host);
     assert_eq!(flushes, 200);
-    let mean = |outcome: &Outcome| {
-        outcome.jobs[0]
-            .direction(Direction::Write)
-            .latency
-            .spread
-            .mean
-    };
+    let mean = |outcome: &Outcome| outcome.jobs[0].direction(Direction::Write).latency.spread.mean;
     assert!(mean(&synced) > 4e6, "a seek and a turn: {}", mean(&synced));
     assert!(mean(&cached) < mean(&synced));
     assert_eq!(synced.jobs[0].flushes.spread.count, 0);
@@ -168,21 +146,9 @@ fn runtime_ramp_and_delay_are_kept_to() {
     let outcome = run(&mut cmr(), &[job.clone()]);
     let done = &outcome.jobs[0];
     assert_eq!(done.started.0, 500_000_000);
-    assert!(
-        done.ended.0.abs_diff(3_500_000_000) < 50_000_000,
-        "{:?}",
-        done.ended
-    );
-    assert!(
-        done.runtime.0.abs_diff(2_000_000_000) < 50_000_000,
-        "{:?}",
-        done.runtime
-    );
-    assert!(
-        done.samples
-            .iter()
-            .all(|sample| sample.time_ns >= 1_000_000_000)
-    );
+    assert!(done.ended.0.abs_diff(3_500_000_000) < 50_000_000, "{:?}", done.ended);
+    assert!(done.runtime.0.abs_diff(2_000_000_000) < 50_000_000, "{:?}", done.runtime);
+    assert!(done.samples.iter().all(|sample| sample.time_ns >= 1_000_000_000));
     assert_eq!(done.samples.len() as u64, done.ios());
     // Without `time_based` the job ends with its region.
     job.time_based = false;
@@ -195,11 +161,7 @@ fn runtime_ramp_and_delay_are_kept_to() {
 fn thinking_and_rates_slow_a_job_down() {
     let mut job = writes(4096, false);
     job.number_ios = Some(101);
-    job.think = Some(Think {
-        pause: Duration::from_ms(50),
-        every: 10,
-        counts_issued: false,
-    });
+    job.think = Some(Think { pause: Duration::from_ms(50), every: 10, counts_issued: false });
     let outcome = run(&mut cmr(), &[job.clone()]);
     let s = outcome.jobs[0].runtime.as_seconds();
     assert!((0.5..0.6).contains(&s), "{s}");
@@ -228,9 +190,7 @@ fn a_stonewall_waits_and_an_exit_ends_the_others() {
     let mut beside = second.clone();
     beside.stonewall = false;
     let outcome = run(&mut cmr(), &[first.clone(), second, beside]);
-    let [a, b, c] = &outcome.jobs[..] else {
-        panic!("three jobs")
-    };
+    let [a, b, c] = &outcome.jobs[..] else { panic!("three jobs") };
     assert_eq!((a.group, b.group, c.group), (0, 1, 1));
     assert_eq!(b.started, a.ended);
     assert_eq!(c.started, a.ended);
@@ -309,10 +269,7 @@ fn what_does_not_fit_is_refused() {
         };
         assert!(error.contains(words), "{error}");
     };
-    refuse(
-        &|job| job.size_bytes = Some(1 << 50),
-        "size=1125899906842624",
-    );
+    refuse(&|job| job.size_bytes = Some(1 << 50), "size=1125899906842624");
     refuse(&|job| job.offset_bytes = 1 << 50, "size=");
     refuse(&|job| job.iodepth = 0, "iodepth=0");
     refuse(&|job| job.numjobs = 0, "numjobs=0");

@@ -65,11 +65,7 @@ fn try_run(drive: &str, text: &str) -> Result<Ran, String> {
     let text = format!("[global]\nzonemode=zbd\ndirect=1\nioengine=libaio\n{text}");
     let file = JobFile::parse("job.fio", &text, bytes).map_err(|error| error.to_string())?;
     let outcome = session.run(&file.jobs).map_err(|error| error.to_string())?;
-    Ok(Ran {
-        file,
-        session,
-        outcome,
-    })
+    Ok(Ran { file, session, outcome })
 }
 
 fn run(drive: &str, text: &str) -> Ran {
@@ -180,10 +176,7 @@ fn reads_past_the_write_pointer_are_made_when_they_are_asked_for() {
     let ran = run(MANAGED, &format!("{}{job}", region(CONVENTIONAL)));
     assert_eq!(ran.outcome.jobs[0].ios(), 0);
     assert!(ran.outcome.jobs[0].ran_out_of_zones);
-    let ran = run(
-        MANAGED,
-        &format!("{}{job}read_beyond_wp=1\n", region(CONVENTIONAL)),
-    );
+    let ran = run(MANAGED, &format!("{}{job}read_beyond_wp=1\n", region(CONVENTIONAL)));
     assert_eq!(ran.count(Counter::ReadsPastPointer), 200);
     assert!(!ran.outcome.jobs[0].ran_out_of_zones);
 }
@@ -210,10 +203,7 @@ fn zones_are_skipped_trimmed_and_reset_now_and_then() {
     let ran = run(MANAGED, &skip);
     ran.assert_in_policy();
     let zones = ran.samples();
-    let mut zones: Vec<u64> = zones
-        .iter()
-        .map(|s| s.offset / ZONE - CONVENTIONAL)
-        .collect();
+    let mut zones: Vec<u64> = zones.iter().map(|s| s.offset / ZONE - CONVENTIONAL).collect();
     zones.dedup();
     assert_eq!(zones, [0, 3, 6]);
 
@@ -268,59 +258,24 @@ fn jobs_that_zones_have_no_place_for_are_refused_by_name() {
             "[a]\nrw=read\nsize=1g\n".to_string(),
             "job `a`: zonemode=zbd: accepted: none or strided, because this drive has no zones",
         ),
-        (
-            "st5000as0011",
-            "[a]\nrw=read\nsize=1g\n".to_string(),
-            "has no zones",
-        ),
+        ("st5000as0011", "[a]\nrw=read\nsize=1g\n".to_string(), "has no zones"),
         (
             MANAGED,
             with("zonesize=1g"),
             "zonesize=1073741824: accepted: 268435456, the size of the zones",
         ),
+        (MANAGED, with("max_open_zones=129"), "max_open_zones=129: accepted: 0 to 128"),
         (
             MANAGED,
-            with("max_open_zones=129"),
-            "max_open_zones=129: accepted: 0 to 128",
-        ),
-        (
-            MANAGED,
-            format!(
-                "{}[b]\nrw=write\nmax_open_zones=4\n",
-                with("max_open_zones=2")
-            ),
+            format!("{}[b]\nrw=write\nmax_open_zones=4\n", with("max_open_zones=2")),
             "max_open_zones=4: accepted: the same for all jobs (2 before)",
         ),
-        (
-            MANAGED,
-            with("zoneskip=1m"),
-            "zoneskip=1048576: accepted: a multiple",
-        ),
-        (
-            MANAGED,
-            with("zonerange=1g"),
-            "zonerange: accepted: together with zonemode=strided",
-        ),
-        (
-            MANAGED,
-            with("zone_reset_frequency=2"),
-            "zone_reset_frequency=2: accepted: 0 to 1",
-        ),
-        (
-            MANAGED,
-            with("direct=0"),
-            "zonemode=zbd: accepted: with direct=1",
-        ),
-        (
-            MANAGED,
-            bs(512),
-            "bs=a part of 4 KiB: accepted: multiples of 4 KiB",
-        ),
-        (
-            MANAGED,
-            bs(2 * ZONE),
-            "bs=536870912: accepted: at most the size of the zones",
-        ),
+        (MANAGED, with("zoneskip=1m"), "zoneskip=1048576: accepted: a multiple"),
+        (MANAGED, with("zonerange=1g"), "zonerange: accepted: together with zonemode=strided"),
+        (MANAGED, with("zone_reset_frequency=2"), "zone_reset_frequency=2: accepted: 0 to 1"),
+        (MANAGED, with("direct=0"), "zonemode=zbd: accepted: with direct=1"),
+        (MANAGED, bs(512), "bs=a part of 4 KiB: accepted: multiples of 4 KiB"),
+        (MANAGED, bs(2 * ZONE), "bs=536870912: accepted: at most the size of the zones"),
         (
             MANAGED,
             format!("{}[a]\nrw=write:8k\n", region(CONVENTIONAL)),
@@ -336,11 +291,7 @@ fn jobs_that_zones_have_no_place_for_are_refused_by_name() {
             format!("[a]\nrw=write\noffset={}\nsize=64m\n", CONVENTIONAL * ZONE),
             "accepted: at least one whole zone",
         ),
-        (
-            MANAGED,
-            with("job_max_open_zones=2"),
-            "job_max_open_zones=2: refused",
-        ),
+        (MANAGED, with("job_max_open_zones=2"), "job_max_open_zones=2: refused"),
         (MANAGED, with("zonecapacity=1m"), "zonecapacity=1m: refused"),
         (
             MANAGED,
@@ -348,9 +299,7 @@ fn jobs_that_zones_have_no_place_for_are_refused_by_name() {
             "max_open_zones: accepted: together with zonemode=zbd",
         ),
     ] {
-        let error = try_run(drive, &text)
-            .err()
-            .unwrap_or_else(|| panic!("{text}"));
+        let error = try_run(drive, &text).err().unwrap_or_else(|| panic!("{text}"));
         assert!(error.contains(words), "{text:?}: {error}");
     }
 }
@@ -367,11 +316,7 @@ fn the_job_files_of_published_measurements_give_their_figures() {
     };
     macro_rules! ran {
         ($name:literal) => {
-            read(include_str!(concat!(
-                "../../../../../experiments/zoned/",
-                $name,
-                ".fio"
-            )))
+            read(include_str!(concat!("../../../../../experiments/zoned/", $name, ".fio")))
         };
     }
     let near = |what: &str, value: f64, published: f64, share: f64| {

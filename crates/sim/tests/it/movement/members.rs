@@ -60,11 +60,7 @@ fn counting_movement_changes_nothing_else_and_is_absent_without_the_table() {
     let (plain, _) = report("");
     let mut counted = counted.without_simulation();
     let plain = plain.without_simulation();
-    assert!(
-        !serde_json::to_string(&plain.runs)
-            .unwrap()
-            .contains("movement")
-    );
+    assert!(!serde_json::to_string(&plain.runs).unwrap().contains("movement"));
     counted.runs[0].movement = plain.runs[0].movement.clone();
     assert_eq!(counted.runs, plain.runs);
 }
@@ -77,14 +73,8 @@ fn sums_are_over_the_disks_and_never_wrap() {
     assert!(sums.add("other", one));
     let total = sums.movement_total.unwrap();
     assert_eq!((total.visits, total.block), (2 * one.visits, 2 * one.block));
-    assert_eq!(
-        total.reversals,
-        one.reversals.map(|reversals| 2 * reversals)
-    );
-    let huge = MovementCounts {
-        block: u64::MAX,
-        ..one
-    };
+    assert_eq!(total.reversals, one.reversals.map(|reversals| 2 * reversals));
+    let huge = MovementCounts { block: u64::MAX, ..one };
     assert!(!sums.add("huge", huge));
 }
 
@@ -112,10 +102,7 @@ fn wrong_movement_settings_are_refused() {
         "test.toml: [movement]: model = \"log\"; accepted: 0, 1, 2, 3"
     );
     let error = refused("[movement]\nmodel = 1\n[sweep]\n\"movement.buffer_blocks\" = [0]\n");
-    assert_eq!(
-        error,
-        "test.toml: [movement]: buffer_blocks 0; accepted: 1 or more"
-    );
+    assert_eq!(error, "test.toml: [movement]: buffer_blocks 0; accepted: 1 or more");
     let error = refused("[movement]\nmodel = 1\n[sweep]\n\"movement.tracks\" = [9]\n");
     assert!(error.contains("unknown field `tracks`"), "{error}");
     // Without the table such a key is one of a node.

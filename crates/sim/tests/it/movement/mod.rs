@@ -54,10 +54,7 @@ fn a_hand_made_trace_by_every_model() {
     assert_eq!(moved(&log), [3, 0, 0]);
     assert_eq!(log.head.discontinuities, [1, 0, 0]);
     // 4, rest 2 3 4, 0, 2 3 4, 4 0: the track of block 0 is not written back.
-    assert_eq!(
-        moved(&in_place),
-        [2 + 2 + 4 + 2 + 2 + 4, 1 + 1 + 2 + 1 + 1 + 2, 0]
-    );
+    assert_eq!(moved(&in_place), [2 + 2 + 4 + 2 + 2 + 4, 1 + 1 + 2 + 1 + 1 + 2, 0]);
     assert_eq!(in_place.head.visits, 10);
     assert_eq!((in_place.updates, in_place.rewrites), (0, 1));
     assert_eq!((in_place.rewritten_blocks, in_place.spilled), (3, 0));
@@ -74,11 +71,7 @@ fn what_is_behind_a_write_depends_on_the_readings() {
     let requests = [(true, 1, 1), (true, 2, 1), (true, 4, 1), (true, 1, 1)];
     let rewritten = |settings| {
         let in_place = movement(settings, &requests)[2];
-        (
-            in_place.updates,
-            in_place.rewrites,
-            in_place.rewritten_blocks,
-        )
+        (in_place.updates, in_place.rewrites, in_place.rewritten_blocks)
     };
     assert_eq!(rewritten(small()), (1, 1, 3));
     let rest = |rest| MovementSettings { rest, ..small() };
@@ -87,11 +80,7 @@ fn what_is_behind_a_write_depends_on_the_readings() {
     // A first write of block 0 damages block 1 only by the block.
     let requests = [(true, 1, 1), (true, 0, 1)];
     let by = |rest_unit, first_write| {
-        let settings = MovementSettings {
-            rest_unit,
-            first_write,
-            ..small()
-        };
+        let settings = MovementSettings { rest_unit, first_write, ..small() };
         movement(settings, &requests)[2].rewrites
     };
     assert_eq!(by(RestUnit::Track, FirstWrite::Rule), 0);
@@ -108,20 +97,11 @@ fn a_request_may_be_one_write() {
     let each = movement(small(), &requests)[2];
     // Blocks 0 and 1 twice with 2 to 5 behind them once and again, block 2 with 4 and 5.
     assert_eq!((each.updates, each.rewrites), (3, 6));
-    let settings = MovementSettings {
-        write_unit: WriteUnit::Request,
-        ..small()
-    };
+    let settings = MovementSettings { write_unit: WriteUnit::Request, ..small() };
     let once = movement(settings, &requests)[2];
     // 4 5, 3 4 5 0 1 2 3 4 5, 3 4 5 0 1 2 3 4 5: blocks 0 and 1 damage the track of 2 and 3.
-    assert_eq!(
-        (once.updates, once.rewrites, once.rewritten_blocks),
-        (1, 2, 6)
-    );
-    assert_eq!(
-        (once.head.visits, once.head.block),
-        (20, 1 + 2 * (2 + 2 + 5 + 2 + 1 + 2))
-    );
+    assert_eq!((once.updates, once.rewrites, once.rewritten_blocks), (1, 2, 6));
+    assert_eq!((once.head.visits, once.head.block), (20, 1 + 2 * (2 + 2 + 5 + 2 + 1 + 2)));
 }
 
 #[test]
@@ -210,10 +190,7 @@ fn timed(
 
 #[test]
 fn a_drive_takes_the_time_of_every_run_of_visits() {
-    let settings = MovementSettings {
-        rest: RestExtent::Dense,
-        ..small()
-    };
+    let settings = MovementSettings { rest: RestExtent::Dense, ..small() };
     let requests = [(true, 4, 2), (true, 0, 1)];
     let found = timed("wd-4tb-7200", settings, &requests).unwrap();
     let (read, write) = (Direction::Read, Direction::Write);
@@ -249,24 +226,14 @@ fn a_drive_takes_the_time_of_every_run_of_visits() {
 
 #[test]
 fn gaps_of_a_dense_rest_are_not_transferred() {
-    let settings = MovementSettings {
-        rest: RestExtent::Dense,
-        band_tracks: 5,
-        ..small()
-    };
+    let settings = MovementSettings { rest: RestExtent::Dense, band_tracks: 5, ..small() };
     // Behind block 0 lie 3 4, then 8.
     let requests = [(true, 8, 1), (true, 3, 2), (true, 0, 1)];
     let found = timed("wd-4tb-7200", settings, &requests).unwrap();
     let mut mechanism = Mechanism::new(&Drive::open("wd-4tb-7200").unwrap()).unwrap();
     let (read, write) = (Direction::Read, Direction::Write);
     let update = |block| [(8, 1, read), (block, 1, write), (8, 1, write)];
-    let last = [
-        (3, 2, read),
-        (8, 1, read),
-        (0, 1, write),
-        (3, 2, write),
-        (8, 1, write),
-    ];
+    let last = [(3, 2, read), (8, 1, read), (0, 1, write), (3, 2, write), (8, 1, write)];
     let accesses = [(8, 1, write)].into_iter();
     let accesses = accesses.chain(update(3)).chain(update(4)).chain(last);
     for (first, blocks, direction) in accesses {
@@ -289,29 +256,16 @@ fn bad_settings_have_an_error_that_says_what_is_accepted() {
         let error = Movement::new(&Model::ALL, settings, footprint).unwrap_err();
         error.to_string()
     };
-    let no_track = MovementSettings {
-        track_blocks: 0,
-        ..small()
-    };
+    let no_track = MovementSettings { track_blocks: 0, ..small() };
     assert!(error(no_track).starts_with("track_blocks 0 and band_tracks 3; accepted:"));
-    let endless = MovementSettings {
-        track_blocks: u64::MAX,
-        ..small()
-    };
+    let endless = MovementSettings { track_blocks: u64::MAX, ..small() };
     assert!(error(endless).contains("; accepted: 1 or more each, and at most"));
-    let no_buffer = MovementSettings {
-        buffer_blocks: 0,
-        ..small()
-    };
+    let no_buffer = MovementSettings { buffer_blocks: 0, ..small() };
     assert_eq!(error(no_buffer), "buffer_blocks 0; accepted: 1 or more");
     let mut footprint = Footprint::default();
     footprint.add(0, 1 << 40);
     let error = Movement::new(&Model::ALL, small(), footprint).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("the requests touch 1099511627776 blocks")
-    );
+    assert!(error.to_string().starts_with("the requests touch 1099511627776 blocks"));
 }
 
 fn random_settings(rng: &mut Rng) -> MovementSettings {

@@ -129,9 +129,7 @@ impl Naive<'_> {
             }
             candidate += 1;
         }
-        let last = behind
-            .iter()
-            .rposition(|block| self.written.contains(block));
+        let last = behind.iter().rposition(|block| self.written.contains(block));
         match (last, self.settings.rest) {
             (None, _) => behind.clear(),
             (_, RestExtent::Band) => {}
@@ -145,10 +143,7 @@ impl Naive<'_> {
         let sizes = [1, self.settings.track_blocks, band_blocks];
         let (mut moved, mut discontinuities, mut reversals) = ([0; 3], [0; 3], [0; 3]);
         for level in 0..3 {
-            let numbers = self
-                .visits
-                .iter()
-                .map(|&block| i128::from(block / sizes[level]));
+            let numbers = self.visits.iter().map(|&block| i128::from(block / sizes[level]));
             let numbers: Vec<i128> = numbers.collect();
             let deltas: Vec<i128> = numbers.windows(2).map(|pair| pair[1] - pair[0]).collect();
             moved[level] = deltas.iter().map(|delta| delta.unsigned_abs()).sum();

@@ -26,12 +26,7 @@ pub fn schema_violations(report: &Report) -> Vec<String> {
 }
 
 fn keys(value: &Value) -> Vec<&str> {
-    value
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect()
+    value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[test]
@@ -57,9 +52,7 @@ fn the_keys_scripts_rely_on_are_there() {
         match contract {
             Value::Object(members) => {
                 for (name, member) in members {
-                    let actual = actual
-                        .get(name)
-                        .unwrap_or_else(|| panic!("no {path}.{name}"));
+                    let actual = actual.get(name).unwrap_or_else(|| panic!("no {path}.{name}"));
                     covered(member, actual, &format!("{path}.{name}"));
                 }
             }
@@ -70,20 +63,11 @@ fn the_keys_scripts_rely_on_are_there() {
     }
     covered(&contract, &report, "report");
     assert_eq!(report["schema"], "imbrex.report/1");
-    assert_eq!(
-        keys(&report["runs"][6]["io_time_s"]),
-        ["smr", "ssd", "total"]
-    );
-    assert_eq!(
-        keys(&report["runs"][6]["response_ms"]),
-        ["max", "mean", "p50", "p99", "p99_9"]
-    );
+    assert_eq!(keys(&report["runs"][6]["io_time_s"]), ["smr", "ssd", "total"]);
+    assert_eq!(keys(&report["runs"][6]["response_ms"]), ["max", "mean", "p50", "p99", "p99_9"]);
     let cmr = &report["runs"][0];
     let undefined = json!({"evicted": null, "cache_in": null, "host": null});
-    assert_eq!(
-        cmr["write_amplification"], undefined,
-        "no bands, no band write amplification"
-    );
+    assert_eq!(cmr["write_amplification"], undefined, "no bands, no band write amplification");
     assert_eq!(cmr["capacity_blocks"], Value::Null);
 }
 
@@ -94,16 +78,9 @@ fn json_follows_the_schema_and_reads_back() {
     let json = report.to_json();
     let value: Value = serde_json::from_str(&json).unwrap();
     let none: Vec<String> = vec![];
-    assert_eq!(
-        schema::violations(&document, &document, &value, "report"),
-        none
-    );
+    assert_eq!(schema::violations(&document, &document, &value, "report"), none);
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
-    assert_eq!(
-        json,
-        sample::report(WorkloadKind::Synthetic).to_json(),
-        "equal runs, equal bytes"
-    );
+    assert_eq!(json, sample::report(WorkloadKind::Synthetic).to_json(), "equal runs, equal bytes");
 }
 
 #[test]
@@ -134,10 +111,7 @@ fn an_empty_run_follows_the_schema() {
     report.runs = vec![run];
     let value: Value = serde_json::from_str(&report.to_json()).unwrap();
     let none: Vec<String> = vec![];
-    assert_eq!(
-        schema::violations(&document, &document, &value, "report"),
-        none
-    );
+    assert_eq!(schema::violations(&document, &document, &value, "report"), none);
     assert!(report.to_html().contains("lru served 0 requests"));
     assert!(report.to_table(TableStyle::Plain).contains("lru"));
 }
@@ -156,19 +130,10 @@ fn the_schema_finds_what_is_wrong() {
     assert_eq!(with("/workload/kind", json!("real")).len(), 1);
     assert_eq!(with("/runs/3/write_hit_ratio", json!(1.5)).len(), 1);
     assert_eq!(with("/runs/3/io_time_s/smr", json!("fast")).len(), 1);
-    assert_eq!(
-        with("/runs/3/disks/0/busy_time_by_cause_s/host", Value::Null).len(),
-        1
-    );
+    assert_eq!(with("/runs/3/disks/0/busy_time_by_cause_s/host", Value::Null).len(), 1);
     let mut missing = good.clone();
-    missing["runs"][0]
-        .as_object_mut()
-        .unwrap()
-        .remove("bands_rewritten");
-    assert_eq!(
-        schema::violations(&document, &document, &missing, "report").len(),
-        1
-    );
+    missing["runs"][0].as_object_mut().unwrap().remove("bands_rewritten");
+    assert_eq!(schema::violations(&document, &document, &missing, "report").len(), 1);
 }
 
 #[test]
@@ -177,40 +142,26 @@ fn the_simulation_block_is_all_that_may_differ() {
     let mut slower = report.clone();
     slower.runs[2].simulation.wall_s = 99.0;
     assert_ne!(slower.to_json(), report.to_json());
-    assert_eq!(
-        slower.without_simulation().to_json(),
-        report.without_simulation().to_json()
-    );
+    assert_eq!(slower.without_simulation().to_json(), report.without_simulation().to_json());
 }
 
 #[test]
 fn the_table_fits_a_terminal_and_is_plain_in_a_pipe() {
     let mut report = sample::report(WorkloadKind::Synthetic);
-    report.runs[6]
-        .parameters
-        .insert("cache.capacity".into(), json!("a very long value indeed"));
+    report.runs[6].parameters.insert("cache.capacity".into(), json!("a very long value indeed"));
     let plain = report.to_table(TableStyle::Plain);
     let terminal = report.to_table(TableStyle::Terminal);
     let visible = terminal.replace("\x1b[1m", "").replace("\x1b[0m", "");
     assert_ne!(visible, terminal, "headers are bold on a terminal");
-    assert!(
-        visible.lines().all(|line| line.chars().count() <= 120),
-        "{visible}"
-    );
+    assert!(visible.lines().all(|line| line.chars().count() <= 120), "{visible}");
     assert!(plain.is_ascii(), "{plain}");
     assert!(plain.lines().all(|line| line.len() <= 120), "{plain}");
     assert!(!plain.contains('\x1b'));
     assert!(plain.contains("SYNTHETIC"), "{plain}");
     // `pore` rewrites less still, but with other settings than `lru`.
-    assert!(
-        plain.contains("pore-pf rewrites 3.5x fewer band bytes than lru"),
-        "{plain}"
-    );
+    assert!(plain.contains("pore-pf rewrites 3.5x fewer band bytes than lru"), "{plain}");
     for run in &report.runs[..6] {
-        assert!(
-            plain.lines().any(|line| line.starts_with(&run.system)),
-            "{plain}"
-        );
+        assert!(plain.lines().any(|line| line.starts_with(&run.system)), "{plain}");
     }
 }
 
@@ -245,9 +196,7 @@ fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
     assert!(!without.0.contains("segs") && !without.1.contains("<h2>Segments"));
     let counters = |pairs: &[(&str, u64)]| {
         let pairs = pairs.iter();
-        pairs
-            .map(|(name, count)| (name.to_string(), *count))
-            .collect()
+        pairs.map(|(name, count)| (name.to_string(), *count)).collect()
     };
     for (index, segments) in [(0, 500), (1, 4_000)] {
         let mut run = sample::run(["hwsr", "s-block"][index], 0.0);
@@ -280,11 +229,7 @@ fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
         let cells = row.expect("a row").split_whitespace();
         cells.map(str::to_string).collect::<Vec<String>>()
     };
-    assert_eq!(
-        row("hwsr")[3..7],
-        ["5.00", "24.0", "65.0", "25.0"],
-        "{plain}"
-    );
+    assert_eq!(row("hwsr")[3..7], ["5.00", "24.0", "65.0", "25.0"], "{plain}");
     assert_eq!(row("smr-only")[3..7], ["-"; 4], "{plain}");
     assert!(
         plain.contains("hwsr rewrites 8.0x fewer segments than s-block; s-block needs"),
@@ -293,10 +238,7 @@ fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
     let page = report.to_html();
     assert!(page.contains("<h2>Segments</h2>") && page.contains("read-cache hits"));
     let csv = report.to_csv();
-    let (_, csv) = csv
-        .iter()
-        .find(|(name, _)| *name == "segments.csv")
-        .unwrap();
+    let (_, csv) = csv.iter().find(|(name, _)| *name == "segments.csv").unwrap();
     assert!(csv.contains("\nhwsr,5,24,65,25\n"), "{csv}");
     assert!(csv.contains("\nsmr-only,,,,\n"), "{csv}");
     // Where only stacks of segments ran, the columns about bands are not there.
@@ -307,9 +249,7 @@ fn segments_have_columns_bars_and_a_sentence_where_a_run_has_them() {
 #[test]
 fn csv_files_have_one_width_and_name_every_run() {
     let mut report = sample::report(WorkloadKind::Captured);
-    report.runs[1]
-        .parameters
-        .insert("node.key".into(), json!("a, \"b\""));
+    report.runs[1].parameters.insert("node.key".into(), json!("a, \"b\""));
     for (name, text) in report.to_csv() {
         let width = text.lines().next().unwrap().split(',').count();
         let quoted = "\"smr-only key=a, \"\"b\"\"\"";
@@ -327,16 +267,10 @@ fn the_page_needs_nothing_from_anywhere() {
     report.workload.path = "</script><script>alert(1)</script>".to_string();
     report.runs[0].system = "<img src=x>".to_string();
     let html = report.to_html();
-    for address in [
-        "http://", "https://", "url(", "@import", "src=\"", "href=\"/",
-    ] {
+    for address in ["http://", "https://", "url(", "@import", "src=\"", "href=\"/"] {
         assert!(!html.contains(address), "the page contains {address}");
     }
-    assert_eq!(
-        html.matches("</script>").count(),
-        2,
-        "data and program, nothing else"
-    );
+    assert_eq!(html.matches("</script>").count(), 2, "data and program, nothing else");
     assert!(!html.contains("<img"), "names are escaped");
     assert!(html.contains("default-src 'none'; script-src 'unsafe-inline'"));
     assert!(html.contains("<span class=\"kind recorded\">recorded</span>"));
@@ -350,8 +284,7 @@ fn a_hundred_runs_stay_within_the_bound() {
     report.runs = (0..100)
         .map(|i| {
             let mut run = runs[i % 7].clone();
-            run.parameters
-                .insert("cache.capacity".into(), json!(format!("{i} %")));
+            run.parameters.insert("cache.capacity".into(), json!(format!("{i} %")));
             run
         })
         .collect();
@@ -363,24 +296,15 @@ fn a_hundred_runs_stay_within_the_bound() {
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let error = sample::report(WorkloadKind::Live)
-        .write_to(&file.path().join("out"))
-        .unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with(&format!("{}/out: ", file.path().display())),
-        "{error}"
-    );
+    let error = sample::report(WorkloadKind::Live).write_to(&file.path().join("out")).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("{}/out: ", file.path().display())), "{error}");
 }
 
 #[test]
 fn a_browser_opens_the_page_without_an_error() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sample-report");
     let path = folder.join("report.html");
-    let written = sample::report(WorkloadKind::Recorded)
-        .write_to(&folder)
-        .unwrap();
+    let written = sample::report(WorkloadKind::Recorded).write_to(&folder).unwrap();
     assert!(written.contains(&path) && written.iter().all(|path| path.exists()));
     if let Some(dom) = opened(&path) {
         assert!(dom.contains("a bin</span>"), "the heat map was not painted");

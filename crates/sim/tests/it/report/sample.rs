@@ -35,10 +35,7 @@ pub fn report(kind: WorkloadKind) -> Report {
             combination: None,
         },
     );
-    report.runs = SYSTEMS
-        .iter()
-        .map(|(system, home)| run(system, *home))
-        .collect();
+    report.runs = SYSTEMS.iter().map(|(system, home)| run(system, *home)).collect();
     report
 }
 
@@ -108,11 +105,7 @@ pub fn run(system: &str, home: f64) -> Run {
     }
     run.disks = disks(has_cache, home, host_bytes);
     run.configuration = json!({"node": [{"name": "smr", "kind": "disk", "drive": "</script>"}]});
-    run.simulation = SimulationCost {
-        wall_s: 0.2,
-        requests_per_s: 3e5,
-        peak_rss_bytes: 40 << 20,
-    };
+    run.simulation = SimulationCost { wall_s: 0.2, requests_per_s: 3e5, peak_rss_bytes: 40 << 20 };
     run.derive_ratios();
     run
 }
@@ -129,11 +122,7 @@ fn disks(has_cache: bool, home: f64, host_bytes: f64) -> Vec<DiskUse> {
         write_cache: !drive.contains("ssd"),
         reads: 12_000,
         writes: 34_000,
-        read_bytes: ByCause {
-            host: share(0.2),
-            cleaning: share(home),
-            ..ByCause::default()
-        },
+        read_bytes: ByCause { host: share(0.2), cleaning: share(home), ..ByCause::default() },
         written_bytes: ByCause::default(),
         write_amplification: ByCause::default(),
         seek_time_s: 0.0,
@@ -149,16 +138,9 @@ fn disks(has_cache: bool, home: f64, host_bytes: f64) -> Vec<DiskUse> {
     };
     if has_cache {
         let mut ssd = shape("ssd", "generic-sata-ssd");
-        ssd.written_bytes = ByCause {
-            host: share(1.0),
-            metadata: share(0.01),
-            ..ByCause::default()
-        };
-        ssd.busy_time_by_cause_s = ByCause {
-            host: 21.0,
-            destage: 4.0,
-            ..ByCause::default()
-        };
+        ssd.written_bytes =
+            ByCause { host: share(1.0), metadata: share(0.01), ..ByCause::default() };
+        ssd.busy_time_by_cause_s = ByCause { host: 21.0, destage: 4.0, ..ByCause::default() };
         disks.push(ssd);
     }
     let mut smr = shape("smr", "st5000as0011");
@@ -188,10 +170,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % bound
     }
 }

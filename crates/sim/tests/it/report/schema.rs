@@ -6,41 +6,21 @@ use serde_json::Value;
 ///
 /// Panics on a keyword it does not know: a schema must not promise what nothing checks.
 pub fn violations(root: &Value, schema: &Value, value: &Value, path: &str) -> Vec<String> {
-    const ANNOTATIONS: [&str; 6] = [
-        "$schema",
-        "$id",
-        "$defs",
-        "title",
-        "description",
-        "$comment",
-    ];
+    const ANNOTATIONS: [&str; 6] = ["$schema", "$id", "$defs", "title", "description", "$comment"];
     let mut found = vec![];
-    let rules = schema
-        .as_object()
-        .unwrap_or_else(|| panic!("{path}: a schema is an object"));
+    let rules = schema.as_object().unwrap_or_else(|| panic!("{path}: a schema is an object"));
     for (keyword, rule) in rules {
         let mut fail = |what: String| found.push(format!("{path}: {what}"));
         match keyword.as_str() {
             name if ANNOTATIONS.contains(&name) => {}
             "$ref" => {
-                let pointer = rule
-                    .as_str()
-                    .and_then(|r| r.strip_prefix('#'))
-                    .expect("local $ref");
-                let target = root
-                    .pointer(pointer)
-                    .unwrap_or_else(|| panic!("no {pointer}"));
+                let pointer = rule.as_str().and_then(|r| r.strip_prefix('#')).expect("local $ref");
+                let target = root.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}"));
                 found.extend(violations(root, target, value, path));
             }
             "type" => {
-                let names = rule
-                    .as_array()
-                    .cloned()
-                    .unwrap_or_else(|| vec![rule.clone()]);
-                if !names
-                    .iter()
-                    .any(|name| is_type(name.as_str().unwrap(), value))
-                {
+                let names = rule.as_array().cloned().unwrap_or_else(|| vec![rule.clone()]);
+                if !names.iter().any(|name| is_type(name.as_str().unwrap(), value)) {
                     fail(format!("{value} is not {rule}"));
                 }
             }
@@ -51,35 +31,24 @@ pub fn violations(root: &Value, schema: &Value, value: &Value, path: &str) -> Ve
             }
             "enum" => {}
             "minimum" => {
-                if value
-                    .as_f64()
-                    .is_some_and(|number| number < rule.as_f64().unwrap())
-                {
+                if value.as_f64().is_some_and(|number| number < rule.as_f64().unwrap()) {
                     fail(format!("{value} is less than {rule}"));
                 }
             }
             "maximum" => {
-                if value
-                    .as_f64()
-                    .is_some_and(|number| number > rule.as_f64().unwrap())
-                {
+                if value.as_f64().is_some_and(|number| number > rule.as_f64().unwrap()) {
                     fail(format!("{value} is more than {rule}"));
                 }
             }
             "maxItems" => {
-                if value
-                    .as_array()
-                    .is_some_and(|items| items.len() as u64 > rule.as_u64().unwrap())
+                if value.as_array().is_some_and(|items| items.len() as u64 > rule.as_u64().unwrap())
                 {
                     fail(format!("more than {rule} items"));
                 }
             }
             "required" => {
                 for name in rule.as_array().unwrap() {
-                    if value
-                        .as_object()
-                        .is_some_and(|o| !o.contains_key(name.as_str().unwrap()))
-                    {
+                    if value.as_object().is_some_and(|o| !o.contains_key(name.as_str().unwrap())) {
                         fail(format!("no {name}"));
                     }
                 }

@@ -75,22 +75,12 @@ fn lru_hits_are_those_of_a_plain_lru() {
     let records = records(&workload);
     for mode in MODES {
         for capacity in [1_500, 6_000, 24_000] {
-            let settings = [
-                format!("cache.mode={mode}"),
-                format!("cache.capacity={}KiB", capacity * 4),
-            ];
+            let settings =
+                [format!("cache.mode={mode}"), format!("cache.capacity={}KiB", capacity * 4)];
             let lru = stack("lru", &settings.each_ref().map(String::as_str));
             let expected = lru_hits(&records, capacity, mode == "read-write");
-            let Totals {
-                read_hits,
-                write_hits,
-                ..
-            } = simulate(&lru, &workload, 1).totals;
-            assert_eq!(
-                (read_hits, write_hits),
-                expected,
-                "{mode}, {capacity} blocks"
-            );
+            let Totals { read_hits, write_hits, .. } = simulate(&lru, &workload, 1).totals;
+            assert_eq!((read_hits, write_hits), expected, "{mode}, {capacity} blocks");
             // A request that waits for an overlapping one is looked up later than it arrived.
             let deep = simulate(&lru, &workload, 32).totals;
             let (got, expected) = (deep.read_hits + deep.write_hits, expected.0 + expected.1);
@@ -146,22 +136,10 @@ fn counts_what_the_reference_counts(workload: &Workload) {
     let cases: [(&str, &[&str], Option<Replacement>); 6] = [
         ("smr-only", &[], None),
         ("lru", &[], Some(Replacement::Lru)),
-        (
-            "lru-band",
-            &[],
-            Some(Replacement::LruBand { batch: usize::MAX }),
-        ),
-        (
-            "lru-band",
-            &[batch],
-            Some(Replacement::LruBand { batch: 32 }),
-        ),
+        ("lru-band", &[], Some(Replacement::LruBand { batch: usize::MAX })),
+        ("lru-band", &[batch], Some(Replacement::LruBand { batch: 32 })),
         ("pore", &[], Some(Replacement::Pore)),
-        (
-            "pore",
-            &[batch, "cache.zone=bands"],
-            Some(Replacement::PoreBands { batch: 32 }),
-        ),
+        ("pore", &[batch, "cache.zone=bands"], Some(Replacement::PoreBands { batch: 32 })),
     ];
     for (name, settings, replacement) in cases {
         for mode in MODES {
@@ -174,19 +152,10 @@ fn counts_what_the_reference_counts(workload: &Workload) {
             let simulated = simulate(&config, workload, 1);
             let caches_reads = mode == "read-write";
             let expected = reference(&simulated, &records, replacement, caches_reads);
-            println!(
-                "{}, {name} {settings:?}, {mode}: {expected:?}",
-                workload.path
-            );
+            println!("{}, {name} {settings:?}, {mode}: {expected:?}", workload.path);
             assert_eq!(simulated.totals, expected, "{name} {settings:?}, {mode}");
-            assert!(
-                expected.bands_rewritten >= 50,
-                "{name}, {mode}: too few bands"
-            );
-            assert!(
-                name != "pore" || expected.divisions > 3,
-                "too few divisions"
-            );
+            assert!(expected.bands_rewritten >= 50, "{name}, {mode}: too few bands");
+            assert!(name != "pore" || expected.divisions > 3, "too few divisions");
         }
     }
 }

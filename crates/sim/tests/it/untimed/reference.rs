@@ -195,11 +195,7 @@ impl<'a> Reference<'a> {
         let mut dirty: Vec<(u64, u64)> =
             dirty.map(|(b, cached)| (cached.last_access, *b)).collect();
         dirty.sort_unstable();
-        dirty
-            .into_iter()
-            .take(batch)
-            .map(|(_, block)| block)
-            .collect()
+        dirty.into_iter().take(batch).map(|(_, block)| block).collect()
     }
 
     fn remove(&mut self, block: u64) {
@@ -245,10 +241,7 @@ impl<'a> Reference<'a> {
         self.open = Some(open);
         self.counted = 0;
         let all = self.order.clone();
-        self.evictable = all
-            .into_iter()
-            .filter(|(_, block)| self.may_leave(*block))
-            .collect();
+        self.evictable = all.into_iter().filter(|(_, block)| self.may_leave(*block)).collect();
         for cached in self.cached.values_mut() {
             cached.accesses = 0;
         }
@@ -264,8 +257,7 @@ impl<'a> Reference<'a> {
             self.log.pop_front();
             self.log_head += 1;
         }
-        self.newest
-            .insert(block, self.log_head + self.log.len() as u64);
+        self.newest.insert(block, self.log_head + self.log.len() as u64);
         self.log.push_back(block);
         self.totals.appended += 1;
     }

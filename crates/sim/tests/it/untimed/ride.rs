@@ -80,10 +80,7 @@ impl<'a> RideReference<'a> {
     }
 
     pub fn totals(&self) -> Totals {
-        Totals {
-            dirty_allowed: self.allowed,
-            ..self.log.totals
-        }
+        Totals { dirty_allowed: self.allowed, ..self.log.totals }
     }
 
     /// One block of a request.
@@ -192,11 +189,7 @@ impl<'a> RideReference<'a> {
     }
 
     fn choose_band(&self) -> Option<u32> {
-        let with_dirty = || {
-            self.of_band
-                .iter()
-                .filter(|(_, band)| !band.dirty.is_empty())
-        };
+        let with_dirty = || self.of_band.iter().filter(|(_, band)| !band.dirty.is_empty());
         let open = with_dirty().filter(|(_, band)| band.open_until > self.appended);
         let rider = open.min_by_key(|(_, band)| *band.dirty.keys().next().expect("a dirty block"));
         if let Some((number, _)) = rider {

@@ -11,9 +11,7 @@ const PAGE_BYTES_MAX: usize = 600_000;
 
 /// No number that is none, and nothing from elsewhere.
 fn assert_sound(page: &str) {
-    for address in [
-        "http://", "https://", "url(", "@import", "src=\"", "href=\"/",
-    ] {
+    for address in ["http://", "https://", "url(", "@import", "src=\"", "href=\"/"] {
         assert!(!page.contains(address), "the page contains {address}");
     }
     // The script may speak of such numbers; what is shown and what is embedded may not.
@@ -23,10 +21,7 @@ fn assert_sound(page: &str) {
     for word in words {
         assert!(!["NaN", "inf", "null"].contains(&word), "{word} in {text}");
     }
-    assert_eq!(
-        page.matches("<section>").count(),
-        page.matches("</section>").count()
-    );
+    assert_eq!(page.matches("<section>").count(), page.matches("</section>").count());
     assert_eq!(page.matches("<div").count(), page.matches("</div>").count());
     assert!(page.len() <= PAGE_BYTES_MAX, "{} bytes", page.len());
 }
@@ -63,11 +58,7 @@ fn the_page_shows_every_section() {
         assert!(page.contains(text), "{text}");
     }
     assert_sound(&page);
-    assert_eq!(
-        page,
-        workload_page(&info, None),
-        "the same trace gives the same bytes"
-    );
+    assert_eq!(page, workload_page(&info, None), "the same trace gives the same bytes");
 }
 
 #[test]
@@ -75,11 +66,7 @@ fn charts_say_their_values_in_words_too() {
     let page = workload_page(&sample::full("trace.csv"), None);
     let charts = page.matches("<div class=\"plot\"").count();
     assert_eq!(charts, 9);
-    assert_eq!(
-        page.matches("<summary>Values of this chart</summary>")
-            .count(),
-        charts
-    );
+    assert_eq!(page.matches("<summary>Values of this chart</summary>").count(), charts);
     // 583 reads, 503 of them of 4 KiB or less.
     assert!(page.contains("<tr><td>4.00 KiB</td><td>86.3 %</td><td>74.3 %</td></tr>"));
 }
@@ -90,11 +77,7 @@ fn names_are_escaped() {
     info.path = "</script><script>alert(1)</script>".to_string();
     info.label = "<img src=x>".to_string();
     let page = workload_page(&info, Some("<b>recipe</b>"));
-    assert_eq!(
-        page.matches("</script>").count(),
-        2,
-        "data and program, nothing else"
-    );
+    assert_eq!(page.matches("</script>").count(), 2, "data and program, nothing else");
     assert!(!page.contains("<img") && !page.contains("<b>recipe"));
     assert!(page.contains("default-src 'none'; script-src 'unsafe-inline'"));
 }
@@ -116,11 +99,7 @@ fn a_trace_without_times_leaves_out_what_needs_them() {
     assert_eq!(info.duration_s, None);
     let page = workload_page(&info, None);
     assert!(page.contains("This format has no times."));
-    for heading in [
-        "Request rate over time",
-        "Gaps between arrivals",
-        "Working set over time",
-    ] {
+    for heading in ["Request rate over time", "Gaps between arrivals", "Working set over time"] {
         assert!(!page.contains(&format!("<h2>{heading}</h2>")), "{heading}");
     }
     assert_sound(&page);
@@ -129,10 +108,8 @@ fn a_trace_without_times_leaves_out_what_needs_them() {
 #[test]
 fn the_smallest_traces_have_a_page() {
     let one = sample::trace("one.csv", &sample::msr(&[(0, "Write", 4096, 4096)]));
-    let at_once = sample::trace(
-        "at-once.csv",
-        &sample::msr(&[(0, "Read", 0, 512), (0, "Read", 0, 512)]),
-    );
+    let at_once =
+        sample::trace("at-once.csv", &sample::msr(&[(0, "Read", 0, 512), (0, "Read", 0, 512)]));
     assert!(workload_page(&one, None).contains("<h1>1 request"));
     for info in [one, at_once] {
         assert_sound(&workload_page(&info, None));

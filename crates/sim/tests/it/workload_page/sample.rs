@@ -13,13 +13,8 @@ use imbrex_traces::{BlockRule, ReadOptions, TraceInfo, characterise, open};
 pub fn trace(name: &str, text: &str) -> TraceInfo {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    std::fs::File::create(&path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .unwrap();
-    let options = ReadOptions {
-        sha256: true,
-        ..ReadOptions::default()
-    };
+    std::fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes())).unwrap();
+    let options = ReadOptions { sha256: true, ..ReadOptions::default() };
     let reader = open(path.to_str().unwrap(), &options).unwrap();
     let mut info = characterise(reader, BlockRule::default()).unwrap();
     // The folder has another name each time.
@@ -56,11 +51,7 @@ fn distribution(step: u64) -> Distribution {
     let histogram: Vec<Bin> = (0..24)
         .map(|i: u64| {
             let from = step << i;
-            Bin {
-                from,
-                to: from + from / 4,
-                count: 5 + (i * 7919) % 31,
-            }
+            Bin { from, to: from + from / 4, count: 5 + (i * 7919) % 31 }
         })
         .collect();
     Distribution {
@@ -80,11 +71,7 @@ fn distribution(step: u64) -> Distribution {
 
 fn sections() -> Sections {
     let mut sections = Sections::default();
-    let bin = |size: u64, count| Bin {
-        from: size,
-        to: size,
-        count,
-    };
+    let bin = |size: u64, count| Bin { from: size, to: size, count };
     sections.request_sizes.read = vec![bin(512, 3), bin(4096, 500), bin(65536, 80)];
     sections.request_sizes.write = vec![bin(4096, 900), bin(8192, 300), bin(1 << 20, 12)];
     sections.popularity.cdf = (0..8u64)
@@ -99,15 +86,9 @@ fn sections() -> Sections {
             }
         })
         .collect();
-    sections.popularity.reads = Aggregation {
-        blocks: 70_000,
-        top_1_percent: 12.0,
-        top_10_percent: 38.5,
-    };
-    sections.popularity.read_mostly = Mostly {
-        blocks_percent: 31.0,
-        traffic_percent: 62.0,
-    };
+    sections.popularity.reads =
+        Aggregation { blocks: 70_000, top_1_percent: 12.0, top_10_percent: 38.5 };
+    sections.popularity.read_mostly = Mostly { blocks_percent: 31.0, traffic_percent: 62.0 };
     let point = |i: u32| {
         let hit = 90.0 * (1.0 - 0.7f64.powi(i as i32));
         LruPoint {
@@ -123,10 +104,7 @@ fn sections() -> Sections {
     sections.reuse.lru_at_1_percent = point(9);
     sections.reuse.lru_at_10_percent = point(13);
     sections.reuse.distance_blocks = distribution(1);
-    let pairs = |step: u64| Adjacent {
-        count: step,
-        time_ns: Some(distribution(step)),
-    };
+    let pairs = |step: u64| Adjacent { count: step, time_ns: Some(distribution(step)) };
     sections.adjacent_accesses.read_after_write = pairs(900);
     sections.adjacent_accesses.write_after_write = pairs(70_000);
     sections.adjacent_accesses.read_after_read = pairs(4_000);

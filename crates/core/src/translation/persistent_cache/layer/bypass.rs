@@ -115,12 +115,7 @@ impl PersistentCache {
         ctx.count(Counter::BandBlocksWritten, extent.blocks.0);
         let entry = self.requests.get(job);
         let (request, buffer) = (entry.request, entry.data_of(extent));
-        let write = DataWrite {
-            job,
-            extent,
-            buffer,
-            supersedes,
-        };
+        let write = DataWrite { job, extent, buffer, supersedes };
         let home = self.shape.layout.home(band, offset, extent.blocks.0);
         let operation = conduct.data_operation(request.operation);
         let part = Part::Bypass(write);
@@ -153,14 +148,9 @@ impl PersistentCache {
         match result {
             Ok(()) => {
                 let home = self.shape.layout.home(band, offset, write.extent.blocks.0);
-                let entry = Entry::Bypass {
-                    lba: write.extent.start,
-                };
+                let entry = Entry::Bypass { lba: write.extent.start };
                 let (kind, payload) = entry.encode();
-                let data = WrittenData {
-                    place: home.extent,
-                    buffer: write.buffer,
-                };
+                let data = WrittenData { place: home.extent, buffer: write.buffer };
                 let (_, sums) = self.ledger.record_write(kind, payload.bytes(), data, ctx);
                 self.checksums.append_home(band, offset, sums);
                 self.flush_when_much_is_unflushed(ctx);

@@ -12,8 +12,7 @@ use crate::translation::persistent_cache::settings::UpdateMethod;
 impl PersistentCache {
     /// True when a rewrite, where there is one, may do its next step.
     pub(super) fn may_continue(&self, ctx: &Context<'_>) -> bool {
-        self.cleaner
-            .may_continue(self.rewriter.current(), ctx.host_is_done())
+        self.cleaner.may_continue(self.rewriter.current(), ctx.host_is_done())
     }
 
     /// Begins to rewrite the next band if there is time for it.

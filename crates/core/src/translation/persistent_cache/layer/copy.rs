@@ -53,9 +53,7 @@ impl PersistentCache {
             // The checksums are in memory since the first stretch.
             return self.continue_rewrite(ctx);
         }
-        let in_memory = self
-            .copy_check
-            .begin(&rewrite, &self.shape, &self.blocks, &self.checksums);
+        let in_memory = self.copy_check.begin(&rewrite, &self.shape, &self.blocks, &self.checksums);
         self.undo.end_of_waiting();
         let pages = ctx.allocate(BlockCount(self.checksums.table_blocks()));
         self.copy_check.pages = pages;
@@ -155,13 +153,7 @@ impl PersistentCache {
         let had_table = self.checksums.table(rewrite.band) != Table::NONE;
         self.copy_check.accept_table(had_table);
         let (table, salvage) = (self.copy_check.table, Salvage::of(&rewrite));
-        apply_scratch(
-            salvage,
-            table,
-            &self.shape,
-            &mut self.blocks,
-            &mut self.checksums,
-        );
+        apply_scratch(salvage, table, &self.shape, &mut self.blocks, &mut self.checksums);
         if ctx.is_planted(PlantedBug::BandRewriteWithoutScratch) {
             self.blocks.salvage = None;
             return self.write_home(ctx);

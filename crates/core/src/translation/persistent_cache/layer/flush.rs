@@ -50,10 +50,7 @@ impl PersistentCache {
         let home = self.shape.layout.home_port();
         let other = Some(home).filter(|port| *port != LOG);
         for port in [LOG].into_iter().chain(other) {
-            let whole_disk = Area {
-                port,
-                ..Area::EMPTY
-            };
+            let whole_disk = Area { port, ..Area::EMPTY };
             let nothing = (whole_disk, BufferSlice::EMPTY);
             let part = Part::Flush { job, is_recorded };
             self.issue(part, Operation::Flush, nothing, cause, ctx);

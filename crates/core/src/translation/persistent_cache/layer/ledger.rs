@@ -27,13 +27,7 @@ impl PersistentCache {
         let mut has_heard = false;
         while let Some(event) = self.ledger.next_event() {
             // The ledger repeats its failure, so that nobody waits who has begun to since.
-            let is_repeated = matches!(
-                event,
-                LedgerEvent::Failed {
-                    is_first: false,
-                    ..
-                }
-            );
+            let is_repeated = matches!(event, LedgerEvent::Failed { is_first: false, .. });
             has_heard |= !is_repeated;
             self.take_event(event, ctx);
         }
@@ -114,10 +108,7 @@ impl PersistentCache {
             self.end_commit(Ok(()));
         }
         let ledger = &self.ledger;
-        if self
-            .undo
-            .rewrite_goes_on(|ticket| ledger.is_flushed(ticket))
-        {
+        if self.undo.rewrite_goes_on(|ticket| ledger.is_flushed(ticket)) {
             self.continue_rewrite(ctx);
         }
     }
@@ -250,8 +241,7 @@ impl PersistentCache {
             return;
         }
         let position = self.blocks.log.superseded_before();
-        self.undo
-            .checkpoint_begins(position, self.blocks.lost_blocks());
+        self.undo.checkpoint_begins(position, self.blocks.lost_blocks());
         let map = self.encode_map();
         self.ledger.checkpoint(map, ctx);
     }

@@ -159,26 +159,15 @@ impl PersistentCache {
             tracks: None,
             bands: Some(Arc::clone(&bands)),
             zones: settings.host_aware.as_ref().map(|it| Arc::clone(&it.zones)),
-            log: Some(LogSize {
-                blocks: settings.log_blocks,
-                entries: settings.entries_max,
-            }),
+            log: Some(LogSize { blocks: settings.log_blocks, entries: settings.entries_max }),
             survives: below.log().survives.min(below.home().survives),
             is_blank: false,
             rewrite_block: None,
             tells_copies: false,
             copies: None,
         };
-        let Keeping {
-            ledger,
-            log,
-            checksums,
-            conduct,
-        } = Keeping::new(&settings, &bands, below);
-        let zones = settings
-            .host_aware
-            .clone()
-            .map(|it| Box::new(Zones::new(it)));
+        let Keeping { ledger, log, checksums, conduct } = Keeping::new(&settings, &bands, below);
+        let zones = settings.host_aware.clone().map(|it| Box::new(Zones::new(it)));
         let shape = Shape::new(settings, conduct, bands, layout);
         let mut blocks = BlockMap::new(&shape, log);
         if let Some(host_aware) = &shape.settings.host_aware {
@@ -244,22 +233,11 @@ impl PersistentCache {
     /// An operation for a part of a job, or of the layer's own, has finished.
     fn part_finished(&mut self, part: Part, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         match part {
-            Part::Read {
-                job,
-                origin: Origin::Log(position),
-                buffer,
-            } => self.read_from_log(job, (position, buffer), result, ctx),
-            Part::Read {
-                job,
-                origin: Origin::Home(band, offset),
-                buffer,
-            } => {
-                let read = HomeRead {
-                    job,
-                    band,
-                    offset,
-                    buffer,
-                };
+            Part::Read { job, origin: Origin::Log(position), buffer } => {
+                self.read_from_log(job, (position, buffer), result, ctx)
+            }
+            Part::Read { job, origin: Origin::Home(band, offset), buffer } => {
+                let read = HomeRead { job, band, offset, buffer };
                 self.read_from_home(&read, result, ctx);
             }
             Part::Log { write, position } => self.written_to_log(&write, position, result, ctx),

@@ -47,11 +47,7 @@ impl PersistentCache {
                     let slots = self.shape.log_area(position, piece.extent.blocks.0);
                     let origin = Origin::Log(position);
                     self.reads.hold(self.requests.get_mut(job), position);
-                    let part = Part::Read {
-                        job,
-                        origin,
-                        buffer,
-                    };
+                    let part = Part::Read { job, origin, buffer };
                     self.issue(part, Operation::Read, (slots, buffer), cause, ctx);
                 }
                 Source::Home(band) => {
@@ -136,11 +132,7 @@ impl PersistentCache {
             let (cause, buffer) = (entry.request.cause, entry.data_of(read));
             self.reads.begin_at_home(band);
             let origin = Origin::Home(band, offset);
-            let part = Part::Read {
-                job,
-                origin,
-                buffer,
-            };
+            let part = Part::Read { job, origin, buffer };
             self.issue(part, Operation::Read, (source, buffer), cause, ctx);
             next = read.end();
         }

@@ -21,8 +21,7 @@ impl PersistentCache {
     /// Begins to rewrite a band; first of all the one that only the scratch band holds, if any.
     pub(super) fn start_rewrite(&mut self, band: BandId, reason: Reason, ctx: &Context<'_>) {
         let salvage = self.blocks.salvage;
-        self.rewriter
-            .start(band, reason, salvage, &self.shape, ctx.now());
+        self.rewriter.start(band, reason, salvage, &self.shape, ctx.now());
     }
 
     /// Reads the band once nothing that matters to it is in flight. True when the rewrite turned
@@ -252,8 +251,7 @@ impl PersistentCache {
         match self.shape.conduct.verifies {
             true => self.write_scratch_and_table(ctx),
             false => {
-                self.rewriter
-                    .enter(Phase::WritingScratch, rewrite.stretch.blocks);
+                self.rewriter.enter(Phase::WritingScratch, rewrite.stretch.blocks);
                 self.continue_rewrite(ctx);
             }
         }
@@ -282,8 +280,7 @@ impl PersistentCache {
             let band = self.shape.bands.extent_of(rewrite.band);
             let end = band.start + BlockCount(held.end_of_rewrite);
             if !self.shape.conduct.pointers_bound_reads && end < band.end() {
-                self.blocks
-                    .zero_all_but_the_log(Extent::between(end, band.end()));
+                self.blocks.zero_all_but_the_log(Extent::between(end, band.end()));
             }
             self.blocks.raise_pointer(rewrite.band, held.end_of_rewrite);
         }
@@ -367,8 +364,7 @@ impl PersistentCache {
                 false => rewrite.gathered_before,
             };
             let band = self.shape.bands.extent_of(rewrite.band);
-            self.rewriter
-                .take_out_of_log(band, before, &mut self.blocks);
+            self.rewriter.take_out_of_log(band, before, &mut self.blocks);
             self.zone_rewritten(rewrite.band, ctx);
         }
         self.give_up_rewrite(ctx);

@@ -39,10 +39,7 @@ impl PersistentCache {
             return;
         }
         let (shape, rewriter) = (&self.shape, &self.rewriter);
-        let arrival = self
-            .cleaner
-            .policy
-            .on_arrival(|idle| rewriter.rest(shape, idle));
+        let arrival = self.cleaner.policy.on_arrival(|idle| rewriter.rest(shape, idle));
         let rewrite = self.rewriter.get_mut();
         rewrite.pace.is_finishing = arrival == Arrival::Finishes;
         if arrival == Arrival::StopsAtOnce {

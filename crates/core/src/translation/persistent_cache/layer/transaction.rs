@@ -26,10 +26,7 @@ impl PersistentCache {
             return Some(run);
         }
         match self.firmware.takes(run.blocks) {
-            Takes::Now(blocks) => Some(Extent {
-                start: run.start,
-                blocks,
-            }),
+            Takes::Now(blocks) => Some(Extent { start: run.start, blocks }),
             Takes::Later => None,
             Takes::AfterCommit => {
                 self.commit(ctx);
@@ -43,10 +40,7 @@ impl PersistentCache {
         self.firmware.begin_commit();
         match self.shape.conduct.progress {
             Progress::Notes => {
-                let log = Area {
-                    port: LOG,
-                    ..Area::EMPTY
-                };
+                let log = Area { port: LOG, ..Area::EMPTY };
                 let nothing = (log, BufferSlice::EMPTY);
                 self.issue(Part::Commit, Operation::Flush, nothing, Cause::Host, ctx);
             }

@@ -155,10 +155,7 @@ impl PersistentCache {
         };
         match room {
             Room::For(blocks) => {
-                let extent = Extent {
-                    start: rest.start,
-                    blocks,
-                };
+                let extent = Extent { start: rest.start, blocks };
                 let supersedes = self.blocks.lowest_position(extent);
                 let position = self.blocks.append(extent);
                 self.firmware.count_packet(extent.start);
@@ -241,12 +238,7 @@ impl PersistentCache {
         if !requested.is_durable() {
             self.firmware.transaction.begin_run(extent.blocks);
         }
-        let write = DataWrite {
-            job,
-            extent,
-            buffer,
-            supersedes,
-        };
+        let write = DataWrite { job, extent, buffer, supersedes };
         let slots = self.shape.log_area(position, extent.blocks.0);
         let operation = self.shape.conduct.data_operation(requested);
         let part = Part::Log { write, position };
@@ -269,15 +261,9 @@ impl PersistentCache {
         match result {
             Ok(()) => {
                 let slots = self.shape.log_area(position, write.extent.blocks.0);
-                let entry = Entry::Append {
-                    lba: write.extent.start,
-                    position,
-                };
+                let entry = Entry::Append { lba: write.extent.start, position };
                 let (kind, payload) = entry.encode();
-                let data = WrittenData {
-                    place: slots.extent,
-                    buffer: write.buffer,
-                };
+                let data = WrittenData { place: slots.extent, buffer: write.buffer };
                 let (_, sums) = self.ledger.record_write(kind, payload.bytes(), data, ctx);
                 self.checksums.set_slots(self.shape.slot(position), sums);
                 self.flush_when_much_is_unflushed(ctx);

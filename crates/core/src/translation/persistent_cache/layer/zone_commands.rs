@@ -27,10 +27,7 @@ impl PersistentCache {
             return self.answer_command(job, request.operation, ctx);
         }
         let zone = self.shape.bands.band_of(request.extent.start);
-        let empties = matches!(
-            request.operation,
-            Operation::ZoneReset | Operation::ZoneFinish
-        );
+        let empties = matches!(request.operation, Operation::ZoneReset | Operation::ZoneFinish);
         if empties && self.rewriter.band() == Some(zone) {
             self.rewriter.stop_waiting_for_idle_time();
             return self.wait_for_rewrite(job, ctx);
@@ -66,9 +63,7 @@ impl PersistentCache {
             let request = self.requests.get(job).request;
             if request.operation == Operation::ZoneReport {
                 ctx.count(Counter::ZoneReports, 1);
-                let report = self
-                    .zones()
-                    .report(request.extent.start, request.extent.blocks);
+                let report = self.zones().report(request.extent.start, request.extent.blocks);
                 ctx.fill_metadata(request.buffer, &report);
             }
             self.finish(job, ctx);

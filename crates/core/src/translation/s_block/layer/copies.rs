@@ -36,9 +36,7 @@ impl SBlocks {
 
     /// Gives a store of copies that wants it what was read from the disk.
     pub(super) fn store_reads(&mut self, index: u8, ctx: &mut Context<'_>) {
-        let wants = self
-            .store(ctx)
-            .is_some_and(|store| store.wants_rewrite_reads);
+        let wants = self.store(ctx).is_some_and(|store| store.wants_rewrite_reads);
         if !wants || self.writes[index].is_move {
             return;
         }

@@ -75,13 +75,7 @@ impl SBlocks {
         self.ledger.begin_flushes(ctx);
         let mut has_heard = false;
         while let Some(event) = self.ledger.next_event() {
-            let is_repeated = matches!(
-                event,
-                LedgerEvent::Failed {
-                    is_first: false,
-                    ..
-                }
-            );
+            let is_repeated = matches!(event, LedgerEvent::Failed { is_first: false, .. });
             has_heard |= !is_repeated;
             self.take_event(event, ctx);
         }
@@ -147,11 +141,7 @@ impl SBlocks {
             let positions = usize::from(place.region.shape().positions()).min(tables.len());
             let (own, rest) = tables.split_at(positions);
             tables = rest;
-            RegionState {
-                region: &place.region,
-                ring: place.ring.as_ref(),
-                tables: own,
-            }
+            RegionState { region: &place.region, ring: place.ring.as_ref(), tables: own }
         });
         records::encode(&self.layout, regions)
     }
@@ -196,14 +186,7 @@ impl SBlocks {
         let blocks = (self.layout.segment / self.layout.block) as u32;
         let (region, first, count) =
             match Record::decode(record.kind, &record.payload, &self.layout)? {
-                Record::Appended {
-                    is_move,
-                    region,
-                    segment,
-                    position,
-                    used,
-                    table,
-                } => {
+                Record::Appended { is_move, region, segment, position, used, table } => {
                     let place = &mut self.places[region as usize];
                     place.region.redo(segment, position, used);
                     if let Some(generation) = table {
@@ -215,11 +198,7 @@ impl SBlocks {
                 Record::Trimmed { .. } if ctx.is_planted(PlantedBug::TrimForgottenOnReplay) => {
                     return Ok(());
                 }
-                Record::Trimmed {
-                    region,
-                    first,
-                    count,
-                } => {
+                Record::Trimmed { region, first, count } => {
                     for segment in first..first + count {
                         self.places[region as usize].region.forget(segment);
                     }
@@ -242,9 +221,7 @@ impl SBlocks {
             inside(data.start.0) && inside(data.end().0 - 1) && data.blocks.0 <= self.layout.block
         });
         let Some(data) = data else {
-            return Err(records::damaged(format!(
-                "a record of the ring of region {region}"
-            )));
+            return Err(records::damaged(format!("a record of the ring of region {region}")));
         };
         let place = (data.start.0 - start) / self.layout.block;
         let from = (data.start.0 - start) % self.layout.block;

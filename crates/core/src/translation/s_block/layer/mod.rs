@@ -132,10 +132,7 @@ impl SBlocks {
         let layout = Layout::new(&settings, below)?;
         match copies {
             Some(store) if store.block != settings.block => {
-                return Err(SBlockError::CopyBlock {
-                    store: store.block,
-                    block: settings.block,
-                });
+                return Err(SBlockError::CopyBlock { store: store.block, block: settings.block });
             }
             None if settings.fill == Fill::Flash => return Err(SBlockError::NoCopies),
             _ => {}
@@ -158,12 +155,8 @@ impl SBlocks {
             ring_writes: 0,
             is_listed: false,
         };
-        let (ledger, in_place) = ledger::ledger(
-            &settings,
-            &layout,
-            below,
-            SBlocks::disk_port(copies.is_some()),
-        );
+        let (ledger, in_place) =
+            ledger::ledger(&settings, &layout, below, SBlocks::disk_port(copies.is_some()));
         let layer = SBlocks {
             tables: Tables::new(&layout, settings.checksums),
             places: layout.places.iter().map(place).collect(),
@@ -179,10 +172,7 @@ impl SBlocks {
             quarantine: Quarantine::default(),
             todo: Todo::default(),
             copies,
-            life: Life {
-                in_place,
-                ..Life::default()
-            },
+            life: Life { in_place, ..Life::default() },
         };
         Ok((layer, told))
     }
@@ -205,14 +195,7 @@ impl SBlocks {
             _ => self.disk(),
         };
         let tag = self.ops.begin(op);
-        ctx.issue(Issue {
-            port,
-            operation,
-            extent,
-            buffer,
-            cause,
-            tag,
-        });
+        ctx.issue(Issue { port, operation, extent, buffer, cause, tag });
     }
 
     /// The store of copies, when it is there.
@@ -278,20 +261,15 @@ impl SBlocks {
                 self.part_done(request, Ok(()), ctx);
             }
             Op::Old(part) => self.old_read(part, result, ctx),
-            Op::OldSums {
-                region,
-                page,
-                is_again,
-            } => self.old_sums_read(region, (page, is_again), result, ctx),
+            Op::OldSums { region, page, is_again } => {
+                self.old_sums_read(region, (page, is_again), result, ctx)
+            }
             Op::Rewrite { region } => self.step_done(region, result),
             Op::Peek { region, block } => self.peeked(region, block, result),
             Op::Stored { region } => self.stored(region),
-            Op::Ring {
-                region,
-                task,
-                place,
-                buffer,
-            } => self.ring_written(region, task, (place, buffer), result, ctx),
+            Op::Ring { region, task, place, buffer } => {
+                self.ring_written(region, task, (place, buffer), result, ctx)
+            }
         }
     }
 }

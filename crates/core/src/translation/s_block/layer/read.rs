@@ -36,9 +36,7 @@ impl SBlocks {
             for at in start..end {
                 let of_block = first + in_segment(at) / block;
                 let part = in_segment(at) % block;
-                let source = self
-                    .ring_source(region, of_block as u32, part)
-                    .unwrap_or(below);
+                let source = self.ring_source(region, of_block as u32, part).unwrap_or(below);
                 // Blocks of one place of a ring are as far apart there as here.
                 if source != run.1 || (matches!(source, Source::Ring(_)) && part == 0) {
                     self.read_run(number, region, (run.0, at, of_segment), run.1, ctx);
@@ -70,9 +68,7 @@ impl SBlocks {
             return;
         }
         let request = self.requests[number].request;
-        let buffer = request
-            .buffer
-            .part(from - request.extent.start.0, to - from);
+        let buffer = request.buffer.part(from - request.extent.start.0, to - from);
         let offset = from - of_segment * self.layout.segment;
         let (start, held) = match source {
             Source::Nowhere => return ctx.zero(buffer),
@@ -82,10 +78,7 @@ impl SBlocks {
             }
             Source::Ring(place) => {
                 let there = self.layout.ring_place(region, place);
-                (
-                    there.start.0 + offset % self.layout.block,
-                    Held::Ring(place),
-                )
+                (there.start.0 + offset % self.layout.block, Held::Ring(place))
             }
         };
         self.hold(region, held);
@@ -94,13 +87,7 @@ impl SBlocks {
             Held::Position(_) => offset,
             Held::Ring(_) => offset % self.layout.block,
         };
-        let op = Op::Read(ReadPart {
-            request: number,
-            region,
-            held,
-            offset: inside,
-            buffer,
-        });
+        let op = Op::Read(ReadPart { request: number, region, held, offset: inside, buffer });
         let what = (Extent::new(start, to - from), buffer);
         self.issue(op, Operation::Read, what, request.cause, ctx);
     }

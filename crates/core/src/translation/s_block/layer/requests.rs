@@ -15,13 +15,7 @@ use alloc::vec::Vec;
 impl SBlocks {
     /// Takes a request in, and begins it if nothing stands in its way.
     pub(super) fn take_in(&mut self, request: Request, ctx: &mut Context<'_>) {
-        let entry = Entry {
-            request,
-            batch: u32::MAX,
-            left: 1,
-            copies: 0,
-            result: Ok(()),
-        };
+        let entry = Entry { request, batch: u32::MAX, left: 1, copies: 0, result: Ok(()) };
         let number = self.requests.add(entry);
         match request.operation {
             Operation::Flush => self.flush(number, ctx),
@@ -62,13 +56,7 @@ impl SBlocks {
 
     /// Tells the store of copies what is being written.
     fn tell_copies(&mut self, number: u32, ctx: &mut Context<'_>) {
-        let Request {
-            operation,
-            extent,
-            buffer,
-            cause,
-            ..
-        } = self.requests[number].request;
+        let Request { operation, extent, buffer, cause, .. } = self.requests[number].request;
         let Operation::Write { .. } = operation else {
             return;
         };
@@ -137,10 +125,7 @@ impl SBlocks {
                 Kind::Rewrite => {}
             }
             start = part.end();
-            let part = Part {
-                request: number,
-                extent: part,
-            };
+            let part = Part { request: number, extent: part };
             self.requests[number].left += 1;
             match last {
                 Some((at, joined, task))
@@ -159,11 +144,7 @@ impl SBlocks {
     }
 
     fn new_task(&mut self, kind: Kind, segment: u16, part: Part) -> u32 {
-        let task = self.tasks.reuse_or(|| Task {
-            kind,
-            segment,
-            parts: Vec::new(),
-        });
+        let task = self.tasks.reuse_or(|| Task { kind, segment, parts: Vec::new() });
         let entry = &mut self.tasks[task];
         (entry.kind, entry.segment) = (kind, segment);
         entry.parts.clear();
@@ -220,9 +201,7 @@ impl SBlocks {
 
     /// Answers a request, and lets those go on that have waited for its blocks.
     pub(super) fn finish(&mut self, number: u32, ctx: &mut Context<'_>) {
-        let Entry {
-            request, result, ..
-        } = self.requests[number];
+        let Entry { request, result, .. } = self.requests[number];
         self.requests.remove(number);
         ctx.finish(request.id, result);
         if request.operation == Operation::Flush {

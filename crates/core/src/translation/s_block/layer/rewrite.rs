@@ -66,12 +66,8 @@ impl SBlocks {
     }
 
     pub(super) fn begin_job(&mut self, region: u32, segment: u16, task: Option<u32>) {
-        self.places[region as usize].job = Some(Job {
-            task,
-            segment,
-            is_written: false,
-            is_counted: false,
-        });
+        self.places[region as usize].job =
+            Some(Job { task, segment, is_written: false, is_counted: false });
     }
 
     /// Begins the next write of a job, or ends the job; false when it has to wait.
@@ -262,10 +258,7 @@ impl SBlocks {
             write.sources[at as usize] = Source::Copy;
             write.left += 1;
             let (region, buffer) = (write.region, write.buffer.part(at * block, block));
-            let op = Op::Peek {
-                region,
-                block: at as u32,
-            };
+            let op = Op::Peek { region, block: at as u32 };
             let what = (Extent::new(told + at * block, block), buffer);
             let peek = Operation::Copy(CopyOperation::Peek);
             self.issue(op, peek, what, Cause::Destage, ctx);
@@ -296,12 +289,7 @@ impl SBlocks {
                         }
                         let there = self.layout.position(region, slot).start.0 + at * block;
                         let there = Extent::new(there, run * block);
-                        let part = OldPart {
-                            region,
-                            there,
-                            from: at * block,
-                            is_again: false,
-                        };
+                        let part = OldPart { region, there, from: at * block, is_again: false };
                         let what = (there, buffer);
                         let cause = self.cause(index);
                         self.issue(Op::Old(part), Operation::Read, what, cause, ctx);
@@ -333,10 +321,7 @@ impl SBlocks {
         if self.writes[index].is_move || is_left_out {
             return Progress::Done;
         }
-        let places = self.places[region as usize]
-            .ring
-            .as_ref()
-            .map_or(0, |ring| ring.places());
+        let places = self.places[region as usize].ring.as_ref().map_or(0, |ring| ring.places());
         for at in 0..places {
             let ring = self.places[region as usize].ring.as_ref().expect("a ring");
             let slot = *ring.slot(at);
@@ -349,12 +334,7 @@ impl SBlocks {
             for (from, parts) in runs(slot.valid) {
                 self.writes[index].left += 1;
                 let there = Extent::new(start + from, parts);
-                let part = OldPart {
-                    region,
-                    there,
-                    from: offset + from,
-                    is_again: false,
-                };
+                let part = OldPart { region, there, from: offset + from, is_again: false };
                 let what = (there, buffer.part(offset + from, parts));
                 self.issue(Op::Old(part), Operation::Read, what, Cause::Destage, ctx);
             }
@@ -425,10 +405,7 @@ impl SBlocks {
             true => Operation::WRITE_DURABLE,
             false => Operation::WRITE,
         };
-        let what = (
-            self.layout.position(region, position),
-            self.writes[index].buffer,
-        );
+        let what = (self.layout.position(region, position), self.writes[index].buffer);
         let op = Op::Rewrite { region };
         self.issue(op, operation, what, self.cause(index), ctx);
         Progress::OnItsWay
@@ -537,11 +514,7 @@ impl SBlocks {
         let part = self.tasks[task].parts[0];
         let first = self.tasks[task].segment;
         let count = (part.extent.blocks.0 / self.layout.segment) as u16;
-        let record = Record::Trimmed {
-            region,
-            first,
-            count,
-        };
+        let record = Record::Trimmed { region, first, count };
         let until = self.record(&record, ctx);
         for segment in first..first + count {
             let old = self.places[region as usize].region.forget(segment);

@@ -132,12 +132,7 @@ impl SBlocks {
             true => Operation::WRITE_DURABLE,
             false => Operation::WRITE,
         };
-        let op = Op::Ring {
-            region,
-            task,
-            place,
-            buffer: own,
-        };
+        let op = Op::Ring { region, task, place, buffer: own };
         let what = (self.in_ring(region, place, part.extent), data);
         self.issue(op, operation, what, request.cause, ctx);
     }
@@ -187,10 +182,7 @@ impl SBlocks {
             0 => request.buffer.part(from, part.extent.blocks.0),
             _ => own,
         };
-        let data = WrittenData {
-            place: self.in_ring(region, place, part.extent),
-            buffer,
-        };
+        let data = WrittenData { place: self.in_ring(region, place, part.extent), buffer };
         let payload = Record::ring_payload(region, block);
         let (record, sums) = self.ledger.record_write(RING, &payload, data, ctx);
         let until = Lsn(record.0 + 1);

@@ -45,11 +45,7 @@ impl SBlocks {
         (page, is_again): (PageRead, bool),
         ctx: &mut Context<'_>,
     ) {
-        let op = Op::OldSums {
-            region,
-            page,
-            is_again,
-        };
+        let op = Op::OldSums { region, page, is_again };
         let what = (page.extent(), page.buffer);
         self.issue(op, Operation::Read, what, Cause::Metadata, ctx);
     }
@@ -118,12 +114,7 @@ impl SBlocks {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        let OldPart {
-            region,
-            there,
-            from,
-            is_again,
-        } = part;
+        let OldPart { region, there, from, is_again } = part;
         let index = self.places[region as usize].write.expect("a write");
         if result != Err(IoError::Medium) || self.writes[index].sums.are_none() {
             return self.step_done(region, result);
@@ -137,12 +128,7 @@ impl SBlocks {
         self.writes[index].left += there.blocks.0 as u32 - 1;
         for at in 0..there.blocks.0 {
             let one = Extent::new(there.start.0 + at, 1);
-            let op = Op::Old(OldPart {
-                region,
-                there: one,
-                from: from + at,
-                is_again: true,
-            });
+            let op = Op::Old(OldPart { region, there: one, from: from + at, is_again: true });
             let what = (one, buffer.part(at, 1));
             self.issue(op, Operation::Read, what, self.cause(index), ctx);
         }
@@ -202,10 +188,7 @@ impl SBlocks {
         let (new, data) = (&mut write.sums, write.buffer);
         new.words.clear();
         let is_of_data = |word: &Option<u32>| takes_all || word.is_none();
-        for run in new
-            .known
-            .chunk_by(|one, other| is_of_data(one) == is_of_data(other))
-        {
+        for run in new.known.chunk_by(|one, other| is_of_data(one) == is_of_data(other)) {
             let from = new.words.len();
             match is_of_data(&run[0]) {
                 false => new.words.extend(run.iter().flatten()),

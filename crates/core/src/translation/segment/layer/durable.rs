@@ -36,13 +36,7 @@ impl Segments {
         self.ledger.commit(ctx);
         let mut has_heard = false;
         while let Some(event) = self.ledger.next_event() {
-            has_heard |= !matches!(
-                event,
-                LedgerEvent::Failed {
-                    is_first: false,
-                    ..
-                }
-            );
+            has_heard |= !matches!(event, LedgerEvent::Failed { is_first: false, .. });
             self.take_event(event, ctx);
         }
         has_heard
@@ -57,18 +51,13 @@ impl Segments {
                 ctx.opened(Ok(()));
             }
             LedgerEvent::Refused(error) => ctx.opened(Err(error)),
-            LedgerEvent::Flushed {
-                token: Token::Slot(job),
-                ..
-            } => {
+            LedgerEvent::Flushed { token: Token::Slot(job), .. } => {
                 // A planted bug does not wait for it.
                 if self.jobs.get(job).rewrite.stage == Stage::Flushing {
                     self.begin_home(job, ctx);
                 }
             }
-            LedgerEvent::Flushed {
-                token: Token::Home, ..
-            } => {
+            LedgerEvent::Flushed { token: Token::Home, .. } => {
                 self.slots.flushes_left -= 1;
                 if self.slots.flushes_left == 0 {
                     self.home_is_durable(ctx);

@@ -48,17 +48,9 @@ impl Segments {
     }
 
     fn write_home(&mut self, job: u32, block: u64, ctx: &mut Context<'_>) {
-        let aim = Aim {
-            purpose: Purpose::Home,
-            job,
-            block,
-        };
+        let aim = Aim { purpose: Purpose::Home, job, block };
         let is_dirty = self.jobs.get(job).rewrite.dirty[block as usize];
-        let cause = if is_dirty {
-            Cause::Destage
-        } else {
-            Cause::Cleaning
-        };
+        let cause = if is_dirty { Cause::Destage } else { Cause::Cleaning };
         let data = (self.home_of(job, block), self.part_of(job, block));
         self.issue(aim, Operation::WRITE, data, cause, ctx);
     }
@@ -66,10 +58,8 @@ impl Segments {
     /// Zeroes the next track of the next region; `at` counts the tracks.
     fn zero_next(&mut self, job: u32, ctx: &mut Context<'_>) {
         let rewrite = &self.jobs.get(job).rewrite;
-        let (tracks, end) = (
-            self.shape.layout.blocks_of_segment(),
-            rewrite.segment + rewrite.zeroed,
-        );
+        let (tracks, end) =
+            (self.shape.layout.blocks_of_segment(), rewrite.segment + rewrite.zeroed);
         let (mut segment, mut left) = (rewrite.segment, rewrite.at);
         while left >= tracks && segment < end {
             segment += self.shape.layout.rest_of_region(segment);
@@ -81,10 +71,7 @@ impl Segments {
         let segments = self.shape.layout.rest_of_region(segment).min(end - segment);
         let mut runs = self.shape.layout.tracks_of(segment, segments);
         let extent = runs.nth(left as usize).expect("a track of a region");
-        let zero = Operation::Zero {
-            durability: Durability::Cached,
-            may_unmap: true,
-        };
+        let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
         let aim = Aim::of(Purpose::Home, job);
         self.issue(aim, zero, (extent, BufferSlice::EMPTY), Cause::Destage, ctx);
     }

@@ -132,11 +132,7 @@ pub struct Aim {
 
 impl Aim {
     pub fn of(purpose: Purpose, job: u32) -> Aim {
-        Aim {
-            purpose,
-            job,
-            block: 0,
-        }
+        Aim { purpose, job, block: 0 }
     }
 
     /// Four bits say what for, 24 the block, 32 the job; a ledger's bits stay free.
@@ -160,11 +156,7 @@ mod tests {
     #[test]
     fn a_tag_says_what_it_is_for() {
         for purpose in PURPOSES {
-            let aim = Aim {
-                purpose,
-                job: u32::MAX,
-                block: 1023,
-            };
+            let aim = Aim { purpose, job: u32::MAX, block: 1023 };
             assert_eq!(Aim::from_tag(aim.tag()), aim);
             assert!(aim.tag().0 < 1 << 62);
         }

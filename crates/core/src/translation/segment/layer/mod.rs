@@ -177,12 +177,7 @@ impl Segments {
             payload: Vec::new(),
             is_draining: false,
             is_lost: false,
-            shape: Shape {
-                settings,
-                layout,
-                areas,
-                store,
-            },
+            shape: Shape { settings, layout, areas, store },
         };
         Ok((layer, geometry))
     }
@@ -400,10 +395,7 @@ impl Segments {
 
 /// Segments as bands; the last one is shorter where less is offered.
 fn segments_of(layout: &SegmentLayout, offered: Option<BlockCount>) -> BandTable {
-    let (of, all) = (
-        layout.segment_blocks(),
-        offered.unwrap_or(layout.blocks()).0,
-    );
+    let (of, all) = (layout.segment_blocks(), offered.unwrap_or(layout.blocks()).0);
     let lengths = (0..all.div_ceil(of)).map(|segment| BlockCount(of.min(all - segment * of)));
     BandTable::new(lengths)
 }
@@ -425,10 +417,7 @@ fn check_disk(settings: &SegmentSettings, disk: &Geometry) -> Result<(), Segment
     let kappa = settings.kappa;
     match settings.track {
         TrackLength::Assumed(_) if overlap_tracks > 0 => Err(SegmentError::NotOnTracks),
-        _ if overlap_tracks + 1 > kappa => Err(SegmentError::Narrow {
-            kappa,
-            overlap_tracks,
-        }),
+        _ if overlap_tracks + 1 > kappa => Err(SegmentError::Narrow { kappa, overlap_tracks }),
         _ => Ok(()),
     }
 }

@@ -36,9 +36,7 @@ impl Segments {
         let layout = &self.shape.layout;
         let (blocks, parts) = (layout.blocks_of_segment(), layout.segment_blocks());
         let segment = entry.rest.start;
-        entry
-            .rewrite
-            .begin(segment, blocks as usize, parts as usize);
+        entry.rewrite.begin(segment, blocks as usize, parts as usize);
         let zeroed = self.zeroed_segments(job);
         self.jobs.get_mut(job).rewrite.zeroed = zeroed;
         match zeroed {
@@ -75,11 +73,7 @@ impl Segments {
         let first = self.jobs.get(job).rewrite.segment;
         let of = self.shape.layout.segment_blocks();
         let all = Extent::new(first * of, segments * of);
-        let device = self
-            .shape
-            .settings
-            .offered
-            .unwrap_or(self.shape.layout.blocks());
+        let device = self.shape.settings.offered.unwrap_or(self.shape.layout.blocks());
         let inside = all.intersection(Extent::new(0, device.0));
         if let Some(inside) = inside {
             self.tell_store(job, CopyOperation::Drop, (inside, BufferSlice::EMPTY), ctx);
@@ -156,24 +150,13 @@ impl Segments {
     /// The blocks of 4 KiB of a block of the segment of a job that the device has: its last segment may
     /// be cut.
     fn device_extent(&self, segment: u64, block: u64) -> Extent {
-        let place = Place {
-            segment,
-            block,
-            offset: 0,
-        };
-        Extent::new(
-            self.shape.layout.address_of(place),
-            self.shape.layout.block(),
-        )
+        let place = Place { segment, block, offset: 0 };
+        Extent::new(self.shape.layout.address_of(place), self.shape.layout.block())
     }
 
     /// Asks for the blocks that are written and that the requests do not have whole.
     fn read_missing(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let device = self
-            .shape
-            .settings
-            .offered
-            .unwrap_or(self.shape.layout.blocks());
+        let device = self.shape.settings.offered.unwrap_or(self.shape.layout.blocks());
         for block in 0..self.shape.layout.blocks_of_segment() {
             let rewrite = &self.jobs.get(job).rewrite;
             if !rewrite.written[block as usize] || self.is_covered(job, block) {
@@ -194,12 +177,7 @@ impl Segments {
                     extent,
                     buffer,
                     cause: Cause::Cleaning,
-                    tag: Aim {
-                        purpose: Purpose::Peek,
-                        job,
-                        block,
-                    }
-                    .tag(),
+                    tag: Aim { purpose: Purpose::Peek, job, block }.tag(),
                 }),
                 _ => self.read_need(job, block, ctx),
             }
@@ -215,11 +193,7 @@ impl Segments {
 
     /// Where a block of a rewrite's segment lies.
     pub(super) fn home_of(&self, job: u32, block: u64) -> Extent {
-        let place = Place {
-            segment: self.jobs.get(job).rewrite.segment,
-            block,
-            offset: 0,
-        };
+        let place = Place { segment: self.jobs.get(job).rewrite.segment, block, offset: 0 };
         let layout = &self.shape.layout;
         Extent::new(layout.on_disk(place), layout.block())
     }
@@ -227,11 +201,7 @@ impl Segments {
     fn read_need(&mut self, job: u32, block: u64, ctx: &mut Context<'_>) {
         ctx.count(Counter::RewriteBlocksRead, 1);
         self.jobs.get_mut(job).rewrite.from_disk[block as usize] = true;
-        let aim = Aim {
-            purpose: Purpose::Need,
-            job,
-            block,
-        };
+        let aim = Aim { purpose: Purpose::Need, job, block };
         let data = (self.home_of(job, block), self.part_of(job, block));
         self.issue(aim, Operation::Read, data, Cause::Cleaning, ctx);
     }
@@ -260,10 +230,7 @@ impl Segments {
     /// Gives a store of copies that wants it what was read from the disk, in shingle order, in
     /// whatever order it came.
     fn store_reads(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let wants = self
-            .shape
-            .store
-            .is_some_and(|store| store.wants_rewrite_reads);
+        let wants = self.shape.store.is_some_and(|store| store.wants_rewrite_reads);
         for block in 0..self.shape.layout.blocks_of_segment() {
             let rewrite = &self.jobs.get(job).rewrite;
             let at = block as usize;
@@ -305,10 +272,8 @@ impl Segments {
         self.store_reads(job, ctx);
         let layout = &self.shape.layout;
         let entry = self.jobs.get(job);
-        let whole = Extent::new(
-            entry.rewrite.segment * layout.segment_blocks(),
-            layout.segment_blocks(),
-        );
+        let whole =
+            Extent::new(entry.rewrite.segment * layout.segment_blocks(), layout.segment_blocks());
         for request in &entry.requests {
             if let Some(part) = request.extent.intersection(whole) {
                 let to = part.start.0 - whole.start.0;
@@ -358,11 +323,7 @@ impl Segments {
         let Some(port) = self.shape.settings.ports.copies_port() else {
             return;
         };
-        let device = self
-            .shape
-            .settings
-            .offered
-            .unwrap_or(self.shape.layout.blocks());
+        let device = self.shape.settings.offered.unwrap_or(self.shape.layout.blocks());
         if extent.end().0 > device.0 {
             return;
         }
@@ -498,15 +459,9 @@ impl Segments {
             0 => {
                 self.record_kept(job, slot, ctx);
                 let rewrite = &self.jobs.get(job).rewrite;
-                Noted::Rewrite {
-                    segment: rewrite.segment,
-                    written: rewrite.written.clone(),
-                }
+                Noted::Rewrite { segment: rewrite.segment, written: rewrite.written.clone() }
             }
-            segments => Noted::Zero {
-                segment: rewrite.segment,
-                segments,
-            },
+            segments => Noted::Zero { segment: rewrite.segment, segments },
         };
         let kind = codec::encode(slot, &noted, &mut self.payload);
         self.ledger.record(kind, &self.payload, ctx);

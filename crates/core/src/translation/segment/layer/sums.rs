@@ -37,20 +37,11 @@ impl Segments {
             return Aim::of(Purpose::Part, job);
         };
         let segment = place.segment;
-        let number = sums.checks.add(Check {
-            job,
-            segment,
-            offset,
-            buffer,
-        });
+        let number = sums.checks.add(Check { job, segment, offset, buffer });
         for index in pages_with(offset..offset + u64::from(buffer.blocks)) {
             self.ask(SegmentPage { segment, index }, Waiter::Read(job), ctx);
         }
-        Aim {
-            purpose: Purpose::Checked,
-            job,
-            block: u64::from(number),
-        }
+        Aim { purpose: Purpose::Checked, job, block: u64::from(number) }
     }
 
     /// Reads a page that is not in memory, for somebody who waits for it with its job.
@@ -77,16 +68,8 @@ impl Segments {
             None => areas.tables_of(page.segment, 1).start.0 + page.index,
         };
         let sums = self.sums.as_mut().expect("checksums");
-        let number = sums.page_reads.add(PageRead {
-            page,
-            buffer,
-            is_again,
-        });
-        let aim = Aim {
-            purpose: Purpose::Page,
-            job: 0,
-            block: u64::from(number),
-        };
+        let number = sums.page_reads.add(PageRead { page, buffer, is_again });
+        let aim = Aim { purpose: Purpose::Page, job: 0, block: u64::from(number) };
         self.issue_beside(aim, Operation::Read, (Extent::new(address, 1), buffer), ctx);
     }
 
@@ -165,10 +148,7 @@ impl Segments {
             Verdict::Wrong => self.part_done(check.job, Err(IoError::Medium), ctx),
             Verdict::Waits(None) => {}
             Verdict::Waits(Some(page)) => {
-                let page = SegmentPage {
-                    segment: check.segment,
-                    index: page.index,
-                };
+                let page = SegmentPage { segment: check.segment, index: page.index };
                 self.read_page(page, false, ctx);
             }
         }
@@ -176,10 +156,7 @@ impl Segments {
 
     /// Asks for the pages that a rewrite changes, as far as it does not write all that they speak of.
     pub(super) fn read_old_sums(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let (length, all) = (
-            self.shape.layout.block(),
-            self.shape.layout.segment_blocks(),
-        );
+        let (length, all) = (self.shape.layout.block(), self.shape.layout.segment_blocks());
         let rewrite = &mut self.jobs.get_mut(job).rewrite;
         let (segment, span) = (rewrite.segment, rewrite.span());
         if self.sums.is_none() {
@@ -298,17 +275,9 @@ impl Segments {
         let entry = self.jobs.get_mut(job);
         entry.rewrite.left += 1;
         let segment = entry.rewrite.segment;
-        let place = Place {
-            segment,
-            block: at / layout.block(),
-            offset: at % layout.block(),
-        };
+        let place = Place { segment, block: at / layout.block(), offset: at % layout.block() };
         let buffer = entry.rewrite.buffer.part(at, 1);
-        let aim = Aim {
-            purpose: Purpose::Again,
-            job,
-            block: at,
-        };
+        let aim = Aim { purpose: Purpose::Again, job, block: at };
         let data = (Extent::new(layout.on_disk(place), 1), buffer);
         self.issue(aim, Operation::Read, data, Cause::Cleaning, ctx);
     }
@@ -437,10 +406,7 @@ impl Segments {
 
     /// Makes tables blank.
     fn zero_tables(&self, aim: Aim, tables: Extent, ctx: &mut Context<'_>) {
-        let zero = Operation::Zero {
-            durability: Durability::Cached,
-            may_unmap: true,
-        };
+        let zero = Operation::Zero { durability: Durability::Cached, may_unmap: true };
         self.issue_beside(aim, zero, (tables, BufferSlice::EMPTY), ctx);
     }
 

@@ -26,10 +26,7 @@ pub fn buffering(policy: BufferPolicy) -> MemoryBufferSettings {
 }
 
 pub fn kept(persistence: Persistence, settings: MemoryBufferSettings) -> MemoryBufferSettings {
-    MemoryBufferSettings {
-        persistence: Some(persistence),
-        ..settings
-    }
+    MemoryBufferSettings { persistence: Some(persistence), ..settings }
 }
 
 /// A buffer over a plain disk with segments of 6 blocks, behind a log where it keeps one, and a read
@@ -71,11 +68,7 @@ fn buffer_over(settings: MemoryBufferSettings, copies: Option<ReadCacheSettings>
         true => settings.log_places(),
         false => u64::from(settings.capacity_blocks),
     };
-    let journal = if settings.has_log() {
-        DURABILITY.ring_blocks + JOURNAL_PAGES
-    } else {
-        0
-    };
+    let journal = if settings.has_log() { DURABILITY.ring_blocks + JOURNAL_PAGES } else { 0 };
     let moved = (REQUESTS * 4 + 16 * 6 * 2) * settings.block.0;
     let buffers = BufferBound {
         blocks: memory * settings.block.0 + moved + journal,
@@ -104,12 +97,5 @@ fn buffer_over(settings: MemoryBufferSettings, copies: Option<ReadCacheSettings>
             MemoryBuffer::new(settings, &below).expect("settings that fit")
         },
     );
-    Kind {
-        whole_blocks,
-        kept_buffers,
-        never_spoils: destages,
-        passes_on,
-        store,
-        ..kind
-    }
+    Kind { whole_blocks, kept_buffers, never_spoils: destages, passes_on, store, ..kind }
 }

@@ -33,10 +33,7 @@ pub fn lru() -> CacheSettings {
 pub fn lru_band() -> CacheSettings {
     let lengths = [7, 12, 5, 9].iter().cycle().take(16);
     let bands = BandTable::new(lengths.map(|length| BlockCount(*length)));
-    with_policy(PolicySettings::LruBand {
-        bands: Some(Arc::new(bands)),
-        batch: None,
-    })
+    with_policy(PolicySettings::LruBand { bands: Some(Arc::new(bands)), batch: None })
 }
 
 /// PORE with short zones and periods.
@@ -74,10 +71,7 @@ pub fn in_batches(mut settings: CacheSettings) -> CacheSettings {
 }
 
 pub fn durable(settings: CacheSettings) -> CacheSettings {
-    CacheSettings {
-        durability: Some(DURABILITY),
-        ..settings
-    }
+    CacheSettings { durability: Some(DURABILITY), ..settings }
 }
 
 /// A cache whose flash is port 0 and whose backing is port 1.
@@ -97,8 +91,5 @@ pub fn cache(settings: CacheSettings) -> Kind {
     let kind = Kind::new(vec![flash, backing], is_durable, buffers, move |below| {
         Cache::new(settings.clone(), &below[0], &below[1]).expect("settings that fit")
     });
-    Kind {
-        whole_blocks: vec![0, served],
-        ..kind
-    }
+    Kind { whole_blocks: vec![0, served], ..kind }
 }

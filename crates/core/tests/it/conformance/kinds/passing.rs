@@ -11,10 +11,8 @@ use imbrex_core::stripe::Stripe;
 use imbrex_core::units::BlockCount;
 
 /// What passes data on keeps none.
-const PASSES_ON: BufferBound = BufferBound {
-    blocks: 0,
-    because: "data goes from the host to the disk and back",
-};
+const PASSES_ON: BufferBound =
+    BufferBound { blocks: 0, because: "data goes from the host to the disk and back" };
 
 /// A layer that passes flushes on, over disks that are trusted with their data.
 fn passing(

@@ -27,41 +27,25 @@ pub fn s_block(ring: RingSize) -> SBlockSettings {
 }
 
 pub fn invalidate_first(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        gc_order: GcOrder::InvalidateFirst,
-        ..settings
-    }
+    SBlockSettings { gc_order: GcOrder::InvalidateFirst, ..settings }
 }
 
 pub fn spare_inside(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        slots: SpareSlots::Inside,
-        prefill: Prefill::None,
-        ..settings
-    }
+    SBlockSettings { slots: SpareSlots::Inside, prefill: Prefill::None, ..settings }
 }
 
 pub fn on_tracks(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        track: TrackSource::Disk,
-        ..settings
-    }
+    SBlockSettings { track: TrackSource::Disk, ..settings }
 }
 
 pub fn durable_s_block(settings: SBlockSettings) -> SBlockSettings {
-    SBlockSettings {
-        durability: Some(DURABILITY),
-        prefill: Prefill::None,
-        ..settings
-    }
+    SBlockSettings { durability: Some(DURABILITY), prefill: Prefill::None, ..settings }
 }
 
 /// With checksums, and so many pages of their tables in memory.
 pub fn s_block_summed(pages: u64, settings: SBlockSettings) -> SBlockSettings {
     SBlockSettings {
-        checksums: Some(ChecksumSettings {
-            memory_bytes: pages * 4 * S_BLOCK.1,
-        }),
+        checksums: Some(ChecksumSettings { memory_bytes: pages * 4 * S_BLOCK.1 }),
         ..durable_s_block(settings)
     }
 }

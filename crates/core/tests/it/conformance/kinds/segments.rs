@@ -42,59 +42,35 @@ pub fn wave(kappa: u64) -> SegmentSettings {
 }
 
 pub fn unjournaled(settings: SegmentSettings) -> SegmentSettings {
-    SegmentSettings {
-        journal: Journaling::Off,
-        ..settings
-    }
+    SegmentSettings { journal: Journaling::Off, ..settings }
 }
 
 pub fn touched(settings: SegmentSettings) -> SegmentSettings {
-    SegmentSettings {
-        valid: Holds::Touched,
-        ..settings
-    }
+    SegmentSettings { valid: Holds::Touched, ..settings }
 }
 
 pub fn whole(settings: SegmentSettings) -> SegmentSettings {
-    SegmentSettings {
-        rewrite: RewriteReach::Whole,
-        ..settings
-    }
+    SegmentSettings { rewrite: RewriteReach::Whole, ..settings }
 }
 
 pub fn durably(settings: SegmentSettings) -> SegmentSettings {
-    SegmentSettings {
-        journal: Journaling::Durable(DURABILITY),
-        ..settings
-    }
+    SegmentSettings { journal: Journaling::Durable(DURABILITY), ..settings }
 }
 
 /// With checksums, of which so many pages are kept in memory.
 pub fn summed(pages: u64, settings: SegmentSettings) -> SegmentSettings {
     let memory_bytes = pages * 4 * settings.segment_blocks();
-    SegmentSettings {
-        checksums: Some(ChecksumSettings { memory_bytes }),
-        ..durably(settings)
-    }
+    SegmentSettings { checksums: Some(ChecksumSettings { memory_bytes }), ..durably(settings) }
 }
 
 /// The journal on a node of its own.
 pub fn apart(settings: SegmentSettings) -> SegmentSettings {
-    SegmentSettings {
-        ports: SegmentPorts {
-            journal: true,
-            ..settings.ports
-        },
-        ..settings
-    }
+    SegmentSettings { ports: SegmentPorts { journal: true, ..settings.ports }, ..settings }
 }
 
 /// A layout that offers less than its last segment would hold.
 pub fn cut(settings: SegmentSettings) -> SegmentSettings {
-    SegmentSettings {
-        offered: Some(BlockCount(100)),
-        ..settings
-    }
+    SegmentSettings { offered: Some(BlockCount(100)), ..settings }
 }
 
 /// Blocks of the areas: with tables for more segments than the regions have.
@@ -130,10 +106,7 @@ fn disk(settings: &SegmentSettings) -> Geometry {
 
 /// A layout beside a read cache that keeps what rewrites have read.
 pub fn segments_with_copies(settings: SegmentSettings) -> Kind {
-    let ports = SegmentPorts {
-        copies: true,
-        ..settings.ports
-    };
+    let ports = SegmentPorts { copies: true, ..settings.ports };
     segments(SegmentSettings { ports, ..settings })
 }
 
@@ -142,11 +115,7 @@ pub fn segments(settings: SegmentSettings) -> Kind {
     let pages = if settings.checksums.is_some() { 2 } else { 0 };
     let segment = REGION_TRACKS * BLOCK + pages;
     let is_durable = settings.journal.has_notes();
-    let journal = if is_durable {
-        DURABILITY.ring_blocks + JOURNAL_PAGES
-    } else {
-        0
-    };
+    let journal = if is_durable { DURABILITY.ring_blocks + JOURNAL_PAGES } else { 0 };
     let buffers = BufferBound {
         blocks: (REQUESTS + 4) * segment + journal,
         because: "a request rewrites one segment at a time, and what could not be written home stays in \
@@ -172,9 +141,5 @@ pub fn segments(settings: SegmentSettings) -> Kind {
         let below: Vec<&Geometry> = below.iter().collect();
         Segments::new(settings.clone(), &below).expect("a layout")
     });
-    Kind {
-        loses_on_failure,
-        store,
-        ..kind
-    }
+    Kind { loses_on_failure, store, ..kind }
 }

@@ -52,10 +52,7 @@ fn any_settings(rng: &mut Rng) -> PersistentCacheSettings {
             min_blocks: BlockCount(rng.below(5)),
             after_max_blocks: BlockCount(12),
         }),
-        trim: one_of(
-            rng,
-            [TrimMethod::None, TrimMethod::FromLog, TrimMethod::Frees],
-        ),
+        trim: one_of(rng, [TrimMethod::None, TrimMethod::FromLog, TrimMethod::Frees]),
         rewrite: RewriteSettings {
             covered: one_of(rng, [CoveredBlocks::AsOthers, CoveredBlocks::FromLog]),
             extent: one_of(rng, [RewriteExtent::Band, RewriteExtent::FromFirstDirty]),
@@ -81,11 +78,7 @@ fn any_idle_cleaning(rng: &mut Rng) -> IdleCleaning {
         on_arrival: one_of(
             rng,
             // Not `Abort`: the suite knows that chunks are then written anew while they are in flight.
-            [
-                OnArrival::FinishIfShort,
-                OnArrival::FinishChunk,
-                OnArrival::FinishBand,
-            ],
+            [OnArrival::FinishIfShort, OnArrival::FinishChunk, OnArrival::FinishBand],
         ),
         resumes: rng.below(2) == 0,
         ..IdleCleaning::new(Duration(400), BlockCount(1), Duration::from_us(1))

@@ -21,9 +21,6 @@ impl PolicyKeys for LruBandConfig {
 
     fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
         let batch = self.destage_batch.map(|batch| batch_of(given.node, batch));
-        Ok(PolicySettings::LruBand {
-            bands: None,
-            batch: batch.transpose()?,
-        })
+        Ok(PolicySettings::LruBand { bands: None, batch: batch.transpose()? })
     }
 }

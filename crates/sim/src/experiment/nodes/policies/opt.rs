@@ -25,8 +25,6 @@ impl PolicyKeys for OptConfig {
             let words = "policy `opt` must know the future, so it needs a trace";
             return Err(wrong(given.node, &words));
         };
-        Ok(PolicySettings::Opt {
-            next_uses: next_uses(lookups).into(),
-        })
+        Ok(PolicySettings::Opt { next_uses: next_uses(lookups).into() })
     }
 }

@@ -29,9 +29,7 @@ impl Zone {
             Zone::Bands => Ok(ZoneSettings::Bands),
             Zone::Of(size) => {
                 let zone = at_least_a_block(node, "zone", size)?;
-                Ok(ZoneSettings::Equal(
-                    BlockCount::from_bytes_floor(zone.bytes()).0,
-                ))
+                Ok(ZoneSettings::Equal(BlockCount::from_bytes_floor(zone.bytes()).0))
             }
         }
     }

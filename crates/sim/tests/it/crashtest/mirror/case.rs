@@ -100,9 +100,7 @@ pub struct Reached {
 impl Reached {
     pub fn add(&mut self, other: &Reached) {
         fn sum<const N: usize>(mine: &mut [u64; N], more: &[u64; N]) {
-            mine.iter_mut()
-                .zip(more)
-                .for_each(|(mine, more)| *mine += more);
+            mine.iter_mut().zip(more).for_each(|(mine, more)| *mine += more);
         }
         self.cases += other.cases;
         sum(&mut self.by_phase, &other.by_phase);
@@ -154,11 +152,7 @@ struct Reopened {
 }
 
 fn shape() -> Shape {
-    Shape {
-        blocks: BLOCKS,
-        band_blocks: 16,
-        border: None,
-    }
+    Shape { blocks: BLOCKS, band_blocks: 16, border: None }
 }
 
 impl Recorded {
@@ -337,17 +331,15 @@ impl Recorded {
             wreck.fates,
         );
         let told = |error: String| format!("{what}: {error}");
-        let reopened = self
-            .reopen(&wreck, presence, &mut rng, reached)
-            .map_err(told)?;
+        let reopened = self.reopen(&wreck, presence, &mut rng, reached).map_err(told)?;
         let goes_on = matches!(
             presence,
             Presence::AsDescribed | Presence::AfterCrashedOpenings | Presence::Alone(_)
         );
         match reopened {
-            Some(reopened) if goes_on && rng.below(2) == 0 => self
-                .later(reopened, &wreck, &mut rng, reached)
-                .map_err(told),
+            Some(reopened) if goes_on && rng.below(2) == 0 => {
+                self.later(reopened, &wreck, &mut rng, reached).map_err(told)
+            }
             _ => Ok(()),
         }
     }
@@ -364,11 +356,7 @@ impl Recorded {
         reached.later_lives += 1;
         let story = Story::later(reopened.fates, rng);
         // What was made under a temporary name is forgotten, and its number is used up.
-        let door = Door::new(
-            wreck.description,
-            self.door.next_medium(),
-            self.wrong.reuses_numbers,
-        );
+        let door = Door::new(wreck.description, self.door.next_medium(), self.wrong.reuses_numbers);
         let recorded = Recorded::play(
             reopened.life,
             reopened.media,
@@ -389,14 +377,9 @@ impl Recorded {
         let presence = recorded.presence(&wreck, true, rng);
         let told = |error| {
             let ports = wreck.fates;
-            in_later(format!(
-                "{} at {index}, {presence:?}, ports {ports:?}: {error}",
-                mode.name()
-            ))
+            in_later(format!("{} at {index}, {presence:?}, ports {ports:?}: {error}", mode.name()))
         };
-        recorded
-            .reopen(&wreck, presence, rng, reached)
-            .map_err(told)?;
+        recorded.reopen(&wreck, presence, rng, reached).map_err(told)?;
         Ok(())
     }
 
@@ -442,12 +425,7 @@ impl Recorded {
             Ok(mut life) => {
                 let (contents, fates) =
                     self.judge(&mut life, wreck, description, presence, reached)?;
-                Ok(Some(Reopened {
-                    life,
-                    media,
-                    contents,
-                    fates,
-                }))
+                Ok(Some(Reopened { life, media, contents, fates }))
             }
             Err(error) => {
                 self.judge_refusal(wreck, presence, &error)?;

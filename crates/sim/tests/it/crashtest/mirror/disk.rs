@@ -21,11 +21,7 @@ pub struct VanishingDisk {
 
 impl VanishingDisk {
     pub fn new(inner: RecordingDisk, left: OperationsLeft) -> VanishingDisk {
-        VanishingDisk {
-            inner,
-            left,
-            refused: VecDeque::new(),
-        }
+        VanishingDisk { inner, left, refused: VecDeque::new() }
     }
 }
 
@@ -55,10 +51,7 @@ impl Disk for VanishingDisk {
             0 => Err(IoError::Lost),
             _ => completion.result,
         };
-        Some(DiskCompletion {
-            result,
-            ..completion
-        })
+        Some(DiskCompletion { result, ..completion })
     }
 
     fn next_event(&self) -> Option<Instant> {

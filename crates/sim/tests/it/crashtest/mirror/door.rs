@@ -18,11 +18,7 @@ pub struct Description {
 
 impl Description {
     /// Of a device that was just made.
-    pub const FIRST: Description = Description {
-        numbers: [0, 1],
-        media: [0, 1],
-        next_number: 2,
-    };
+    pub const FIRST: Description = Description { numbers: [0, 1], media: [0, 1], next_number: 2 };
 }
 
 /// A new member that is not described yet: in the world of files it has a temporary name, and is
@@ -46,11 +42,7 @@ pub struct Door {
 
 impl Door {
     pub fn new(now: Description, next_medium: usize, reuses_numbers: bool) -> Door {
-        Door {
-            changes: vec![(0, now)],
-            next_medium,
-            reuses_numbers,
-        }
+        Door { changes: vec![(0, now)], next_medium, reuses_numbers }
     }
 
     pub fn now(&self) -> Description {
@@ -81,18 +73,11 @@ impl Door {
             true => now.numbers[port],
             false => now.next_number,
         };
-        let used_up = Description {
-            next_number: now.next_number + 1,
-            ..now
-        };
+        let used_up = Description { next_number: now.next_number + 1, ..now };
         self.change(used_up, world);
         let medium = self.next_medium;
         self.next_medium += 1;
-        Temporary {
-            port,
-            number,
-            medium,
-        }
+        Temporary { port, number, medium }
     }
 
     /// The layers have taken the member: from now on it is the one behind its port.

@@ -168,8 +168,7 @@ impl Life {
         };
         let left = self.left.each_ref().map(Rc::clone);
         let mut operator = Operator::new(host, site, door, left, events);
-        self.engine
-            .run(&mut self.clock, &mut operator, &mut |_, _| {});
+        self.engine.run(&mut self.clock, &mut operator, &mut |_, _| {});
         let door = operator.door.clone();
         let marks = std::mem::take(&mut operator.marks);
         Played {
@@ -192,10 +191,7 @@ impl Life {
             let found = facts.iter().find(|(other, _)| *other == name);
             found.expect("a fact of the mirror").1
         };
-        Status {
-            ports_in: fact("ports_in"),
-            rebuilt_blocks: fact("rebuilt_blocks"),
-        }
+        Status { ports_in: fact("ports_in"), rebuilt_blocks: fact("rebuilt_blocks") }
     }
 
     pub fn is_lost(&self) -> bool {

@@ -79,17 +79,11 @@ fn cases_to_find(wrong: Wrong) -> (u64, Option<String>) {
 fn print(reached: &Reached) {
     let table = |title: &str, names: Vec<&str>, counts: &[u64]| {
         let counts = names.iter().zip(counts);
-        let words: Vec<String> = counts
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
+        let words: Vec<String> = counts.map(|(name, count)| format!("{name} {count}")).collect();
         println!("{title}: {}", words.join(", "));
     };
     println!("{} cases", reached.cases);
-    table(
-        "phase",
-        Phase::ALL.map(Phase::name).to_vec(),
-        &reached.by_phase,
-    );
+    table("phase", Phase::ALL.map(Phase::name).to_vec(), &reached.by_phase);
     table("lost port", vec!["first", "second"], &reached.by_lost_port);
     table("mode", Mode::ALL.map(Mode::name).to_vec(), &reached.by_mode);
     let presences = Presence::NAMES.to_vec();
@@ -129,32 +123,14 @@ fn nothing_is_lost(cases: u64) {
     let (reached, failures) = campaign(cases);
     print(&reached);
     let few: Vec<&String> = failures.iter().take(10).collect();
-    assert!(
-        failures.is_empty(),
-        "{} runs failed: {few:#?}",
-        failures.len()
-    );
+    assert!(failures.is_empty(), "{} runs failed: {few:#?}", failures.len());
     assert!(reached.cases >= cases);
     let all_modes = &reached.by_mode[..Mode::ALL.len() - 1];
-    for counts in [
-        &reached.by_phase[..],
-        &reached.by_lost_port,
-        all_modes,
-        &reached.by_presence,
-    ] {
+    for counts in [&reached.by_phase[..], &reached.by_lost_port, all_modes, &reached.by_presence] {
         assert!(counts.iter().all(|count| *count > 0), "{reached:?}");
     }
-    let [
-        described,
-        crashed,
-        alone,
-        lacking,
-        swapped,
-        foreign,
-        former,
-        gone_on,
-        older,
-    ] = Presence::NAMES.map(|name| Presence::NAMES.iter().position(|other| *other == name));
+    let [described, crashed, alone, lacking, swapped, foreign, former, gone_on, older] =
+        Presence::NAMES.map(|name| Presence::NAMES.iter().position(|other| *other == name));
     let at = |counts: &[u64], presence: Option<usize>| counts[presence.expect("a presence")];
     for presence in [described, crashed, alone, foreign, former, gone_on, older] {
         assert!(at(&reached.degraded, presence) > 0, "{reached:?}");
@@ -200,20 +176,14 @@ const BUGS_OF_COPIES: [PlantedBug; 4] = [
 #[test]
 fn bugs_planted_in_the_copies_of_a_ledger_are_found() {
     all_are_found(BUGS_OF_COPIES.map(|bug| {
-        let wrong = Wrong {
-            plant: Some(bug),
-            ..Wrong::default()
-        };
+        let wrong = Wrong { plant: Some(bug), ..Wrong::default() };
         (bug.name().to_string(), wrong)
     }));
 }
 
 #[test]
 fn a_number_that_is_used_again_is_found() {
-    let wrong = Wrong {
-        reuses_numbers: true,
-        ..Wrong::default()
-    };
+    let wrong = Wrong { reuses_numbers: true, ..Wrong::default() };
     all_are_found([("member-number-reused".to_string(), wrong)]);
 }
 
@@ -224,19 +194,13 @@ const FLAWS: [(&str, Flaw); 6] = [
     ("rebuild-without-lock", Flaw::RebuildWithoutLock),
     ("no-comparison-after-crash", Flaw::NoComparisonAfterCrash),
     ("flush-of-one-port", Flaw::FlushOfOnePort),
-    (
-        "answer-before-loss-is-recorded",
-        Flaw::AnswerBeforeLossIsRecorded,
-    ),
+    ("answer-before-loss-is-recorded", Flaw::AnswerBeforeLossIsRecorded),
 ];
 
 #[test]
 fn what_is_wrong_with_a_mirror_is_found() {
     all_are_found(FLAWS.map(|(name, flaw)| {
-        let wrong = Wrong {
-            flaw,
-            ..Wrong::default()
-        };
+        let wrong = Wrong { flaw, ..Wrong::default() };
         (name.to_string(), wrong)
     }));
 }

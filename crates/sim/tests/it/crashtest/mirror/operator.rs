@@ -185,11 +185,7 @@ impl<'a> Operator<'a> {
             Err(CommandError::NotNow(_)) if self.tries < TRIES_MAX => {
                 self.tries += 1;
                 self.not_before = now + BETWEEN_TRIES;
-                let again = |deed| Event {
-                    after_requests: 0,
-                    waits: true,
-                    deed,
-                };
+                let again = |deed| Event { after_requests: 0, waits: true, deed };
                 self.events.push_front(again(Deed::Replace(port)));
                 // A disk that was pulled out may not have been missed yet.
                 self.events.push_front(again(Deed::Fail(port)));
@@ -268,9 +264,7 @@ impl Frontend for Operator<'_> {
         };
         let result = result.map(|_| ());
         let at = self.waiting.iter().position(|(id, _)| *id == reply.id);
-        let (_, deed) = self
-            .waiting
-            .swap_remove(at.expect("a command that was given"));
+        let (_, deed) = self.waiting.swap_remove(at.expect("a command that was given"));
         match (deed, result) {
             (Deed::Replace(port), result) => self.replace_ended(port, result, now),
             (Deed::Rebuild(_), Ok(())) => self.mark(Mark::Rebuilt),

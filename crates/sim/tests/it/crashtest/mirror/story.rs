@@ -73,11 +73,7 @@ struct Plot<'a> {
 impl Plot<'_> {
     fn then(&mut self, deed: Deed, waits: bool, requests_max: u64) {
         self.at += self.rng.below(requests_max + 1);
-        self.events.push(Event {
-            after_requests: self.at as usize,
-            waits,
-            deed,
-        });
+        self.events.push(Event { after_requests: self.at as usize, waits, deed });
     }
 
     fn lose(&mut self, port: usize, waits: bool) {
@@ -102,11 +98,7 @@ impl Story {
         let mut rng = Rng::new(seed, 201);
         let requests = 40 + rng.below(40) as usize;
         let (kind, port) = (rng.below(8), rng.below(2) as usize);
-        let mut plot = Plot {
-            rng: &mut rng,
-            at: 4,
-            events: Vec::new(),
-        };
+        let mut plot = Plot { rng: &mut rng, at: 4, events: Vec::new() };
         if plot.rng.below(4) == 0 {
             let rate = rate(plot.rng);
             plot.then(Deed::Scrub(rate), true, 4);
@@ -132,11 +124,7 @@ impl Story {
             plot.then(Deed::Scrub(None), true, 8);
             plot.lose(1 - port, true);
         }
-        Story {
-            requests,
-            events: plot.events,
-            ends_lost: kind == 7,
-        }
+        Story { requests, events: plot.events, ends_lost: kind == 7 }
     }
 
     /// A later life of a device, given what is known of its ports.
@@ -144,11 +132,7 @@ impl Story {
         let out = (0..2).find(|port| fates[*port] == Fate::Stale);
         let lacking = (0..2).find(|port| fates[*port] == Fate::Target);
         let requests = 8 + rng.below(16) as usize;
-        let mut plot = Plot {
-            rng,
-            at: 0,
-            events: Vec::new(),
-        };
+        let mut plot = Plot { rng, at: 0, events: Vec::new() };
         match (out, plot.rng.below(3)) {
             (Some(port), 0 | 1) => {
                 plot.then(Deed::Fail(port), true, 8);
@@ -162,11 +146,7 @@ impl Story {
             (None, 1) if lacking.is_some() => plot.rebuild(),
             _ => {}
         }
-        Story {
-            requests,
-            events: plot.events,
-            ends_lost: false,
-        }
+        Story { requests, events: plot.events, ends_lost: false }
     }
 }
 

@@ -115,10 +115,10 @@ impl Buffer {
         let is_full = self.blocks.len() as u64 >= self.options.capacity_blocks;
         let victims = (!is_hit && is_full).then(|| self.evict());
         let pages = self.geometry.block_pages as usize;
-        let buffered = self.blocks.entry(block).or_insert_with(|| Buffered {
-            last_access: 0,
-            valid: vec![false; pages],
-        });
+        let buffered = self
+            .blocks
+            .entry(block)
+            .or_insert_with(|| Buffered { last_access: 0, valid: vec![false; pages] });
         buffered.valid[part.start as usize..part.end as usize].fill(true);
         self.touch(block);
         (is_hit, victims)
@@ -156,9 +156,7 @@ impl Buffer {
         let segment_of = |block: &u64| geometry.place(*block).0;
         let window = self.options.window_blocks();
         let segment = match self.options.policy {
-            Policy::Lwa => self
-                .counts
-                .fullest(self.by_age.values().take(window).map(segment_of)),
+            Policy::Lwa => self.counts.fullest(self.by_age.values().take(window).map(segment_of)),
             Policy::Most => self.counts.fullest(self.by_age.values().map(segment_of)),
             Policy::LruBlock => self.by_age.values().map(segment_of).next().expect("full"),
             Policy::LruSegment => {

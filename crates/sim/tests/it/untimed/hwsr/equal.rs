@@ -86,15 +86,10 @@ impl Case {
         let settings = self.settings();
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let config = stack(self.stack(), &settings);
-        let options = BuildOptions {
-            size_bytes: self.size_bytes,
-            ..BuildOptions::simulate(1)
-        };
+        let options = BuildOptions { size_bytes: self.size_bytes, ..BuildOptions::simulate(1) };
         let plan = Plan::new(&config, &options).unwrap_or_else(|error| panic!("{error}"));
-        let lookups: Vec<Lba> = records
-            .iter()
-            .flat_map(|record| crate::untimed::blocks(record).0.map(Lba))
-            .collect();
+        let lookups: Vec<Lba> =
+            records.iter().flat_map(|record| crate::untimed::blocks(record).0.map(Lba)).collect();
         let lookups = plan.needs_lookups().then_some(&lookups[..]);
         let built = plan
             .build(None, lookups, ContentKind::Counted)
@@ -109,9 +104,7 @@ impl Case {
         let requests = records.iter().copied().map(Ok);
         let mut replayer = Replayer::new(requests, back_to_back(1), plan.blocks(), recorder);
         engine.run(&mut VirtualClock::default(), &mut replayer, &mut |_, _| {});
-        replayer
-            .take_error()
-            .unwrap_or_else(|error| panic!("{error}"));
+        replayer.take_error().unwrap_or_else(|error| panic!("{error}"));
         let counts = |name: &str| {
             let mut nodes = built.describe.nodes.iter();
             let node = nodes.find(|node| node.name == name).expect("a node");
@@ -138,9 +131,7 @@ impl Case {
 
     fn touched(&self, records: &[TraceRecord]) -> BTreeSet<u64> {
         let pages = self.geometry.block_pages * self.geometry.segment_blocks;
-        let all = records
-            .iter()
-            .flat_map(|record| crate::untimed::blocks(record).0);
+        let all = records.iter().flat_map(|record| crate::untimed::blocks(record).0);
         all.map(|page| page / pages).collect()
     }
 
@@ -199,10 +190,7 @@ impl SBlockOptions {
                 Prefill::None => "none",
             }
         ));
-        settings.extend(
-            self.ring_blocks
-                .map(|blocks| format!("translation.ring={blocks}")),
-        );
+        settings.extend(self.ring_blocks.map(|blocks| format!("translation.ring={blocks}")));
         settings
     }
 }
@@ -283,10 +271,7 @@ pub fn s_block() -> HomeOptions {
 
 /// S-blocks with so many blocks in the ring of a region.
 pub fn with_ring(blocks: u64) -> HomeOptions {
-    HomeOptions::SBlock(SBlockOptions {
-        ring_blocks: Some(blocks),
-        ..SBlockOptions::new(0.1)
-    })
+    HomeOptions::SBlock(SBlockOptions { ring_blocks: Some(blocks), ..SBlockOptions::new(0.1) })
 }
 
 /// The case with caches of other sizes, in blocks.
@@ -306,10 +291,7 @@ fn requests(of: impl Iterator<Item = (TraceOperation, u64, u64)>) -> Vec<TraceRe
 #[test]
 fn a_copy_that_writes_update_stays_without_a_buffer() {
     use TraceOperation::{Read, Write};
-    let cache = FlashOptions {
-        on_write: OnWrite::Update,
-        ..FlashOptions::new(64)
-    };
+    let cache = FlashOptions { on_write: OnWrite::Update, ..FlashOptions::new(64) };
     let steps = [
         (Read, 0, 16),
         (Write, 3, 2),
@@ -336,11 +318,7 @@ fn a_fill_that_finds_no_place_is_counted() {
         rewrite: Rewrite::Cascade,
         valid: Valid::Touched,
     });
-    let case = Case::new(
-        BufferOptions::new(0, Policy::Lwa),
-        FlashOptions::new(1),
-        home,
-    );
+    let case = Case::new(BufferOptions::new(0, Policy::Lwa), FlashOptions::new(1), home);
     let reads = (0..200).map(|block| (TraceOperation::Read, 16 * block, 16));
     let counts = case.stack_counters(&requests(reads)).cache;
     assert_eq!(counts.miss_blocks, 200);
@@ -379,10 +357,7 @@ fn piece(name: &str, skip: usize, requests: usize) -> Vec<TraceRecord> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
     let all = records(&workload(&format!("{folder}/{name}.imbrex.xz")));
     let moves = |record: &TraceRecord| {
-        matches!(
-            record.operation,
-            TraceOperation::Read | TraceOperation::Write
-        )
+        matches!(record.operation, TraceOperation::Read | TraceOperation::Write)
     };
     let piece = all.into_iter().filter(moves).skip(skip);
     piece.take(requests).collect()

@@ -35,10 +35,7 @@ fn hwsr() -> HomeOptions {
 }
 
 fn s_block(spare: f64, gc_order: GcOrder) -> HomeOptions {
-    HomeOptions::SBlock(SBlockOptions {
-        gc_order,
-        ..SBlockOptions::new(spare)
-    })
+    HomeOptions::SBlock(SBlockOptions { gc_order, ..SBlockOptions::new(spare) })
 }
 
 /// Segments per 10,000 of a million requests, rounded to the nearest.
@@ -75,37 +72,18 @@ fn the_dense_load_rewrites_as_many_segments_as_in_another_model() {
 #[test]
 fn every_option_keeps_the_sums_of_its_counters() {
     let records: Vec<TraceRecord> = financial1_dense(1).into_iter().take(100_000).collect();
-    for policy in [
-        Policy::Lwa,
-        Policy::LruBlock,
-        Policy::LruSegment,
-        Policy::Most,
-    ] {
-        for (scope, partial_read) in [
-            (Scope::Window, PartialRead::Memory),
-            (Scope::WholeBuffer, PartialRead::Flash),
-        ] {
-            let buffer = BufferOptions {
-                scope,
-                partial_read,
-                ..BufferOptions::new(BUFFER_BLOCKS, policy)
-            };
+    for policy in [Policy::Lwa, Policy::LruBlock, Policy::LruSegment, Policy::Most] {
+        for (scope, partial_read) in
+            [(Scope::Window, PartialRead::Memory), (Scope::WholeBuffer, PartialRead::Flash)]
+        {
+            let buffer =
+                BufferOptions { scope, partial_read, ..BufferOptions::new(BUFFER_BLOCKS, policy) };
             for home in [hwsr(), s_block(0.1, GcOrder::InvalidateFirst)] {
-                let Counters {
-                    buffer,
-                    cache,
-                    home,
-                } = run(&records, buffer, home);
+                let Counters { buffer, cache, home } = run(&records, buffer, home);
                 assert_eq!(buffer.evicted_blocks, home.destaged_blocks);
-                assert_eq!(
-                    home.segments_rewritten,
-                    buffer.destages + home.gc_migrations
-                );
+                assert_eq!(home.segments_rewritten, buffer.destages + home.gc_migrations);
                 let in_memory = buffer.hit_block_reads;
-                assert_eq!(
-                    in_memory + cache.hit_blocks + cache.miss_blocks,
-                    buffer.block_reads
-                );
+                assert_eq!(in_memory + cache.hit_blocks + cache.miss_blocks, buffer.block_reads);
                 let left = buffer.block_writes - buffer.hit_block_writes - buffer.evicted_blocks;
                 assert!(left <= BUFFER_BLOCKS && buffer.evictions > 100);
             }

@@ -18,11 +18,7 @@ pub struct FlashOptions {
 
 impl FlashOptions {
     pub fn new(capacity_blocks: u64) -> FlashOptions {
-        FlashOptions {
-            capacity_blocks,
-            on_write: OnWrite::Invalidate,
-            fill_from_rewrite: false,
-        }
+        FlashOptions { capacity_blocks, on_write: OnWrite::Invalidate, fill_from_rewrite: false }
     }
 }
 

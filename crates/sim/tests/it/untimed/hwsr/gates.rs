@@ -7,11 +7,8 @@ use crate::untimed::cloudphysics;
 use imbrex_traces::TraceRecord;
 
 /// Seed, segments rewritten by HWSR with LWA, and by S-blocks with `most`: those of another model, to the last one.
-const REWRITTEN: [(u64, u64, u64); 3] = [
-    (1, 75_388, 422_572),
-    (2, 78_180, 348_169),
-    (3, 81_133, 415_956),
-];
+const REWRITTEN: [(u64, u64, u64); 3] =
+    [(1, 75_388, 422_572), (2, 78_180, 348_169), (3, 81_133, 415_956)];
 const WHOLE: usize = 1_000_000;
 const CACHE: u64 = 2048;
 
@@ -125,17 +122,11 @@ fn the_best_block_is_neither_the_shortest_nor_the_longest() {
             let mut case = Case::new(buffer, cache, hwsr());
             case.geometry = Geometry::new(4 << 20, bytes, 32);
             let blocks = block_io(&case.stack_counters(&requests).home);
-            println!(
-                "blocks of {sectors} sectors: {blocks}, {} of 4 KiB",
-                blocks * pages
-            );
+            println!("blocks of {sectors} sectors: {blocks}, {} of 4 KiB", blocks * pages);
             blocks
         })
         .collect();
     let least = moved.iter().min().expect("some sizes");
     let at = moved.iter().position(|moved| moved == least);
-    assert!(
-        (1..sectors.len() - 1).contains(&at.expect("one")),
-        "{moved:?}"
-    );
+    assert!((1..sectors.len() - 1).contains(&at.expect("one")), "{moved:?}");
 }

@@ -271,9 +271,7 @@ impl Model {
                 Home::SBlocks(home) => home.write_through(segment, &parts, &mut self.flash),
                 Home::Segments(home) => {
                     let dirty: Vec<u64> = parts.iter().map(|(index, _)| *index).collect();
-                    let partial = parts
-                        .iter()
-                        .filter(|(_, part)| part.end - part.start < whole);
+                    let partial = parts.iter().filter(|(_, part)| part.end - part.start < whole);
                     let partial: Vec<u64> = partial.map(|(index, _)| *index).collect();
                     home.destage(segment, &dirty, &partial, &mut self.flash);
                 }

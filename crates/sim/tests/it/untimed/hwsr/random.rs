@@ -27,13 +27,7 @@ fn buffer(rng: &mut Rng) -> BufferOptions {
         capacity_blocks: one_of(rng, &[0, 0, 1, 2, 3, 5, 8, 12, 20]),
         policy: one_of(
             rng,
-            &[
-                Policy::Lwa,
-                Policy::Lwa,
-                Policy::LruBlock,
-                Policy::LruSegment,
-                Policy::Most,
-            ],
+            &[Policy::Lwa, Policy::Lwa, Policy::LruBlock, Policy::LruSegment, Policy::Most],
         ),
         window: one_of(rng, &[0.05, 0.25, 0.5, 0.75, 1.0]),
         scope: one_of(rng, &[Scope::Window, Scope::WholeBuffer]),
@@ -58,12 +52,7 @@ fn s_block(rng: &mut Rng, geometry: Geometry) -> HomeOptions {
         slots: one_of(rng, &[Slots::Extra, Slots::Inside]),
         prefill: one_of(
             rng,
-            &[
-                Prefill::All,
-                Prefill::All,
-                Prefill::Touched([].into()),
-                Prefill::None,
-            ],
+            &[Prefill::All, Prefill::All, Prefill::Touched([].into()), Prefill::None],
         ),
         gc_order: one_of(rng, &[GcOrder::RoomAfter, GcOrder::InvalidateFirst]),
         fill: one_of(rng, &[Fill::Disk, Fill::Flash]),
@@ -85,10 +74,7 @@ fn case(rng: &mut Rng, drive: &str) -> (Case, u64, u64) {
     let mut more = vec![format!("disk.drive={drive}")];
     let home = match rng.below(2) {
         0 => {
-            more.push(format!(
-                "translation.layout={}",
-                one_of(rng, &["wave", "conventional"])
-            ));
+            more.push(format!("translation.layout={}", one_of(rng, &["wave", "conventional"])));
             segments(rng)
         }
         _ => s_block(rng, geometry),

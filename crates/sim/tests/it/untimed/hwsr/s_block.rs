@@ -149,9 +149,7 @@ impl SBlocks {
         self.counters.rewrite_blocks_read += from_disk.len() as u64 + rests;
         let is_known = |block: &u64| self.under_way.contains(block);
         let dirty = dirty.iter().map(|index| first + index);
-        dirty
-            .filter(|block| !is_known(block))
-            .for_each(|block| flash.destaged(block));
+        dirty.filter(|block| !is_known(block)).for_each(|block| flash.destaged(block));
         let older: Vec<u64> = from_disk.into_iter().filter(|b| !is_known(b)).collect();
         flash.read_by_rewrite(&older);
         self.append(segment);
@@ -201,16 +199,10 @@ impl SBlocks {
 
     /// Without a buffer: writes a part of a block to the ring of its region.
     pub fn ring_write(&mut self, segment: u64, index: u64, part: Range<u64>, flash: &mut Flash) {
-        let Geometry {
-            block_pages,
-            segment_blocks,
-            ..
-        } = self.geometry;
+        let Geometry { block_pages, segment_blocks, .. } = self.geometry;
         let block = segment * segment_blocks + index;
-        let capacity = self
-            .options
-            .ring_blocks
-            .unwrap_or((self.held() * segment_blocks / 10).max(1));
+        let capacity =
+            self.options.ring_blocks.unwrap_or((self.held() * segment_blocks / 10).max(1));
         let region = self.region(segment);
         let is_full = region.ring.len() as u64 >= capacity;
         if !region.ring_pages.contains_key(&block) && is_full {
@@ -234,9 +226,7 @@ impl SBlocks {
     pub fn write_through(&mut self, segment: u64, parts: &[(u64, Range<u64>)], flash: &mut Flash) {
         let pages = self.geometry.block_pages;
         let dirty: Vec<u64> = parts.iter().map(|(index, _)| *index).collect();
-        let partial = parts
-            .iter()
-            .filter(|(_, part)| part.end - part.start < pages);
+        let partial = parts.iter().filter(|(_, part)| part.end - part.start < pages);
         let partial: Vec<u64> = partial.map(|(index, _)| *index).collect();
         self.destage_parts(segment, &dirty, &partial, flash);
     }
@@ -249,19 +239,13 @@ impl SBlocks {
     fn destage_of_ring(&mut self, victim: u64, flash: &mut Flash) {
         let segment_blocks = self.geometry.segment_blocks;
         let region = self.region(victim);
-        let of_victim = region
-            .ring
-            .iter()
-            .filter(|(_, b)| **b / segment_blocks == victim);
+        let of_victim = region.ring.iter().filter(|(_, b)| **b / segment_blocks == victim);
         let leaving: Vec<(u64, u64)> = of_victim.map(|(age, block)| (*age, *block)).collect();
         let (mut dirty, mut partial) = (Vec::new(), Vec::new());
         for (age, block) in leaving {
             let region = self.region(victim);
             region.ring.remove(&age);
-            let (_, pages) = region
-                .ring_pages
-                .remove(&block)
-                .expect("a block of the ring");
+            let (_, pages) = region.ring_pages.remove(&block).expect("a block of the ring");
             let is_whole = pages.iter().all(|page| *page);
             dirty.push(block % segment_blocks);
             partial.extend((!is_whole).then_some(block % segment_blocks));

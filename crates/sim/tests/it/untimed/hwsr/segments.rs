@@ -31,12 +31,7 @@ pub struct Segments {
 
 impl Segments {
     pub fn new(options: SegmentsOptions, geometry: Geometry) -> Segments {
-        Segments {
-            options,
-            geometry,
-            counters: HomeCounters::default(),
-            touched: HashSet::new(),
-        }
+        Segments { options, geometry, counters: HomeCounters::default(), touched: HashSet::new() }
     }
 
     /// A block was written.

@@ -4,18 +4,10 @@ use super::buffer::Found;
 use super::*;
 
 /// Blocks of two pages, segments of eight blocks, regions of four segments.
-const SMALL: Geometry = Geometry {
-    block_pages: 2,
-    segment_blocks: 8,
-    region_segments: 4,
-};
+const SMALL: Geometry = Geometry { block_pages: 2, segment_blocks: 8, region_segments: 4 };
 
 fn segments(kappa: u64, rewrite: Rewrite, valid: Valid) -> SegmentsOptions {
-    SegmentsOptions {
-        kappa,
-        rewrite,
-        valid,
-    }
+    SegmentsOptions { kappa, rewrite, valid }
 }
 
 fn model(buffer_blocks: u64, cache: FlashOptions, home: HomeOptions) -> Model {
@@ -27,10 +19,7 @@ fn model(buffer_blocks: u64, cache: FlashOptions, home: HomeOptions) -> Model {
 /// window stays.
 #[test]
 fn lwa_takes_the_blocks_of_the_fullest_segment_in_the_window() {
-    let options = BufferOptions {
-        window: 0.5,
-        ..BufferOptions::new(16, Policy::Lwa)
-    };
+    let options = BufferOptions { window: 0.5, ..BufferOptions::new(16, Policy::Lwa) };
     let mut buffer = Buffer::new(options, SMALL);
     // From the head on; the number after the point is the place in the segment.
     let of_list = [
@@ -56,10 +45,7 @@ fn lwa_takes_the_blocks_of_the_fullest_segment_in_the_window() {
     }
     let victims = buffer.write(7 * 8, 0..2).1.expect("the buffer was full");
     assert_eq!((victims.segment, victims.blocks), (1, vec![11, 10, 9]));
-    assert!(
-        matches!(buffer.read(8, 0..2), Found::All),
-        "block 0 of the list stays"
-    );
+    assert!(matches!(buffer.read(8, 0..2), Found::All), "block 0 of the list stays");
     assert!(matches!(buffer.read(9, 0..2), Found::Nothing));
 }
 
@@ -74,11 +60,7 @@ fn every_policy_takes_its_own_victims() {
         (Policy::LruSegment, Scope::Window, vec![16, 17]),
         (Policy::Most, Scope::Window, vec![24, 25, 26]),
     ] {
-        let options = BufferOptions {
-            window: 0.3,
-            scope,
-            ..BufferOptions::new(7, policy)
-        };
+        let options = BufferOptions { window: 0.3, scope, ..BufferOptions::new(7, policy) };
         let mut buffer = Buffer::new(options, SMALL);
         for block in order {
             buffer.write(block, 0..2);
@@ -97,10 +79,7 @@ fn rewrite(options: SegmentsOptions, touched: &[u64], dirty: &[u64]) -> (u64, u6
     let counters = disk.counters;
     assert_eq!(counters.destaged_blocks, dirty.len() as u64);
     assert_eq!(counters.segments_rewritten, 1);
-    (
-        counters.rewrite_blocks_read,
-        counters.rewrite_blocks_written,
-    )
+    (counters.rewrite_blocks_read, counters.rewrite_blocks_written)
 }
 
 #[test]
@@ -125,10 +104,7 @@ fn a_rewrite_writes_what_the_writes_before_it_damage() {
 fn a_rewrite_reads_from_flash_what_is_there() {
     let all = segments(3, Rewrite::Cascade, Valid::All);
     for fill_from_rewrite in [false, true] {
-        let cache = FlashOptions {
-            fill_from_rewrite,
-            ..FlashOptions::new(4)
-        };
+        let cache = FlashOptions { fill_from_rewrite, ..FlashOptions::new(4) };
         let mut model = model(1, cache, HomeOptions::Segments(all));
         model.request(false, 14, 2); // block 7 goes to flash
         model.request(true, 8, 2); // block 4 is dirty
@@ -136,25 +112,17 @@ fn a_rewrite_reads_from_flash_what_is_there() {
         let counters = model.counters();
         assert_eq!(counters.home.rewrite_blocks_read, 2);
         assert_eq!(counters.home.rewrite_blocks_written, 3);
-        assert_eq!(
-            counters.cache.fill_blocks,
-            1 + 2 * u64::from(fill_from_rewrite)
-        );
+        assert_eq!(counters.cache.fill_blocks, 1 + 2 * u64::from(fill_from_rewrite));
     }
 }
 
 #[test]
 fn a_write_drops_keeps_or_updates_the_copy_in_flash() {
     let all = segments(3, Rewrite::Cascade, Valid::All);
-    for (on_write, dropped_by_write, dropped_by_destage) in [
-        (OnWrite::Invalidate, 1, 1),
-        (OnWrite::Keep, 0, 1),
-        (OnWrite::Update, 0, 0),
-    ] {
-        let cache = FlashOptions {
-            on_write,
-            ..FlashOptions::new(4)
-        };
+    for (on_write, dropped_by_write, dropped_by_destage) in
+        [(OnWrite::Invalidate, 1, 1), (OnWrite::Keep, 0, 1), (OnWrite::Update, 0, 0)]
+    {
+        let cache = FlashOptions { on_write, ..FlashOptions::new(4) };
         let mut model = model(1, cache, HomeOptions::Segments(all));
         model.request(false, 8, 2);
         model.request(true, 8, 1);
@@ -169,20 +137,14 @@ fn a_write_drops_keeps_or_updates_the_copy_in_flash() {
 fn a_partial_read_fills_memory_or_flash() {
     let all = segments(3, Rewrite::Cascade, Valid::All);
     for (partial_read, second, fills) in [(PartialRead::Memory, 1, 0), (PartialRead::Flash, 0, 1)] {
-        let buffer = BufferOptions {
-            partial_read,
-            ..BufferOptions::new(4, Policy::Lwa)
-        };
+        let buffer = BufferOptions { partial_read, ..BufferOptions::new(4, Policy::Lwa) };
         let home = HomeOptions::Segments(all);
         let mut model = Model::new(SMALL, buffer, FlashOptions::new(4), home);
         model.request(true, 9, 1);
         model.request(false, 8, 2);
         model.request(false, 8, 2);
         let Counters { buffer, cache, .. } = model.counters();
-        assert_eq!(
-            (buffer.partial_reads, buffer.hit_block_reads),
-            (2 - second, second)
-        );
+        assert_eq!((buffer.partial_reads, buffer.hit_block_reads), (2 - second, second));
         assert_eq!((cache.fill_blocks, cache.miss_blocks), (fills, 1));
     }
 }
@@ -195,18 +157,12 @@ fn without_a_buffer_a_request_rewrites_each_segment_it_touches() {
     let home = model.counters().home;
     assert_eq!((home.segments_rewritten, home.destaged_blocks), (2, 4));
     // Two halves are read first, and blocks 10 to 15 are shifted.
-    assert_eq!(
-        (home.rewrite_blocks_read, home.rewrite_blocks_written),
-        (8, 6)
-    );
+    assert_eq!((home.rewrite_blocks_read, home.rewrite_blocks_written), (8, 6));
 }
 
 #[test]
 fn without_a_buffer_s_blocks_gather_in_a_ring() {
-    let options = SBlockOptions {
-        ring_blocks: Some(2),
-        ..SBlockOptions::new(0.25)
-    };
+    let options = SBlockOptions { ring_blocks: Some(2), ..SBlockOptions::new(0.25) };
     let mut model = model(0, FlashOptions::new(0), HomeOptions::SBlock(options));
     model.request(true, 0, 4); // blocks 0 and 1
     model.request(true, 2, 2); // block 1 again
@@ -224,10 +180,7 @@ fn the_tail_is_dropped_or_moved_until_a_slot_is_free() {
         (GcOrder::RoomFirst, [0, 0, 3]),
         (GcOrder::InvalidateFirst, [0, 0, 3]),
     ] {
-        let options = SBlockOptions {
-            gc_order: order,
-            ..SBlockOptions::new(0.25)
-        };
+        let options = SBlockOptions { gc_order: order, ..SBlockOptions::new(0.25) };
         let mut disk = SBlocks::new(options, SMALL);
         let mut flash = Flash::new(FlashOptions::new(0));
         for expected in migrations {
@@ -248,13 +201,7 @@ fn an_s_block_that_held_nothing_is_not_read() {
         (Prefill::Touched([1].into()), 0),
         (Prefill::None, 0),
     ] {
-        let mut disk = SBlocks::new(
-            SBlockOptions {
-                prefill,
-                ..SBlockOptions::new(0.25)
-            },
-            SMALL,
-        );
+        let mut disk = SBlocks::new(SBlockOptions { prefill, ..SBlockOptions::new(0.25) }, SMALL);
         disk.destage(0, &[3], &mut Flash::new(FlashOptions::new(0)));
         assert_eq!(disk.counters.rewrite_blocks_read, read);
     }
@@ -265,10 +212,7 @@ fn missing_blocks_of_an_s_block_may_come_from_flash() {
     for (fill, read) in [(Fill::Disk, 7), (Fill::Flash, 6)] {
         let mut flash = Flash::new(FlashOptions::new(4));
         flash.insert(5);
-        let options = SBlockOptions {
-            fill,
-            ..SBlockOptions::new(0.25)
-        };
+        let options = SBlockOptions { fill, ..SBlockOptions::new(0.25) };
         let mut disk = SBlocks::new(options, SMALL);
         disk.destage(0, &[3], &mut flash);
         assert_eq!(disk.counters.rewrite_blocks_read, read);
@@ -277,11 +221,7 @@ fn missing_blocks_of_an_s_block_may_come_from_flash() {
 
 /// Migrations per collection after many updates of S-blocks chosen by `choose`.
 fn omega(region_segments: u64, options: SBlockOptions, choose: impl Fn(u64) -> u64) -> f64 {
-    let geometry = Geometry {
-        block_pages: 1,
-        segment_blocks: 1,
-        region_segments,
-    };
+    let geometry = Geometry { block_pages: 1, segment_blocks: 1, region_segments };
     let mut disk = SBlocks::new(options, geometry);
     let mut flash = Flash::new(FlashOptions::new(0));
     let warm = 20 * region_segments;
@@ -301,16 +241,10 @@ fn a_hot_s_block_moves_the_others_once_a_round() {
     for (spare, slots) in [(0.05, 3.0), (0.1, 6.0), (0.3, 19.0)] {
         let expected = 63.0 / (slots + 1.0);
         let measured = omega(64, SBlockOptions::new(spare), |_| 0);
-        assert!(
-            (measured / expected - 1.0).abs() < 0.01,
-            "{spare}: {measured}, not {expected}"
-        );
+        assert!((measured / expected - 1.0).abs() < 0.01, "{spare}: {measured}, not {expected}");
     }
     // Spares inside the track leave fewer S-blocks to move.
-    let inside = SBlockOptions {
-        slots: Slots::Inside,
-        ..SBlockOptions::new(0.1)
-    };
+    let inside = SBlockOptions { slots: Slots::Inside, ..SBlockOptions::new(0.1) };
     let measured = omega(64, inside, |_| 0);
     assert!((measured / (57.0 / 7.0) - 1.0).abs() < 0.01, "{measured}");
 }
@@ -336,9 +270,6 @@ fn uniform_updates_move_what_is_still_valid_after_a_round() {
         let expected = low / (1.0 - low);
         let measured = omega(1000, SBlockOptions::new(spare), choose);
         println!("spare {spare}: {measured:.3} moved per collection, {expected:.3} expected");
-        assert!(
-            (measured / expected - 1.0).abs() < 0.05,
-            "{spare}: {measured}, not {expected}"
-        );
+        assert!((measured / expected - 1.0).abs() < 0.05, "{spare}: {measured}, not {expected}");
     }
 }
