@@ -2,14 +2,14 @@
 
 mod args;
 mod commands;
+mod commit;
+mod failure;
 
 use args::{Cli, Command, DriveCommand};
 use clap::Parser;
+use failure::Failure;
 use imbrex_drives::Drive;
 use std::process::ExitCode;
-
-/// Why a command failed, in words for the user.
-pub type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| wrong_usage(&error));

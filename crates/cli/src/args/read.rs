@@ -1,6 +1,6 @@
 //! How to read a trace: the same flags for every command that reads one.
 
-use crate::Failure;
+use crate::failure::Failure;
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
 use imbrex_traces::{ReadOptions, parse_delimiter, parse_devices};

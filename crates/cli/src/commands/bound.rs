@@ -1,8 +1,9 @@
 //! `imbrex bound`.
 
 use super::{emit, fit_of, stack_with_settings};
-use crate::Failure;
 use crate::args::BoundArgs;
+use crate::commit::commit;
+use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
 use imbrex_sim::replay::ReplayOptions;
@@ -44,7 +45,8 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         drive_scale_option: Some("--drive-scale"),
     };
     let task = Task { workload: &workload, seed: args.seed, case: &case };
-    let bound = task.bound(&BoundOptions { cells: args.cells, is_drained: args.drained })?;
+    let mut bound = task.bound(&BoundOptions { cells: args.cells, is_drained: args.drained })?;
+    bound.commit = commit();
     match args.json {
         true => emit(&format!("{}\n", json!(bound))),
         false => emit(&text(&bound)),

@@ -3,8 +3,8 @@
 use super::check_disks::check_disks;
 use super::emit;
 use super::image_shape::{refusal, shape_of};
-use crate::Failure;
 use crate::args::CheckArgs;
+use crate::failure::Failure;
 use imbrex_serve::fsck::{self, Checks, Findings};
 use imbrex_serve::image::{Image, ImageError};
 use serde::Serialize;

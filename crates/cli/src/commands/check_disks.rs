@@ -4,7 +4,7 @@
 use super::members::{
     disks_without_labels, image_options, labels_of_nodes, listed_members, words_of,
 };
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Survival;
 use imbrex_core::label::LabelCopy;

@@ -1,8 +1,9 @@
 //! `imbrex compare`.
 
 use super::{batch_jobs, check_out, settings, workload, write_results};
-use crate::Failure;
 use crate::args::CompareArgs;
+use crate::commit::commit;
+use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_sim::experiment::{Batch, Case, StackConfig, check_series, check_taken, compared};
 use std::collections::BTreeMap;
@@ -68,6 +69,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let seed = args.output.seed.unwrap_or(1);
     let batch = Batch { workload, seed, cases, jobs: batch_jobs(&args.output) };
     let mut report = batch.run(&super::progress)?;
+    report.commit = commit();
     if args.bound {
         for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {
             run.rewrites.bands_rewritten_bound = bound;

@@ -3,8 +3,8 @@
 mod members;
 
 use super::emit;
-use crate::Failure;
 use crate::args::CrashtestArgs;
+use crate::failure::Failure;
 use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::toml_error::nearest;

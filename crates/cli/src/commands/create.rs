@@ -3,8 +3,8 @@
 use super::members::{FileUse, StackOnFiles, disks_without_labels, image_options, member_blocks};
 use super::serve::is_name;
 use super::{emit, refuse_unservable, stack_with_settings};
-use crate::Failure;
 use crate::args::CreateArgs;
+use crate::failure::Failure;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::{Disk, Survival};
 use imbrex_core::label::{DISKS_MAX, LABEL_BLOCKS};

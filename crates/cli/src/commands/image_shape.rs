@@ -1,7 +1,7 @@
 //! The stack of an image as a reader of its members must know it.
 
 use super::members::{image_options, listed_members};
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::cache::CacheSettings;
 use imbrex_core::durability::DurabilitySettings;

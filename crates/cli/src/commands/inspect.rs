@@ -4,8 +4,8 @@ mod layers;
 
 use super::emit;
 use super::image_shape::{refusal, shape_of};
-use crate::Failure;
 use crate::args::InspectArgs;
+use crate::failure::Failure;
 use imbrex_core::durability::superblock::Superblock;
 use imbrex_serve::fsck::{self, Checks, JournalState, MemberState, Reading};
 use imbrex_serve::image::{Image, ImageMember};

@@ -7,7 +7,7 @@ pub use blame::layer_error;
 pub use labels::{disks_without_labels, labels_of_nodes, tell_of_labels, words_of};
 
 use super::create::IMAGE_SEED;
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry, Survival};
 use imbrex_core::engine::Engine;

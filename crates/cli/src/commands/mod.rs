@@ -21,8 +21,8 @@ pub mod serve;
 pub mod systems;
 pub mod trace;
 
-use crate::Failure;
 use crate::args::{FitArg, OutputArgs, WorkloadArgs};
+use crate::failure::Failure;
 use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_sim::experiment::config::NodeConfig;
 use imbrex_sim::experiment::{Setting, StackConfig, Workload, check_taken};

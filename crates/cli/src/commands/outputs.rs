@@ -1,6 +1,6 @@
 //! Whether an output can be written: asked before the work, which may take hours.
 
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_sim::report::{FORM_FILES, REPORT_FILES};
 use imbrex_traces::PartialFile;
 use std::fmt::Display;

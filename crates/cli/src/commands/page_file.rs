@@ -1,6 +1,6 @@
 //! How a page is written: whole or not at all.
 
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_traces::PartialFile;
 use std::fs;
 use std::path::Path;

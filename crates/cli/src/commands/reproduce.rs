@@ -3,8 +3,8 @@
 use super::run::stopped::{self, execute_until_stopped, say_what_is_left};
 use super::run::{check_folders, write_outcome};
 use super::{check_out, emit};
-use crate::Failure;
 use crate::args::ReproduceArgs;
+use crate::failure::Failure;
 use imbrex_sim::basis::Tally;
 use imbrex_sim::experiment::{Experiment, Figure, Row, figures};
 use imbrex_sim::report::TableStyle;

@@ -4,8 +4,8 @@ pub mod stopped;
 
 use super::outputs::{TRACE_FILE, check_folder, check_room};
 use super::{emit, settings};
-use crate::Failure;
 use crate::args::RunArgs;
+use crate::failure::Failure;
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Row};
 use imbrex_sim::report::TableStyle;
 use serde_json::{Value, json};

@@ -14,8 +14,8 @@ use super::members::{
 };
 use super::replace::MemberReplacer;
 use super::{emit, refuse_unservable, stack_with_settings};
-use crate::Failure;
 use crate::args::{DirectArg, ServeArgs};
+use crate::failure::Failure;
 use control::NewDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;

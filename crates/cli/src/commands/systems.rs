@@ -1,7 +1,7 @@
 //! `imbrex systems`.
 
 use super::emit;
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_sim::experiment::{StackConfig, library_drives, ready_made, stack_text};
 
 /// Lists the ready-made stacks and the drives, or prints the TOML of one.

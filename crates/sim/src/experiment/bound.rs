@@ -10,6 +10,7 @@ use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
 };
 use crate::replay::{ReplayError, place};
+use crate::report::UNKNOWN_COMMIT;
 use imbrex_core::cache::next_uses;
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Operation;
@@ -152,7 +153,7 @@ impl Task<'_> {
         });
         Ok(Bound {
             schema: SCHEMA,
-            commit: super::commit().to_string(),
+            commit: UNKNOWN_COMMIT.to_string(),
             system: self.case.config.name.clone(),
             trace: self.workload.path.clone(),
             sha256: self.workload.sha256()?,

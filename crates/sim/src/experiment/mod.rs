@@ -53,11 +53,6 @@ pub use tasks::Watch;
 pub use workload::Workload;
 pub(crate) use workload::{NEVER, Until};
 
-/// The commit the program was built from; `unknown` without git.
-pub fn commit() -> &'static str {
-    option_env!("IMBREX_COMMIT").unwrap_or("unknown")
-}
-
 /// The largest resident set of this process so far, in bytes; 0 where the system does not say.
 pub fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

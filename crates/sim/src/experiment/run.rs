@@ -220,7 +220,7 @@ pub(super) fn report_of(
         .into_iter()
         .next_back()
         .ok_or_else(|| ConfigError::words("there is no system to run"))?;
-    let mut report = Report::new(super::commit().to_string(), seed, workload);
+    let mut report = Report::new(seed, workload);
     report.runs = runs;
     Ok(report)
 }

@@ -273,7 +273,7 @@ mod tests {
             skipped_lines: Default::default(),
             combination: None,
         };
-        Report { runs, ..Report::new("unknown".into(), 7, workload) }
+        Report { runs, ..Report::new(7, workload) }
     }
 
     #[test]

@@ -42,7 +42,7 @@ mod tests {
         };
         Report {
             left: (0..left).map(|n| format!("t.csv, lru n=<{n}>")).collect(),
-            ..Report::new("unknown".into(), 7, workload)
+            ..Report::new(7, workload)
         }
     }
 

@@ -36,8 +36,8 @@ pub use recorder::{Recorder, SERIES_BUCKETS};
 pub(crate) use report::label;
 pub use report::{
     ByCause, Combination, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode, Report,
-    ResponseTimes, Run, SCHEMA, Series, SimulationCost, Workload, WorkloadKind, WriteAmplification,
-    ratio,
+    ResponseTimes, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT, Workload, WorkloadKind,
+    WriteAmplification, ratio,
 };
 pub use run_parts::{
     CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,

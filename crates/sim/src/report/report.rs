@@ -19,6 +19,9 @@ use serde_json::Value;
 /// The schema identifier every report starts with.
 pub const SCHEMA: &str = "imbrex.report/1";
 
+/// The commit of a program that was built without git, or that does not say.
+pub const UNKNOWN_COMMIT: &str = "unknown";
+
 /// Bytes of one block, the unit in which hits and sizes are counted.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -367,11 +370,11 @@ pub struct LatencyCdf {
 }
 
 impl Report {
-    /// A report without runs.
-    pub fn new(commit: String, seed: u64, workload: Workload) -> Report {
+    /// A report without runs. The program that asked for it sets the commit.
+    pub fn new(seed: u64, workload: Workload) -> Report {
         Report {
             schema: SCHEMA.to_string(),
-            commit,
+            commit: UNKNOWN_COMMIT.to_string(),
             seed,
             workload,
             left: Vec::new(),

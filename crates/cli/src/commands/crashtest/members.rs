@@ -1,7 +1,7 @@
 //! `imbrex crashtest --members`: disks that were away, are others or were changed between two starts.
 
 use super::emit;
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
 use imbrex_sim::crashtest::campaign::POINTS;
 pub use imbrex_sim::crashtest::members::campaign::Options;

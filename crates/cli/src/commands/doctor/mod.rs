@@ -6,8 +6,8 @@ mod models;
 mod nearest;
 
 use super::emit;
-use crate::Failure;
 use crate::args::DoctorArgs;
+use crate::failure::Failure;
 use advice::FIND_OUT;
 use identify::{Confidence, Identity, Sysfs};
 use imbrex_sim::bench::{Rebuild, Subject, estimate_rebuild};

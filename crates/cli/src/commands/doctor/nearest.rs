@@ -2,7 +2,7 @@
 
 use super::identify::Identity;
 use super::models::{Kind, lookup};
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_drives::Drive;
 
 /// A drive of the library and its maker.

@@ -1,9 +1,9 @@
 //! `imbrex drive fio`.
 
-use crate::Failure;
 use crate::args::FioArgs;
 use crate::commands::outputs::check_file_in_place;
 use crate::commands::{check_nodes, emit, settings};
+use crate::failure::Failure;
 use imbrex_drives::quantity::parse_size;
 use imbrex_drives::toml_error::read_text;
 use imbrex_sim::experiment::{BuildOptions, PastRun, Plan, StackConfig};

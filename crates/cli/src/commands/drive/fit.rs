@@ -1,8 +1,8 @@
 //! `imbrex drive fit`.
 
-use crate::Failure;
 use crate::args::FitArgs;
 use crate::commands::emit;
+use crate::failure::Failure;
 use imbrex_drives::quantity::Size;
 use imbrex_sim::fit::{Fitted, Log, fit};
 

@@ -1,7 +1,7 @@
 //! Which node and which file an error of a layer is about.
 
 use super::{Member, StackOnFiles};
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::NodeId;
 use imbrex_serve::disk::Overlay;

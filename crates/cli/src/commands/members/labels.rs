@@ -1,7 +1,7 @@
 //! The labels of the disks of a stack over files.
 
 use super::{Member, StackOnFiles};
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::disk::Survival;
 use imbrex_core::error::IoError;
 use imbrex_core::label::{Labels, ListedDisk, Reason, Refusal};

@@ -1,11 +1,12 @@
 //! What becomes of runs that a signal stops before all are made.
 
-use crate::Failure;
 use crate::args::OutputArgs;
 use crate::commands::outputs::TRACE_FILE;
 use crate::commands::{batch_jobs, complain, tell_progress};
+use crate::commit::commit;
+use crate::failure::Failure;
 use imbrex_serve::signals::{STOPPED_EXIT_STATUS, set_on_signals};
-use imbrex_sim::experiment::{Experiment, Left, Outcome, Setting, Watch, execute};
+use imbrex_sim::experiment::{Experiment, Found, Left, Outcome, Setting, Watch, execute};
 use imbrex_sim::report::FORM_FILES;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,7 +36,13 @@ pub fn execute_until_stopped(
         drop(has_ended);
         outcomes
     });
-    Ok(outcomes?)
+    let mut outcomes = outcomes?;
+    for workload in outcomes.iter_mut().flat_map(|outcome| &mut outcome.workloads) {
+        if let Found::Runs(report) = &mut workload.found {
+            report.commit = commit();
+        }
+    }
+    Ok(outcomes)
 }
 
 /// How soon a person is told that a signal has come.

@@ -2,9 +2,9 @@
 
 use super::EmulatedDisks;
 use super::live_report::LiveReport;
-use crate::Failure;
 use crate::args::ServeArgs;
 use crate::commands::replace::MemberReplacer;
+use crate::failure::Failure;
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::NodeId;

@@ -1,11 +1,12 @@
 //! The report of a served device, the same document as a simulation's.
 
 use super::recording::Recording;
+use crate::commit::commit;
 use imbrex_core::operation::Operation;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
-use imbrex_sim::experiment::{Describe, commit, peak_rss_bytes};
+use imbrex_sim::experiment::{Describe, peak_rss_bytes};
 use imbrex_sim::replay::ReplayCounts;
 use imbrex_sim::report::{
     Recorder, ReplayMode, Report, Run, SimulationCost, Workload, WorkloadKind,
@@ -147,7 +148,8 @@ impl LiveReport {
             skipped_lines: BTreeMap::new(),
             combination: None,
         };
-        let mut report = Report::new(commit().to_string(), seed, workload);
+        let mut report = Report::new(seed, workload);
+        report.commit = commit();
         report.runs.push(run);
         report
     }

@@ -1,6 +1,6 @@
 //! The socket of `--run` where none is named.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,6 +1,6 @@
 //! `--record`: every request of a served device, in a file that can be replayed.
 
-use crate::Failure;
+use crate::failure::Failure;
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_serve::connections::RequestRecord;
 use imbrex_traces::{RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord};

@@ -1,6 +1,6 @@
 //! `--report`: the file that the report is written to.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;

@@ -1,8 +1,8 @@
 //! Whether the stack on the command line is the one that an image was made for.
 
-use crate::Failure;
 use crate::args::ServeArgs;
 use crate::commands::settings;
+use crate::failure::Failure;
 use imbrex_drives::toml_error::listed;
 use imbrex_serve::image::Image;
 use imbrex_sim::experiment::{StackConfig, ready_made};

@@ -1,8 +1,8 @@
 //! `imbrex trace combine`.
 
 use super::{check_output, format_of, write};
-use crate::Failure;
 use crate::args::CombineArgs;
+use crate::failure::Failure;
 use imbrex_core::units::Duration;
 use imbrex_drives::quantity::Span;
 use imbrex_traces::combine::{Combination, Combined, PARTS_MAX, Split};

@@ -1,8 +1,8 @@
 //! `imbrex trace convert`.
 
 use super::{check_output, format_of, write};
-use crate::Failure;
 use crate::args::ConvertArgs;
+use crate::failure::Failure;
 use imbrex_traces::WriteOptions;
 
 /// Writes a trace, or a part of it, in another format.

@@ -2,9 +2,9 @@
 
 use super::super::emit;
 use super::check_output;
-use crate::Failure;
 use crate::args::InfoArgs;
 use crate::commands::page_file::write_page;
+use crate::failure::Failure;
 use imbrex_sim::workload_page::workload_page;
 use imbrex_traces::synthetic::Recipe;
 

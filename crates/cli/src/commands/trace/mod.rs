@@ -6,9 +6,9 @@ mod info;
 mod movement;
 mod synth;
 
-use crate::Failure;
 use crate::args::TraceCommand;
 use crate::commands::outputs::check_file;
+use crate::failure::Failure;
 use imbrex_traces::{TraceReader, WriteFormat, WriteOptions};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
 //! `imbrex trace movement`.
 
 use super::super::emit;
-use crate::Failure;
 use crate::args::MovementArgs;
+use crate::failure::Failure;
 use imbrex_drives::Drive;
 use imbrex_sim::analysis::movement::{
     Model, ModelMovement, MovementSettings, TraceMovement, trace_movement,

@@ -2,8 +2,8 @@
 
 use super::super::emit;
 use super::{check_output, format_of, write};
-use crate::Failure;
 use crate::args::SynthArgs;
+use crate::failure::Failure;
 use imbrex_traces::synthetic::Recipe;
 use imbrex_traces::{TraceReader, WriteOptions};
 

@@ -23,7 +23,6 @@ const SYSTEMS: [(&str, f64); 7] = [
 /// A report whose workload is of `kind`.
 pub fn report(kind: WorkloadKind) -> Report {
     let mut report = Report::new(
-        "0123456789abcdef0123456789abcdef01234567".to_string(),
         7,
         Workload {
             path: "workloads/pgbench.imbrex.zst".to_string(),
@@ -35,6 +34,7 @@ pub fn report(kind: WorkloadKind) -> Report {
             combination: None,
         },
     );
+    report.commit = "0123456789abcdef0123456789abcdef01234567".to_string();
     report.runs = SYSTEMS.iter().map(|(system, home)| run(system, *home)).collect();
     report
 }

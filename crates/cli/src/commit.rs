@@ -1,0 +1,6 @@
+//! The commit that reports name. Only this crate knows it, so that a commit compiles nothing else anew.
+
+/// The commit the program was built from; `unknown` without git.
+pub fn commit() -> String {
+    option_env!("IMBREX_COMMIT").unwrap_or(imbrex_sim::report::UNKNOWN_COMMIT).to_string()
+}
