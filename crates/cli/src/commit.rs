@@ -2,5 +2,5 @@
 
 /// The commit the program was built from; `unknown` without git.
 pub fn commit() -> String {
-    option_env!("IMBREX_COMMIT").unwrap_or(imbrex_sim::report::UNKNOWN_COMMIT).to_string()
+    option_env!("IMBREX_COMMIT").unwrap_or(imbrex_report::UNKNOWN_COMMIT).to_string()
 }

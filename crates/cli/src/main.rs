@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
-            commands::complain(&failure.to_string());
+            commands::console::complain(&failure.to_string());
             ExitCode::FAILURE
         }
     }
@@ -34,7 +34,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,
         Command::Drive(DriveCommand::Fio(args)) => commands::drive::fio::run(&args)?,
         Command::Drive(DriveCommand::Show { drive }) => {
-            commands::emit(Drive::text_of_library(&drive)?);
+            commands::console::emit(Drive::text_of_library(&drive)?);
         }
         Command::Doctor(args) => commands::doctor::run(&args)?,
         Command::Create(args) => commands::create::run(&args)?,

@@ -1,7 +1,6 @@
 //! Commands to nodes in a simulation: a script beside the trace.
 
 use crate::replay::Replayer;
-use crate::report::EventUse;
 use imbrex_core::buffer::Buffers;
 use imbrex_core::command::{Command, CommandId, CommandKind, CommandReply, CommandState};
 use imbrex_core::disk::Disk;
@@ -10,6 +9,7 @@ use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::operation::Completion;
 use imbrex_core::stack::{Arrival, DiskId, NodeId};
 use imbrex_core::units::Instant;
+use imbrex_report::EventUse;
 use imbrex_traces::{TraceError, TraceRecord};
 
 /// When a command is given.

@@ -7,7 +7,6 @@ use place::operation_of;
 pub use place::place;
 pub use windows::{StreamWindow, Windows};
 
-use crate::report::{Recorder, ReplayMode};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
@@ -15,6 +14,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use imbrex_report::{Recorder, ReplayMode, RequestCounts};
 use imbrex_traces::{TraceError, TraceOperation, TraceRecord};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -149,6 +149,13 @@ pub struct ReplayCounts {
     pub write_blocks: u64,
     /// The end of the highest request, in blocks; 0 where nobody counts it.
     pub end_blocks: u64,
+}
+
+impl From<ReplayCounts> for RequestCounts {
+    fn from(counts: ReplayCounts) -> RequestCounts {
+        let ReplayCounts { requests, skipped_reads, read_blocks, write_blocks, .. } = counts;
+        RequestCounts { requests, skipped_reads, read_blocks, write_blocks }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -480,8 +487,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Run;
     use imbrex_core::buffer::ContentKind;
+    use imbrex_report::Run;
 
     fn replayer(
         records: Vec<TraceRecord>,
@@ -517,7 +524,7 @@ mod tests {
         let mut run = Run::new("x", mode);
         replayer.recorder.take().finish(now.0, &mut run);
         let figures = run.figures;
-        let total = |series: &crate::report::Series| {
+        let total = |series: &imbrex_report::Series| {
             (series.values.iter().sum::<f64>() * series.bucket_s * 256.0).round()
         };
         assert_eq!(total(&figures.write_mib_per_s), 1.0, "blocks written");

@@ -1,13 +1,15 @@
 //! `imbrex bound`.
 
-use super::{emit, fit_of, stack_with_settings};
+use super::console::emit;
+use super::stack::stack_with_settings;
+use super::workload::fit_of;
 use crate::args::BoundArgs;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
+use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
 use imbrex_sim::replay::ReplayOptions;
-use imbrex_sim::report::ReplayMode;
 use serde_json::json;
 use std::collections::BTreeMap;
 

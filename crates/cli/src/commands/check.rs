@@ -1,7 +1,7 @@
 //! `imbrex check`.
 
 use super::check_disks::check_disks;
-use super::emit;
+use super::console::emit;
 use super::image_shape::{refusal, shape_of};
 use crate::args::CheckArgs;
 use crate::failure::Failure;

@@ -1,11 +1,14 @@
 //! `imbrex compare`.
 
-use super::{batch_jobs, check_out, settings, workload, write_results};
+use super::outputs::{batch_jobs, check_out, write_results};
+use super::stack::settings;
+use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
-use imbrex_sim::experiment::{Batch, Case, StackConfig, check_series, check_taken, compared};
+use imbrex_sim::experiment::{Batch, Case};
+use imbrex_stack::{StackConfig, check_series, check_taken, compared};
 use std::collections::BTreeMap;
 
 /// Replays one workload through several stacks.
@@ -68,7 +71,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         .collect();
     let seed = args.output.seed.unwrap_or(1);
     let batch = Batch { workload, seed, cases, jobs: batch_jobs(&args.output) };
-    let mut report = batch.run(&super::progress)?;
+    let mut report = batch.run(&super::console::progress)?;
     report.commit = commit();
     if args.bound {
         for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {

@@ -1,10 +1,10 @@
 //! `imbrex control`: gives a command to a node of a served stack and waits for its end.
 
-use super::{complain, emit};
+use super::console::{complain, emit};
 use crate::args::{ControlArgs, NodeCommand};
 use crate::failure::Failure;
 use imbrex_core::units::BLOCK_BYTES;
-use imbrex_sim::report::{device_status, human_bytes, node_status};
+use imbrex_report::{device_status, human_bytes, node_status};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader, IsTerminal, Write};

@@ -2,7 +2,7 @@
 
 mod members;
 
-use super::emit;
+use super::console::emit;
 use crate::args::CrashtestArgs;
 use crate::failure::Failure;
 use imbrex_core::extent::Extent;

@@ -1,8 +1,9 @@
 //! `imbrex create`.
 
+use super::console::emit;
 use super::members::{FileUse, StackOnFiles, disks_without_labels, image_options, member_blocks};
 use super::serve::is_name;
-use super::{emit, refuse_unservable, stack_with_settings};
+use super::stack::{refuse_unservable, stack_with_settings};
 use crate::args::CreateArgs;
 use crate::failure::Failure;
 use imbrex_core::buffer::ContentKind;
@@ -12,6 +13,7 @@ use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_drives::shell_word;
+use imbrex_report::human_bytes;
 use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
@@ -19,9 +21,9 @@ use imbrex_serve::image::{
     Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
     NewImage, new_random, new_uuid,
 };
-use imbrex_sim::experiment::config::{ChecksumsKey, Destage, DiskConfig, NodeConfig};
-use imbrex_sim::experiment::{Footprint, MemberNumbers, Plan, StackConfig};
-use imbrex_sim::report::human_bytes;
+use imbrex_stack::{
+    ChecksumsKey, Destage, DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig,
+};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

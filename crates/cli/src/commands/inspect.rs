@@ -2,7 +2,7 @@
 
 mod layers;
 
-use super::emit;
+use super::console::emit;
 use super::image_shape::{refusal, shape_of};
 use crate::args::InspectArgs;
 use crate::failure::Failure;
@@ -181,7 +181,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn words(image: &Image, reading: &Reading) -> String {
     let size = image.description().size_bytes;
-    let mut text = format!("device of {}\n", imbrex_sim::report::human_bytes(size));
+    let mut text = format!("device of {}\n", imbrex_report::human_bytes(size));
     let members = image.description().members.iter();
     for ImageMember { number, node, port } in members.flat_map(|members| &members.list) {
         text += &format!("member {number}: `{port}` of node `{node}`\n");

@@ -22,10 +22,9 @@ use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, Overlay};
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{ImageDisks, ImageMembers};
-use imbrex_sim::experiment::config::DiskConfig;
-use imbrex_sim::experiment::{
-    BuildOptions, Built, ConfigError, Describe, Footprint, ListedMember, MemberNumbers, Plan,
-    StackConfig, StackMember,
+use imbrex_stack::{
+    BuildOptions, Built, ConfigError, Describe, DiskConfig, Footprint, ListedMember, MemberNumbers,
+    Plan, StackConfig, StackMember,
 };
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};

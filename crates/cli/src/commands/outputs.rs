@@ -1,7 +1,9 @@
-//! Whether an output can be written: asked before the work, which may take hours.
+//! Results of simulations, and whether they can be written: asked before the work, which may take hours.
 
+use super::console::emit;
+use crate::args::OutputArgs;
 use crate::failure::Failure;
-use imbrex_sim::report::{FORM_FILES, REPORT_FILES};
+use imbrex_report::{FORM_FILES, REPORT_FILES, Report, TableStyle};
 use imbrex_traces::PartialFile;
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -97,4 +99,31 @@ fn nearest_there(folder: &Path) -> io::Result<PathBuf> {
         }
     }
     Ok(PathBuf::from("."))
+}
+
+/// Refuses an `--out` that could not be written.
+pub fn check_out(output: &OutputArgs) -> Result<(), Failure> {
+    match &output.out {
+        Some(folder) => check_folder("--out", folder),
+        None => Ok(()),
+    }
+}
+
+/// How many runs at the same time.
+pub fn batch_jobs(output: &OutputArgs) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    output.jobs.unwrap_or(processors)
+}
+
+/// Prints a report as a table or as JSON, and writes the files of `--out`.
+pub fn write_results(report: &Report, output: &OutputArgs) -> Result<(), Failure> {
+    if let Some(folder) = &output.out {
+        report.write_to(folder)?;
+    }
+    if output.json {
+        emit(&report.to_json());
+    } else {
+        emit(&report.to_table(TableStyle::detect()));
+    }
+    Ok(())
 }

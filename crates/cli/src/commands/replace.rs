@@ -12,8 +12,7 @@ use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
 use imbrex_serve::image::{Image, NewDisk, NewLabel};
 use imbrex_serve::server::SharedLabels;
-use imbrex_sim::experiment::config::NodeConfig;
-use imbrex_sim::experiment::{Facts, StackConfig};
+use imbrex_stack::{Facts, NodeConfig, StackConfig};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -276,7 +275,7 @@ mod tests {
     use crate::commands::create;
     use crate::commands::members::{FileUse, image_options, listed_members};
     use imbrex_serve::clock::WallClock;
-    use imbrex_sim::experiment::Plan;
+    use imbrex_stack::Plan;
     use std::fs::{self, File};
 
     /// A replacer over a new image of a cache, whose disk `ssd` is said to hold its flash: no layer

@@ -1,13 +1,14 @@
 //! `imbrex reproduce`.
 
+use super::console::emit;
+use super::outputs::check_out;
 use super::run::stopped::{self, execute_until_stopped, say_what_is_left};
 use super::run::{check_folders, write_outcome};
-use super::{check_out, emit};
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
+use imbrex_report::TableStyle;
 use imbrex_sim::basis::Tally;
 use imbrex_sim::experiment::{Experiment, Figure, Row, figures};
-use imbrex_sim::report::TableStyle;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

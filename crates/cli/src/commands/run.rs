@@ -2,12 +2,13 @@
 
 pub mod stopped;
 
+use super::console::emit;
 use super::outputs::{TRACE_FILE, check_folder, check_room};
-use super::{emit, settings};
+use super::stack::settings;
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use imbrex_report::TableStyle;
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Row};
-use imbrex_sim::report::TableStyle;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

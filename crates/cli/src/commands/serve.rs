@@ -7,13 +7,14 @@ mod recording;
 mod report_file;
 mod same_stack;
 
+use super::console::emit;
 use super::create::IMAGE_SEED;
 use super::members::{
     FileUse, Member, StackOnFiles, disks_without_labels, dump, image_options, layer_error,
     listed_members, tell_of_labels,
 };
 use super::replace::MemberReplacer;
-use super::{emit, refuse_unservable, stack_with_settings};
+use super::stack::{refuse_unservable, stack_with_settings};
 use crate::args::{DirectArg, ServeArgs};
 use crate::failure::Failure;
 use control::NewDisks;
@@ -26,17 +27,17 @@ use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::stack::Stack;
 use imbrex_drives::DiskStatistics;
 use imbrex_drives::quantity::parse_size;
+use imbrex_report::human_bytes;
 use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
 use imbrex_serve::image::{Image, ImageDisks, create_private_folder, new_random};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server, SharedLabels};
 use imbrex_serve::signals::FiguresSignal;
-use imbrex_sim::experiment::config::NodeConfig;
-use imbrex_sim::experiment::{
-    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
+use imbrex_stack::{
+    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, NodeConfig, Plan,
+    StackConfig,
 };
-use imbrex_sim::report::human_bytes;
 use live_report::LiveReport;
 use private_socket::PrivateSocket;
 use recording::{Recording, create_file};

@@ -1,8 +1,8 @@
 //! `imbrex systems`.
 
-use super::emit;
+use super::console::emit;
 use crate::failure::Failure;
-use imbrex_sim::experiment::{StackConfig, library_drives, ready_made, stack_text};
+use imbrex_stack::{StackConfig, library_drives, ready_made, stack_text};
 
 /// Lists the ready-made stacks and the drives, or prints the TOML of one.
 pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {

@@ -2,8 +2,9 @@
 
 use super::rates::{Writes, engine};
 use imbrex_core::buffer::{BufferSlice, ContentKind};
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig, peak_rss_bytes};
+use imbrex_report::peak_rss_bytes;
 use imbrex_sim::simulation::VirtualClock;
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 use std::process::Command;
 
 /// First argument of a child.

@@ -9,12 +9,11 @@ use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::stack::{Arrival, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use imbrex_drives::OperationKind;
-use imbrex_sim::experiment::{
-    BuildOptions, Built, FillObserver, Plan, Setting, StackConfig, Workload,
-};
+use imbrex_report::{Recorder, ReplayMode};
+use imbrex_sim::experiment::Workload;
 use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
-use imbrex_sim::report::{Recorder, ReplayMode};
 use imbrex_sim::simulation::VirtualClock;
+use imbrex_stack::{BuildOptions, Built, FillObserver, Plan, Setting, StackConfig};
 use imbrex_traces::{
     self, ReadOptions, TraceError, TraceReader, TraceRecord, WriteFormat, WriteOptions,
 };

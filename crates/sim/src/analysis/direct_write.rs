@@ -67,7 +67,7 @@ impl<'a> DirectWrite<'a> {
 
     /// Band bytes over the bytes of the writes that filled the log; nothing before the first fill.
     pub fn write_amplification(&self) -> Option<f64> {
-        crate::report::ratio(self.rewritten_blocks, self.fills() * self.log_blocks)
+        imbrex_report::ratio(self.rewritten_blocks, self.fills() * self.log_blocks)
     }
 }
 

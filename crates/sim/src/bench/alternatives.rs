@@ -6,7 +6,7 @@ use super::run::BenchOptions;
 use super::sensitivity::percent_moved;
 use super::subject::BenchError;
 use super::variants::{Change, Estimated, compare};
-use crate::format::number;
+use imbrex_report::format::number;
 use serde::Serialize;
 use std::path::Path;
 

@@ -11,8 +11,8 @@ use super::row::{
 };
 use super::streams::{before_over_after, plateaus, plot, streaming_mb_per_s};
 use super::subject::{BenchError, Subject};
-use crate::experiment::Setting;
 use crate::fio::{Direction, Job};
+use imbrex_stack::Setting;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

@@ -1,13 +1,13 @@
 //! Measurements of host-aware drives: Seagate ST8000AS0022 (Idler, IEEE TC 69(6), 2020).
 
 use super::zoned_host::{Latencies, Step, Stream, ZonedDrive};
-use crate::experiment::{BuildOptions, ConfigError, Setting};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
 use imbrex_core::zone::{DESCRIPTOR_BYTES, ZoneDescriptor};
+use imbrex_stack::{BuildOptions, ConfigError, Setting};
 
 const MIB_BLOCKS: u64 = (1 << 20) / BLOCK_BYTES;
 /// Zones of the idle trigger (Idler, table 1).

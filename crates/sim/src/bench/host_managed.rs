@@ -4,11 +4,11 @@
 
 use super::subject::{BenchError, Subject};
 use super::zoned_host::{Step, Stream, ZonedDrive};
-use crate::experiment::{BuildOptions, ConfigError};
 use crate::fio::{Direction, Job, JobOutcome, ZonedAccess};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::error::IoError;
 use imbrex_core::operation::Operation;
+use imbrex_stack::{BuildOptions, ConfigError};
 
 const KIB: u64 = 1024;
 /// Zones that are written.

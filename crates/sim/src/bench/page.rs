@@ -2,8 +2,8 @@
 
 use super::row::{Published, Role, Row};
 use crate::basis::{Basis, Tally};
-use crate::format::number;
-use crate::page::{escape, plain_document};
+use imbrex_report::format::number;
+use imbrex_report::page::{escape, plain_document};
 use std::fmt::Write as _;
 
 /// Width and height of the drawing in a row, in its own units.

@@ -428,7 +428,7 @@ mod tests {
         ];
         let verdict = "1 of 1 gates hold, 1 of 2 ungated rows differ";
         assert_eq!(Row::verdict(&rows), verdict);
-        let table = Row::bench_table(&rows, crate::report::TableStyle::Plain);
+        let table = Row::bench_table(&rows, imbrex_report::TableStyle::Plain);
         assert!(table.contains(&format!("\n{verdict}:\n")), "{table}");
         let page = Row::bench_page(&rows);
         assert!(page.contains(&format!("<h1>{verdict}</h1>")));
@@ -445,7 +445,7 @@ mod tests {
         let report =
             Gate { role: Role::Report, ..made_up(Published::Number(1.0), Accepted::Share(0.1)) };
         let rows = [report.row("drive", Some(1.0)), report.row("drive", Some(7.0))];
-        let table = Row::bench_table(&rows, crate::report::TableStyle::Plain);
+        let table = Row::bench_table(&rows, imbrex_report::TableStyle::Plain);
         let end = "\nno gates, 1 of 2 ungated rows differ\n";
         assert!(table.ends_with(end), "{table}");
         let page = Row::bench_page(&rows);

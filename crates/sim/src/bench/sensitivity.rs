@@ -5,9 +5,9 @@ use super::row::Row;
 use super::run::BenchOptions;
 use super::subject::BenchError;
 use super::variants::{Change, Estimated, compare};
-use crate::format::number;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
 use imbrex_drives::quantity::{Rate, Size, Span};
+use imbrex_report::format::number;
 use serde::Serialize;
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use super::host_managed;
 use super::row::{Accepted, Published, Role, Row, gate};
 use super::subject::{BenchError, Subject};
 use crate::fio::{Direction, Job, JobOutcome, Session};
-use crate::report::human_bytes;
+use imbrex_report::human_bytes;
 
 /// Queue depths of random reads.
 const DEPTHS: [u32; 4] = [1, 4, 16, 32];

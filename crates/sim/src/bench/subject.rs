@@ -1,8 +1,8 @@
 //! The drive that is measured.
 
-use crate::experiment::{BuildOptions, ConfigError, Setting, StackConfig};
 use crate::fio::{Job, JobError, JobOutcome, Outcome, Session, SessionError};
 use imbrex_drives::DriveError;
+use imbrex_stack::{BuildOptions, ConfigError, Setting, StackConfig};
 use std::path::PathBuf;
 
 /// Why a measurement could not be made.

@@ -2,8 +2,8 @@
 
 use super::row::{Published, Role, Row};
 use crate::basis::{Basis, Tally};
-use crate::format::number;
-use crate::report::TableStyle;
+use imbrex_report::TableStyle;
+use imbrex_report::format::number;
 
 impl Row {
     /// A line for each row, and under it how it was measured, by whom, and whether the drive was

@@ -7,9 +7,9 @@ use super::row::{
 use super::streams::reads_with_gaps_ms;
 use super::subject::{BenchError, Subject};
 use super::{host_aware, host_managed};
-use crate::experiment::Setting;
 use imbrex_core::error::IoError;
 use imbrex_core::units::Duration;
+use imbrex_stack::Setting;
 
 const FIO: &str = "fio 3.13 with libaio on a 15 TB HC620, zonedstorage.io";
 const IDLER: &str = "Idler, IEEE TC 69(6), 2020";

@@ -1,6 +1,5 @@
 //! A host of zoned disks in virtual time: streams of operations, each at its own queue depth.
 
-use crate::experiment::{BuildOptions, Built, ConfigError, Plan, Setting, StackConfig};
 use crate::fio::Session;
 use crate::simulation::VirtualClock;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
@@ -11,6 +10,7 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 use imbrex_core::zone::{ZoneGeometry, ZoneId};
+use imbrex_stack::{BuildOptions, Built, ConfigError, Plan, Setting, StackConfig};
 use std::sync::Arc;
 
 const MIB: f64 = (1 << 20) as f64;

@@ -1,16 +1,15 @@
 //! What an experiment looks at in a trace itself, instead of running stacks on it.
 
-use super::areas::lay_out;
-use super::config::ConfigError;
 use super::experiment::{Analysis, DirectWriteConfig};
 use super::run::{RunError, kind_of};
 use super::workload::{Until, Workload};
 use crate::analysis::DirectWrite;
 use crate::replay::{Fit, place};
-use crate::report::WorkloadKind;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
+use imbrex_report::WorkloadKind;
+use imbrex_stack::{ConfigError, lay_out};
 use imbrex_traces::{BlockRule, Characterise};
 use std::sync::atomic::AtomicBool;
 

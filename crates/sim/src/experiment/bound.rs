@@ -1,20 +1,17 @@
 //! What no policy can pass on a workload, for the bands, the log and the caches that a stack has.
 
-use super::config::{ConfigError, StackConfig};
-use super::describe::Describe;
-use super::nodes::Facts;
-use super::plan::Plan;
 use super::run::{Footprints, RunError, Task};
 use super::workload::NEVER;
 use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
 };
 use crate::replay::{ReplayError, place};
-use crate::report::UNKNOWN_COMMIT;
 use imbrex_core::cache::next_uses;
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BLOCK_BYTES, Lba};
+use imbrex_report::UNKNOWN_COMMIT;
+use imbrex_stack::{ConfigError, Describe, Facts, Plan, StackConfig};
 use serde::Serialize;
 
 /// Identifies the document.

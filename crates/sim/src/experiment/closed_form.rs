@@ -1,10 +1,10 @@
 //! Experiments that compute a closed form: `[closed_form]` says which, `[sweep]` its parameters.
 
-use super::config::{ConfigError, Setting};
 use super::experiment::Experiment;
 use super::sweep::{Point, points};
 use crate::analysis::segment_forms as forms;
-use crate::report::{FormPoint, FormTable};
+use imbrex_report::{FormPoint, FormTable};
+use imbrex_stack::{ConfigError, Setting};
 use serde::Deserialize;
 
 /// A closed form that is computed instead of running stacks.

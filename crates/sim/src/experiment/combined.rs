@@ -1,11 +1,12 @@
 //! Combined workloads: one made of several traces, one for each of several seeds, one for each swept value.
 
-use super::config::ConfigError;
 use super::experiment::{Experiment, WorkloadConfig};
+use super::run::kind_of;
 use super::sweep::{Point, points};
 use super::workload::Workload;
-use crate::report;
 use imbrex_drives::toml_error::nearest;
+use imbrex_report::CombinedSource;
+use imbrex_stack::ConfigError;
 use imbrex_traces::ReadOptions;
 use imbrex_traces::combine::{Combination, Combined, Order, Place};
 use imbrex_traces::synthetic::PATH_PREFIX;
@@ -31,7 +32,7 @@ pub(super) fn is_workload_key(key: &str) -> bool {
 pub(super) fn told(
     combined: &Combined,
     swept: &BTreeMap<String, serde_json::Value>,
-) -> report::Combination {
+) -> imbrex_report::Combination {
     let value = serde_json::to_value(combined.combination()).expect("keys are texts");
     let mut parameters: BTreeMap<String, serde_json::Value> =
         serde_json::from_value(value).expect("a table");
@@ -39,7 +40,12 @@ pub(super) fn told(
     parameters.remove("traces");
     parameters
         .retain(|key, value| !value.is_null() && !swept.contains_key(&format!("{PREFIX}{key}")));
-    report::Combination { parameters, sources: combined.sources().to_vec() }
+    let sources = combined.sources().iter().map(|source| CombinedSource {
+        path: source.path.clone(),
+        kind: kind_of(source.kind),
+        sha256: source.sha256.clone(),
+    });
+    imbrex_report::Combination { parameters, sources: sources.collect() }
 }
 
 impl Experiment {

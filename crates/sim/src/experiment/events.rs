@@ -1,9 +1,6 @@
 //! The `[[event]]` tables of an experiment: commands to nodes while the workload is replayed.
 
-use super::config::{ConfigError, NodeConfig, StackConfig};
-use super::describe::Describe;
-use super::plan::Plan;
-use super::{Footprint, RunError};
+use super::RunError;
 use crate::events::{Event, EventAction, MakeDisk, NeverGiven, When};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::command::{CommandKind, Rate as CommandRate};
@@ -12,6 +9,7 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::Instant;
 use imbrex_drives::quantity::Rate;
 use imbrex_drives::toml_error::{listed, nearest};
+use imbrex_stack::{ConfigError, Describe, Footprint, NodeConfig, Plan, StackConfig};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 

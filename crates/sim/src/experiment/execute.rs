@@ -1,14 +1,13 @@
 //! Running experiments, several at a time, without making the same run twice.
 
 use super::analyse::{Look, Seen};
-use super::config::{ConfigError, Setting};
 use super::events::check_events;
 use super::experiment::{Experiment, WorkloadConfig};
-use super::observers::check_series;
 use super::run::{Case, Footprints, RunError, Task, report_of};
 use super::tasks::{Watch, make_all};
 use super::workload::Workload;
-use crate::report::{self, FormTable, Report, Run, WorkloadKind};
+use imbrex_report::{FormTable, Report, Run, WorkloadKind};
+use imbrex_stack::{ConfigError, Setting, check_series};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -112,7 +111,7 @@ enum Work<'a> {
 
 /// What came of it.
 enum Done {
-    Run(Box<(Run, report::Workload)>),
+    Run(Box<(Run, imbrex_report::Workload)>),
     Look(Seen),
 }
 
@@ -331,7 +330,11 @@ fn key_of(task: &Task<'_>) -> String {
     )
 }
 
-fn with_parameters(run: &Run, case: &Case, source: &report::Workload) -> (Run, report::Workload) {
+fn with_parameters(
+    run: &Run,
+    case: &Case,
+    source: &imbrex_report::Workload,
+) -> (Run, imbrex_report::Workload) {
     let mut run = run.clone();
     run.parameters.clone_from(&case.parameters);
     (run, source.clone())

@@ -1,16 +1,16 @@
 //! An experiment as its TOML file states it.
 
 use super::closed_form::ClosedForm;
-use super::config::{ConfigError, NodeConfig, Setting};
 use super::events::EventConfig;
 use super::movement_analysis::MovementAnalysis;
 use super::stated::Stated;
 use super::workload::Workload;
 use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
-use crate::report::ReplayMode;
 use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
+use imbrex_report::ReplayMode;
+use imbrex_stack::{ConfigError, NodeConfig, Setting};
 use imbrex_traces::ReadOptions;
 use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;

@@ -1,12 +1,8 @@
 //! Movement of the heads of a stack's disks: the operations that reach each disk, counted by a model
 //! after the run.
 
-use super::config::ConfigError;
-use super::describe::Describe;
-use super::nodes::Facts;
 use crate::analysis::movement::{Footprint, Model, ModelMovement, Movement, MovementSettings};
 use crate::events::{Event, EventAction, MakeDisk};
-use crate::report::{MemberMovement, MovementCounts};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::command::{CommandError, Fault};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
@@ -14,6 +10,8 @@ use imbrex_core::engine::Engine;
 use imbrex_core::operation::Operation;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::Instant;
+use imbrex_report::MemberMovement;
+use imbrex_stack::{ConfigError, Describe, Facts};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -123,7 +121,7 @@ impl DiskRecordings {
             let visits = self.visits[usize::from(disk.0)].borrow();
             let wrong = |words| ConfigError::words(format!("movement of `{}`: {words}", node.name));
             let counted = config.count(&visits).map_err(wrong)?;
-            let counts = MovementCounts::new(&counted);
+            let counts = counted.counts();
             let is_sum = counts.is_some_and(|counts| movement.add(&node.name, counts));
             if !is_sum {
                 return Err(wrong("the counts have more than 64 bits".to_string()));

@@ -1,10 +1,10 @@
 //! The disk models of Le's thesis over the traces of an experiment.
 
-use super::ConfigError;
 use super::run::RunError;
 use super::workload::Workload;
 use crate::analysis::movement::{Model, ModelMovement, MovementSettings, RestExtent, moved};
 use imbrex_drives::quantity::Size;
+use imbrex_stack::ConfigError;
 use imbrex_traces::BlockRule;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,8 +1,8 @@
 //! The experiments that come with Imbrex: those of published figures and tables, and its own of RIDE.
 
-use super::config::ConfigError;
 use super::experiment::Experiment;
 use imbrex_drives::toml_error::nearest;
+use imbrex_stack::ConfigError;
 use std::path::Path;
 
 /// A figure or table of a paper, or an experiment of Imbrex's own.

@@ -2,9 +2,9 @@
 
 use super::stated::{Comparison, Row};
 use crate::basis::Tally;
-use crate::format::number;
-use crate::report::{TableStyle, WorkloadKind};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use imbrex_report::format::number;
+use imbrex_report::{TableStyle, WorkloadKind};
 
 impl Row {
     /// One line a number: stated, measured, by how much they may differ, and whether they agree;

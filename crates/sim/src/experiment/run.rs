@@ -1,14 +1,8 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
-use super::areas::Footprint;
 use super::combined::told;
-use super::config::{ConfigError, NodeConfig, StackConfig};
-use super::describe::Describe;
 use super::events::{EventConfig, events_of, too_few_requests};
 use super::member_movement::{DiskRecordings, MovementConfig};
-use super::no_cleaning::PastRun;
-use super::observers::{FillObserver, GaugeObserver};
-use super::plan::{BuildOptions, Built, Plan};
 use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
@@ -16,13 +10,17 @@ use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
     Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
-use crate::report::{self, Recorder, Report, Run, SimulationCost, WorkloadKind};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
+use imbrex_report::{Recorder, Report, Run, SimulationCost, WorkloadKind};
+use imbrex_stack::{
+    BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint, GaugeObserver, NodeConfig,
+    PastRun, Plan, StackConfig,
+};
 use imbrex_traces::{SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -213,7 +211,7 @@ impl Batch {
 /// The report of runs over one workload.
 pub(super) fn report_of(
     seed: u64,
-    results: Vec<(Run, report::Workload)>,
+    results: Vec<(Run, imbrex_report::Workload)>,
 ) -> Result<Report, RunError> {
     let (runs, workloads): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     let workload = workloads
@@ -250,7 +248,7 @@ impl Task<'_> {
         &self,
         footprints: &Footprints,
         stop: &AtomicBool,
-    ) -> Result<(Run, report::Workload), RunError> {
+    ) -> Result<(Run, imbrex_report::Workload), RunError> {
         let started = std::time::Instant::now();
         let options = self.options();
         let (plan, footprint, built) = self.build(&options, footprints, stop)?;
@@ -274,7 +272,7 @@ impl Task<'_> {
         run.simulation = SimulationCost {
             wall_s,
             requests_per_s: run.host.requests as f64 / wall_s.max(1e-9),
-            peak_rss_bytes: super::peak_rss_bytes(),
+            peak_rss_bytes: imbrex_report::peak_rss_bytes(),
         };
         Ok((run, workload))
     }
@@ -289,7 +287,7 @@ impl Task<'_> {
     ) -> Result<Replayed, RunError> {
         let replay = self.case.replay;
         let in_flight_max = match replay.mode {
-            report::ReplayMode::ClosedLoop { depth } => depth,
+            imbrex_report::ReplayMode::ClosedLoop { depth } => depth,
             _ => IN_FLIGHT_MAX,
         };
         let describe = built.describe;
@@ -304,7 +302,8 @@ impl Task<'_> {
         format(&mut engine);
         let recordings = DiskRecordings::new(self.case.movement, &mut engine);
         let records = self.workload.records()?;
-        if matches!(replay.mode, report::ReplayMode::OpenLoop { .. }) && !records.has_times() {
+        if matches!(replay.mode, imbrex_report::ReplayMode::OpenLoop { .. }) && !records.has_times()
+        {
             return Err(RunError::NoTimes {
                 trace: self.workload.path.clone(),
                 format: records.detected().to_string(),
@@ -332,7 +331,7 @@ impl Task<'_> {
         drop(replayer);
         drop(fill);
         let recorder = Rc::into_inner(recorder).expect("the replay is over");
-        let mut run = describe.run(&engine.stack, counts, replay.mode);
+        let mut run = describe.run(&engine.stack, counts.into(), replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
         run.events = events;
@@ -355,14 +354,14 @@ impl Task<'_> {
         &self,
         records: &Until<'_>,
         counts: ReplayCounts,
-    ) -> Result<report::Workload, RunError> {
+    ) -> Result<imbrex_report::Workload, RunError> {
         // The file may be long, and nobody waits for what was stopped.
         let sha256 = match records.stop.load(Ordering::Relaxed) {
             false => self.workload.sha256()?,
             true => None,
         };
         let records = &records.records;
-        Ok(report::Workload {
+        Ok(imbrex_report::Workload {
             path: self.workload.path.clone(),
             kind: kind_of(records.source().kind),
             requests: counts.requests + counts.skipped_reads,
@@ -411,7 +410,7 @@ fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
     events: Vec<Event<'_>>,
     engine: &mut Engine,
     observe: &mut dyn FnMut(Instant, &Stack),
-) -> (Replayer<I>, Result<Vec<report::EventUse>, NeverGiven>) {
+) -> (Replayer<I>, Result<Vec<imbrex_report::EventUse>, NeverGiven>) {
     let mut clock = VirtualClock::default();
     if events.is_empty() {
         engine.run(&mut clock, &mut replayer, observe);
@@ -426,7 +425,7 @@ fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
 /// A workload that was replayed on a stack.
 struct Replayed {
     run: Run,
-    workload: report::Workload,
+    workload: imbrex_report::Workload,
     counts: ReplayCounts,
     stack: Stack,
     describe: Describe,

@@ -1,13 +1,13 @@
 //! Numbers a paper states, and the rows in which they stand beside ours.
 
-use super::config::ConfigError;
 use super::execute::{Found, Outcome, WorkloadOutcome};
 use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
 use super::sweep::{Point, points, text_of};
 use crate::basis::Basis;
-use crate::report::{FormPoint, Run, WorkloadKind};
 use imbrex_drives::toml_error::{listed, nearest};
+use imbrex_report::{FormPoint, Run, WorkloadKind};
+use imbrex_stack::ConfigError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

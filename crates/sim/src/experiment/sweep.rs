@@ -1,10 +1,9 @@
 //! From an experiment to the cases it runs.
 
 use super::combined::is_workload_key;
-use super::config::{ConfigError, Setting, StackConfig};
 use super::experiment::Experiment;
 use super::member_movement::MovementConfig;
-use imbrex_drives::toml_error::{listed, nearest};
+use imbrex_stack::{ConfigError, Setting, StackConfig, check_taken};
 use std::collections::BTreeMap;
 
 /// A value for each swept key.
@@ -171,43 +170,4 @@ impl Experiment {
         }
         Ok(stacks)
     }
-}
-
-/// Refuses a setting that none of the stacks takes; `none` says which stacks these are.
-///
-/// # Errors
-/// When no stack has the node, or none has the policy or the kind to which the key belongs.
-pub fn check_taken<'a>(
-    setting: &Setting,
-    stacks: impl Iterator<Item = &'a StackConfig> + Clone,
-    none: &str,
-) -> Result<(), ConfigError> {
-    if stacks.clone().any(|stack| stack.takes(setting)) {
-        return Ok(());
-    }
-    let Setting { origin, node, key, .. } = setting;
-    if let Some(owner) = stacks.clone().find_map(|stack| stack.owner_of(setting)) {
-        return Err(ConfigError::words(format!(
-            "{origin} {node}.{key}: `{node}.{key}` belongs to policy \"{owner}\"; {none} has a node \
-             `{node}` with that policy"
-        )));
-    }
-    if let Some(kind) = stacks.clone().find_map(|stack| stack.kind_of(setting)) {
-        return Err(ConfigError::words(format!(
-            "{origin} {node}.{key}: `{node}.{key}` belongs to kind \"{kind}\"; {none} has a node \
-             `{node}` of that kind"
-        )));
-    }
-    let mut known: Vec<&str> = Vec::new();
-    for node in stacks.flat_map(|stack| &stack.node) {
-        if !known.contains(&node.name()) {
-            known.push(node.name());
-        }
-    }
-    let hint = nearest(node, known.iter().copied())
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    Err(ConfigError::words(format!(
-        "{origin} {node}.{key}: {none} has a node `{node}`{hint} (known: {})",
-        listed(&known)
-    )))
 }

@@ -2,7 +2,6 @@
 
 use super::run::{RunError, Task};
 use super::workload::NEVER;
-use crate::report;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -74,6 +73,6 @@ impl Task<'_> {
     /// The workload, and the system with its swept settings.
     pub(super) fn name(&self) -> String {
         let (system, parameters) = (&self.case.config.name, &self.case.parameters);
-        format!("{}, {}", self.workload.path, report::label(system, parameters))
+        format!("{}, {}", self.workload.path, imbrex_report::label(system, parameters))
     }
 }

@@ -1,10 +1,10 @@
 //! Where the requests of an experiment come from, and what a first pass over them finds.
 
-use super::areas::Footprint;
 use crate::replay::{Fit, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
+use imbrex_stack::Footprint;
 use imbrex_traces::combine::Combined;
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use std::sync::Arc;

@@ -5,8 +5,6 @@ use super::engine::{Jobs, in_flight_max, writes};
 use super::job::{IN_FLIGHT_MAX, Job, JobError};
 use super::outcome::Outcome;
 use super::zoned::{self, Zones};
-use crate::experiment::config::NodeConfig;
-use crate::experiment::{BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::{Engine, Frontend};
@@ -15,6 +13,9 @@ use imbrex_core::operation::Completion;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
+use imbrex_stack::{
+    BuildOptions, Built, ConfigError, Describe, Footprint, NodeConfig, Plan, StackConfig,
+};
 
 /// Why jobs could not be run.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::format::{bytes, duration, number, short};
-use crate::page::svg::ticks;
+use imbrex_report::format::{bytes, duration, number, short};
+use imbrex_report::page::svg::ticks;
 
 /// How values are said.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::Page;
 use super::axis::{Axis, Scale, Unit};
-use crate::page::svg::{Frame, GRID, HPos, SCALE, WIDTH, area, colour_of, draw, line, text};
-use crate::page::{chip, escape, open_scroll, open_section};
+use imbrex_report::page::svg::{
+    Frame, GRID, HPos, SCALE, WIDTH, area, colour_of, draw, line, text,
+};
+use imbrex_report::page::{chip, escape, open_scroll, open_section};
 
 /// Width of a chart beside another.
 const HALF_WIDTH: i32 = 480 * SCALE;

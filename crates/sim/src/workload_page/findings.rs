@@ -6,8 +6,8 @@ use imbrex_traces::TraceInfo;
 use imbrex_traces::characterise::{Adjacent, Aggregation, LruPoint, Mostly, Share};
 
 use super::percent_of;
-use crate::format::{bytes, count, duration, number, short_duration};
-use crate::page::{open_scroll, open_section};
+use imbrex_report::format::{bytes, count, duration, number, short_duration};
+use imbrex_report::page::{open_scroll, open_section};
 
 /// A figure: its name, its value, what it means.
 type Row = (String, String, &'static str);

@@ -6,8 +6,8 @@ use imbrex_traces::characterise::{DriveKind, Suits};
 use imbrex_traces::{DirectionInfo, SourceKind, TraceInfo};
 
 use super::percent_of;
-use crate::format::{bytes, count, duration, number};
-use crate::page::{escape, open_section};
+use imbrex_report::format::{bytes, count, duration, number};
+use imbrex_report::page::{escape, open_section};
 
 /// What the trace is, and whether it is real.
 pub(super) fn header(info: &TraceInfo, body: &mut String) {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use imbrex_traces::TraceInfo;
 
-use crate::format::{count, number};
-use crate::page::{escape, open_scroll, open_section};
+use imbrex_report::format::{count, number};
+use imbrex_report::page::{escape, open_scroll, open_section};
 
 /// What was counted and what was estimated, and the recipe of a synthetic trace.
 pub(super) fn section(info: &TraceInfo, recipe: Option<&str>, body: &mut String) {

@@ -14,9 +14,9 @@ mod times;
 use imbrex_traces::TraceInfo;
 use serde::Serialize;
 
-use crate::format::number;
-use crate::page::{PackedHeatMap, document, json_in_page};
 use chart::EmbeddedChart;
+use imbrex_report::format::number;
+use imbrex_report::page::{PackedHeatMap, document, json_in_page};
 
 const SCRIPT: &str = include_str!("assets/workload.js");
 

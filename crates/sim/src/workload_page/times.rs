@@ -8,8 +8,8 @@ use imbrex_traces::characterise::{Bin, Distribution};
 use super::Page;
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Course, Line, from_zero};
-use crate::format::{count, duration, number, short_duration};
-use crate::page::{PackedHeatMap, open_scroll, open_section};
+use imbrex_report::format::{count, duration, number, short_duration};
+use imbrex_report::page::{PackedHeatMap, open_scroll, open_section};
 
 const BLOCK_BYTES: f64 = 4096.0;
 const NS_PER_S: f64 = 1e9;

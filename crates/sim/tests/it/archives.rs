@@ -2,8 +2,9 @@
 
 use crate::simulate::{back_to_back, stack, workload};
 use imbrex_drives::EntryLimit;
-use imbrex_sim::experiment::{Batch, Case, compared, library_drives, ready_made};
-use imbrex_sim::report::Run;
+use imbrex_report::Run;
+use imbrex_sim::experiment::{Batch, Case};
+use imbrex_stack::{compared, library_drives, ready_made};
 use std::collections::BTreeMap;
 
 /// What the drive is divided by, so that a small load fills its log.

@@ -5,10 +5,9 @@ use crate::report::schema_violations;
 use crate::simulate::{back_to_back, workload};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::units::BLOCK_BYTES;
-use imbrex_sim::experiment::{
-    Batch, BuildOptions, Built, Case, Experiment, Found, Plan, Setting, StackConfig, Watch, execute,
-};
-use imbrex_sim::report::Run;
+use imbrex_report::Run;
+use imbrex_sim::experiment::{Batch, Case, Experiment, Found, Watch, execute};
+use imbrex_stack::{BuildOptions, Built, Plan, Setting, StackConfig};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -9,8 +9,8 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BlockCount, Instant};
-use imbrex_sim::experiment::{BuildOptions, Built, Plan, StackConfig};
 use imbrex_sim::simulation::VirtualClock;
+use imbrex_stack::{BuildOptions, Built, Plan, StackConfig};
 
 const SEED: u64 = 1;
 const WRITE_BLOCKS: u64 = 2;

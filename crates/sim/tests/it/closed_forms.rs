@@ -1,7 +1,8 @@
 //! Experiments that compute a closed form: what they say beside the paper, and what is refused.
 
-use imbrex_sim::experiment::{Experiment, Found, Setting, Watch, execute, figures};
-use imbrex_sim::report::{FormTable, WorkloadKind};
+use imbrex_report::{FormTable, WorkloadKind};
+use imbrex_sim::experiment::{Experiment, Found, Watch, execute, figures};
+use imbrex_stack::Setting;
 use std::path::Path;
 
 const RATIO: &str = r#"

@@ -1,8 +1,8 @@
 //! Combined workloads of experiments: sources, seeds, swept keys and what reports say of them.
 
 use crate::report::schema_violations;
+use imbrex_report::Report;
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Watch, execute};
-use imbrex_sim::report::Report;
 use imbrex_traces::{RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord};
 use std::path::Path;
 

@@ -3,9 +3,10 @@
 
 use crate::report::schema_violations;
 use crate::simulate::{back_to_back, stack, workload};
-use imbrex_sim::experiment::{Batch, Case, Workload, compared};
+use imbrex_report::{ReplayMode, Report};
+use imbrex_sim::experiment::{Batch, Case, Workload};
 use imbrex_sim::replay::ReplayOptions;
-use imbrex_sim::report::{ReplayMode, Report};
+use imbrex_stack::compared;
 use std::collections::BTreeMap;
 
 fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {

@@ -11,8 +11,8 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, NodeId};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig, compared};
 use imbrex_sim::simulation::VirtualClock;
+use imbrex_stack::{BuildOptions, Plan, Setting, StackConfig, compared};
 
 const DEVICE_BLOCKS: u64 = 32 * 256;
 const REQUESTS: u64 = 250;

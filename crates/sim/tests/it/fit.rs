@@ -3,9 +3,9 @@
 
 use imbrex_core::rng::Rng;
 use imbrex_drives::{DatasheetSeek, SeekCurve};
-use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{Direction, Job, Session};
 use imbrex_sim::fit::{Fitted, Log, LogEntry, fit};
+use imbrex_stack::{BuildOptions, StackConfig};
 
 /// What is left of each drive for the jobs that fill its persistent cache.
 const SCALE: u64 = 16;

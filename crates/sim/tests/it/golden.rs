@@ -4,8 +4,9 @@
 //! review.
 
 use crate::simulate::{back_to_back, stack, workload};
-use imbrex_sim::experiment::{Batch, Case, compared};
-use imbrex_sim::report::{Figures, Report};
+use imbrex_report::{Figures, Report};
+use imbrex_sim::experiment::{Batch, Case};
+use imbrex_stack::compared;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use imbrex_sim::bench::host_managed::{
     sequential_write,
 };
 use imbrex_sim::bench::zoned_host::{Step, Stream, ZonedDrive};
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 
 const DRIVE: &str = "hc620-15tb";
 const SEED: u64 = 1;

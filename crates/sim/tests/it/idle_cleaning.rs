@@ -9,8 +9,8 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, NodeId};
 use imbrex_core::units::{Duration, Instant};
-use imbrex_sim::experiment::{BuildOptions, Plan, Setting, StackConfig};
 use imbrex_sim::simulation::VirtualClock;
+use imbrex_stack::{BuildOptions, Plan, Setting, StackConfig};
 
 const GB: u64 = 1_000_000_000;
 const BLOCK: u64 = 4096;

@@ -1,7 +1,6 @@
 //! The keys of nodes: to which policy one belongs, and that the documentation has them all.
 
-use imbrex_sim::experiment::config::{NodeConfig, kinds};
-use imbrex_sim::experiment::{Setting, StackConfig, check_taken, ready_made};
+use imbrex_stack::{NodeConfig, Setting, StackConfig, check_taken, kinds, ready_made};
 use std::collections::BTreeSet;
 
 /// The cache of an LRU image as the build of commit 37db040 has described it.

@@ -6,8 +6,8 @@ use imbrex_core::counters::Gauge;
 use imbrex_core::units::Duration;
 use imbrex_drives::{Drive, LIBRARY};
 use imbrex_sim::bench::mechanics::queued_random_reads;
-use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{Direction, Job, Session};
+use imbrex_stack::{BuildOptions, StackConfig};
 
 /// What is left of each drive where its cliff has to be passed.
 const SCALE: u64 = 64;

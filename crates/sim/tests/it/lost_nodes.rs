@@ -6,10 +6,8 @@ use imbrex_core::engine::{CommandArrival, Engine, Frontend};
 use imbrex_core::operation::Completion;
 use imbrex_core::stack::{Arrival, NodeId};
 use imbrex_core::units::Instant;
-use imbrex_sim::experiment::{
-    BuildOptions, Built, Footprint, Plan, Setting, StackConfig, ready_made,
-};
 use imbrex_sim::simulation::{VirtualClock, format};
+use imbrex_stack::{BuildOptions, Built, Footprint, Plan, Setting, StackConfig, ready_made};
 
 const DEVICE_BYTES: u64 = 256 << 20;
 

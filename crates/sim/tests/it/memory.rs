@@ -8,7 +8,7 @@ use imbrex_core::disk::Survival;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_drives::DiskOptions;
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 
 const MEMORY: &str = "media = \"memory\"\nsize = \"64 MiB\"\nsurvives = \"nothing\"\n";
 

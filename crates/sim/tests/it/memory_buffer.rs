@@ -4,7 +4,7 @@ use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
 use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 
 /// A buffer over a plain disk, with its log on a slice of an SSD.
 fn stack(keys: &str, below: &str) -> String {

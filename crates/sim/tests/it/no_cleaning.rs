@@ -1,8 +1,8 @@
 //! Runs in which no band was cleaned say so, and with what they would.
 
 use crate::simulate::{back_to_back, stack, workload};
+use imbrex_report::Run;
 use imbrex_sim::experiment::{Batch, Case};
-use imbrex_sim::report::Run;
 use std::collections::BTreeMap;
 
 /// A load that no log of a whole drive notices.

@@ -1,10 +1,9 @@
 //! What RIDE must not lose again, what no policy can pass, and for which stacks that is known.
 
 use crate::simulate::{back_to_back, random_writes, stack, workload};
-use imbrex_sim::experiment::{
-    Batch, Bound, BoundOptions, BuildOptions, Case, Plan, RunError, StackConfig, Task,
-};
-use imbrex_sim::report::Run;
+use imbrex_report::Run;
+use imbrex_sim::experiment::{Batch, Bound, BoundOptions, Case, RunError, Task};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 use std::collections::BTreeMap;
 
 fn case(config: StackConfig) -> Case {

@@ -5,7 +5,7 @@ use crate::report::schema_violations;
 use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::units::{BlockCount, Lba};
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 
 /// A translation over a drive, with more keys.
 fn stack(drive: &str, keys: &str) -> StackConfig {

@@ -4,8 +4,9 @@ use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
 use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{BuildOptions, Experiment, Found, Plan, StackConfig, Watch, execute};
-use imbrex_sim::report::Run;
+use imbrex_report::Run;
+use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 
 /// Two caches over two translations over two slices of one shingled disk, their flash on two slices
 /// of one other.
@@ -108,7 +109,7 @@ fn the_counters_of_slices_add_up_to_those_of_their_disk() {
         let names = ["metadata", "persistent_cache", "scratch", "bands"];
         let of = |slice: &str| names.map(|name| format!("{slice}.{name}"));
         assert!(areas.eq(of("a-part").iter().chain(&of("b-part"))));
-        let moved = |of: fn(&imbrex_sim::report::DiskAreaUse) -> u64| -> u64 {
+        let moved = |of: fn(&imbrex_report::DiskAreaUse) -> u64| -> u64 {
             run.disks[0].areas.iter().map(of).sum()
         };
         assert!(moved(|area| area.written_bytes) > 0 && moved(|area| area.read_bytes) > 0);

@@ -4,8 +4,8 @@ use crate::harness::{play_on, random_steps};
 use crate::report::schema_violations;
 use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
-use imbrex_sim::report::Report;
+use imbrex_report::Report;
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 use serde_json::Value;
 
 /// Cases with contents of each tree.

@@ -3,8 +3,9 @@
 
 use crate::sample_traces::samples;
 use crate::simulate::{back_to_back, stack, workload};
-use imbrex_sim::experiment::{Batch, Case, StackConfig, Workload};
-use imbrex_sim::report::Run;
+use imbrex_report::Run;
+use imbrex_sim::experiment::{Batch, Case, Workload};
+use imbrex_stack::StackConfig;
 use std::collections::BTreeMap;
 use std::path::Path;
 

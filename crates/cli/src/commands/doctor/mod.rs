@@ -5,7 +5,7 @@ mod identify;
 mod models;
 mod nearest;
 
-use super::emit;
+use super::console::emit;
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
 use advice::FIND_OUT;

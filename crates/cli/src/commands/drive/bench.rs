@@ -1,12 +1,12 @@
 //! `imbrex drive bench`.
 
 use crate::args::BenchArgs;
+use crate::commands::console::{emit, progress};
 use crate::commands::outputs::check_file;
 use crate::commands::page_file::write_page;
-use crate::commands::{emit, progress};
 use crate::failure::Failure;
+use imbrex_report::TableStyle;
 use imbrex_sim::bench::{self, Alternative, BenchOptions, Row, Sensitivity};
-use imbrex_sim::report::TableStyle;
 use serde_json::json;
 use std::process::ExitCode;
 

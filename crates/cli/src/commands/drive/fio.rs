@@ -1,16 +1,17 @@
 //! `imbrex drive fio`.
 
 use crate::args::FioArgs;
+use crate::commands::console::emit;
 use crate::commands::outputs::check_file_in_place;
-use crate::commands::{check_nodes, emit, settings};
+use crate::commands::stack::{check_nodes, settings};
 use crate::failure::Failure;
 use imbrex_drives::quantity::parse_size;
 use imbrex_drives::toml_error::read_text;
-use imbrex_sim::experiment::{BuildOptions, PastRun, Plan, StackConfig};
+use imbrex_report::NoCleaning;
 use imbrex_sim::fio::{
     Direction, Job, JobFile, Json, Session, Setting, document, log_files, log_names, summary,
 };
-use imbrex_sim::report::NoCleaning;
+use imbrex_stack::{BuildOptions, PastRun, Plan, StackConfig};
 
 /// Runs a job file on a drive. Logs go to the current folder, as fio's do.
 pub fn run(args: &FioArgs) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! `imbrex drive fit`.
 
 use crate::args::FitArgs;
-use crate::commands::emit;
+use crate::commands::console::emit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::Size;
 use imbrex_sim::fit::{Fitted, Log, fit};

@@ -4,9 +4,9 @@ use super::{Member, StackOnFiles};
 use crate::failure::Failure;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::NodeId;
+use imbrex_report::human_bytes;
 use imbrex_serve::disk::Overlay;
-use imbrex_sim::experiment::{Describe, StackConfig, StackMember};
-use imbrex_sim::report::human_bytes;
+use imbrex_stack::{Describe, StackConfig, StackMember};
 use std::fmt::Display;
 
 /// In a stack without numbers a cache numbers its backing with this bit.

@@ -9,7 +9,7 @@ use imbrex_core::lifecycle::Uuid;
 use imbrex_core::stack::DiskId;
 use imbrex_core::units::BlockCount;
 use imbrex_serve::image::{Image, ImageDisks, can_hold_label, make_room};
-use imbrex_sim::experiment::StackConfig;
+use imbrex_stack::StackConfig;
 
 /// What can be done about a disk that is refused.
 const WAY_OUT: &str = "put the right disk back; or take this one away, so that it counts as lost where the \

@@ -1,13 +1,15 @@
 //! What becomes of runs that a signal stops before all are made.
 
 use crate::args::OutputArgs;
+use crate::commands::console::{complain, tell_progress};
 use crate::commands::outputs::TRACE_FILE;
-use crate::commands::{batch_jobs, complain, tell_progress};
+use crate::commands::outputs::batch_jobs;
 use crate::commit::commit;
 use crate::failure::Failure;
+use imbrex_report::FORM_FILES;
 use imbrex_serve::signals::{STOPPED_EXIT_STATUS, set_on_signals};
-use imbrex_sim::experiment::{Experiment, Found, Left, Outcome, Setting, Watch, execute};
-use imbrex_sim::report::FORM_FILES;
+use imbrex_sim::experiment::{Experiment, Found, Left, Outcome, Watch, execute};
+use imbrex_stack::Setting;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,7 +12,7 @@ use imbrex_serve::control::{Commands, ControlNode, Figures, NewDisk, Replacer};
 use imbrex_serve::disk::Faults;
 use imbrex_serve::listener::ListenError;
 use imbrex_serve::server::{ServeError, Server};
-use imbrex_sim::experiment::Describe;
+use imbrex_stack::Describe;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;

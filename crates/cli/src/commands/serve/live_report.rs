@@ -5,12 +5,12 @@ use crate::commit::commit;
 use imbrex_core::operation::Operation;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
-use imbrex_sim::experiment::{Describe, peak_rss_bytes};
-use imbrex_sim::replay::ReplayCounts;
-use imbrex_sim::report::{
-    Recorder, ReplayMode, Report, Run, SimulationCost, Workload, WorkloadKind,
+use imbrex_report::{
+    Recorder, ReplayMode, Report, RequestCounts, Run, SimulationCost, Workload, WorkloadKind,
+    peak_rss_bytes,
 };
+use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
+use imbrex_stack::Describe;
 use serde_json::{Map, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const OF_HOST: [&str; 7] = [
 #[derive(Clone)]
 pub struct LiveReport {
     recorder: Rc<RefCell<Recorder>>,
-    counts: Rc<Cell<ReplayCounts>>,
+    counts: Rc<Cell<RequestCounts>>,
     last_answer: Rc<Cell<Instant>>,
     started: std::time::Instant,
 }
@@ -155,7 +155,7 @@ impl LiveReport {
     }
 }
 
-fn counted(mut counts: ReplayCounts, request: &RequestRecord) -> ReplayCounts {
+fn counted(mut counts: RequestCounts, request: &RequestRecord) -> RequestCounts {
     counts.requests += 1;
     let end = request.offset_bytes + u64::from(request.length_bytes);
     let blocks = end.div_ceil(BLOCK_BYTES) - request.offset_bytes / BLOCK_BYTES;

@@ -1,11 +1,11 @@
 //! Whether the stack on the command line is the one that an image was made for.
 
 use crate::args::ServeArgs;
-use crate::commands::settings;
+use crate::commands::stack::settings;
 use crate::failure::Failure;
 use imbrex_drives::toml_error::listed;
 use imbrex_serve::image::Image;
-use imbrex_sim::experiment::{StackConfig, ready_made};
+use imbrex_stack::{StackConfig, ready_made};
 use std::path::Path;
 use toml::{Table, Value};
 

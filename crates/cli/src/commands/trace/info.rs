@@ -1,6 +1,6 @@
 //! `imbrex trace info`.
 
-use super::super::emit;
+use super::super::console::emit;
 use super::check_output;
 use crate::args::InfoArgs;
 use crate::commands::page_file::write_page;

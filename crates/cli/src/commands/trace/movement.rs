@@ -1,6 +1,6 @@
 //! `imbrex trace movement`.
 
-use super::super::emit;
+use super::super::console::emit;
 use crate::args::MovementArgs;
 use crate::failure::Failure;
 use imbrex_drives::Drive;

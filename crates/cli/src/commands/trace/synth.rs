@@ -1,6 +1,6 @@
 //! `imbrex trace synth`.
 
-use super::super::emit;
+use super::super::console::emit;
 use super::{check_output, format_of, write};
 use crate::args::SynthArgs;
 use crate::failure::Failure;

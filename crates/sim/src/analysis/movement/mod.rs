@@ -27,6 +27,7 @@ pub use trace::{TRACE_MOVEMENT_SCHEMA, TraceMovement, trace_movement};
 use geometry::Geometry;
 use head::Head;
 use imbrex_drives::{Direction, Mechanism};
+use imbrex_report::MovementCounts;
 use in_place::{InPlace, Spill};
 use log::Log;
 use serde::Serialize;
@@ -53,6 +54,26 @@ pub struct ModelMovement {
     /// What it took on a drive; absent when it was only counted.
     #[serde(flatten)]
     pub time: Option<ModelTime>,
+}
+
+impl ModelMovement {
+    /// The counts as a report has them; `None` when one has more than 64 bits.
+    pub fn counts(&self) -> Option<MovementCounts> {
+        let head = &self.head;
+        Some(MovementCounts {
+            model: self.model.into(),
+            visits: u64::try_from(head.visits).ok()?,
+            block: u64::try_from(head.block).ok()?,
+            track: u64::try_from(head.track).ok()?,
+            band: u64::try_from(head.band).ok()?,
+            discontinuities: head.discontinuities,
+            reversals: head.reversals,
+            updates: self.updates,
+            rewrites: self.rewrites,
+            rewritten_blocks: u64::try_from(self.rewritten_blocks).ok()?,
+            spilled: u64::try_from(self.spilled).ok()?,
+        })
+    }
 }
 
 /// A disk of one model.

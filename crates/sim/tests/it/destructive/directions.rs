@@ -12,7 +12,7 @@ use imbrex_core::operation::{Completion, Operation, Request, Tag};
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskOptions, Drive, SimulatedDisk};
-use imbrex_sim::experiment::{BuildOptions, Plan, StackConfig};
+use imbrex_stack::{BuildOptions, Plan, StackConfig};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ mod workload;
 use crate::harness::{Step, play_on};
 use imbrex_core::counters::Counter;
 use imbrex_core::planted::PlantedBug;
-use imbrex_sim::experiment::{Built, compared};
+use imbrex_stack::{Built, compared};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

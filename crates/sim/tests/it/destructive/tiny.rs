@@ -4,8 +4,7 @@ use imbrex_core::buffer::ContentKind;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::{Size, SizeOrShare};
-use imbrex_sim::experiment::config::NodeConfig;
-use imbrex_sim::experiment::{BuildOptions, Built, Plan, Setting, StackConfig};
+use imbrex_stack::{BuildOptions, Built, NodeConfig, Plan, Setting, StackConfig};
 
 /// Caches hold from one block to this many.
 const CACHE_BLOCKS_MAX: u64 = 32;

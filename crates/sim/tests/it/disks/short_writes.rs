@@ -2,8 +2,8 @@
 //! around its log (Ars Technica, June 2020, page 2).
 
 use imbrex_sim::bench::Subject;
-use imbrex_sim::experiment::Setting;
 use imbrex_sim::fio::{Direction, Job};
+use imbrex_stack::Setting;
 
 /// The rate of writes in sequence behind 4 GiB of them, on an eighth of the drive.
 fn rate(settings: &[&str], bytes: u64) -> f64 {

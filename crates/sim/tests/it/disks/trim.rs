@@ -2,8 +2,8 @@
 //! that was never written.
 
 use imbrex_sim::bench::Subject;
-use imbrex_sim::experiment::Setting;
 use imbrex_sim::fio::{Direction, Job, Session};
+use imbrex_stack::Setting;
 
 /// By how much the drive is divided: 3,125 entries are left of its log.
 const SCALE: u64 = 64;

@@ -1,10 +1,10 @@
 //! Job files: ten ordinary ones run or are refused with the option named.
 
-use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{
     Direction, JobFile, OPTIONS, Outcome, REFUSED, Session, Setting, WITH_ONE_VALUE,
     WITHOUT_EFFECT, ZBD_OPTIONS, ZONE_OPTIONS, document, log_files, summary,
 };
+use imbrex_stack::{BuildOptions, StackConfig};
 
 const GIB: u64 = 1 << 30;
 

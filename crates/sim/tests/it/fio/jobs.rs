@@ -3,10 +3,10 @@
 use imbrex_core::counters::Counter;
 use imbrex_core::units::Duration;
 use imbrex_drives::OperationKind;
-use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{
     Direction, Job, JobOutcome, Mix, Outcome, RateLimit, Session, SessionError, Think,
 };
+use imbrex_stack::{BuildOptions, StackConfig};
 
 const CMR: &str = r#"
 name = "disk"

@@ -1,8 +1,8 @@
 //! `zonemode=zbd` on drives with zones.
 
 use imbrex_core::counters::{Counter, Gauge};
-use imbrex_sim::experiment::{BuildOptions, StackConfig};
 use imbrex_sim::fio::{Direction, JobFile, Outcome, Sample, Session, Setting, document, summary};
+use imbrex_stack::{BuildOptions, StackConfig};
 
 const ZONE: u64 = 256 << 20;
 /// Of the 15 TB drive.

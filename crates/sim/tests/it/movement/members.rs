@@ -2,8 +2,8 @@
 
 use super::{movement, small};
 use imbrex_core::rng::Rng;
+use imbrex_report::{MovementCounts, Report};
 use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
-use imbrex_sim::report::{MovementCounts, Report};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn a_disk_that_gets_the_requests_as_they_are_moves_as_the_trace_does() {
     let expected = movement(small(), &requests);
     assert_eq!(report.runs.len(), 4);
     for (run, expected) in report.runs.iter().zip(expected) {
-        let expected = MovementCounts::new(&expected).unwrap();
+        let expected = expected.counts().unwrap();
         let disks = run.movement.movement.as_ref().unwrap();
         assert_eq!(disks["disk"], expected);
         assert_eq!(disks.len(), 1);

@@ -6,7 +6,7 @@ pub mod schema;
 use std::path::Path;
 
 use crate::browser::opened;
-use imbrex_sim::report::{Report, TableStyle, WorkloadKind};
+use imbrex_report::{Report, TableStyle, WorkloadKind};
 use serde_json::{Value, json};
 
 /// Largest page allowed for seven systems.
@@ -106,7 +106,7 @@ fn an_empty_run_follows_the_schema() {
     let mut report = sample::report(WorkloadKind::Live);
     report.workload.sha256 = None;
     report.workload.format = None;
-    let mut run = imbrex_sim::report::Run::new("lru", imbrex_sim::report::ReplayMode::Live);
+    let mut run = imbrex_report::Run::new("lru", imbrex_report::ReplayMode::Live);
     run.derive_ratios();
     report.runs = vec![run];
     let value: Value = serde_json::from_str(&report.to_json()).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use imbrex_drives::HeatMapRecorder;
-use imbrex_sim::report::{
+use imbrex_report::{
     ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Report, Run, SimulationCost, Workload,
     WorkloadKind,
 };

@@ -1,0 +1,55 @@
+//! The workload that a command replays.
+
+use crate::args::{FitArg, WorkloadArgs};
+use crate::failure::Failure;
+use imbrex_report::ReplayMode;
+use imbrex_sim::experiment::Workload;
+use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
+
+/// The workload and the way it is replayed.
+pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
+    let workload = Workload {
+        path: args.trace.clone(),
+        options: args.read.options()?,
+        limit: args.limit,
+        combined: None,
+    };
+    let mode = match (args.open_loop, args.streams) {
+        (true, _) => {
+            if !(args.speed > 0.0 && args.speed.is_finite()) {
+                return Err(format!("--speed {}: accepted: a number above 0", args.speed).into());
+            }
+            ReplayMode::OpenLoop { speed: args.speed }
+        }
+        (false, Some(streams)) if !(1..=STREAMS_MAX).contains(&streams) => {
+            return Err(format!("--streams {streams}: accepted: 1 to {STREAMS_MAX}").into());
+        }
+        (false, Some(streams)) => ReplayMode::Streams { streams },
+        (false, None) if args.queue_depth == 0 => {
+            return Err("--queue-depth 0: accepted: 1 or more".into());
+        }
+        (false, None) => ReplayMode::ClosedLoop { depth: args.queue_depth },
+    };
+    let replay = ReplayOptions {
+        mode,
+        limit: args.limit,
+        drop_reads: false,
+        fit: fit_of(args.fit, &workload)?,
+    };
+    Ok((workload, replay))
+}
+
+/// What to do with addresses beyond the device.
+pub fn fit_of(fit: Option<FitArg>, workload: &Workload) -> Result<Fit, Failure> {
+    Ok(match fit {
+        None => Fit::Refuse,
+        Some(FitArg::Wrap) => Fit::Wrap,
+        Some(FitArg::Scale) if workload.is_stream() => {
+            return Err(
+                "--fit scale reads the trace twice, which standard input does not allow: give a file"
+                    .into(),
+            );
+        }
+        Some(FitArg::Scale) => Fit::Scale { span_bytes: workload.span_bytes()? },
+    })
+}

@@ -1,0 +1,49 @@
+//! Reports: what happened, as JSON, a table, CSV files and one HTML page.
+//!
+//! A simulation and a served device fill the same [`Run`]; everything else in this crate only
+//! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
+
+mod csv;
+mod event_use;
+mod files;
+mod form_table;
+pub mod format;
+mod headline;
+mod histogram;
+mod html;
+mod left;
+mod movement;
+mod no_cleaning;
+pub mod page;
+mod recorder;
+mod report;
+mod run_parts;
+mod segment_use;
+mod series;
+mod speed;
+mod status;
+mod table;
+mod zone_use;
+
+pub use event_use::EventUse;
+pub use files::REPORT_FILES;
+pub use form_table::{FORM_FILES, FormPoint, FormTable};
+pub use format::bytes as human_bytes;
+pub use histogram::LatencyHistogram;
+pub use imbrex_drives::HeatMap;
+pub use movement::{MemberMovement, MovementCounts};
+pub use no_cleaning::NoCleaning;
+pub use recorder::{Recorder, SERIES_BUCKETS};
+pub use report::label;
+pub use report::{
+    ByCause, Combination, CombinedSource, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf,
+    ReplayMode, Report, ResponseTimes, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT,
+    Workload, WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
+};
+pub use run_parts::{
+    CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,
+};
+pub use series::{GaugeSeries, SumSeries};
+pub use status::{device_status, node_status};
+pub use table::TableStyle;
+pub use zone_use::ZoneUse;

@@ -1,0 +1,550 @@
+//! The report: the document that scripts read and that the table, CSV and HTML are made from.
+//!
+//! Keys are a contract (`docs/schema/report.schema.json`): more may be added, none renamed. The
+//! order of fields is the order in the JSON, and maps are ordered, so equal runs give equal bytes.
+
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
+
+use super::event_use::EventUse;
+use super::movement::MemberMovement;
+use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
+use super::zone_use::ZoneUse;
+use imbrex_core::operation::Cause;
+use imbrex_drives::HeatMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The schema identifier every report starts with.
+pub const SCHEMA: &str = "imbrex.report/1";
+
+/// The commit of a program that was built without git, or that does not say.
+pub const UNKNOWN_COMMIT: &str = "unknown";
+
+/// Bytes of one block, the unit in which hits and sizes are counted.
+const BLOCK_BYTES: u64 = 4096;
+
+/// One workload and what each system did with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Commit the program was built from, `unknown` without git.
+    pub commit: String,
+    /// The root seed of every random stream.
+    pub seed: u64,
+    /// What was replayed or served.
+    pub workload: Workload,
+    /// Runs that were not made because somebody stopped them, or that failed before that: the workload, and
+    /// the system with its settings. Absent when all were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
+    /// One entry a system (and swept setting), in the order asked for.
+    pub runs: Vec<Run>,
+}
+
+/// Where the requests came from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Trace file, recipe, or the address a device was served on.
+    pub path: String,
+    /// How the requests came to be.
+    pub kind: WorkloadKind,
+    /// Requests in the workload after `--limit`, skipped reads included.
+    pub requests: u64,
+    /// SHA-256 of the trace file as stored; null when the requests came over a socket or a pipe, or from
+    /// several traces.
+    pub sha256: Option<String>,
+    /// Trace format, such as `msr`; null when nothing was parsed.
+    pub format: Option<String>,
+    /// Lines of the trace that were not used, counted by reason.
+    pub skipped_lines: BTreeMap<String, u64>,
+    /// How it was made of several traces; absent when it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combination: Option<Combination>,
+}
+
+/// A workload that was made of several traces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Combination {
+    /// Order, placement, seed and what else was stated; the values of swept keys are parameters of the runs.
+    pub parameters: BTreeMap<String, Value>,
+    /// The traces, in their order.
+    pub sources: Vec<CombinedSource>,
+}
+
+/// A trace that a workload was made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CombinedSource {
+    /// File, or `synthetic:RECIPE`.
+    pub path: String,
+    /// How its requests came to be.
+    pub kind: WorkloadKind,
+    /// SHA-256 of the file as stored (of the text of a recipe), in hex.
+    pub sha256: Option<String>,
+}
+
+/// How a workload came to be. A reader must never mistake a synthetic load for a captured one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadKind {
+    /// A trace captured by others from a system in use.
+    Captured,
+    /// Recorded by Imbrex itself from real software.
+    Recorded,
+    /// Generated from a recipe.
+    Synthetic,
+    /// Requests of the clients of a served device.
+    Live,
+    /// None: a closed form was computed. No report of runs has this kind.
+    #[serde(rename = "closed form")]
+    ClosedForm,
+}
+
+/// How requests were issued.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// The next request is issued as soon as fewer than `depth` are outstanding.
+    ClosedLoop {
+        /// Requests outstanding at most.
+        depth: u32,
+    },
+    /// Each request is issued at its timestamp divided by `speed`.
+    OpenLoop {
+        /// 2 replays twice as fast as recorded.
+        speed: f64,
+    },
+    /// Each of `streams` streams issues at the later of a timestamp and the previous completion.
+    Streams {
+        /// Number of streams.
+        streams: u32,
+    },
+    /// Clients issued as they pleased.
+    Live,
+}
+
+/// What one system did. Its parts stand in the document side by side, without their own names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the stack.
+    pub system: String,
+    /// Swept settings of this run (`node.key` to value); empty outside a sweep.
+    pub parameters: BTreeMap<String, Value>,
+    /// What the host asked for.
+    #[serde(flatten)]
+    pub host: RequestCounts,
+    /// What the host found in the cache: of the node named `cache`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub hits: OfOne<Hits>,
+    /// What the translation rewrote: of the node named `translation`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub rewrites: OfOne<Rewrites>,
+    /// What the requests cost the disks and the host.
+    #[serde(flatten)]
+    pub costs: Costs,
+    /// What the run cost; the only part that may differ between two runs.
+    pub simulation: SimulationCost,
+    /// How the workload was given to the stack, and what shares were shares of.
+    #[serde(flatten)]
+    pub inputs: Inputs,
+    /// The cache: of the node named `cache`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub cache: OfOne<CacheUse>,
+    /// The bands and the log of the translation: of the node named `translation`, else of the only one of its kind.
+    #[serde(flatten)]
+    pub log: OfOne<LogUse>,
+    /// What was done to the zones of a zoned disk; absent without zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZoneUse>,
+    /// What came of the commands to nodes, in the order of the experiment file; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventUse>,
+    /// Each disk of the stack, in the order of the stack file.
+    pub disks: Vec<DiskUse>,
+    /// How far the heads of the disks were moved by a model; absent when none was asked for.
+    #[serde(flatten)]
+    pub movement: MemberMovement,
+    /// What every node of the stack has counted, by the name of the node and that of the counter.
+    #[serde(default)]
+    pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The configuration with every default filled in.
+    pub configuration: Value,
+    /// What the figures are drawn from.
+    pub figures: Figures,
+}
+
+/// Band bytes written over three denominators; null for a zero denominator or without bands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WriteAmplification {
+    /// Over the bytes of live blocks merged out of the persistent cache.
+    pub evicted: Option<f64>,
+    /// Over the bytes appended to the persistent cache; blocks updated in place are not appended.
+    pub cache_in: Option<f64>,
+    /// Over the bytes written to the persistent cache, appended or over an entry in place: what
+    /// PORE's prototype counts. Absent where it is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_in: Option<f64>,
+    /// Over the bytes the host wrote.
+    pub host: Option<f64>,
+}
+
+/// Busy time: the sum, then each disk under its own name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IoTime {
+    /// Sum over the disks, in seconds.
+    pub total: f64,
+    /// Seconds by disk name.
+    #[serde(flatten)]
+    pub disks: BTreeMap<String, f64>,
+}
+
+/// Response times in milliseconds; all null when nothing completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTimes {
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Median, to 3 significant digits as the other percentiles.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+/// What a run cost the machine it ran on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimulationCost {
+    /// Wall-clock time in seconds.
+    pub wall_s: f64,
+    /// Host requests per second of wall-clock time.
+    pub requests_per_s: f64,
+    /// Peak resident set of the process in bytes.
+    pub peak_rss_bytes: u64,
+}
+
+/// The largest resident set of this process so far, in bytes; 0 where the system does not say.
+pub fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|text| text.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// One value for each cause of an operation, in the order of the layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByCause<T> {
+    /// Asked for by the host.
+    pub host: T,
+    /// Moving dirty blocks out of a cache.
+    pub destage: T,
+    /// Band rewrites and zone cleaning.
+    pub cleaning: T,
+    /// Restoring a failed member.
+    pub rebuild: T,
+    /// Checking data at rest.
+    pub scrub: T,
+    /// Journals, checkpoints and superblocks.
+    pub metadata: T,
+}
+
+impl<T> From<[T; 6]> for ByCause<T> {
+    /// From values in the order of [`Cause::ALL`].
+    fn from([host, destage, cleaning, rebuild, scrub, metadata]: [T; 6]) -> ByCause<T> {
+        ByCause { host, destage, cleaning, rebuild, scrub, metadata }
+    }
+}
+
+impl<T> Index<Cause> for ByCause<T> {
+    type Output = T;
+
+    fn index(&self, cause: Cause) -> &T {
+        match cause {
+            Cause::Host => &self.host,
+            Cause::Destage => &self.destage,
+            Cause::Cleaning => &self.cleaning,
+            Cause::Rebuild => &self.rebuild,
+            Cause::Scrub => &self.scrub,
+            Cause::Metadata => &self.metadata,
+        }
+    }
+}
+
+impl<T> IndexMut<Cause> for ByCause<T> {
+    fn index_mut(&mut self, cause: Cause) -> &mut T {
+        match cause {
+            Cause::Host => &mut self.host,
+            Cause::Destage => &mut self.destage,
+            Cause::Cleaning => &mut self.cleaning,
+            Cause::Rebuild => &mut self.rebuild,
+            Cause::Scrub => &mut self.scrub,
+            Cause::Metadata => &mut self.metadata,
+        }
+    }
+}
+
+impl<T: Copy> ByCause<T> {
+    /// Names of the causes, in the order of [`ByCause::values`].
+    pub const NAMES: [&'static str; 6] =
+        ["host", "destage", "cleaning", "rebuild", "scrub", "metadata"];
+
+    /// The values in the order of [`ByCause::NAMES`].
+    pub fn values(&self) -> [T; 6] {
+        [self.host, self.destage, self.cleaning, self.rebuild, self.scrub, self.metadata]
+    }
+
+    /// The same causes with `convert` applied to each value.
+    pub fn map<U>(&self, convert: impl FnMut(T) -> U) -> ByCause<U> {
+        self.values().map(convert).into()
+    }
+}
+
+/// What one disk did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// Name of the node in the stack.
+    pub name: String,
+    /// Name of the drive model or backing.
+    pub drive: String,
+    /// SHA-256 of the drive file; null for a disk without a model.
+    pub drive_sha256: Option<String>,
+    /// Whether the write cache of the drive was on.
+    pub write_cache: bool,
+    /// Operations that read.
+    pub reads: u64,
+    /// Operations that wrote.
+    pub writes: u64,
+    /// Bytes read, by cause.
+    pub read_bytes: ByCause<u64>,
+    /// Bytes written, by cause.
+    pub written_bytes: ByCause<u64>,
+    /// Bytes written by each cause over the bytes the host wrote; null without host writes.
+    pub write_amplification: ByCause<Option<f64>>,
+    /// Time spent seeking; zero for a disk without heads.
+    pub seek_time_s: f64,
+    /// Time busy.
+    pub busy_time_s: f64,
+    /// Time busy, by cause.
+    pub busy_time_by_cause_s: ByCause<f64>,
+    /// Use of the parts of the disk, by address; empty unless a translation has divided it.
+    #[serde(default)]
+    pub areas: Vec<DiskAreaUse>,
+}
+
+/// What was done in one part of a disk. An operation counts where it starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskAreaUse {
+    /// `metadata`, `persistent_cache`, `scratch` or `bands`.
+    pub name: String,
+    /// Bytes the medium read.
+    pub read_bytes: u64,
+    /// Bytes the medium wrote.
+    pub written_bytes: u64,
+    /// Time busy reading.
+    pub read_time_s: f64,
+    /// Time busy writing.
+    pub write_time_s: f64,
+}
+
+/// What the figures are drawn from; every array is bounded whatever the length of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Host reads completed, MiB/s, mean of each bucket.
+    pub read_mib_per_s: Series,
+    /// Host writes completed, MiB/s, mean of each bucket.
+    pub write_mib_per_s: Series,
+    /// Host requests completed per second, mean of each bucket.
+    pub requests_per_s: Series,
+    /// Share of the persistent cache in use (0 to 1), time-weighted mean of each bucket.
+    pub persistent_cache_fill: Series,
+    /// Distribution of response times.
+    pub latency_cdf: LatencyCdf,
+    /// Writes to home bands over address and time.
+    pub band_writes: HeatMap,
+    /// Gauges that were asked for, by `NODE.GAUGE`: time-weighted mean of each bucket.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Series>,
+}
+
+/// Values at equal steps of time, the first bucket starting at 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Width of a bucket in seconds; the last one ends at the end of the run and may be half a
+    /// bucket longer or shorter.
+    pub bucket_s: f64,
+    /// One value a bucket.
+    pub values: Vec<f64>,
+}
+
+/// Points of the latency distribution, ascending: `tail[i]` of the requests took longer than `ms[i]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyCdf {
+    /// Response time in milliseconds.
+    pub ms: Vec<f64>,
+    /// Share of requests that took longer; the last is 0.
+    pub tail: Vec<f64>,
+}
+
+impl Report {
+    /// A report without runs. The program that asked for it sets the commit.
+    pub fn new(seed: u64, workload: Workload) -> Report {
+        Report {
+            schema: SCHEMA.to_string(),
+            commit: UNKNOWN_COMMIT.to_string(),
+            seed,
+            workload,
+            left: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// The JSON document, one line with its newline; undefined numbers are null.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string(self).expect("a report has only string keys");
+        text.push('\n');
+        text
+    }
+
+    /// The report without the cost of its runs: equal for equal experiment, seed and commit.
+    pub fn without_simulation(&self) -> Report {
+        let mut report = self.clone();
+        for run in &mut report.runs {
+            run.simulation = SimulationCost::default();
+        }
+        report
+    }
+}
+
+impl Run {
+    /// An empty run of `system`: all counts zero, all ratios null.
+    pub fn new(system: &str, replay: ReplayMode) -> Run {
+        Run {
+            system: system.to_string(),
+            parameters: BTreeMap::new(),
+            host: RequestCounts::default(),
+            hits: OfOne::default(),
+            rewrites: OfOne::default(),
+            costs: Costs::default(),
+            simulation: SimulationCost::default(),
+            inputs: Inputs { replay, footprint_bytes: None, written_footprint_bytes: None },
+            cache: OfOne::default(),
+            log: OfOne::default(),
+            zones: None,
+            events: Vec::new(),
+            disks: Vec::new(),
+            movement: MemberMovement::default(),
+            nodes: BTreeMap::new(),
+            configuration: Value::Null,
+            figures: Figures::default(),
+        }
+    }
+
+    /// Computes what follows from the counts: hit ratios, write amplification, sums over disks.
+    /// Call it once, after the counts and `disks` are set.
+    pub fn derive_ratios(&mut self) {
+        let host_bytes = self.host.write_blocks * BLOCK_BYTES;
+        self.hits.read_hit_ratio = ratio(self.hits.read_hits, self.host.read_blocks);
+        self.hits.write_hit_ratio = ratio(self.hits.write_hits, self.host.write_blocks);
+        self.rewrites.write_amplification = match self.log.bands {
+            None => WriteAmplification::default(),
+            Some(_) => WriteAmplification {
+                evicted: ratio(
+                    self.rewrites.band_bytes_written,
+                    self.log.persistent_cache_bytes_merged,
+                ),
+                cache_in: ratio(
+                    self.rewrites.band_bytes_written,
+                    self.log.persistent_cache_bytes_appended,
+                ),
+                log_in: ratio(
+                    self.rewrites.band_bytes_written,
+                    self.log.persistent_cache_bytes_appended
+                        + self.log.persistent_cache_bytes_updated,
+                ),
+                host: ratio(self.rewrites.band_bytes_written, host_bytes),
+            },
+        };
+        let mut written = ByCause::<u64>::default();
+        for disk in &mut self.disks {
+            disk.write_amplification = disk.written_bytes.map(|bytes| ratio(bytes, host_bytes));
+            for cause in Cause::ALL {
+                written[cause] += disk.written_bytes[cause];
+            }
+        }
+        self.costs.write_amplification_by_cause = written.map(|bytes| ratio(bytes, host_bytes));
+        self.costs.io_time_s = IoTime {
+            total: self.disks.iter().map(|disk| disk.busy_time_s).sum(),
+            disks: self.disks.iter().map(|disk| (disk.name.clone(), disk.busy_time_s)).collect(),
+        };
+        self.costs.seek_time_s = self.disks.iter().map(|disk| disk.seek_time_s).sum();
+    }
+
+    /// The system, with the swept settings of this run if it has any.
+    pub fn label(&self) -> String {
+        label(&self.system, &self.parameters)
+    }
+}
+
+/// A system with its swept settings, in few words.
+pub fn label(system: &str, parameters: &BTreeMap<String, Value>) -> String {
+    let mut label = system.to_string();
+    for (name, value) in parameters {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        // The system is in the label already.
+        if value != system {
+            let name = name.rsplit('.').next().unwrap_or(name);
+            label.push_str(&format!(" {name}={value}"));
+        }
+    }
+    label
+}
+
+/// `numerator / denominator`, or nothing when the denominator is zero.
+pub fn ratio(numerator: u64, denominator: u64) -> Option<f64> {
+    (denominator > 0).then(|| numerator as f64 / denominator as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_follow_the_definitions() {
+        let mut run = Run::new("lru", ReplayMode::ClosedLoop { depth: 1 });
+        run.host.write_blocks = 10;
+        run.hits.write_hits = 4;
+        run.log.bands = Some(3);
+        run.rewrites.band_bytes_written = 20 * BLOCK_BYTES;
+        run.log.persistent_cache_bytes_merged = 5 * BLOCK_BYTES;
+        run.derive_ratios();
+        assert_eq!(run.hits.read_hit_ratio, None, "no reads");
+        assert_eq!(run.hits.write_hit_ratio, Some(0.4));
+        assert_eq!(run.rewrites.write_amplification.evicted, Some(4.0));
+        assert_eq!(run.rewrites.write_amplification.cache_in, None, "nothing was appended");
+        assert_eq!(run.rewrites.write_amplification.host, Some(2.0));
+        run.log.persistent_cache_bytes_appended = 6 * BLOCK_BYTES;
+        run.log.persistent_cache_bytes_updated = 2 * BLOCK_BYTES;
+        run.derive_ratios();
+        let amplification = run.rewrites.write_amplification;
+        let over_log = (amplification.cache_in, amplification.log_in);
+        assert_eq!(over_log, (Some(10.0 / 3.0), Some(2.5)), "an update in place is no append");
+        assert_eq!(amplification.evicted, Some(4.0), "and is not evicted");
+        run.log.bands = None;
+        run.derive_ratios();
+        assert_eq!(run.rewrites.write_amplification, WriteAmplification::default(), "no bands");
+    }
+
+    #[test]
+    fn a_label_names_the_swept_settings_once() {
+        let mut run = Run::new("pore", ReplayMode::Live);
+        assert_eq!(run.label(), "pore");
+        run.parameters.insert("system".into(), Value::from("pore"));
+        run.parameters.insert("cache.capacity".into(), Value::from("2 %"));
+        assert_eq!(run.label(), "pore capacity=2 %");
+    }
+}

@@ -1,0 +1,256 @@
+//! The table on the terminal.
+
+use std::io::IsTerminal;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::report::{Report, Run, Workload, WorkloadKind};
+use super::segment_use::SEGMENT_METRICS;
+use crate::format::{count, factor, number, optional, percent};
+
+/// Names longer than this are cut, so that a row fits 120 columns.
+const LABEL_CHARS_MAX: usize = 26;
+
+/// Names are not cut shorter than this.
+const LABEL_CHARS_MIN: usize = 8;
+
+/// Columns that only a stack with bands or a write-back cache fills.
+const BAND_COLUMNS: std::ops::Range<usize> = 1..5;
+
+/// A line is at most so long.
+const LINE_CHARS_MAX: usize = 120;
+
+/// Lines of a header: the name and its unit.
+const HEADER_LINES: usize = 2;
+
+const COLUMNS: [&str; 12] = [
+    "system",
+    "read\nhit %",
+    "write\nhit %",
+    "WA\nhost",
+    "bands\nrewritten",
+    "I/O time\ns",
+    "speed-up",
+    "mean\nms",
+    "p50\nms",
+    "p99\nms",
+    "p99.9\nms",
+    "finish\ns",
+];
+
+/// How a table may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableStyle {
+    /// ASCII only, no escape codes: for files, pipes and `NO_COLOR`.
+    Plain,
+    /// Rules and bold headers.
+    Terminal,
+}
+
+impl TableStyle {
+    /// [`TableStyle::Terminal`] when standard output is a terminal and `NO_COLOR` is unset or empty.
+    pub fn detect() -> TableStyle {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if no_color || !std::io::stdout().is_terminal() {
+            TableStyle::Plain
+        } else {
+            TableStyle::Terminal
+        }
+    }
+}
+
+impl Report {
+    /// Workload, one row a run, the runs in which nothing was cleaned, and the headline. At most 120 columns wide; speed-up is
+    /// how many times as fast as the first run a row is ([`Run::speed_up`]).
+    pub fn to_table(&self, style: TableStyle) -> String {
+        let mut columns = self.columns();
+        let mut lines = laid_out(&columns);
+        let excess = width_of(&lines).saturating_sub(LINE_CHARS_MAX);
+        if excess > 0 && self.has_segments() {
+            // Only with the columns about segments can a table be too wide; names then give way.
+            let widest = (columns[0].cells.iter()).map(|label| label.chars().count()).max();
+            let chars = widest.unwrap_or(0).saturating_sub(excess);
+            for label in &mut columns[0].cells {
+                *label = cut(label, chars.max(LABEL_CHARS_MIN));
+            }
+            lines = laid_out(&columns);
+        }
+        let width = width_of(&lines);
+        let mut text = format!("{}\n\n", self.workload_line());
+        for (i, line) in lines.iter().map(|line| line.trim_end()).enumerate() {
+            if style == TableStyle::Terminal && i < HEADER_LINES {
+                text.push_str(&format!("\x1b[1m{line}\x1b[0m\n"));
+            } else {
+                text.push_str(&format!("{line}\n"));
+            }
+            if style == TableStyle::Terminal && i + 1 == HEADER_LINES {
+                text.push_str(&format!("{}\n", "\u{2500}".repeat(width)));
+            }
+        }
+        text.push('\n');
+        for line in self.notices() {
+            text.push_str(&wrapped(&line));
+        }
+        text + &wrapped(&self.headline())
+    }
+
+    /// The columns of the table. Columns about segments are there when a run has one; those about
+    /// bands and the write-back cache that would be all dashes then give way to them.
+    fn columns(&self) -> Vec<TableColumn> {
+        let first = self.runs.first();
+        let rows: Vec<Vec<String>> = (self.runs.iter())
+            .map(|run| row(run, first.and_then(|first| run.speed_up(first))))
+            .collect();
+        let mut columns: Vec<TableColumn> = (COLUMNS.into_iter().enumerate())
+            .map(|(i, header)| TableColumn {
+                header,
+                cells: rows.iter().map(|row| row[i].clone()).collect(),
+            })
+            .collect();
+        let of_runs = |header, cell: &dyn Fn(&Run) -> String| TableColumn {
+            header,
+            cells: self.runs.iter().map(cell).collect(),
+        };
+        if self.has_segments() {
+            let after_bands = BAND_COLUMNS.end;
+            let added = SEGMENT_METRICS
+                .iter()
+                .map(|metric| of_runs(metric.header, &|run| optional((metric.value)(run))));
+            columns.splice(after_bands..after_bands, added);
+            let all_dashes = |column: &TableColumn| column.cells.iter().all(|cell| cell == "-");
+            for i in BAND_COLUMNS.rev() {
+                if all_dashes(&columns[i]) {
+                    columns.remove(i);
+                }
+            }
+        }
+        if self.has_bound() {
+            columns.push(of_runs("rewrites\n/ bound", &|run| optional(run.rewrites.over_bound())));
+        }
+        columns
+    }
+
+    /// What a reader must know of the runs, a line each.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        let of_runs = self.no_cleaning_lines().into_iter();
+        let of_runs = of_runs.chain(self.event_lines());
+        self.left_line().into_iter().chain(of_runs)
+    }
+
+    /// Whether rewrites are set beside the least number that any policy needs.
+    pub(super) fn has_bound(&self) -> bool {
+        let mut bounds = self.runs.iter().map(|run| run.rewrites.bands_rewritten_bound);
+        bounds.any(|bound| bound.is_some())
+    }
+
+    /// The workload in one line, its kind spelt out.
+    pub(super) fn workload_line(&self) -> String {
+        let Workload { path, requests, .. } = &self.workload;
+        format!("{path}: {} requests, {}", count(*requests), self.workload.describe())
+    }
+}
+
+impl Workload {
+    /// What the workload is, in words that cannot be mistaken. A web log was captured, but it says nothing of blocks.
+    pub(super) fn describe(&self) -> &'static str {
+        match &self.format {
+            Some(format) if format.starts_with("clf ") => "made of a web log by a recipe",
+            _ => self.kind.describe(),
+        }
+    }
+}
+
+impl WorkloadKind {
+    /// What the kind means, in words that cannot be mistaken.
+    pub fn describe(self) -> &'static str {
+        match self {
+            WorkloadKind::Captured => "captured from a system in use",
+            WorkloadKind::Recorded => "recorded by Imbrex from real software",
+            WorkloadKind::Synthetic => "SYNTHETIC: generated from a recipe",
+            WorkloadKind::Live => "live requests of clients",
+            WorkloadKind::ClosedForm => "computed from its formula, no workload",
+        }
+    }
+}
+
+/// A column: its header and a cell for each run.
+struct TableColumn {
+    header: &'static str,
+    cells: Vec<String>,
+}
+
+/// The lines of a table, header first.
+fn laid_out(columns: &[TableColumn]) -> Vec<String> {
+    let mut table = Table::new();
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING);
+    table.set_header(columns.iter().map(|column| column.header));
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    for row in 0..rows {
+        table.add_row(columns.iter().map(|column| &column.cells[row]));
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if i == 0 { 0 } else { 1 }, 1));
+        if i > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().collect()
+}
+
+/// Characters of the longest line.
+fn width_of(lines: &[String]) -> usize {
+    let widths = lines.iter().map(|line| line.trim_end().chars().count());
+    widths.max().unwrap_or(0)
+}
+
+fn row(run: &Run, speed_up: Option<f64>) -> Vec<String> {
+    // A stack without a cache has no hits to speak of.
+    let hit = |ratio: Option<f64>| match run.cache.capacity_blocks {
+        Some(_) => percent(ratio),
+        None => "-".to_string(),
+    };
+    vec![
+        cut(&run.label(), LABEL_CHARS_MAX),
+        hit(run.hits.read_hit_ratio),
+        hit(run.hits.write_hit_ratio),
+        optional(run.rewrites.write_amplification.host),
+        if run.log.bands.is_some() { count(run.rewrites.bands_rewritten) } else { "-".to_string() },
+        number(run.costs.io_time_s.total),
+        speed_up.map_or_else(|| "-".to_string(), factor),
+        optional(run.costs.response_ms.mean),
+        optional(run.costs.response_ms.p50),
+        optional(run.costs.response_ms.p99),
+        optional(run.costs.response_ms.p99_9),
+        number(run.costs.finish_s),
+    ]
+}
+
+/// A sentence as lines of at most [`LINE_CHARS_MAX`], broken between words.
+fn wrapped(sentence: &str) -> String {
+    let mut text = String::new();
+    let mut chars = 0;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if chars > 0 && chars + 1 + length > LINE_CHARS_MAX {
+            text.push('\n');
+            chars = 0;
+        } else if chars > 0 {
+            text.push(' ');
+            chars += 1;
+        }
+        text.push_str(word);
+        chars += length;
+    }
+    text + "\n"
+}
+
+fn cut(label: &str, chars_max: usize) -> String {
+    match label.char_indices().nth(chars_max) {
+        None => label.to_string(),
+        Some(_) => {
+            let kept: String = label.chars().take(chars_max - 3).collect();
+            kept + "..."
+        }
+    }
+}

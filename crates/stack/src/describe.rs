@@ -1,0 +1,234 @@
+//! What a report needs to know of a stack beside what the stack itself has counted.
+
+use super::config::StackConfig;
+use super::kinds::{DescribeDisk, Facts, LogUse, TranslationFacts};
+use imbrex_core::counters::{Counts, Gauge};
+use imbrex_core::stack::{NodeId, Stack};
+use imbrex_core::units::{BlockCount, Instant};
+use imbrex_report::{OfOne, ReplayMode, RequestCounts, Run};
+use std::collections::BTreeMap;
+
+/// The node that the keys of a report without a node's name are about, where a stack has several
+/// caches.
+const CACHE: &str = "cache";
+/// The same for translations.
+const TRANSLATION: &str = "translation";
+/// The same for zones.
+const ZONES: &str = "zones";
+
+/// What a report needs to know of a stack.
+pub struct Describe {
+    system: String,
+    configuration: serde_json::Value,
+    /// The nodes, in the order of the stack file.
+    pub nodes: Vec<DescribeNode>,
+}
+
+/// What a report needs to know of a node.
+pub struct DescribeNode {
+    /// Its name.
+    pub name: String,
+    /// What the stack calls it.
+    pub id: NodeId,
+    /// Blocks that it offers.
+    pub blocks: BlockCount,
+    /// What its kind has to say.
+    pub facts: Facts,
+}
+
+impl DescribeNode {
+    /// The gauges that it has.
+    pub fn gauges(&self) -> Vec<Gauge> {
+        self.facts.reported().gauges()
+    }
+
+    /// All that was counted there, by the names of reports.
+    fn counted(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
+        let reported = self.facts.reported();
+        let counters = reported.counters().into_iter();
+        let counters = counters.map(|it| (it.name(), counts.counter(it)));
+        let gauges = reported.gauges().into_iter();
+        let gauges = gauges.map(|it| (it.name(), counts.gauge(it)));
+        counters.chain(gauges).chain(reported.others()).collect()
+    }
+}
+
+/// The node that keys are about which name none.
+#[derive(Clone, Copy)]
+enum Only<'a> {
+    /// No node is of the kind.
+    None,
+    /// The node of the name that belongs to these keys, or the only one of its kind.
+    One(&'a DescribeNode),
+    /// Several are of the kind, and none has that name.
+    Several,
+}
+
+impl<'a> Only<'a> {
+    fn node(self) -> Option<&'a DescribeNode> {
+        match self {
+            Only::One(node) => Some(node),
+            Only::None | Only::Several => None,
+        }
+    }
+}
+
+impl Describe {
+    /// A description of a stack of which nothing is built yet.
+    pub fn new(config: &StackConfig) -> Describe {
+        Describe {
+            system: config.name.clone(),
+            configuration: serde_json::to_value(config).expect("settings have only string keys"),
+            nodes: Vec::new(),
+        }
+    }
+
+    fn only(&self, name: &str, is_of_kind: impl Fn(&Facts) -> bool) -> Only<'_> {
+        let mut of_kind = self.nodes.iter().filter(|node| is_of_kind(&node.facts));
+        if let Some(named) = of_kind.clone().find(|node| node.name == name) {
+            return Only::One(named);
+        }
+        match (of_kind.next(), of_kind.next()) {
+            (None, _) => Only::None,
+            (Some(node), None) => Only::One(node),
+            (Some(_), Some(_)) => Only::Several,
+        }
+    }
+
+    fn only_cache(&self) -> Only<'_> {
+        self.only(CACHE, |facts| matches!(facts, Facts::WriteBackCache(_)))
+    }
+
+    fn only_translation(&self) -> Only<'_> {
+        let is_translation = |facts: &Facts| matches!(facts, Facts::PersistentCache(_));
+        self.only(TRANSLATION, is_translation)
+    }
+
+    /// The write-back cache: the node named `cache`, else the only one.
+    pub fn cache(&self) -> Option<NodeId> {
+        self.only_cache().node().map(|node| node.id)
+    }
+
+    /// The drive-managed translation: the node named `translation`, else the only one.
+    pub fn translation(&self) -> Option<NodeId> {
+        self.only_translation().node().map(|node| node.id)
+    }
+
+    /// The zones: of a host-managed disk, or of the translation of a host-aware one.
+    pub fn zones(&self) -> Option<NodeId> {
+        let has_zones = |facts: &Facts| facts.reported().has_zones();
+        self.only(ZONES, has_zones).node().map(|node| node.id)
+    }
+
+    /// The drive-managed translation, with what its kind has to say.
+    pub fn translation_facts(&self) -> Option<(NodeId, &TranslationFacts)> {
+        let node = self.only_translation().node()?;
+        let Facts::PersistentCache(facts) = &node.facts else {
+            return None;
+        };
+        Some((node.id, facts))
+    }
+
+    /// Capacity of the cache; one without a bound has that of the device.
+    pub fn capacity_blocks(&self) -> Option<u64> {
+        let Facts::WriteBackCache(facts) = &self.only_cache().node()?.facts else {
+            return None;
+        };
+        Some(facts.capacity_blocks)
+    }
+
+    /// Slots of the persistent cache.
+    pub fn persistent_cache_blocks(&self) -> Option<u64> {
+        self.translation_facts().map(|(_, facts)| facts.log_blocks)
+    }
+
+    /// The disks, in the order of their ids.
+    pub fn disks(&self) -> impl Iterator<Item = &DescribeDisk> {
+        self.nodes.iter().filter_map(|node| {
+            let Facts::Disk(disk) = &node.facts else {
+                return None;
+            };
+            Some(disk)
+        })
+    }
+
+    /// Blocks that a node offers.
+    pub fn blocks_of(&self, name: &str) -> Option<BlockCount> {
+        let node = self.nodes.iter().find(|node| node.name == name)?;
+        Some(node.blocks)
+    }
+
+    /// What a node has to say by its kind.
+    pub fn facts_of(&self, name: &str) -> Option<&Facts> {
+        let node = self.nodes.iter().find(|node| node.name == name)?;
+        Some(&node.facts)
+    }
+
+    /// The name of a node.
+    pub fn name_of(&self, node: NodeId) -> Option<&str> {
+        let found = self.nodes.iter().find(|known| known.id == node)?;
+        Some(&found.name)
+    }
+
+    /// A run with everything that was counted, without latencies and figures.
+    pub fn run(&self, stack: &Stack, counts: RequestCounts, mode: ReplayMode) -> Run {
+        let mut run = self.run_of_host(counts, mode);
+        run.configuration = self.configuration.clone();
+        let (cache, translation) = (self.only_cache(), self.only_translation());
+        if let Only::Several = cache {
+            (run.hits, run.cache) = (OfOne::several(), OfOne::several());
+        }
+        if let Only::Several = translation {
+            (run.rewrites, run.log) = (OfOne::several(), OfOne::several());
+        }
+        let zones = self.zones();
+        let zones = self.nodes.iter().find(|node| Some(node.id) == zones);
+        let told = [cache, translation].into_iter().filter_map(Only::node);
+        for node in told.chain(zones) {
+            node.facts.reported().tell(stack.counts(node.id), &mut run);
+        }
+        run.log.no_cleaning = self.no_cleaning(stack, counts.write_blocks > 0);
+        run.disks = self.disks().map(DescribeDisk::disk_use).collect();
+        run.nodes = self.node_counts(stack);
+        run.derive_ratios();
+        run
+    }
+
+    /// A run of which nothing is known but what the host asked for.
+    pub fn run_of_host(&self, counts: RequestCounts, mode: ReplayMode) -> Run {
+        let mut run = Run::new(&self.system, mode);
+        run.host = counts;
+        run
+    }
+
+    /// All that was counted, by node and by counter.
+    fn node_counts(&self, stack: &Stack) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let of_node = |node: &DescribeNode| {
+            let all = node.counted(stack.counts(node.id)).into_iter();
+            let named = all.map(|(name, value)| (name.to_string(), value));
+            (node.name.clone(), named.collect())
+        };
+        self.nodes.iter().map(of_node).collect()
+    }
+
+    /// All that was counted at a node, by counter; `counts` are those of the stack.
+    pub fn counted(&self, node: NodeId, counts: &Counts) -> Vec<(&'static str, u64)> {
+        let found = self.nodes.iter().find(|known| known.id == node);
+        found.map_or_else(Vec::new, |node| node.counted(counts))
+    }
+
+    /// How full the persistent cache is, in a stack that has one.
+    pub fn log_use(&self, stack: &Stack) -> Option<LogUse> {
+        let (node, facts) = self.translation_facts()?;
+        Some(facts.log_use(stack.counts(node)))
+    }
+
+    /// Adds the map of writes to home bands.
+    pub fn add_heat_map(&self, finished_at: Instant, run: &mut Run) {
+        for disk in self.disks() {
+            if let Some(mut recorder) = disk.statistics().take_write_map() {
+                run.figures.band_writes = recorder.heat_map(finished_at.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether a layer keeps a journal, and of which size.
+//!
+//! A layer is durable when its node says `durable = true`, and in a stack that is served from files
+//! always: there a `durable = false` is refused.
+
+use super::config::ConfigError;
+use super::kinds::NodeConfig;
+use super::plan::BuildOptions;
+use imbrex_core::durability::DurabilitySettings;
+
+/// Most blocks of a ring, and of data without a flush: 4 GiB. *Estimated*: far more than the
+/// journal of any layer can use.
+const BLOCKS_MAX: u64 = 1 << 20;
+
+/// What a node says of its journal.
+pub(super) struct JournalKeys<'a> {
+    /// The node below that the journal lies on.
+    pub below: &'a str,
+    /// Whether it keeps one.
+    pub durable: Option<bool>,
+    /// Blocks of its ring.
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data that may be written without a flush.
+    pub unflushed_blocks_max: Option<u64>,
+}
+
+impl JournalKeys<'_> {
+    /// The journal, if the node keeps one.
+    pub fn settings(&self, options: &BuildOptions) -> Option<DurabilitySettings> {
+        let default = DurabilitySettings::default();
+        let is_durable = options.durable || self.durable == Some(true);
+        is_durable.then(|| DurabilitySettings {
+            ring_blocks: self.ring_blocks.unwrap_or(default.ring_blocks),
+            unflushed_blocks_max: self.unflushed_blocks_max.unwrap_or(default.unflushed_blocks_max),
+        })
+    }
+}
+
+/// Finds what can be found wrong in a node before a stack is built.
+pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
+    let Some(keys) = node.node().journal() else {
+        return Ok(());
+    };
+    let sizes =
+        [("ring_blocks", keys.ring_blocks), ("unflushed_blocks_max", keys.unflushed_blocks_max)];
+    for (key, value) in sizes {
+        let Some(value) = value else {
+            continue;
+        };
+        if !(1..=BLOCKS_MAX).contains(&value) {
+            return Err(format!(
+                "node `{}`: {key} = {value}; accepted: 1 to {BLOCKS_MAX} blocks",
+                node.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn says_of_checksums(node: &NodeConfig) -> bool {
+    let keys = node.checksum_keys();
+    keys.is_some_and(|keys| keys.checksums.is_some() || keys.table_memory.is_some())
+}
+
+/// Finds what does not fit the use of a stack: one that is served from files always keeps journals,
+/// a simulated one where its nodes say so.
+pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), ConfigError> {
+    for node in nodes {
+        let Some(keys) = node.node().journal() else {
+            continue;
+        };
+        let said = match is_served {
+            true if keys.durable == Some(false) => {
+                "durable = false; accepted in a stack that is served from files: true, or no such \
+                 key"
+            }
+            false if keys.durable != Some(true) && keys.ring_blocks.is_some() => {
+                "ring_blocks is about a journal; accepted: together with durable = true"
+            }
+            false if keys.durable != Some(true) && keys.unflushed_blocks_max.is_some() => {
+                "unflushed_blocks_max is about a journal; accepted: together with durable = true"
+            }
+            false if keys.durable != Some(true) && says_of_checksums(node) => {
+                "checksums and table_memory are about a durable node; accepted: together with \
+                 durable = true"
+            }
+            _ => continue,
+        };
+        return Err(ConfigError::words(format!("node `{}`: {said}", node.name())));
+    }
+    Ok(())
+}

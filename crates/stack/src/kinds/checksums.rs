@@ -1,0 +1,100 @@
+//! Keys of translations that keep tables of checksums.
+
+use super::keys::words;
+use super::{NodeConfig, wrong};
+use crate::config::{ConfigError, StackConfig};
+use imbrex_core::translation::ChecksumSettings;
+use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::quantity::Size;
+use serde::{Deserialize, Serialize};
+
+words! {
+    /// Whether checksums are kept of all blocks.
+    ChecksumsKey {
+        /// They are.
+        #[default]
+        On,
+        /// They are not: a block that has changed on the disk is served as it is.
+        Off,
+    }
+}
+
+/// What a node says of its checksums.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ChecksumKeys {
+    /// Whether it keeps them, where it keeps a journal; on when absent.
+    pub checksums: Option<ChecksumsKey>,
+    /// Memory for their tables.
+    pub table_memory: Option<Size>,
+}
+
+impl ChecksumKeys {
+    /// The checksums of a node that keeps a journal, if it keeps any.
+    pub fn settings(&self, node: &str) -> Result<Option<ChecksumSettings>, ConfigError> {
+        let is_on = self.checksums.unwrap_or_default() == ChecksumsKey::On;
+        let memory = self.table_memory.map(Size::bytes);
+        match memory {
+            Some(_) if !is_on => Err(wrong(
+                node,
+                &"table_memory is about checksums; accepted: together with checksums = \"on\"",
+            )),
+            Some(bytes) if bytes < BLOCK_BYTES => {
+                Err(wrong(node, &format_args!("table_memory = {bytes} B; accepted: 4 KiB or more")))
+            }
+            _ => {
+                let default = ChecksumSettings::default();
+                let memory_bytes = memory.unwrap_or(default.memory_bytes);
+                Ok(is_on.then_some(ChecksumSettings { memory_bytes }))
+            }
+        }
+    }
+}
+
+impl StackConfig {
+    /// States of every node that can keep checksums whether it does, where the stack does not say:
+    /// `create` does so, since an image that says nothing has none.
+    pub fn state_checksums(&mut self, key: ChecksumsKey) {
+        for node in &mut self.node {
+            if let Some(stated) = node.checksums_mut() {
+                stated.get_or_insert(key);
+            }
+        }
+    }
+
+    /// Takes over from another stack with the same nodes what this one does not say of checksums.
+    pub fn take_checksums(&mut self, of: &StackConfig) {
+        for (node, other) in self.node.iter_mut().zip(&of.node) {
+            if let (Some(stated), Some(other)) = (node.checksums_mut(), other.checksum_keys()) {
+                *stated = stated.or(other.checksums);
+            }
+        }
+    }
+
+    /// The nodes that could keep checksums and do not.
+    pub fn without_checksums(&self) -> impl Iterator<Item = &str> {
+        self.node.iter().filter_map(|node| {
+            let keys = node.checksum_keys()?;
+            (keys.checksums == Some(ChecksumsKey::Off)).then_some(node.name())
+        })
+    }
+}
+
+impl NodeConfig {
+    /// The keys of a node that can keep checksums.
+    pub(crate) fn checksum_keys(&self) -> Option<ChecksumKeys> {
+        match self {
+            NodeConfig::Segments(segments) => Some(segments.checksums()),
+            NodeConfig::SBlock(translation) => Some(translation.checksums()),
+            _ => None,
+        }
+    }
+
+    /// Whether the node keeps checksums, as it says itself, if it can keep any.
+    fn checksums_mut(&mut self) -> Option<&mut Option<ChecksumsKey>> {
+        match self {
+            NodeConfig::Segments(segments) => Some(&mut segments.checksums),
+            NodeConfig::SBlock(translation) => Some(&mut translation.checksums),
+            _ => None,
+        }
+    }
+}

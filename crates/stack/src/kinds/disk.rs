@@ -1,0 +1,278 @@
+//! A disk: a leaf of the stack.
+
+use super::drive_managed::{DiskTranslation, Inside, seen_by_host};
+use super::memory::{DiskMedia, Survives};
+use super::slice::use_of;
+use super::{
+    Asked, Below, Body, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, Writer, wrong,
+};
+use crate::config::ConfigError;
+use imbrex_core::disk::{Disk, Geometry};
+use imbrex_core::operation::Cause;
+use imbrex_core::slice::FlushFailure;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::{Rate, Size};
+use imbrex_drives::{
+    AreaUse, Direction, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
+    SimulatedDisk,
+};
+use imbrex_report::{ByCause, DiskAreaUse, DiskUse};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// A disk.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// Name of the node.
+    pub name: String,
+    /// Drive model: a name from the library, or a path. Either it or `media` is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<String>,
+    /// What the disk is instead of a drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<DiskMedia>,
+    /// Of memory: what its contents survive. Needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survives: Option<Survives>,
+    /// Of memory: its size. Needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// Of simulated memory: what it moves in a second, reading or writing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Rate>,
+    /// Of simulated memory: microseconds of a request beside the transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<f64>,
+    /// File or block device that holds the data when the stack is served; an image named after
+    /// the node when absent.
+    pub backing: Option<String>,
+    /// The drive's volatile write cache; as the model says when absent.
+    pub write_cache: Option<bool>,
+    /// Whether a simulated drive waits for its blocks to come round; it does when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
+    /// Who translates its addresses, where no node above does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation: Option<DiskTranslation>,
+    /// Length of the backing in blocks of 4 KiB, as it was measured when the image was created. It
+    /// stands in descriptions of images alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_blocks: Option<u64>,
+}
+
+/// Whether the platters of a simulated drive make the arm wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rotation {
+    /// As in a real drive: the arm waits until the block comes round.
+    On,
+    /// Rotational latency is left out.
+    Off,
+}
+
+impl Node for DiskConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        vec![]
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        let of_drive = world.drives[&self.name].model.user_blocks(scale);
+        let measured = self.measured_blocks.map_or(of_drive, BlockCount);
+        Ok(of_drive.min(measured))
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        if self.measured_blocks.is_some() && !world.options.durable {
+            return Err(wrong(
+                &self.name,
+                &"measured_blocks is written by `imbrex create`, of what it has measured; accepted: \
+                  no such key",
+            ));
+        }
+        let drive = &world.drives[&self.name];
+        if self.rotation.is_some() && drive.model.media == MediaModel::SolidState {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "rotation is about a drive that rotates, and the drive `{}` does not; accepted: no \
+                     such key",
+                    drive.model.name
+                ),
+            ));
+        }
+        let (drive, inside) = match self.translation {
+            Some(DiskTranslation::DriveManaged) => seen_by_host(&self.name, drive, asked, world)?,
+            None => (drive.clone(), Inside::default()),
+        };
+        let knows_tracks = matches!(asked.writer, Writer::Tracks { .. });
+        if drive.model.media == MediaModel::Shingled && !knows_tracks {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "the tracks of the drive `{}` overlap, so it cannot be written anywhere; \
+                     accepted: a drive whose tracks do not, or below a node of kind \
+                     \"persistent-cache\" or \"host-managed\"; a real drive that cleans by itself is \
+                     served with translation = \"drive-managed\"",
+                    drive.model.name
+                ),
+            ));
+        }
+        let planned = PlannedDisk { config: self.clone(), drive, inside, asked };
+        Ok((Box::new(planned), vec![]))
+    }
+}
+
+struct PlannedDisk {
+    config: DiskConfig,
+    drive: Drive,
+    inside: Inside,
+    asked: Asked,
+}
+
+impl PlannedDisk {
+    fn contents_file(&self, known: &Known<'_>) -> Option<PathBuf> {
+        let folder = known.options.contents_dir.as_ref()?;
+        Some(folder.join(format!("{}.contents", self.config.name)))
+    }
+}
+
+impl Planned for PlannedDisk {
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let asked = self.asked;
+        let capacity = match (asked.is_part, asked.writer) {
+            (true, _) => known.options.trim_disks.then_some(asked.blocks),
+            (false, Writer::Tracks { whole: true }) => None,
+            (false, _) => {
+                let conventional = below.conventional.iter().map(|part| part.blocks.0);
+                let conventional = BlockCount(conventional.sum());
+                Some(self.drive.model.physical_blocks(asked.blocks, conventional))
+            }
+        };
+        let options = DiskOptions {
+            capacity,
+            scale: self.asked.scale,
+            conventional: below.conventional.to_vec(),
+            contents: known.contents,
+            contents_file: self.contents_file(known),
+            write_cache: self.config.write_cache,
+            rotation: self.config.rotation != Some(Rotation::Off),
+            seed: known.options.seed,
+            survives: self.config.survival(),
+            in_sectors: false,
+        };
+        let disk = SimulatedDisk::new(&self.drive, &options)
+            .map_err(|error| ConfigError::words(error.to_string()))?;
+        Ok(Part {
+            offer: Offer {
+                geometry: Geometry {
+                    log: self.inside.log,
+                    // What is made for an image is zeroes; a file or block device that is named may
+                    // have been in use.
+                    is_blank: self.config.backing.is_none(),
+                    ..disk.geometry().clone()
+                },
+                mean_band: self.inside.mean_band,
+                on_disk: Some(OnDisk {
+                    statistics: disk.statistics(),
+                    start: 0,
+                    area_prefix: String::new(),
+                }),
+                flush_failure: FlushFailure::default(),
+            },
+            facts: super::Facts::Disk(DescribeDisk::new(&self.config, &self.drive, &disk)),
+            body: Body::Disk(Box::new(disk)),
+        })
+    }
+}
+
+/// What a report needs to know of a disk.
+pub struct DescribeDisk {
+    name: String,
+    drive: String,
+    /// None of memory, which no file describes.
+    drive_sha256: Option<String>,
+    write_cache: bool,
+    statistics: Rc<DiskStatistics>,
+}
+
+impl DescribeDisk {
+    fn new(config: &DiskConfig, drive: &Drive, disk: &SimulatedDisk) -> DescribeDisk {
+        DescribeDisk {
+            name: config.name.clone(),
+            drive: drive.model.name.clone(),
+            drive_sha256: config.drive.is_some().then(|| drive.sha256.clone()),
+            write_cache: disk.write_cache(),
+            statistics: disk.statistics(),
+        }
+    }
+
+    /// The name of the node.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the disk counts.
+    pub fn statistics(&self) -> &Rc<DiskStatistics> {
+        &self.statistics
+    }
+
+    /// What it did, as reports tell it.
+    pub(crate) fn disk_use(&self) -> DiskUse {
+        let s = &self.statistics;
+        DiskUse {
+            name: self.name.clone(),
+            drive: self.drive.clone(),
+            drive_sha256: self.drive_sha256.clone(),
+            write_cache: self.write_cache,
+            reads: s.operations_of(OperationKind::Read),
+            writes: s.operations_of(OperationKind::Write),
+            read_bytes: by_cause(|cause| s.blocks(OperationKind::Read, cause) * BLOCK_BYTES),
+            written_bytes: by_cause(|cause| s.blocks(OperationKind::Write, cause) * BLOCK_BYTES),
+            write_amplification: ByCause::default(),
+            seek_time_s: s.seek_time().as_seconds(),
+            busy_time_s: s.busy_total().as_seconds(),
+            busy_time_by_cause_s: by_cause(|cause| {
+                (s.busy(Direction::Read, cause) + s.busy(Direction::Write, cause)).as_seconds()
+            }),
+            areas: s.areas().iter().map(area_use).collect(),
+        }
+    }
+}
+
+impl Reported for DescribeDisk {
+    fn others(&self) -> Vec<(&'static str, u64)> {
+        use_of(&self.statistics)
+    }
+}
+
+fn area_use(area: &AreaUse) -> DiskAreaUse {
+    let bytes = |direction| area.blocks_in(direction) * BLOCK_BYTES;
+    DiskAreaUse {
+        name: area.name.clone(),
+        read_bytes: bytes(Direction::Read),
+        written_bytes: bytes(Direction::Write),
+        read_time_s: area.busy_in(Direction::Read).as_seconds(),
+        write_time_s: area.busy_in(Direction::Write).as_seconds(),
+    }
+}
+
+fn by_cause<T>(value: impl Fn(Cause) -> T) -> ByCause<T> {
+    ByCause {
+        host: value(Cause::Host),
+        destage: value(Cause::Destage),
+        cleaning: value(Cause::Cleaning),
+        rebuild: value(Cause::Rebuild),
+        scrub: value(Cause::Scrub),
+        metadata: value(Cause::Metadata),
+    }
+}

@@ -1,0 +1,139 @@
+//! The zones of a host-managed drive.
+
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+};
+use crate::config::ConfigError;
+use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::extent::Extent;
+use imbrex_core::units::BlockCount;
+use imbrex_core::zone::ZoneGeometry;
+use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use imbrex_drives::{HostManagedConfig, MediaModel, conventional_blocks};
+use imbrex_report::{Run, ZoneUse};
+
+impl Node for HostManagedConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        vec![&self.below]
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        world.room(&self.below, scale)
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        if asked.writer != Writer::Host {
+            return Err(wrong(
+                &self.name,
+                &"no layer of this version writes zones in sequence, so nothing can stand on a \
+                  host-managed disk",
+            ));
+        }
+        if world.slice(&self.below).is_some() {
+            let words =
+                "its zones are those of a whole drive; accepted: below = a node of kind \"disk\"";
+            return Err(wrong(&self.name, &words));
+        }
+        let model = &world.drive_below(self)?.model;
+        let zones = self
+            .zones(model, asked.blocks, asked.scale)
+            .map_err(|error| wrong(&self.name, &error))?;
+        let whole = !world.options.trim_disks && model.media == MediaModel::Shingled;
+        let below = Asked { writer: Writer::Tracks { whole }, is_part: false, ..asked };
+        let planned =
+            PlannedZones { name: self.name.clone(), settings: self.layer_settings(model), zones };
+        Ok((Box::new(planned), vec![below]))
+    }
+}
+
+struct PlannedZones {
+    name: String,
+    settings: HostManagedSettings,
+    zones: ZoneGeometry,
+}
+
+impl Planned for PlannedZones {
+    fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
+        Ok(vec![Extent::new(0, conventional_blocks(&self.zones).0)])
+    }
+
+    fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let disk = below.offers[0];
+        let (settings, zones) = (self.settings.clone(), self.zones.clone());
+        let (layer, geometry) = HostManaged::new(settings, zones, &disk.geometry)
+            .map_err(|error| wrong(&self.name, &error))?;
+        Ok(Part {
+            body: Body::Layer(Box::new(layer)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::HostManaged(Facts),
+        })
+    }
+}
+
+/// What a report needs to know of a host-managed disk: nothing but its counts.
+pub struct Facts;
+
+impl Reported for Facts {
+    fn has_zones(&self) -> bool {
+        true
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        ZONE_COUNTERS.to_vec()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        ZONE_GAUGES.to_vec()
+    }
+
+    fn tell(&self, counts: &Counts, run: &mut Run) {
+        run.zones = Some(zone_use(counts));
+    }
+}
+
+/// Counters of whatever has zones.
+pub(super) const ZONE_COUNTERS: [Counter; 11] = [
+    Counter::WritesOffPointer,
+    Counter::WritesAcrossZones,
+    Counter::WritesToFullZones,
+    Counter::WritesWithoutZoneResources,
+    Counter::WritesToLostZones,
+    Counter::ZoneReadsRefused,
+    Counter::ReadsPastPointer,
+    Counter::ZonesClosedForOthers,
+    Counter::ZonesReset,
+    Counter::ZoneReports,
+    Counter::BlocksOutOfSequence,
+];
+
+/// Gauges of whatever has zones.
+pub(super) const ZONE_GAUGES: [Gauge; 3] =
+    [Gauge::OpenZones, Gauge::ClosedZones, Gauge::NonSequentialZones];
+
+/// What was done to zones.
+pub(super) fn zone_use(counts: &Counts) -> ZoneUse {
+    ZoneUse {
+        writes_off_pointer: counts.counter(Counter::WritesOffPointer),
+        writes_across_zones: counts.counter(Counter::WritesAcrossZones),
+        writes_to_full_zones: counts.counter(Counter::WritesToFullZones),
+        writes_without_resources: counts.counter(Counter::WritesWithoutZoneResources),
+        writes_to_lost_zones: counts.counter(Counter::WritesToLostZones),
+        reads_refused: counts.counter(Counter::ZoneReadsRefused),
+        reads_past_pointer: counts.counter(Counter::ReadsPastPointer),
+        closed_for_others: counts.counter(Counter::ZonesClosedForOthers),
+        resets: counts.counter(Counter::ZonesReset),
+        reports: counts.counter(Counter::ZoneReports),
+        open: counts.gauge(Gauge::OpenZones),
+        closed: counts.gauge(Gauge::ClosedZones),
+        blocks_out_of_sequence: counts.counter(Counter::BlocksOutOfSequence),
+        non_sequential: counts.gauge(Gauge::NonSequentialZones),
+    }
+}

@@ -1,0 +1,407 @@
+//! A write buffer in memory that hands blocks down by segments.
+
+use super::keys::words;
+use super::memory::{DiskMedia, Survives};
+use super::segment_geometry::block_default;
+use super::{
+    Asked, Below, Body, Known, Node, NodeConfig, Offer, Part, Planned, Reported, World, Writer,
+    wrong,
+};
+use crate::config::ConfigError;
+use crate::durability::JournalKeys;
+use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::layer::Port;
+use imbrex_core::memory_buffer::{self as core, BufferBelow, MemoryBuffer, MemoryBufferSettings};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::Size;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A write buffer in memory.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryBufferConfig {
+    /// Name of the node.
+    pub name: String,
+    /// What it stands on.
+    pub below: MemoryBufferBelow,
+    /// Size of the memory; 0 takes it out.
+    #[serde(default = "capacity_default")]
+    pub capacity: Size,
+    /// Size of a block.
+    #[serde(default = "block_default")]
+    pub block: Size,
+    /// Who leaves.
+    #[serde(default)]
+    pub policy: BufferPolicy,
+    /// Share of the blocks among which `lwa` chooses.
+    #[serde(default)]
+    pub lookup_window: Percent,
+    /// Which blocks of the chosen segment leave.
+    #[serde(default)]
+    pub scope: BufferScope,
+    /// What is done with a read of which memory has a part.
+    #[serde(default)]
+    pub partial_read: PartialRead,
+    /// How it keeps what it has promised, where it is durable.
+    #[serde(default)]
+    pub persistence: Persistence,
+    /// Whether it is durable, as it is when it is served from files; not when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// Blocks of the ring of its journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data it may write without a flush.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unflushed_blocks_max: Option<u64>,
+}
+
+/// The nodes under a buffer.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryBufferBelow {
+    /// Where blocks are handed down.
+    pub below: String,
+    /// A store of copies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<String>,
+    /// Where its log lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+fn capacity_default() -> Size {
+    Size(64 << 20)
+}
+
+words! {
+    /// Who leaves when there is no room.
+    BufferPolicy {
+        /// The segment with most blocks in the window.
+        #[default]
+        Lwa,
+        /// The least recently used block.
+        LruBlock,
+        /// The segment whose most recently used block is the oldest.
+        LruSegment,
+        /// The segment with most blocks.
+        Most,
+    }
+}
+
+words! {
+    /// Which blocks of the segment leave that `lwa` has chosen.
+    BufferScope {
+        /// Those in the window.
+        #[default]
+        Window,
+        /// All.
+        WholeBuffer,
+    }
+}
+
+words! {
+    /// What is done with a read of which memory has a part.
+    PartialRead {
+        /// Memory takes the rest in.
+        #[default]
+        Memory,
+        /// The rest is read like what memory does not have.
+        Flash,
+    }
+}
+
+words! {
+    /// How a durable buffer keeps what it has promised.
+    Persistence {
+        /// By a log on flash.
+        #[default]
+        Journal,
+        /// By a log in memory that survives a power cut.
+        Nvram,
+        /// By handing all down before a flush is answered.
+        Destage,
+    }
+}
+
+/// A share in thousandths of a percent, above 0 and at most all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Percent(u64);
+
+const WHOLE: u64 = 100_000;
+
+impl Default for Percent {
+    fn default() -> Percent {
+        Percent(WHOLE / 4)
+    }
+}
+
+impl Percent {
+    /// So much of a number, rounded down, and at least 1.
+    fn of(self, whole: u64) -> u64 {
+        (whole * self.0 / WHOLE).max(1)
+    }
+
+    fn parse(text: &str) -> Option<Percent> {
+        let number = text.strip_suffix('%')?.trim_end();
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || fraction.len() > 3 || !is_digits(whole) || !is_digits(fraction) {
+            return None;
+        }
+        let thousandths: u64 = format!("{fraction:0<3}").parse().ok()?;
+        let part = whole.parse::<u64>().ok()?.checked_mul(1000)?;
+        let part = part.checked_add(thousandths)?;
+        (1..=WHOLE).contains(&part).then_some(Percent(part))
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Percent, D::Error> {
+        let text = String::deserialize(from)?;
+        Percent::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "\"{text}\"; accepted: a share above 0 % up to 100 %, such as \"25 %\""
+            ))
+        })
+    }
+}
+
+impl Serialize for Percent {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let fraction = format!("{:03}", self.0 % 1000);
+        let text = match fraction.trim_end_matches('0') {
+            "" => format!("{} %", self.0 / 1000),
+            fraction => format!("{}.{fraction} %", self.0 / 1000),
+        };
+        to.serialize_str(&text)
+    }
+}
+
+impl Node for MemoryBufferConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        let log = self.below.log.as_deref();
+        let copies = self.below.copies.as_deref();
+        [log, copies, Some(&self.below.below)].into_iter().flatten().collect()
+    }
+
+    fn journal(&self) -> Option<JournalKeys<'_>> {
+        Some(JournalKeys {
+            below: self.below.log.as_deref().unwrap_or(&self.below.below),
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            unflushed_blocks_max: self.unflushed_blocks_max,
+        })
+    }
+
+    fn members(&self) -> Vec<(&'static str, Port)> {
+        match self.keeps_log() && self.below.log.is_some() {
+            true => vec![("log", Port(0))],
+            false => vec![],
+        }
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        world.room(&self.below.below, scale)
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        let durability = self.journal().and_then(|it| it.settings(world.options));
+        let settings = self.settings(durability)?;
+        self.check_log(settings, world)?;
+        let part = Asked {
+            blocks: asked.blocks,
+            scale: asked.scale,
+            writer: Writer::Layer,
+            is_part: false,
+        };
+        let log = Asked {
+            // One that is not durable leaves its log alone; no node is of no blocks.
+            blocks: settings.log_blocks().max(BlockCount(1)),
+            scale: 1,
+            ..part
+        };
+        let mut needs = Vec::new();
+        needs.extend(self.below.log.as_ref().map(|_| log));
+        needs.extend(self.below.copies.as_ref().map(|_| part));
+        needs.push(part);
+        let planned = PlannedBuffer { config: self.clone(), settings };
+        Ok((Box::new(planned), needs))
+    }
+}
+
+impl MemoryBufferConfig {
+    /// Whether it has a log where it is durable.
+    fn keeps_log(&self) -> bool {
+        self.capacity.bytes() > 0 && self.persistence != Persistence::Destage
+    }
+
+    fn settings(
+        &self,
+        durability: Option<DurabilitySettings>,
+    ) -> Result<MemoryBufferSettings, ConfigError> {
+        let bytes = self.block.bytes();
+        if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) {
+            let words = format!(
+                "block = \"{}\"; accepted: 4 KiB to 8 MiB, a multiple of 4 KiB",
+                self.block
+            );
+            return Err(wrong(&self.name, &words));
+        }
+        let blocks = self.capacity.bytes() / bytes;
+        let capacity_blocks = u32::try_from(blocks).ok();
+        let fits = |blocks: &u32| *blocks < 1 << 30 && (*blocks > 0) == (self.capacity.bytes() > 0);
+        let Some(capacity_blocks) = capacity_blocks.filter(fits) else {
+            let words = format!(
+                "capacity = \"{}\"; accepted: \"0\", or one block ({bytes} B) to 2^30 blocks",
+                self.capacity
+            );
+            return Err(wrong(&self.name, &words));
+        };
+        let scope = match self.scope {
+            BufferScope::Window => core::Scope::Window,
+            BufferScope::WholeBuffer => core::Scope::WholeBuffer,
+        };
+        Ok(MemoryBufferSettings {
+            capacity_blocks,
+            block: BlockCount(bytes / BLOCK_BYTES),
+            window_blocks: self.lookup_window.of(u64::from(capacity_blocks)) as u32,
+            policy: match self.policy {
+                BufferPolicy::Lwa => core::BufferPolicy::Lwa(scope),
+                BufferPolicy::LruBlock => core::BufferPolicy::LruBlock,
+                BufferPolicy::LruSegment => core::BufferPolicy::LruSegment,
+                BufferPolicy::Most => core::BufferPolicy::Most,
+            },
+            partial_read: match self.partial_read {
+                PartialRead::Memory => core::PartialRead::Memory,
+                PartialRead::Flash => core::PartialRead::Flash,
+            },
+            persistence: durability.map(|durability| match self.persistence {
+                Persistence::Destage => core::Persistence::Destage,
+                Persistence::Journal | Persistence::Nvram => core::Persistence::Log(durability),
+            }),
+        })
+    }
+
+    /// Finds a log that is missing, or that a power cut would take.
+    fn check_log(
+        &self,
+        settings: MemoryBufferSettings,
+        world: &World<'_>,
+    ) -> Result<(), ConfigError> {
+        if !settings.has_log() {
+            return Ok(());
+        }
+        let Some(log) = &self.below.log else {
+            let words = "it is durable, and its below has no log; accepted: below = { below = .., log = \
+                         \"NODE\" }, or persistence = \"destage\"";
+            return Err(wrong(&self.name, &words));
+        };
+        if self.persistence != Persistence::Nvram {
+            return Ok(());
+        }
+        let mut name = log.as_str();
+        while let Some(slice) = world.slice(name) {
+            name = &slice.below;
+        }
+        match world.config.node(name) {
+            Some(NodeConfig::Disk(disk))
+                if disk.media == Some(DiskMedia::Memory)
+                    && disk.survives == Some(Survives::Power) =>
+            {
+                Ok(())
+            }
+            _ => {
+                let words = format!(
+                    "persistence = \"nvram\" with its log on `{name}`; accepted: a disk with media = \
+                     \"memory\" and survives = \"power\""
+                );
+                Err(wrong(&self.name, &words))
+            }
+        }
+    }
+}
+
+struct PlannedBuffer {
+    config: MemoryBufferConfig,
+    settings: MemoryBufferSettings,
+}
+
+impl Planned for PlannedBuffer {
+    fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let keys = &self.config.below;
+        let mut offers = below.offers.iter().map(|offer| &offer.geometry);
+        let mut next = |is_there: bool| if is_there { offers.next() } else { None };
+        let log = next(keys.log.is_some());
+        let copies = next(keys.copies.is_some());
+        let on = BufferBelow { log, copies, below: next(true).expect("a node below") };
+        let (layer, geometry) = MemoryBuffer::new(self.settings, &on)
+            .map_err(|error| wrong(&self.config.name, &error))?;
+        Ok(Part {
+            body: Body::Layer(Box::new(layer)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::MemoryBuffer(Facts {
+                has_log: self.settings.has_log(),
+                log_places: self.settings.log_places(),
+            }),
+        })
+    }
+}
+
+/// What a report needs to know of a buffer.
+pub struct Facts {
+    /// Whether it keeps a log.
+    pub has_log: bool,
+    /// Places of the log, where it keeps one.
+    pub log_places: u64,
+}
+
+impl Reported for Facts {
+    fn counters(&self) -> Vec<Counter> {
+        vec![
+            Counter::BlockReads,
+            Counter::BlockWrites,
+            Counter::HitBlockReads,
+            Counter::HitBlockWrites,
+            Counter::PartialReads,
+            Counter::Evictions,
+            Counter::EvictedBlocks,
+            Counter::Destages,
+            Counter::FillBlocksRead,
+        ]
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let own = [Gauge::DirtyBlocks, Gauge::TableBytes];
+        let journal = [Gauge::RolledBackBlocksMax];
+        let journal = journal.iter().filter(|_| self.has_log);
+        own.iter().chain(journal).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_a_share_rounded_down_and_at_least_a_block() {
+        let of = |text: &str, blocks| Percent::parse(text).map(|share| share.of(blocks));
+        assert_eq!(of("25 %", 1024), Some(256));
+        assert_eq!(of("25%", 7), Some(1));
+        assert_eq!(of("5 %", 3), Some(1));
+        assert_eq!(of("12.5 %", 100), Some(12));
+        assert_eq!(of("100 %", 9), Some(9));
+        for wrong in ["0 %", "101 %", "25", "-1 %", " 5 %", "1.0001 %", "%", ""] {
+            assert_eq!(of(wrong, 9), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! From the settings of a translation as a stack states them to those of the layer.
+
+use imbrex_core::translation::{
+    BypassSettings, CoveredBlocks, MapJournalSettings, PersistentCacheSettings, RewriteExtent,
+    RewriteMethod, TrimMethod, UpdateMethod,
+};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
+use imbrex_drives::quantity::{Size, Span};
+use imbrex_drives::{Bypass, EntryLimit, MergeBuffer, RewriteCovered, TranslationSettings, Trim};
+
+/// Settings of a layer with so many slots, on a drive that is shrunk `scale` times.
+pub(super) fn layer_settings(
+    from: &TranslationSettings,
+    log_blocks: BlockCount,
+    scale: u64,
+) -> PersistentCacheSettings {
+    let mut settings = PersistentCacheSettings::new(log_blocks);
+    settings.entries_max = match from.entries {
+        Some(EntryLimit::Entries(entries)) => Some((entries / scale).max(1)),
+        Some(EntryLimit::Unlimited) | None => None,
+    };
+    settings.update = match from.update {
+        Some(imbrex_drives::Update::InPlace) => UpdateMethod::InPlace,
+        Some(imbrex_drives::Update::Append) | None => UpdateMethod::Append,
+    };
+    settings.rewrite.method = match from.rewrite {
+        Some(imbrex_drives::Rewrite::InPlace) => RewriteMethod::InPlace,
+        Some(imbrex_drives::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
+    };
+    settings.rewrite.extent = match from.rewrite_extent {
+        Some(imbrex_drives::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
+        Some(imbrex_drives::RewriteExtent::FromFirstDirtyToWritten) => {
+            RewriteExtent::FromFirstDirtyToWritten
+        }
+        Some(imbrex_drives::RewriteExtent::Band) | None => RewriteExtent::Band,
+    };
+    settings.rewrite.covered = match from.rewrite_covered {
+        Some(RewriteCovered::FromLog) => CoveredBlocks::FromLog,
+        Some(RewriteCovered::AsOthers) | None => CoveredBlocks::AsOthers,
+    };
+    settings.rewrite.merge_buffer_blocks = match from.merge_buffer {
+        Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),
+        Some(MergeBuffer::None) | None => None,
+    };
+    let time = |span: Option<Span>| span.map_or(Duration::ZERO, |span| span.0);
+    let blocks = |size: Size| BlockCount::from_bytes_floor(size.0);
+    // 0 is another thing than little, and turns these off.
+    let at_least = |size: Size| BlockCount(size.0.div_ceil(BLOCK_BYTES));
+    settings.rewrite.overhead = time(from.rewrite_overhead);
+    if from.bypass == Some(Bypass::On) {
+        let usual = BypassSettings::default();
+        let after_blocks = from.bypass_after.map_or(usual.after_blocks, blocks);
+        settings.bypass = Some(BypassSettings {
+            after_blocks,
+            after_max_blocks: from.bypass_after_max.map_or(after_blocks, blocks),
+            min_blocks: from.bypass_min.map_or(usual.min_blocks, at_least),
+        });
+    }
+    settings.trim = match from.trim {
+        Some(Trim::None) => TrimMethod::None,
+        Some(Trim::FromLog) | None => TrimMethod::FromLog,
+        Some(Trim::Frees) => TrimMethod::Frees,
+    };
+    settings.map_journal = MapJournalSettings {
+        every_records: from.journal_every_records.unwrap_or(0),
+        stall: time(from.journal_stall),
+        stall_per_mib: time(from.journal_stall_per_mib),
+        log_per_flush: from.log_per_flush.map_or(BlockCount::ZERO, blocks),
+        transaction: from.log_transaction.map_or(BlockCount::ZERO, at_least),
+        flush_overhead: time(from.flush_overhead),
+    };
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BuildOptions, Plan, Setting, StackConfig};
+    use imbrex_core::buffer::ContentKind;
+
+    /// Builds the ST5000AS0011, which has a merge buffer, with a setting of its translation.
+    fn build(setting: Option<&str>, durable: bool) -> Result<(), String> {
+        let settings: Vec<Setting> = setting
+            .map(|text| Setting::parse(&format!("translation.{text}")).unwrap())
+            .into_iter()
+            .collect();
+        let options = BuildOptions { durable, scale: 1024, ..BuildOptions::simulate(1) };
+        let config = StackConfig::of_drive("st5000as0011", &settings).unwrap();
+        Plan::new(&config, &options)
+            .and_then(|plan| plan.build(None, None, ContentKind::Counted))
+            .map_err(|error| error.to_string())
+            .map(|_| ())
+    }
+
+    #[test]
+    fn a_merge_buffer_is_refused_where_it_cannot_be_used() {
+        for durable in [false, true] {
+            assert_eq!(build(None, durable), Ok(()));
+            assert_eq!(build(Some("merge_buffer=none"), durable), Ok(()));
+            let error = build(Some("merge_buffer=1MiB"), durable).unwrap_err();
+            assert!(error.contains("node `translation`: "), "{error}");
+            assert!(
+                error.contains("merge_buffer = 1024 KiB is too small; accepted: 37"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The eviction policies of a write-back cache, a file each: its keys, and its settings in the core.
+//! A key belongs to the policies whose file has it.
+
+mod lru;
+mod lru_band;
+mod opt;
+mod pore;
+mod ride;
+mod unlimited;
+mod zone;
+
+pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreConfig};
+
+use super::keys::keys_of;
+use super::wrong;
+use crate::config::ConfigError;
+use imbrex_core::cache::PolicySettings;
+use imbrex_core::disk::LogSize;
+use imbrex_core::units::{BlockCount, Lba};
+use serde::{Deserialize, Serialize};
+
+/// The key that says which policy a cache has.
+pub(crate) const POLICY: &str = "policy";
+
+/// Makes the enum of the policies, in which each has one line: its name in TOML files, its variant
+/// and the type of its keys.
+macro_rules! policies {
+    ($($(#[$doc:meta])* $name:literal $variant:ident($keys:ty)),* $(,)?) => {
+        /// Which block a cache gives up, with the keys of that policy.
+        #[derive(Clone, Debug, Deserialize, Serialize)]
+        #[serde(tag = "policy")]
+        pub enum PolicyConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $variant($keys)),*
+        }
+
+        impl PolicyConfig {
+            /// The policy.
+            pub(super) fn policy(&self) -> &dyn PolicyKeys {
+                match self {
+                    $(PolicyConfig::$variant(keys) => keys),*
+                }
+            }
+        }
+
+        /// The name and the keys of every policy.
+        pub(super) fn policies() -> Vec<(&'static str, &'static [&'static str])> {
+            vec![$(($name, keys_of::<$keys>())),*]
+        }
+    };
+}
+
+policies! {
+    /// The least recently used.
+    "lru" Lru(lru::LruConfig),
+    /// All blocks of the band of the least recently used.
+    "lru-band" LruBand(lru_band::LruBandConfig),
+    /// The least recently used that is clean or in an open zone.
+    "pore" Pore(PoreConfig),
+    /// Where the band is to be rewritten anyhow.
+    "ride" Ride(ride::RideConfig),
+    /// None: the cache is as large as it must be.
+    "unlimited" Unlimited(unlimited::UnlimitedConfig),
+    /// The one used again last, known from the trace.
+    "opt" Opt(opt::OptConfig),
+}
+
+/// What a policy says of itself.
+pub(super) trait PolicyKeys {
+    /// Its name in TOML files.
+    fn name(&self) -> &'static str;
+
+    /// Whether the cache is to be as large as what it caches, whatever its capacity.
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    /// Whether it must know the future.
+    fn foresees(&self) -> bool {
+        false
+    }
+
+    /// Its settings in the core.
+    ///
+    /// # Errors
+    /// When a key has a value that cannot be.
+    fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError>;
+}
+
+/// What the settings of a policy may follow from beside its keys.
+pub(super) struct PolicyGiven<'a> {
+    /// The name of the cache.
+    pub node: &'a str,
+    /// The log of the persistent cache below, where there is one.
+    pub log: Option<LogSize>,
+    /// The mean length of the bands of a drive that hides them, where it is known.
+    pub mean_band: Option<BlockCount>,
+    /// The future, where it is known.
+    pub lookups: Option<&'a [Lba]>,
+}
+
+/// A number of dirty blocks that leave together.
+///
+/// # Errors
+/// When there is none.
+fn batch_of(node: &str, destage_batch: u32) -> Result<u64, ConfigError> {
+    match destage_batch {
+        0 => Err(wrong(node, &"destage_batch = 0; accepted: 1 or more")),
+        batch => Ok(u64::from(batch)),
+    }
+}
+
+/// The keys of a policy by its name.
+pub(super) fn keys_of_policy(name: &str) -> Option<&'static [&'static str]> {
+    let known = policies().into_iter().find(|(known, _)| *known == name);
+    known.map(|(_, keys)| keys)
+}
+
+/// The policy to which a key belongs that is none of the policy `name`.
+pub(super) fn owner_of(name: &str, key: &str) -> Option<&'static str> {
+    let policies = policies();
+    let has = |(_, keys): &&(&'static str, &[&str])| keys.contains(&key);
+    let is_own = policies.iter().filter(has).any(|(known, _)| *known == name);
+    let owner = policies.iter().find(has)?;
+    (!is_own).then_some(owner.0)
+}
+
+/// Takes the keys out of the table of a cache that belong to other policies than its own.
+pub(crate) fn drop_foreign_keys(cache: &mut toml::Table) {
+    let policy = cache.get(POLICY).and_then(toml::Value::as_str);
+    let policy = policy.unwrap_or_default().to_string();
+    cache.retain(|key, _| owner_of(&policy, key).is_none());
+}

@@ -1,0 +1,30 @@
+//! The block that is used again last leaves: a bound.
+
+use super::{PolicyGiven, PolicyKeys};
+use crate::config::ConfigError;
+use crate::kinds::wrong;
+use imbrex_core::cache::{PolicySettings, next_uses};
+use serde::{Deserialize, Serialize};
+
+/// The policy has no keys of its own.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptConfig {}
+
+impl PolicyKeys for OptConfig {
+    fn name(&self) -> &'static str {
+        "opt"
+    }
+
+    fn foresees(&self) -> bool {
+        true
+    }
+
+    fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
+        let Some(lookups) = given.lookups else {
+            let words = "policy `opt` must know the future, so it needs a trace";
+            return Err(wrong(given.node, &words));
+        };
+        Ok(PolicySettings::Opt { next_uses: next_uses(lookups).into() })
+    }
+}

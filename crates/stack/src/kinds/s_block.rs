@@ -1,0 +1,475 @@
+//! The translation by S-blocks.
+
+use super::checksums::{ChecksumKeys, ChecksumsKey};
+use super::keys::words;
+use super::segment_geometry::{
+    Percent, PercentOrBlocks, Track, block_default, blocks_of, kappa_default,
+    region_tracks_default, track_default,
+};
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, Planned, PlannedBands, Reported, World, Writer,
+    wrong,
+};
+use crate::config::ConfigError;
+use crate::durability::JournalKeys;
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
+use imbrex_core::extent::Extent;
+use imbrex_core::layer::Port;
+use imbrex_core::translation::{
+    self, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks, SpareSlots, TrackSource,
+    bands_fixed,
+};
+use imbrex_core::units::BlockCount;
+use imbrex_drives::quantity::Size;
+use imbrex_drives::{DiskOptions, SimulatedDisk};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A translation by S-blocks: regions that are circular logs.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SBlockConfig {
+    /// Name of the node.
+    pub name: String,
+    /// The disk, or the disk and a store of copies.
+    pub below: SBlockBelow,
+    /// Where tracks come from.
+    #[serde(default = "track_default")]
+    pub track: Track,
+    /// A block: what a ring takes in, and what is read and written at least.
+    #[serde(default = "block_default")]
+    pub block: Size,
+    /// Tracks of the data of a region, and blocks of an S-block.
+    #[serde(default = "region_tracks_default")]
+    pub region_tracks: u64,
+    /// Tracks under the writer, its own among them.
+    #[serde(default = "kappa_default")]
+    pub kappa: u64,
+    /// Spare slots of a region, as a share of its S-blocks.
+    #[serde(default = "spare_default")]
+    pub spare: Percent,
+    /// Whether they lie beside the data.
+    #[serde(default)]
+    pub slots: Slots,
+    /// Which S-blocks hold data at the start: all, or none where it is durable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill: Option<Prefill>,
+    /// When room is made.
+    #[serde(default)]
+    pub gc_order: GcOrder,
+    /// Where the missing blocks of a rewrite are looked for first.
+    #[serde(default)]
+    pub fill: Fill,
+    /// What takes writes that are no destages; 0 for nothing.
+    #[serde(default = "ring_default")]
+    pub ring: PercentOrBlocks,
+    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// Blocks of the ring of its journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data it may write without a flush.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unflushed_blocks_max: Option<u64>,
+    /// Whether a durable one keeps checksums; it does when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumsKey>,
+    /// Memory for the tables of checksums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_memory: Option<Size>,
+}
+
+/// The nodes under a translation by S-blocks.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum SBlockBelow {
+    /// The disk.
+    Disk(String),
+    /// The disk and a store of copies.
+    Nodes(SBlockNodes),
+}
+
+/// The disk and a store of copies.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SBlockNodes {
+    /// The disk.
+    pub disk: String,
+    /// The store of copies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<String>,
+}
+
+impl SBlockBelow {
+    /// The disk.
+    pub fn disk(&self) -> &str {
+        match self {
+            SBlockBelow::Disk(disk) => disk,
+            SBlockBelow::Nodes(nodes) => &nodes.disk,
+        }
+    }
+
+    /// The store of copies.
+    pub fn copies(&self) -> Option<&str> {
+        match self {
+            SBlockBelow::Disk(_) => None,
+            SBlockBelow::Nodes(nodes) => nodes.copies.as_deref(),
+        }
+    }
+}
+
+words! {
+    /// Where the spare slots of a region lie.
+    Slots {
+        /// Beside its data.
+        #[default]
+        Extra,
+        /// Among it: it offers less.
+        Inside,
+    }
+}
+
+words! {
+    /// Which S-blocks hold data at the start.
+    Prefill {
+        /// All, in order.
+        #[default]
+        All,
+        /// Those that a request of the workload touches, in order.
+        Touched,
+        /// None.
+        None,
+    }
+}
+
+words! {
+    /// When room is made.
+    GcOrder {
+        /// As soon as no slot is free, behind the append that took the last one.
+        #[default]
+        RoomFirst,
+        /// Before an append that finds no slot free, the older copy taken for invalid.
+        InvalidateFirst,
+    }
+}
+
+words! {
+    /// Where missing blocks are looked for first.
+    Fill {
+        /// On the disk.
+        #[default]
+        Disk,
+        /// In the store of copies.
+        Flash,
+    }
+}
+
+fn spare_default() -> Percent {
+    Percent(100_000)
+}
+
+fn ring_default() -> PercentOrBlocks {
+    PercentOrBlocks::Percent(Percent(100_000))
+}
+
+/// Times that the layout is tried with more tracks that do not overlap.
+const TRIES_MAX: u32 = 16;
+
+impl SBlockConfig {
+    pub(super) fn checksums(&self) -> ChecksumKeys {
+        ChecksumKeys { checksums: self.checksums, table_memory: self.table_memory }
+    }
+
+    fn settings(&self, world: &World<'_>) -> Result<SBlockSettings, ConfigError> {
+        let blocks = |key, size| blocks_of(&self.name, key, size);
+        if self.kappa == 0 || self.region_tracks == 0 {
+            let words = format!(
+                "kappa = {}, region_tracks = {}; accepted: 1 and more",
+                self.kappa, self.region_tracks
+            );
+            return Err(wrong(&self.name, &words));
+        }
+        let durability = self.journal().and_then(|it| it.settings(world.options));
+        let prefill = match (self.prefill, durability) {
+            (Some(Prefill::None), _) | (None, Some(_)) => translation::Prefill::None,
+            _ => translation::Prefill::All,
+        };
+        Ok(SBlockSettings {
+            block: blocks("block", self.block)?,
+            track: match self.track {
+                Track::Size(size) => TrackSource::Dense(blocks("track", size)?),
+                Track::Disk => TrackSource::Disk,
+            },
+            region_tracks: self.region_tracks,
+            guard_tracks: self.kappa - 1,
+            spare_ppm: self.spare.0,
+            slots: match self.slots {
+                Slots::Extra => SpareSlots::Extra,
+                Slots::Inside => SpareSlots::Inside,
+            },
+            prefill,
+            gc_order: match self.gc_order {
+                GcOrder::RoomFirst => translation::GcOrder::RoomFirst,
+                GcOrder::InvalidateFirst => translation::GcOrder::InvalidateFirst,
+            },
+            fill: match self.fill {
+                Fill::Disk => translation::Fill::Disk,
+                Fill::Flash => translation::Fill::Flash,
+            },
+            ring: match self.ring {
+                PercentOrBlocks::Percent(share) => RingSize::Share(share.0),
+                PercentOrBlocks::Blocks(blocks) => RingSize::Blocks(blocks),
+            },
+            wanted: None,
+            durability,
+            checksums: self.checksums().settings(&self.name)?,
+        })
+    }
+
+    /// The layout on the node below, and the blocks at its start that must not overlap. Of a disk it
+    /// takes so many blocks where that is said.
+    fn layout(
+        &self,
+        settings: &SBlockSettings,
+        world: &World<'_>,
+        scale: u64,
+        blocks: Option<BlockCount>,
+    ) -> Result<(SBlockLayout, u64), ConfigError> {
+        let disk = self.below.disk();
+        if settings.track != TrackSource::Disk {
+            let below = Geometry::plain(world.room(disk, scale)?, Media::Conventional);
+            let layout = SBlockLayout::new(settings, &below);
+            return Ok((layout.map_err(|error| wrong(&self.name, &error))?, 0));
+        }
+        let Some(drive) = world.drives.get(disk) else {
+            let words = "track = \"disk\"; accepted: above a node of kind \"disk\"";
+            return Err(wrong(&self.name, &words));
+        };
+        let mut front = 0;
+        for _ in 0..TRIES_MAX {
+            let conventional = Extent::new(0, front);
+            let physical =
+                |blocks| drive.model.physical_blocks(blocks, BlockCount(conventional.blocks.0));
+            let options = DiskOptions {
+                capacity: blocks.map(physical),
+                scale,
+                conventional: Some(conventional).filter(|it| !it.is_empty()).into_iter().collect(),
+                ..DiskOptions::default()
+            };
+            let blank = SimulatedDisk::new(drive, &options)
+                .map_err(|error| ConfigError::words(error.to_string()))?;
+            match SBlockLayout::new(settings, blank.geometry()) {
+                Ok(layout) => return Ok((layout, front)),
+                Err(SBlockError::FrontTooSmall { needed, .. }) if needed.0 > front => {
+                    front = needed.0;
+                }
+                Err(error) => return Err(wrong(&self.name, &error)),
+            }
+        }
+        let words = "its rings and its journal take all of the disk; accepted: a smaller `ring`";
+        Err(wrong(&self.name, &words))
+    }
+}
+
+impl SBlockConfig {
+    /// The layout on a disk that is as short as it can be, and how many blocks that has: on a shorter
+    /// disk the tracks may be others. None where no shorter one was found.
+    fn trimmed(
+        &self,
+        settings: &SBlockSettings,
+        world: &World<'_>,
+        asked: Asked,
+        (layout, front): (SBlockLayout, u64),
+    ) -> (SBlockLayout, u64, Option<BlockCount>) {
+        let mut blocks = BlockCount(layout.end());
+        if settings.track != TrackSource::Disk {
+            return (layout, front, Some(blocks));
+        }
+        for _ in 0..TRIES_MAX {
+            match self.layout(settings, world, asked.scale, Some(blocks)) {
+                Ok((shorter, front)) if shorter.blocks() >= asked.blocks => {
+                    return (shorter, front, Some(blocks));
+                }
+                _ => blocks.0 += blocks.0 / 2,
+            }
+        }
+        (layout, front, None)
+    }
+}
+
+impl Node for SBlockConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        let copies = self.below.copies().into_iter();
+        copies.chain([self.below.disk()]).collect()
+    }
+
+    fn journal(&self) -> Option<JournalKeys<'_>> {
+        Some(JournalKeys {
+            below: self.below.disk(),
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            unflushed_blocks_max: self.unflushed_blocks_max,
+        })
+    }
+
+    fn members(&self) -> Vec<(&'static str, Port)> {
+        let has_copies = self.below.copies().is_some();
+        vec![("below", SBlocks::disk_port(has_copies))]
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        let settings = self.settings(world)?;
+        Ok(self.layout(&settings, world, scale, None)?.0.blocks())
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        let settings = SBlockSettings { wanted: Some(asked.blocks), ..self.settings(world)? };
+        let (layout, front) = self.layout(&settings, world, asked.scale, None)?;
+        let (layout, front, trimmed) = match world.options.trim_disks {
+            true => self.trimmed(&settings, world, asked, (layout, front)),
+            false => (layout, front, None),
+        };
+        let whole = trimmed.is_none();
+        let below = Asked {
+            blocks: match trimmed {
+                None => world.room(self.below.disk(), asked.scale)?,
+                Some(blocks) => blocks,
+            },
+            scale: asked.scale,
+            writer: Writer::Tracks { whole },
+            is_part: false,
+        };
+        let blocks = layout.blocks().min(asked.blocks);
+        let segment = BlockCount(layout.segment);
+        let planned = PlannedSBlocks {
+            node: self.name.clone(),
+            copies: self.below.copies().is_some(),
+            bands: PlannedBands {
+                table: Arc::new(bands_fixed(blocks, segment)),
+                key: format!("S-blocks of {segment:?}, {blocks:?}"),
+                log_is_of_written: false,
+            },
+            is_touched: self.prefill == Some(Prefill::Touched),
+            front,
+            settings,
+        };
+        let mut asks = vec![below];
+        if self.below.copies().is_some() {
+            let copies = Asked {
+                blocks: asked.blocks,
+                scale: asked.scale,
+                writer: Writer::Layer,
+                is_part: false,
+            };
+            asks.insert(0, copies);
+        }
+        Ok((Box::new(planned), asks))
+    }
+}
+
+struct PlannedSBlocks {
+    node: String,
+    /// A store of copies stands on the first port.
+    copies: bool,
+    settings: SBlockSettings,
+    bands: PlannedBands,
+    /// S-blocks that the workload touches hold data at the start.
+    is_touched: bool,
+    /// Blocks at the start of the disk that must not overlap.
+    front: u64,
+}
+
+impl Planned for PlannedSBlocks {
+    fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
+        let front = Extent::new(0, self.front);
+        Ok(Some(front).filter(|it| !it.is_empty()).into_iter().collect())
+    }
+
+    fn conventional_port(&self) -> usize {
+        usize::from(self.copies)
+    }
+
+    fn needs_lookups(&self) -> bool {
+        self.is_touched
+    }
+
+    fn bands(&self) -> Option<&PlannedBands> {
+        Some(&self.bands)
+    }
+
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let disk = &below.offers[usize::from(self.copies)].geometry;
+        let copies = match self.copies {
+            true => below.offers[0].geometry.copies,
+            false => None,
+        };
+        if self.copies && copies.is_none() {
+            let words = "copies; accepted: a node of kind \"read-cache\"";
+            return Err(wrong(&self.node, &words));
+        }
+        let overlaps = disk.tracks.as_deref().is_some_and(TrackTable::has_overlaps);
+        let is_dense = self.settings.track != TrackSource::Disk;
+        if overlaps && is_dense && known.contents != ContentKind::Counted {
+            return Err(wrong(&self.node, &SBlockError::DenseOverlaps));
+        }
+        let mut settings = self.settings.clone();
+        if self.is_touched {
+            let Some(lookups) = known.lookups else {
+                let words =
+                    "prefill = \"touched\" needs a workload; accepted here: \"all\" or \"none\"";
+                return Err(wrong(&self.node, &words));
+            };
+            let table = &self.bands.table;
+            let mut touched: Vec<u32> = lookups.iter().map(|lba| table.band_of(*lba).0).collect();
+            touched.sort_unstable();
+            touched.dedup();
+            settings.prefill = translation::Prefill::Some(touched.into());
+        }
+        let is_durable = settings.durability.is_some();
+        let (layer, geometry) =
+            SBlocks::new(settings, disk, copies).map_err(|error| wrong(&self.node, &error))?;
+        let layout = layer.layout().clone();
+        Ok(Part {
+            body: Body::Layer(Box::new(layer)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::SBlock(Facts { is_durable, layout }),
+        })
+    }
+}
+
+/// What reports need to know of a translation by S-blocks.
+pub struct Facts {
+    is_durable: bool,
+    /// Where everything lies.
+    pub layout: SBlockLayout,
+}
+
+impl Reported for Facts {
+    fn counters(&self) -> Vec<Counter> {
+        vec![
+            Counter::SegmentsRewritten,
+            Counter::GcRuns,
+            Counter::GcMigrations,
+            Counter::RewriteBlocksRead,
+            Counter::DestagedBlocks,
+            Counter::RewriteBlocksWritten,
+        ]
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let journal = [Gauge::RolledBackBlocksMax];
+        let journal = journal.into_iter().filter(|_| self.is_durable);
+        [Gauge::UnusedBytes, Gauge::TableBytes].into_iter().chain(journal).collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! Nodes joined one after another under one top.
+
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+};
+use crate::config::ConfigError;
+use imbrex_core::span::Span;
+use imbrex_core::units::BlockCount;
+use serde::{Deserialize, Serialize};
+
+/// Nodes joined one after another: each is a window of the device, under its own name.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpanConfig {
+    /// Name of the node.
+    pub name: String,
+    /// The nodes, the one at address 0 first.
+    pub below: Vec<String>,
+}
+
+impl SpanConfig {
+    /// Blocks of each node that it joins.
+    fn rooms(&self, world: &World<'_>, scale: u64) -> Result<Vec<BlockCount>, ConfigError> {
+        if self.below.is_empty() {
+            let words = "below = []; accepted: the names of one node or more";
+            return Err(wrong(&self.name, &words));
+        }
+        let rooms = self.below.iter().map(|name| world.room(name, scale));
+        rooms.collect()
+    }
+}
+
+impl Node for SpanConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        self.below.iter().map(String::as_str).collect()
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        let rooms = self.rooms(world, scale)?;
+        Ok(BlockCount(rooms.iter().map(|room| room.0).sum()))
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        let rooms = self.rooms(world, asked.scale)?;
+        let all: u64 = rooms.iter().map(|room| room.0).sum();
+        if asked.blocks.0 != all {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "{} B are asked of it, and the nodes that it joins have {} B together; accepted: \
+                     as much as they have, with no `size` of the device",
+                    asked.blocks.bytes(),
+                    BlockCount(all).bytes()
+                ),
+            ));
+        }
+        let below = rooms.into_iter().map(|blocks| Asked {
+            blocks,
+            scale: asked.scale,
+            writer: Writer::Layer,
+            is_part: false,
+        });
+        let planned = PlannedSpan { name: self.name.clone() };
+        Ok((Box::new(planned), below.collect()))
+    }
+}
+
+struct PlannedSpan {
+    name: String,
+}
+
+impl Planned for PlannedSpan {
+    fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
+        let (span, geometry) = Span::new(&geometries).map_err(|error| wrong(&self.name, &error))?;
+        Ok(Part {
+            body: Body::Layer(Box::new(span)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::Span(Facts),
+        })
+    }
+}
+
+/// What a report needs to know of a span: nothing, for what it passes on is counted below.
+pub struct Facts;
+
+impl Reported for Facts {}

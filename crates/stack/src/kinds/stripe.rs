@@ -1,0 +1,162 @@
+//! Nodes as one node whose chunks go round over them.
+
+use super::segment_geometry::blocks_of;
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+};
+use crate::config::ConfigError;
+use imbrex_core::counters::Gauge;
+use imbrex_core::disk::Geometry;
+use imbrex_core::stripe::{Stripe, StripeLayout};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::Size;
+use serde::{Deserialize, Serialize};
+
+/// Nodes as one node: chunk k lies on node k modulo their number.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StripeConfig {
+    /// Name of the node.
+    pub name: String,
+    /// The nodes, the one of the first chunk first.
+    pub below: Vec<String>,
+    /// A chunk: what lies on one node in one piece.
+    #[serde(default = "chunk_default")]
+    pub chunk: Size,
+}
+
+/// A block, as in Le's thesis.
+fn chunk_default() -> Size {
+    Size(BLOCK_BYTES)
+}
+
+/// A chunk, and what all nodes together can offer.
+struct Room {
+    chunk: BlockCount,
+    /// Blocks that each node can offer at most.
+    of_each: Vec<BlockCount>,
+    /// Blocks of each node that are used when the whole stripe is.
+    used_of_each: BlockCount,
+}
+
+impl Room {
+    fn blocks(&self) -> BlockCount {
+        BlockCount(self.used_of_each.0 * self.of_each.len() as u64)
+    }
+}
+
+impl StripeConfig {
+    /// Blocks of a chunk.
+    ///
+    /// # Errors
+    /// When it is none, or no multiple of 4 KiB.
+    pub fn chunk(&self) -> Result<BlockCount, ConfigError> {
+        blocks_of(&self.name, "chunk", self.chunk)
+    }
+
+    fn whole_room(&self, world: &World<'_>, scale: u64) -> Result<Room, ConfigError> {
+        let chunk = self.chunk()?;
+        if self.below.is_empty() {
+            let words = "below = []; accepted: the names of one node or more";
+            return Err(wrong(&self.name, &words));
+        }
+        let rooms = self.below.iter().map(|name| world.room(name, scale));
+        let of_each = rooms.collect::<Result<Vec<_>, _>>()?;
+        let layout = StripeLayout::new(of_each.len(), chunk);
+        let smallest = of_each.iter().min().copied().unwrap_or_default();
+        let used_of_each = layout.used_of_each(smallest);
+        if used_of_each == BlockCount::ZERO {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "chunk = \"{}\", and the smallest node below has {} B; accepted: a multiple of 4 KiB up \
+                     to that",
+                    self.chunk,
+                    smallest.bytes()
+                ),
+            ));
+        }
+        Ok(Room { chunk, of_each, used_of_each })
+    }
+}
+
+impl Node for StripeConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        self.below.iter().map(String::as_str).collect()
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        Ok(self.whole_room(world, scale)?.blocks())
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        let room = self.whole_room(world, asked.scale)?;
+        if asked.blocks > room.blocks() {
+            return Err(wrong(
+                &self.name,
+                &format_args!(
+                    "{} B are asked of it; accepted: up to {} B, which is what whole chunks of \"{}\" on each \
+                     node come to, as many as the smallest has",
+                    asked.blocks.bytes(),
+                    room.blocks().bytes(),
+                    self.chunk
+                ),
+            ));
+        }
+        let of_each = match asked.blocks == room.blocks() {
+            true => room.of_each,
+            // A row more than is asked of it where that ends inside of one.
+            false => {
+                let row = room.chunk.0 * room.of_each.len() as u64;
+                let used = BlockCount(asked.blocks.0.div_ceil(row) * room.chunk.0);
+                vec![used; room.of_each.len()]
+            }
+        };
+        let below = of_each.into_iter().map(|blocks| Asked {
+            blocks,
+            scale: asked.scale,
+            writer: Writer::Layer,
+            is_part: false,
+        });
+        let planned =
+            PlannedStripe { name: self.name.clone(), chunk: room.chunk, asked: asked.blocks };
+        Ok((Box::new(planned), below.collect()))
+    }
+}
+
+struct PlannedStripe {
+    name: String,
+    chunk: BlockCount,
+    asked: BlockCount,
+}
+
+impl Planned for PlannedStripe {
+    fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
+        let (stripe, geometry) =
+            Stripe::new(&geometries, self.chunk).map_err(|error| wrong(&self.name, &error))?;
+        let geometry = Geometry { blocks: self.asked, ..geometry };
+        Ok(Part {
+            body: Body::Layer(Box::new(stripe)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::Stripe(Facts),
+        })
+    }
+}
+
+/// What a report needs to know of a stripe: what it passes on is counted below.
+pub struct Facts;
+
+impl Reported for Facts {
+    fn gauges(&self) -> Vec<Gauge> {
+        vec![Gauge::UnusedBytes]
+    }
+}

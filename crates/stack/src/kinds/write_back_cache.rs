@@ -1,0 +1,404 @@
+//! A write-back cache on a second disk, or on anything that takes writes anywhere.
+
+use super::keys::{keys_of, words};
+use super::policies::{POLICY, PolicyConfig, PolicyGiven, keys_of_policy, owner_of};
+use super::{
+    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+};
+use crate::areas::{Footprint, share_bytes};
+use crate::config::ConfigError;
+use crate::durability::JournalKeys;
+use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
+use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::layer::Port;
+use imbrex_core::operation::Durability;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::quantity::{Size, SizeOrShare};
+use imbrex_report::Run;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::ops::{Deref, DerefMut};
+
+/// A write-back cache: the keys that all have, and those of its policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheConfig {
+    /// The keys that every cache has.
+    #[serde(flatten)]
+    pub keys: CacheKeys,
+    /// Which block it gives up.
+    #[serde(flatten)]
+    pub policy: PolicyConfig,
+}
+
+/// The keys that every write-back cache has.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheKeys {
+    /// Name of the node.
+    pub name: String,
+    /// Where data is kept, and where it belongs.
+    pub below: CacheBelow,
+    /// Size of the cache.
+    pub capacity: SizeOrShare,
+    /// Which requests it serves.
+    #[serde(default)]
+    pub mode: CacheMode,
+    /// Blocks that may be on their way out at once, beside the capacity.
+    #[serde(default = "destage_slots_default")]
+    pub destage_slots: u32,
+    /// When a destage counts as done.
+    #[serde(default)]
+    pub destage: Destage,
+    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
+    /// Blocks of the ring of its journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring_blocks: Option<u64>,
+    /// Blocks of data it may write without a flush.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unflushed_blocks_max: Option<u64>,
+}
+
+fn destage_slots_default() -> u32 {
+    64
+}
+
+impl Deref for CacheConfig {
+    type Target = CacheKeys;
+
+    fn deref(&self) -> &CacheKeys {
+        &self.keys
+    }
+}
+
+impl DerefMut for CacheConfig {
+    fn deref_mut(&mut self) -> &mut CacheKeys {
+        &mut self.keys
+    }
+}
+
+impl<'de> Deserialize<'de> for CacheConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CacheConfig, D::Error> {
+        let wrong = |error: toml::de::Error| D::Error::custom(error.message());
+        let mut keys = toml::Table::deserialize(from)?;
+        let policy = keys.get(POLICY).and_then(toml::Value::as_str);
+        let policy = policy.unwrap_or_default().to_string();
+        let own = keys_of_policy(&policy).unwrap_or_default();
+        if let Some(words) = stray_key(&keys, &policy, own) {
+            return Err(D::Error::custom(words));
+        }
+        let mut of_policy = toml::Table::new();
+        for key in own.iter().copied().chain([POLICY]) {
+            if let Some(value) = keys.remove(key) {
+                of_policy.insert(key.to_string(), value);
+            }
+        }
+        if of_policy.is_empty() {
+            return Err(D::Error::missing_field(POLICY));
+        }
+        let config = PolicyConfig::deserialize(of_policy).map_err(wrong)?;
+        Ok(CacheConfig { keys: CacheKeys::deserialize(keys).map_err(wrong)?, policy: config })
+    }
+}
+
+/// What to say of a key that a cache of the `policy` with its `own` keys does not have; nothing of
+/// an unknown policy, unless no policy has the key.
+fn stray_key(keys: &toml::Table, policy: &str, own: &'static [&'static str]) -> Option<String> {
+    let common = keys_of::<CacheKeys>();
+    let known = || common.iter().copied().chain([POLICY]).chain(own.iter().copied());
+    let is_known = |key: &str| known().any(|known| known == key);
+    let is_policy = keys_of_policy(policy).is_some();
+    let strays = keys.keys().filter(|key| !is_known(key));
+    let told = |key: &String| match owner_of(policy, key) {
+        Some(owner) if is_policy => {
+            let node = keys.get("name").and_then(toml::Value::as_str);
+            let node = node.unwrap_or("cache");
+            Some(format!(
+                "`{node}.{key}` belongs to policy \"{owner}\"; this node has policy \"{policy}\""
+            ))
+        }
+        Some(_) => None,
+        None => {
+            let known: Vec<String> = known().map(|key| format!("`{key}`")).collect();
+            let known = known.join(", ");
+            Some(format!("unknown field `{key}`, expected one of {known}"))
+        }
+    };
+    strays.into_iter().find_map(told)
+}
+
+/// The nodes under a cache.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheBelow {
+    /// The fast disk that keeps cached blocks.
+    pub flash: String,
+    /// What it caches.
+    pub backing: String,
+}
+
+words! {
+    /// Which requests a cache serves.
+    CacheMode {
+        /// Reads and writes allocate.
+        #[default]
+        ReadWrite,
+        /// Reads never allocate nor refresh, but are served from cached blocks.
+        WriteOnly,
+    }
+}
+
+words! {
+    /// When a destage counts as done.
+    Destage {
+        /// When it is durable below, so that what was durable in the cache always is.
+        #[default]
+        Durable,
+        /// When the write cache of the drive below has it, as in PORE's prototype (MSST 2017):
+        /// quicker, but a power cut can lose what was durable before.
+        Cached,
+    }
+}
+
+impl Node for CacheConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn below(&self) -> Vec<&str> {
+        vec![&self.below.flash, &self.below.backing]
+    }
+
+    fn journal(&self) -> Option<JournalKeys<'_>> {
+        Some(JournalKeys {
+            below: &self.below.flash,
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            unflushed_blocks_max: self.unflushed_blocks_max,
+        })
+    }
+
+    fn members(&self) -> Vec<(&'static str, Port)> {
+        vec![("flash", Cache::FLASH), ("backing", Cache::BACKING)]
+    }
+
+    fn owner_of(&self, key: &str) -> Option<&'static str> {
+        owner_of(self.policy.policy().name(), key)
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        let room = world.room(&self.below.backing, scale)?;
+        let reserved = CacheSettings::reserved_blocks(self.durability(world));
+        Ok(BlockCount(room.0.saturating_sub(reserved)))
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        if self.policy.policy().foresees() && asked.writer != Writer::Host {
+            return Err(wrong(
+                &self.name,
+                &"policy = \"opt\" knows what the host will ask for; accepted: in the cache at the \
+                  top of the stack",
+            ));
+        }
+        let durability = self.durability(world);
+        let reserved = CacheSettings::reserved_blocks(durability);
+        let backing_blocks = BlockCount(asked.blocks.0 + reserved);
+        let backing = Asked {
+            blocks: backing_blocks,
+            scale: asked.scale,
+            writer: Writer::Layer,
+            is_part: false,
+        };
+        let flash = Asked {
+            blocks: self.flash_asked(backing_blocks, world)?,
+            // A cache is as large as it is told to be, whatever the scale of what it caches.
+            scale: 1,
+            writer: Writer::Layer,
+            is_part: false,
+        };
+        let planned = PlannedCache { config: self.clone(), backing_blocks, durability };
+        Ok((Box::new(planned), vec![flash, backing]))
+    }
+}
+
+impl CacheConfig {
+    fn durability(&self, world: &World<'_>) -> Option<DurabilitySettings> {
+        self.journal().and_then(|it| it.settings(world.options))
+    }
+
+    /// Blocks of flash that it asks for.
+    fn flash_asked(
+        &self,
+        backing: BlockCount,
+        world: &World<'_>,
+    ) -> Result<BlockCount, ConfigError> {
+        let durability = self.durability(world);
+        // A cache without a bound is as large as what it caches, which no drive may be.
+        if self.policy.policy().is_unbounded() {
+            return Ok(self.flash_blocks(backing, durability));
+        }
+        if world.options.trim_disks {
+            // No workload is known of what is served.
+            let whole = Footprint::whole_device(world.device.bytes());
+            let capacity = BlockCount::from_bytes_floor(match self.capacity {
+                SizeOrShare::Size(size) => size.bytes(),
+                share => whole.bytes_of(share),
+            });
+            return Ok(self.flash_blocks(BlockCount(capacity.0.max(1)), durability));
+        }
+        world.room(&self.below.flash, 1)
+    }
+
+    /// Blocks of flash under a cache that holds `capacity`.
+    fn flash_blocks(
+        &self,
+        capacity: BlockCount,
+        durability: Option<DurabilitySettings>,
+    ) -> BlockCount {
+        let settings = CacheSettings {
+            capacity_blocks: capacity.0,
+            destage_slots_max: self.destage_slots,
+            destage: Durability::Durable,
+            mode: cache::CacheMode::ReadWrite,
+            policy: PolicySettings::Lru,
+            durability,
+        };
+        settings.flash_blocks()
+    }
+}
+
+struct PlannedCache {
+    config: CacheConfig,
+    /// Blocks of what it caches.
+    backing_blocks: BlockCount,
+    durability: Option<DurabilitySettings>,
+}
+
+impl PlannedCache {
+    fn settings(&self, known: &Known<'_>, backing: &Offer) -> Result<CacheSettings, ConfigError> {
+        let config = &self.config;
+        let is_unbounded = config.policy.policy().is_unbounded();
+        let bytes = match config.capacity {
+            SizeOrShare::Size(size) => at_least_a_block(&config.name, "capacity", size)?.bytes(),
+            share if !is_unbounded => share_bytes(known.footprint, "capacity", share)?,
+            SizeOrShare::Share { .. } => 0,
+        };
+        let given = PolicyGiven {
+            node: &config.name,
+            log: backing.geometry.log,
+            mean_band: backing.mean_band,
+            lookups: known.lookups,
+        };
+        let policy = config.policy.policy().settings(&given)?;
+        let capacity_blocks = match is_unbounded {
+            true => self.backing_blocks.0,
+            false => BlockCount::from_bytes_floor(bytes).0.max(1),
+        };
+        Ok(CacheSettings {
+            capacity_blocks,
+            destage_slots_max: config.destage_slots,
+            destage: match config.destage {
+                Destage::Durable => Durability::Durable,
+                Destage::Cached => Durability::Cached,
+            },
+            mode: match config.mode {
+                CacheMode::ReadWrite => cache::CacheMode::ReadWrite,
+                CacheMode::WriteOnly => cache::CacheMode::WriteOnly,
+            },
+            policy,
+            durability: self.durability,
+        })
+    }
+}
+
+impl Planned for PlannedCache {
+    fn needs_lookups(&self) -> bool {
+        self.config.policy.policy().foresees()
+    }
+
+    fn has_share(&self) -> bool {
+        matches!(self.config.capacity, SizeOrShare::Share { .. })
+            && !self.config.policy.policy().is_unbounded()
+    }
+
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let (flash, backing) = (below.offers[0], below.offers[1]);
+        let settings = self.settings(known, backing)?;
+        let facts = Facts {
+            capacity_blocks: settings.capacity_blocks,
+            destage_slots: u64::from(settings.destage_slots_max),
+            policy_counters: settings.policy.counters(),
+            policy_gauges: settings.policy.gauges(),
+            is_durable: self.durability.is_some(),
+        };
+        let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
+            .map_err(|error| wrong(&self.config.name, &error))?;
+        Ok(Part {
+            body: Body::Layer(Box::new(layer)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::WriteBackCache(facts),
+        })
+    }
+}
+
+/// What a report needs to know of a cache.
+pub struct Facts {
+    /// What its policy counts.
+    pub policy_counters: &'static [Counter],
+    /// What its policy tells of its state.
+    pub policy_gauges: &'static [Gauge],
+    /// Capacity; one without a bound has that of the device.
+    pub capacity_blocks: u64,
+    /// Blocks that may be on their way out beside the capacity.
+    pub destage_slots: u64,
+    /// Whether it keeps a journal.
+    pub is_durable: bool,
+}
+
+impl Reported for Facts {
+    fn counters(&self) -> Vec<Counter> {
+        let own = [
+            Counter::ReadLookups,
+            Counter::ReadHits,
+            Counter::WriteLookups,
+            Counter::WriteHits,
+            Counter::CleanEvictions,
+            Counter::DirtyEvictions,
+            Counter::CacheBypassedBlocks,
+        ];
+        own.iter().chain(self.policy_counters).copied().collect()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let own = [Gauge::CachedBlocks, Gauge::DirtyBlocks];
+        let journal = [Gauge::RolledBackBlocksMax];
+        let journal = journal.iter().filter(|_| self.is_durable);
+        own.iter().chain(journal).chain(self.policy_gauges).copied().collect()
+    }
+
+    fn tell(&self, counts: &Counts, run: &mut Run) {
+        run.cache.capacity_blocks = Some(self.capacity_blocks);
+        run.hits.read_hits = counts.counter(Counter::ReadHits);
+        run.hits.write_hits = counts.counter(Counter::WriteHits);
+        run.cache.forced_evictions = counts.counter(Counter::ForcedEvictions);
+        run.cache.dirty_blocks_left = counts.gauge(Gauge::DirtyBlocks);
+    }
+}
+
+/// A size of a cache that must hold something.
+///
+/// # Errors
+/// When it is less than one block.
+pub(super) fn at_least_a_block(node: &str, key: &str, size: Size) -> Result<Size, ConfigError> {
+    if size.bytes() < BLOCK_BYTES {
+        let words = format!("{key} = \"{size}\"; accepted: one block (4096 B) or more");
+        return Err(wrong(node, &words));
+    }
+    Ok(size)
+}

@@ -1,0 +1,31 @@
+//! Stacks: their TOML, the kinds of node they are made of, and the plan from which a door builds one.
+//!
+//! Nothing here knows whether the disks are simulated or served, or where requests come from.
+
+mod areas;
+mod config;
+mod describe;
+mod drive_stack;
+mod durability;
+mod kinds;
+mod members;
+mod no_cleaning;
+mod observers;
+mod plan;
+mod setting;
+
+pub use areas::{Footprint, lay_out};
+pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
+pub use describe::{Describe, DescribeNode};
+pub use drive_stack::library_drives;
+pub use kinds::{
+    CacheBelow, CacheConfig, CacheKeys, CacheMode, ChecksumsKey, DescribeDisk, Destage, DiskConfig,
+    DiskMedia, Facts, KindKeys, LogUse, NodeConfig, OpenZones, PeriodCounter,
+    PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig, SliceConfig, SpanConfig,
+    Survives, TranslationBelow, TranslationFacts, TranslationPorts, kinds,
+};
+pub use members::{ListedMember, MemberNumbers, StackMember};
+pub use no_cleaning::PastRun;
+pub use observers::{FillObserver, GaugeObserver, check_series};
+pub use plan::{BuildOptions, Built, Plan};
+pub use setting::{Setting, check_taken};

@@ -1,0 +1,149 @@
+//! The members of a stack: what lies behind each port of a layer that keeps state there, and its
+//! number in the set.
+
+use super::config::{ConfigError, StackConfig};
+use imbrex_core::layer::Port;
+
+/// Where the numbers of members come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberNumbers {
+    /// They count from 1, in the order of the nodes and of their ports.
+    Counted,
+    /// An image says so: the number of each port of each layer, by their names.
+    Listed(Vec<ListedMember>),
+    /// There are none, as in images of version 2: each layer names its members itself.
+    None,
+}
+
+/// The number of a member as an image lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedMember {
+    /// The number.
+    pub number: u16,
+    /// The layer.
+    pub node: String,
+    /// Its port.
+    pub port: String,
+}
+
+/// A member of a stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackMember {
+    /// The layer that keeps state on it.
+    pub node: String,
+    /// What the port of the layer is called that leads to it.
+    pub port_name: &'static str,
+    /// The port.
+    pub port: Port,
+    /// Its number in the set; `None` in a stack without numbers.
+    pub number: Option<u16>,
+}
+
+/// The members of a stack, in the order of the nodes and of their ports.
+///
+/// # Errors
+/// When a list does not name exactly the members that there are.
+pub(super) fn members(
+    config: &StackConfig,
+    numbers: &MemberNumbers,
+) -> Result<Vec<StackMember>, ConfigError> {
+    let mut members = Vec::new();
+    for node in &config.node {
+        for (port_name, port) in node.node().members() {
+            members.push(StackMember {
+                node: node.name().to_owned(),
+                port_name,
+                port,
+                number: None,
+            });
+        }
+    }
+    match numbers {
+        MemberNumbers::Counted => {
+            for (number, member) in (1..).zip(&mut members) {
+                member.number = Some(number);
+            }
+        }
+        MemberNumbers::Listed(list) => take_listed(list, &mut members)?,
+        MemberNumbers::None => {}
+    }
+    Ok(members)
+}
+
+fn take_listed(list: &[ListedMember], members: &mut [StackMember]) -> Result<(), ConfigError> {
+    for member in &mut *members {
+        let StackMember { node, port_name, .. } = &member;
+        let is_it = |listed: &&ListedMember| listed.node == *node && listed.port == *port_name;
+        let found = list.iter().find(is_it).ok_or_else(|| {
+            let words = format!("the image lists no member for `{port_name}` of node `{node}`");
+            ConfigError::words(words)
+        })?;
+        member.number = Some(found.number);
+    }
+    if list.len() > members.len() {
+        let is_known = |listed: &&ListedMember| {
+            let mut members = members.iter();
+            !members.any(|it| it.node == listed.node && it.port_name == listed.port)
+        };
+        let listed = list.iter().find(is_known).unwrap_or(&list[0]);
+        return Err(ConfigError::words(format!(
+            "the image lists member {} for `{}` of node `{}`, which the stack has not, or twice",
+            listed.number, listed.port, listed.node
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BuildOptions, Plan};
+
+    fn config() -> StackConfig {
+        StackConfig::load("pore", &[]).expect("a ready-made stack")
+    }
+
+    type Numbered = Vec<(String, &'static str, Option<u16>)>;
+
+    fn planned(numbers: MemberNumbers) -> Result<Numbered, String> {
+        let options = BuildOptions { members: numbers, ..BuildOptions::simulate(1) };
+        let plan = Plan::new(&config(), &options).map_err(|error| error.to_string())?;
+        let members = plan.members().iter();
+        Ok(members.map(|it| (it.node.clone(), it.port_name, it.number)).collect())
+    }
+
+    fn listed(entries: &[(u16, &str, &str)]) -> MemberNumbers {
+        let listed = |(number, node, port): &(u16, &str, &str)| ListedMember {
+            number: *number,
+            node: (*node).to_owned(),
+            port: (*port).to_owned(),
+        };
+        MemberNumbers::Listed(entries.iter().map(listed).collect())
+    }
+
+    #[test]
+    fn members_are_counted_listed_or_have_no_numbers() {
+        let numbered = |numbers: [Option<u16>; 3]| {
+            let ports = [("translation", "below"), ("cache", "flash"), ("cache", "backing")];
+            let members = ports.iter().zip(numbers);
+            let members = members.map(|((node, port), number)| ((*node).to_owned(), *port, number));
+            Ok(members.collect::<Vec<_>>())
+        };
+        let counted = planned(MemberNumbers::Counted);
+        assert_eq!(counted, numbered([Some(1), Some(2), Some(3)]));
+        assert_eq!(planned(MemberNumbers::None), numbered([None; 3]));
+        let list = [(9, "cache", "backing"), (4, "cache", "flash"), (1, "translation", "below")];
+        assert_eq!(planned(listed(&list)), numbered([Some(1), Some(4), Some(9)]));
+    }
+
+    #[test]
+    fn a_list_that_does_not_fit_the_stack_is_refused() {
+        let list = [(1, "translation", "below"), (2, "cache", "flash")];
+        let missing = "the image lists no member for `backing` of node `cache`";
+        assert_eq!(planned(listed(&list)), Err(missing.to_owned()));
+        let list = [&list[..], &[(3, "cache", "backing"), (4, "cache", "log")]].concat();
+        let unknown =
+            "the image lists member 4 for `log` of node `cache`, which the stack has not, or twice";
+        assert_eq!(planned(listed(&list)), Err(unknown.to_owned()));
+    }
+}
