@@ -329,7 +329,7 @@ impl Context<'_> {
         self.buffers.bytes(slice)
     }
 
-    /// True when a test has planted this bug; never outside tests.
+    /// True when this bug is planted; never outside tests and the crash search.
     #[inline]
     pub fn is_planted(&self, bug: PlantedBug) -> bool {
         self.router.is_planted(bug)

@@ -1,7 +1,7 @@
 //! Bugs planted on purpose, so that tests can show that they would be found.
 //!
-//! The switch exists only with the feature `planted-bugs`; without it
-//! [`Context::is_planted`](crate::layer::Context::is_planted) is always false.
+//! [`Stack::plant`](crate::stack::Stack::plant) is the only switch, and only tests and the crash search
+//! turn it.
 
 macro_rules! planted_bugs {
     ($($(#[doc = $doc:literal])+ $bug:ident = $name:literal,)+) => {

@@ -110,7 +110,7 @@ pub(crate) struct Router {
     pub opened: Option<Result<(), OpenError>>,
     /// What the layer that is going down has said.
     pub closed: Option<Result<(), IoError>>,
-    #[cfg(feature = "planted-bugs")]
+    /// See [`Stack::plant`](crate::stack::Stack::plant).
     pub planted: Option<PlantedBug>,
 }
 
@@ -136,21 +136,13 @@ impl Router {
             requests_active: 0,
             opened: None,
             closed: None,
-            #[cfg(feature = "planted-bugs")]
             planted: None,
         }
     }
 
     #[inline]
-    #[cfg(feature = "planted-bugs")]
     pub fn is_planted(&self, bug: PlantedBug) -> bool {
         self.planted == Some(bug)
-    }
-
-    #[inline]
-    #[cfg(not(feature = "planted-bugs"))]
-    pub fn is_planted(&self, _bug: PlantedBug) -> bool {
-        false
     }
 
     #[inline]

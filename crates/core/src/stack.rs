@@ -76,13 +76,13 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Plants a bug in every layer that has it.
-    #[cfg(feature = "planted-bugs")]
-    pub fn plant(&mut self, bug: crate::planted::PlantedBug) {
+    /// Plants a bug in every layer that has it. For tests and the crash search alone: the stack loses
+    /// data from then on.
+    pub fn plant(&mut self, bug: PlantedBug) {
         self.router.planted = Some(bug);
     }
 
-    /// True when a test has planted this bug; never outside tests.
+    /// True when this bug is planted; never outside tests and the crash search.
     pub(crate) fn is_planted(&self, bug: PlantedBug) -> bool {
         self.router.is_planted(bug)
     }

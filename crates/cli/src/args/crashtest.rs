@@ -40,7 +40,7 @@ pub struct CrashtestArgs {
     /// Try all subsets of up to 12 pending writes instead of 8
     #[arg(long)]
     pub soak: bool,
-    /// Plant a bug, which the campaign should find (needs the cargo feature planted-bugs)
+    /// Plant a bug, which the campaign should find
     #[arg(long, value_name = "BUG")]
     pub plant: Option<String>,
     /// Plant one bug after the other and say how many points it takes to find each

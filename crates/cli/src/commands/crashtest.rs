@@ -19,7 +19,6 @@ use imbrex_sim::crashtest::shrink::shrink;
 use imbrex_sim::crashtest::stacks::{self, BUFFER_LOG, Tree};
 use imbrex_sim::crashtest::subject::{Kept, Subject};
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
-use imbrex_sim::crashtest::trial::can_plant;
 use std::fmt::Write;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -51,11 +50,6 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
             Some(mode.ok_or_else(|| unknown("--mode", name, &mode_names))?)
         }
     };
-    if (args.plant.is_some() || args.plant_all) && !can_plant() {
-        return Err("this build cannot plant bugs: build it with the cargo feature planted-bugs \
-                    (cargo build --release -p imbrex-cli --features planted-bugs)"
-            .into());
-    }
     let options = Options {
         points: args.points,
         mode,

@@ -46,6 +46,15 @@ fn what_happens_to_disks_between_two_starts_is_played_and_told() {
 }
 
 #[test]
+fn a_planted_bug_is_found() {
+    let campaign = ["--seeds", "0..1", "--points", "40", "--plant", "fua-as-plain"];
+    let output = crashtest(&campaign);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text.contains(" --plant fua-as-plain\n"), "{text}");
+}
+
+#[test]
 fn the_same_seed_says_the_same_however_many_threads_run() {
     let run = |jobs| crashtest(&["--seeds", "3..6", "--points", "40", "--json", "--jobs", jobs]);
     assert_eq!(run("1").stdout, run("3").stdout);

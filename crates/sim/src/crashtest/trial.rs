@@ -88,11 +88,6 @@ impl NotUp {
     }
 }
 
-/// True when this build can plant bugs.
-pub const fn can_plant() -> bool {
-    cfg!(feature = "planted-bugs")
-}
-
 /// A stack that is up.
 pub struct Trial {
     engine: Engine,
@@ -137,7 +132,6 @@ impl Trial {
         let seed = setting.seed;
         let parts = (setting.subject.build)(seed);
         let mut stack = parts.stack;
-        #[cfg(feature = "planted-bugs")]
         if let Some(bug) = setting.plant {
             stack.plant(bug);
         }
