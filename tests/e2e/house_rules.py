@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The structure of the house, as far as it can be counted: circles of files in core, fields of its structs, places that
-ask whether a layer is durable, long functions; a number may fall and not rise. And who may plant bugs."""
+"""The structure of the house, as far as it can be counted: circles of files, fields of core's structs, places in core
+that ask whether a layer is durable, long functions; a number may fall and not rise. And who may plant bugs."""
 
 import pathlib
 import re
@@ -9,15 +9,21 @@ import sys
 from _rust_source import Crate, circles, functions, source, structs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CORE = ROOT / "crates" / "core" / "src"
+CRATES = ROOT / "crates"
+CORE = CRATES / "core" / "src"
 
 CIRCLE_FILES_MAX = 3
-STRUCT_FIELDS_MAX = 15
-# Field by field what a format page lists.
-FORMAT_MIRRORS = ("Superblock",)
+# The larger circles that there are, by crate, the largest first. A crate that is not here has none.
+CIRCLES_KNOWN = {
+    "cli": [5],
+    "drives": [15],
+    "serve": [9, 6],
+    "sim": [30, 11, 10, 6, 6, 4],
+    "traces": [6],
+}
+STRUCT_FIELDS_MAX = 20
 DURABLE_BRANCHES_MAX = 10
-FUNCTION_LINES_MAX = 70
-LONG_FUNCTIONS_MAX = 10
+FUNCTION_LINES_MAX = 90
 
 # Whoever asks whether a layer keeps anything over a crash.
 ASKS = re.compile(
@@ -45,16 +51,23 @@ def name_of(module):
 
 
 def check_circles():
-    large = [group for group in circles(Crate(CORE).uses()) if len(group) > CIRCLE_FILES_MAX]
-    complain(f"circles of more than {CIRCLE_FILES_MAX} files in core",
-             [f"{len(group)} files: " + ", ".join(map(name_of, group)) for group in large])
+    for crate in sorted(path for path in CRATES.iterdir() if (path / "src").is_dir()):
+        large = [group for group in circles(Crate(crate / "src").uses()) if len(group) > CIRCLE_FILES_MAX]
+        sizes, known = [len(group) for group in large], CIRCLES_KNOWN.get(crate.name, [])
+        grown = len(sizes) > len(known) or any(size > most for size, most in zip(sizes, known))
+        if grown or "--list" in sys.argv:
+            complain(f"circles of more than {CIRCLE_FILES_MAX} files in {crate.name}; accepted: {known or 'none'}",
+                     [f"{len(group)} files: " + ", ".join(map(name_of, group)) for group in large])
+        elif sizes != known:
+            print(f"note: the circles of files in {crate.name} have fallen from {known} to {sizes}: "
+                  "write that into CIRCLES_KNOWN of tests/e2e/house_rules.py")
 
 
 def check_structs():
     wide = []
     for path in sorted(CORE.rglob("*.rs")):
         for name, fields in structs(source(path)):
-            if fields > STRUCT_FIELDS_MAX and not name.endswith("Settings") and name not in FORMAT_MIRRORS:
+            if fields > STRUCT_FIELDS_MAX:
                 wide.append(f"{path.relative_to(ROOT)}: {name} has {fields} fields")
     complain(f"structs of more than {STRUCT_FIELDS_MAX} fields in core", wide)
 
@@ -74,12 +87,11 @@ def check_branches():
 
 def check_functions():
     long = []
-    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+    for path in sorted(CRATES.glob("*/src/**/*.rs")):
         for name, first, lines in functions(source(path)):
             if lines > FUNCTION_LINES_MAX:
                 long.append(f"{path.relative_to(ROOT)}:{first}: {name} has {lines} lines")
-    if "--list" in sys.argv or len(long) > LONG_FUNCTIONS_MAX:
-        complain(f"{len(long)} functions of more than {FUNCTION_LINES_MAX} lines; accepted: {LONG_FUNCTIONS_MAX}", long)
+    complain(f"functions of more than {FUNCTION_LINES_MAX} lines", long)
 
 
 def check_switch():
