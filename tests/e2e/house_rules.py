@@ -17,8 +17,10 @@ CIRCLE_FILES_MAX = 3
 CIRCLES_KNOWN = {
     "cli": [5],
     "drives": [15],
+    "report": [6, 4],
     "serve": [9, 6],
-    "sim": [30, 11, 10, 6, 6, 4],
+    "sim": [11, 10, 6],
+    "stack": [31],
     "traces": [6],
 }
 STRUCT_FIELDS_MAX = 20
@@ -37,6 +39,13 @@ LEDGER = ("ledger", "durability")
 SWITCH = re.compile(r"\.plant\(|\bfn plant\(|\.planted\b")
 KEEPS_SWITCH = re.compile(r"core/src/(stack|router)\.rs$|sim/src/crashtest/|cli/src/commands/crashtest[./]")
 PLANTED = re.compile(SWITCH.pattern + r"|\bplanted\b|\bPlantedBug\b|\bis_planted\b")
+
+# What serves needs neither simulations nor traces. Only --record writes a trace.
+SERVING = re.compile(
+    r"cli/src/commands/(create|serve|check|inspect|control|replace|members|image_shape|check_disks|console|stack)"
+    r"(\.rs|/.*\.rs)$|(serve|stack|report)/src/.*\.rs$")
+RECORDS = "cli/src/commands/serve/recording.rs"
+SIMULATES = re.compile(r"\bimbrex_(sim|traces)\b")
 
 found = []
 
@@ -106,7 +115,18 @@ def check_switch():
     complain("bugs are planted by tests and the crash search alone", named)
 
 
+def check_serving():
+    named = []
+    for path in sorted(CRATES.glob("*/src/**/*.rs")):
+        place = str(path.relative_to(CRATES))
+        if SERVING.match(place) and place != RECORDS:
+            named += [f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+                      for number, line in enumerate(source(path).splitlines(), 1) if SIMULATES.search(line)]
+    complain("serving needs neither simulations nor traces, but for --record", named)
+
+
 check_switch()
+check_serving()
 check_circles()
 check_structs()
 check_branches()

@@ -103,11 +103,6 @@ impl BusDrive {
         }
     }
 
-    /// The arm and its platters.
-    pub fn arm(&self) -> &Arm {
-        &self.arm
-    }
-
     /// Takes an operation.
     pub fn submit(&mut self, now: Instant, op: DiskOp, due: &mut Due, statistics: &DiskStatistics) {
         self.run(now, false, due, statistics);

@@ -1,8 +1,9 @@
 //! Drives on a bus, whose answers are worked out by hand: a disk of 10 ms a turn and 100 sectors a
 //! track, of 0.1 ms each, whose seeks take 1 ms, without rotational waits where not said.
 
+use super::design::DiskOptions;
 use super::library::Drive;
-use super::simulated::{DiskOptions, SimulatedDisk};
+use super::simulated::SimulatedDisk;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::Disk;
 use imbrex_core::extent::Extent;

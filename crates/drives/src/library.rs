@@ -1,7 +1,7 @@
 //! The drives that come with Imbrex, and those in files of the user's own.
 
+use super::design::seek_curve;
 use super::model::DriveModel;
-use super::simulated::seek_curve;
 use crate::toml_error::{TomlError, from_toml, nearest, read_text};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -158,7 +158,7 @@ impl Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::{DiskOptions, SimulatedDisk};
+    use crate::design::{DiskDesign, DiskOptions};
 
     #[test]
     fn every_drive_of_the_library_is_in_order() {
@@ -302,7 +302,7 @@ mod tests {
             let text =
                 text.replace(from, to).replace("average = \"8.9 ms\"", "average = \"890 ms\"");
             let disk = Drive::parse("my.toml", &text)
-                .and_then(|drive| SimulatedDisk::new(&drive, &DiskOptions::default()));
+                .and_then(|drive| DiskDesign::new(&drive, DiskOptions::default()));
             let error = disk.err().expect("no such drive").to_string();
             assert!(error.contains(expected), "{to}: {error}");
         }

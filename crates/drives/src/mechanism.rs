@@ -1,8 +1,9 @@
 //! The arm of a drive alone, for counting times without a stack, a queue or a cache.
 
 use super::arm::{Arm, Direction};
+use super::design::{DiskOptions, RotatingMedium, platters_of};
 use super::library::{Drive, DriveError};
-use super::simulated::{DiskOptions, bare_arm};
+use super::simulated::bare_arm;
 use imbrex_core::extent::Extent;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 
@@ -29,12 +30,15 @@ impl Mechanism {
     pub fn new(drive: &Drive) -> Result<Mechanism, DriveError> {
         let model = &drive.model;
         let wrong = |reason| DriveError::Model { file: drive.file.clone(), reason };
-        if model.platters.is_none() {
+        let Some(platters) = &model.platters else {
             return Err(wrong("it has no arm; accepted: a rotating drive".to_string()));
-        }
+        };
         let user = model.user_blocks(1);
         let blocks = model.physical_blocks(user, BlockCount::ZERO);
-        let arm = bare_arm(model, blocks, &DiskOptions::default()).map_err(wrong)?;
+        let options = DiskOptions::default();
+        let RotatingMedium { platters: medium, curve } =
+            platters_of(model, blocks, &options).map_err(wrong)?;
+        let arm = bare_arm(platters, medium, curve, &options);
         Ok(Mechanism {
             arm,
             blocks: blocks.0,

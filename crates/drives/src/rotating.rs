@@ -93,11 +93,6 @@ impl RotatingDrive {
         }
     }
 
-    /// The arm and its platters.
-    pub fn arm(&self) -> &Arm {
-        &self.arm
-    }
-
     /// Takes an operation.
     #[inline]
     pub fn submit(&mut self, now: Instant, op: DiskOp, due: &mut Due, statistics: &DiskStatistics) {

@@ -17,7 +17,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::map::BandTable;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::units::{BlockCount, Lba};
-use imbrex_drives::{Drive, SimulatedDisk};
+use imbrex_drives::{DiskDesign, Drive};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -70,15 +70,15 @@ pub struct Plan {
     blocks: BlockCount,
 }
 
-/// Puts a disk in the place of a simulated one.
+/// Makes a disk of its design.
 pub type PlaceDisk<'a> =
-    dyn FnMut(&DiskConfig, SimulatedDisk) -> Result<Box<dyn Disk>, ConfigError> + 'a;
+    dyn FnMut(&DiskConfig, DiskDesign) -> Result<Box<dyn Disk>, ConfigError> + 'a;
 
 /// A stack that is ready to run.
 pub struct Built {
     /// The layers.
     pub stack: Stack,
-    /// The disks, simulated, in the order of their ids.
+    /// The disks, in the order of their ids.
     pub disks: Vec<Box<dyn Disk>>,
     /// What reports need to know of it.
     pub describe: Describe,
@@ -185,12 +185,13 @@ impl Plan {
         lookups: Option<&[Lba]>,
         contents: ContentKind,
     ) -> Result<Built, ConfigError> {
-        self.build_on(footprint, lookups, contents, &mut |_, disk| Ok(Box::new(disk)))
+        self.build_on(footprint, lookups, contents, &mut |_, design| {
+            let disk = design.simulate();
+            Ok(Box::new(disk.map_err(|error| ConfigError::words(error.to_string()))?))
+        })
     }
 
-    /// Like [`build`](Self::build), with other disks in the place of the simulated ones: `place`
-    /// is given each disk node with the simulated disk, whose geometry and statistics the other
-    /// one takes over.
+    /// Builds the stack over the disks that `place` makes, each of the design that it is given.
     ///
     /// # Errors
     /// When the sizes do not fit, or as `place` says.
@@ -205,7 +206,7 @@ impl Plan {
         let conventional = self.conventional(&known)?;
         let mut builder = StackBuilder::new(self.options.seed);
         let mut describe = Describe::new(&self.config);
-        let mut disks: Vec<SimulatedDisk> = Vec::new();
+        let mut disks: Vec<DiskDesign> = Vec::new();
         let mut built: BTreeMap<&str, (NodeId, Offer)> = BTreeMap::new();
         for (config, planned) in self.config.node.iter().zip(&self.nodes) {
             let ports = config.below();
@@ -274,30 +275,44 @@ impl Plan {
         ))
     }
 
-    /// A blank simulated disk for a disk node of a stack that was built with the same arguments.
+    /// The designs of the disks, in the order of their ids, as a stack is built with that is given the
+    /// same arguments.
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    pub fn designs(
+        &self,
+        footprint: Option<Footprint>,
+        contents: ContentKind,
+    ) -> Result<Vec<(&DiskConfig, DiskDesign)>, ConfigError> {
+        let known = Known { options: &self.options, footprint, lookups: None, contents };
+        let conventional = self.conventional(&known)?;
+        let mut designs = Vec::new();
+        for disk in self.config.disks() {
+            let conventional = conventional.get(disk.name.as_str()).map_or(&[][..], |it| it);
+            let below = Below { offers: vec![], conventional };
+            let part = self.nodes[self.index_of(&disk.name)].build(&known, &below)?;
+            let Body::Disk(design) = part.body else {
+                unreachable!("a disk is built as one");
+            };
+            designs.push((disk, *design));
+        }
+        Ok(designs)
+    }
+
+    /// The design of one of them.
     ///
     /// # Errors
     /// When the sizes do not fit, or the node is no disk.
-    pub fn new_disk(
+    pub fn design(
         &self,
         node: &str,
         footprint: Option<Footprint>,
         contents: ContentKind,
-    ) -> Result<SimulatedDisk, ConfigError> {
-        let known = Known { options: &self.options, footprint, lookups: None, contents };
-        let conventional = self.conventional(&known)?;
-        let below = Below {
-            offers: vec![],
-            conventional: conventional.get(node).map_or(&[], |extents| extents),
-        };
-        match self.config.node(node) {
-            Some(NodeConfig::Disk(_)) => {}
-            _ => return Err(wrong(node, &"is no disk")),
-        }
-        match self.nodes[self.index_of(node)].build(&known, &below)?.body {
-            Body::Disk(disk) => Ok(*disk),
-            Body::Layer(_) | Body::Part(_) => Err(wrong(node, &"is no disk")),
-        }
+    ) -> Result<DiskDesign, ConfigError> {
+        let designs = self.designs(footprint, contents)?;
+        let found = designs.into_iter().find(|(disk, _)| disk.name == node);
+        found.map(|(_, design)| design).ok_or_else(|| wrong(node, &"is no disk"))
     }
 
     /// By node: blocks that must not overlap where the disk is shingled.

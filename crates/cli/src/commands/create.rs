@@ -7,7 +7,7 @@ use super::stack::{refuse_unservable, stack_with_settings};
 use crate::args::CreateArgs;
 use crate::failure::Failure;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::disk::{Disk, Survival};
+use imbrex_core::disk::Survival;
 use imbrex_core::label::{DISKS_MAX, LABEL_BLOCKS};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
@@ -151,22 +151,18 @@ fn image_members(plan: &Plan) -> ImageMembers {
 
 /// The disks that live in the directory.
 fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
-    let mut nodes = Vec::new();
-    // The disks are built once as simulated ones, which knows how large each must be.
-    plan.build_on(
-        Some(Footprint::whole_device(plan.blocks().bytes())),
-        None,
-        ContentKind::Counted,
-        &mut |disk, model| {
-            let blocks = model.geometry().blocks;
-            // Memory that survives less is in no folder.
-            if disk.backing.is_none() && disk.survival() == Survival::Power {
-                nodes.push(ImageNode { name: disk.name.clone(), blocks, replacement: 0 });
-            }
-            Ok(Box::new(model))
-        },
-    )?;
-    Ok(nodes)
+    let footprint = Footprint::whole_device(plan.blocks().bytes());
+    let designs = plan.designs(Some(footprint), ContentKind::Counted)?;
+    // Memory that survives less is in no folder.
+    let kept = designs
+        .into_iter()
+        .filter(|(disk, _)| disk.backing.is_none() && disk.survival() == Survival::Power);
+    let nodes = kept.map(|(disk, design)| ImageNode {
+        name: disk.name.clone(),
+        blocks: design.geometry().blocks,
+        replacement: 0,
+    });
+    Ok(nodes.collect())
 }
 
 /// Writes an empty device over the members.

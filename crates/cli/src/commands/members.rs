@@ -17,7 +17,7 @@ use imbrex_core::layer::Port;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
-use imbrex_drives::{MeasuredDisk, SimulatedDisk};
+use imbrex_drives::{DiskDesign, MeasuredDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, Overlay};
 use imbrex_serve::file_kind::{Accepted, open_to_read};
@@ -135,7 +135,7 @@ impl Opening<'_> {
     fn open(
         &mut self,
         disk: &DiskConfig,
-        model: SimulatedDisk,
+        design: DiskDesign,
     ) -> Result<Box<dyn Disk>, ConfigError> {
         let wrong =
             |error: &dyn Display| ConfigError::words(format!("node `{}`: {error}", disk.name));
@@ -159,7 +159,7 @@ impl Opening<'_> {
                 other.node
             )));
         }
-        let geometry = model.geometry().clone();
+        let geometry = design.geometry().clone();
         let opened = self.open_file(disk, &path, memory.as_ref(), geometry.clone());
         let opened = opened.map_err(|error| wrong(&error))?;
         let (is_direct, lost) = match &opened {
@@ -186,7 +186,7 @@ impl Opening<'_> {
             (Ok(file), Some(overlay)) => Box::new(overlay.over(file)),
             (Ok(file), None) => Box::new(self.held.hold(file)),
         };
-        Ok(Box::new(MeasuredDisk::new(file, model.statistics())))
+        Ok(Box::new(MeasuredDisk::new(file, design.statistics())))
     }
 
     /// The file of a disk, or why that is lost. An error is one of whoever has asked.
@@ -244,7 +244,7 @@ impl StackOnFiles {
             Some(Footprint::whole_device(plan.blocks().bytes())),
             None,
             ContentKind::Counted,
-            &mut |disk: &DiskConfig, model| opening.open(disk, model),
+            &mut |disk: &DiskConfig, design| opening.open(disk, design),
         )?;
         let Opening { members, held, overlay, .. } = opening;
         let Built { mut stack, disks, describe } = built;

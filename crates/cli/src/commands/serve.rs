@@ -82,11 +82,11 @@ impl EmulatedDisks {
             let _ = std::fs::remove_file(contents_of(folder, node));
         }
         let footprint = Some(self.footprint);
-        let mut disk = self.plan.new_disk(node, footprint, ContentKind::Bytes)?;
+        let mut design = self.plan.design(node, footprint, ContentKind::Bytes)?;
         if let Some(statistics) = self.statistics.get(node) {
-            disk.count_into(Rc::clone(statistics));
+            design.count_into(Rc::clone(statistics));
         }
-        Ok(Box::new(disk))
+        Ok(Box::new(design.simulate()?))
     }
 }
 

@@ -12,6 +12,7 @@ use imbrex_core::operation::{Cause, Completion, Durability, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
+use imbrex_drives::DiskDesign;
 use imbrex_serve::connections::RequestEvent;
 use imbrex_serve::disk::{DirectIo, FileDisk};
 use imbrex_serve::listener::Listen;
@@ -172,9 +173,9 @@ fn build(stack: &str, durable: bool, log: &Log, place: Place<'_>) -> Built {
     };
     let plan = Plan::new(&config, &options).expect("a plan");
     let (mut index, queue) = (0, Rc::default());
-    let mut recorded = |config: &DiskConfig, model| {
+    let mut recorded = |config: &DiskConfig, design: DiskDesign| {
         let recording = Recording {
-            disk: place(&config.name, Box::new(model)),
+            disk: place(&config.name, Box::new(design.simulate().expect("a disk"))),
             index,
             queue: Rc::clone(&queue),
             log: Arc::clone(log),

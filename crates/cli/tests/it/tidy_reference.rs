@@ -5,18 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// A page, the source it explains, and the structures of that source whose fields are keys.
 const REFERENCES: [(&str, &str, &[&str]); 12] = [
-    ("docs/stacks.md", "sim/src/experiment/config.rs", &["StackConfig"]),
-    ("docs/stacks.md", "sim/src/experiment/nodes/disk.rs", &["DiskConfig"]),
-    (
-        "docs/stacks.md",
-        "sim/src/experiment/nodes/write_back_cache.rs",
-        &["CacheKeys", "CacheBelow"],
-    ),
-    (
-        "docs/stacks.md",
-        "sim/src/experiment/nodes/persistent_cache_config.rs",
-        &["PersistentCacheConfig"],
-    ),
+    ("docs/stacks.md", "stack/src/config.rs", &["StackConfig"]),
+    ("docs/stacks.md", "stack/src/kinds/disk.rs", &["DiskConfig"]),
+    ("docs/stacks.md", "stack/src/kinds/write_back_cache.rs", &["CacheKeys", "CacheBelow"]),
+    ("docs/stacks.md", "stack/src/kinds/persistent_cache_config.rs", &["PersistentCacheConfig"]),
     ("docs/stacks.md", "drives/src/zones.rs", &["HostManagedConfig"]),
     (
         "docs/drives.md",

@@ -169,9 +169,10 @@ pub(super) fn events_of<'a>(
                 let statistics = Rc::clone(of_node.statistics());
                 let name = event.node.clone();
                 let make: MakeDisk<'a> = Box::new(move || {
-                    let disk = plan.new_disk(&name, footprint, ContentKind::Counted);
-                    let mut disk = disk.map_err(|error| error.to_string())?;
-                    disk.count_into(Rc::clone(&statistics));
+                    let design = plan.design(&name, footprint, ContentKind::Counted);
+                    let mut design = design.map_err(|error| error.to_string())?;
+                    design.count_into(Rc::clone(&statistics));
+                    let disk = design.simulate().map_err(|error| error.to_string())?;
                     Ok(Box::new(disk) as Box<dyn Disk>)
                 });
                 EventAction::Replace { disk, members: stack.members_on(disk).len() as u16, make }

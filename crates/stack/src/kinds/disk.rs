@@ -7,14 +7,13 @@ use super::{
     Asked, Below, Body, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
-use imbrex_core::disk::{Disk, Geometry};
+use imbrex_core::disk::Geometry;
 use imbrex_core::operation::Cause;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
-    AreaUse, Direction, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
-    SimulatedDisk,
+    AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
 };
 use imbrex_report::{ByCause, DiskAreaUse, DiskUse};
 use serde::{Deserialize, Serialize};
@@ -170,7 +169,7 @@ impl Planned for PlannedDisk {
             survives: self.config.survival(),
             in_sectors: false,
         };
-        let disk = SimulatedDisk::new(&self.drive, &options)
+        let disk = DiskDesign::new(&self.drive, options)
             .map_err(|error| ConfigError::words(error.to_string()))?;
         Ok(Part {
             offer: Offer {
@@ -206,7 +205,7 @@ pub struct DescribeDisk {
 }
 
 impl DescribeDisk {
-    fn new(config: &DiskConfig, drive: &Drive, disk: &SimulatedDisk) -> DescribeDisk {
+    fn new(config: &DiskConfig, drive: &Drive, disk: &DiskDesign) -> DescribeDisk {
         DescribeDisk {
             name: config.name.clone(),
             drive: drive.model.name.clone(),

@@ -56,7 +56,7 @@ use imbrex_core::layer::{Layer, Port};
 use imbrex_core::map::BandTable;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BlockCount, Lba};
-use imbrex_drives::{DiskStatistics, Drive, HostManagedConfig, SimulatedDisk};
+use imbrex_drives::{DiskDesign, DiskStatistics, Drive, HostManagedConfig};
 use imbrex_report::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -422,7 +422,7 @@ pub(super) struct Part {
 
 /// What a node is made of.
 pub(super) enum Body {
-    Disk(Box<SimulatedDisk>),
+    Disk(Box<DiskDesign>),
     Layer(Box<dyn Layer>),
     /// A layer over a part of a node that has other parents.
     Part(Box<dyn Layer>),

@@ -14,7 +14,7 @@ use crate::config::ConfigError;
 use crate::durability::JournalKeys;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Gauge};
-use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
+use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::{
@@ -23,7 +23,7 @@ use imbrex_core::translation::{
 };
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::{DiskOptions, SimulatedDisk};
+use imbrex_drives::{DiskDesign, DiskOptions};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -259,7 +259,7 @@ impl SBlockConfig {
                 conventional: Some(conventional).filter(|it| !it.is_empty()).into_iter().collect(),
                 ..DiskOptions::default()
             };
-            let blank = SimulatedDisk::new(drive, &options)
+            let blank = DiskDesign::new(drive, options)
                 .map_err(|error| ConfigError::words(error.to_string()))?;
             match SBlockLayout::new(settings, blank.geometry()) {
                 Ok(layout) => return Ok((layout, front)),

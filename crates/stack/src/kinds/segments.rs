@@ -12,7 +12,7 @@ use super::{
 use crate::config::ConfigError;
 use crate::durability::JournalKeys;
 use imbrex_core::counters::{Counter, Gauge};
-use imbrex_core::disk::{Disk, Geometry, Media};
+use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::bands_fixed;
@@ -23,7 +23,7 @@ use imbrex_core::translation::segment::{
 };
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::{DiskOptions, SimulatedDisk};
+use imbrex_drives::{DiskDesign, DiskOptions};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -258,7 +258,7 @@ impl SegmentsConfig {
                     conventional: front.filter(|it| !it.is_empty()).into_iter().collect(),
                     ..DiskOptions::default()
                 };
-                let blank = SimulatedDisk::new(drive, &options);
+                let blank = DiskDesign::new(drive, options);
                 let blank = blank.map_err(|error| ConfigError::words(error.to_string()))?;
                 blank.geometry().clone()
             }
