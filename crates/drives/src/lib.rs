@@ -16,6 +16,7 @@ mod contents;
 mod design;
 mod due;
 mod heat_map;
+pub mod keys;
 mod library;
 mod measured;
 mod mechanism;

@@ -104,7 +104,7 @@ fn find_culprit<'a>(
 
 /// Serde's sentence on an unknown field or variant, with the nearest known name in front of the
 /// list of them all.
-fn explain(message: &str) -> String {
+pub fn explain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match quoted.as_slice() {
         [unknown, known @ ..]

@@ -1,136 +1,150 @@
 //! How a drive-managed drive hides its shingles, as a drive file or a stack states it.
 
-use super::cleaning::{IdleAfter, IdleOnArrival, IdlePiece, IdleResume, IdleVictim};
-use crate::quantity::{QuantityError, Size, SizeOrShare, Span};
-use serde::de::{Unexpected, Visitor};
+use crate::keys::Keys;
+use crate::quantity::{QuantityError, Size};
+use serde::de::{Error as _, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Settings of a drive-managed translation. What a stack leaves out it takes from the drive.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TranslationSettings {
-    /// How the addresses are cut into bands.
-    pub bands: Option<Bands>,
-    /// Room of the log that takes random writes.
-    pub persistent_cache: Option<SizeOrShare>,
-    /// Extents that the log may hold.
-    pub entries: Option<EntryLimit>,
-    /// What a write does to an older entry for the same blocks.
-    pub update: Option<Update>,
-    /// Whether sequential streams go round the log.
-    pub bypass: Option<Bypass>,
-    /// How a band is rewritten.
-    pub rewrite: Option<Rewrite>,
-    /// Which part of it.
-    pub rewrite_extent: Option<RewriteExtent>,
-    /// What becomes of what the log holds of it; it is read and copied like the rest when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rewrite_covered: Option<RewriteCovered>,
-    /// Time the firmware takes for a rewrite beside its disk operations: a calibrated parameter
-    /// (docs/models/drive-managed.md).
-    pub rewrite_overhead: Option<Span>,
-    /// How much of a band is merged at a time; all of it when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub merge_buffer: Option<MergeBuffer>,
-    /// Share of slots and of entries down to which cleaning for want of room goes on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocking_low: Option<f64>,
-    /// Longest cleaning for want of room between two requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocking_slice: Option<Span>,
-    /// Idle time after which bands are cleaned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_after: Option<IdleAfter>,
-    /// Longest time on the medium for which a request waits when it interrupts that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_chunk: Option<Span>,
-    /// Longest rest of a band that is finished though a request has arrived.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_finish: Option<Span>,
-    /// Whether an interrupted clean goes on where it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_resume: Option<IdleResume>,
-    /// Which band is cleaned next in idle time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_victim: Option<IdleVictim>,
-    /// How far idle cleaning goes before the drive looks for requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_piece: Option<IdlePiece>,
-    /// What idle cleaning does when a request arrives.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_on_arrival: Option<IdleOnArrival>,
-    /// How long a stream must have been sequential before it may go round the log; 1 MiB when
-    /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bypass_after: Option<Size>,
-    /// How long it must have been at most where the streams before it ended at a flush;
-    /// `bypass_after` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bypass_after_max: Option<Size>,
-    /// Shortest write that may go round the log; any when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bypass_min: Option<Size>,
-    /// What a trim does; it leaves the log when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trim: Option<Trim>,
-    /// After how many records of its map's journal the drive writes the map out; 0 for never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_every_records: Option<u64>,
-    /// How long writes wait for that at least ...
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_stall: Option<Span>,
-    /// ... and how much longer for each MiB of log that records of flushes took since the last time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_stall_per_mib: Option<Span>,
-    /// Room in the log that the record of a flush takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_per_flush: Option<Size>,
-    /// Data that goes to the log in one go, with one record, unless a flush comes before; 0 lets the
-    /// log take data as it comes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_transaction: Option<Size>,
-    /// Time the firmware takes for the record of a flush or of a transaction: a calibrated parameter
-    /// (docs/models/drive-managed.md).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flush_overhead: Option<Span>,
+/// Declares a structure with the keys of a drive-managed translation, and others before and between them.
+///
+/// The `[translation]` table of a drive file and the node of a stack have the same keys. Images have those of
+/// the node in the order that this gives.
+#[macro_export]
+macro_rules! translation_keys {
+    (
+        $(#[$($attribute:tt)*])*
+        pub struct $name:ident {
+            first { $($first:tt)* }
+            after_bands { $($after_bands:tt)* }
+            after_rewrites { $($after_rewrites:tt)* }
+        }
+    ) => {
+        $crate::keys! {
+            $(#[$($attribute)*])*
+            pub struct $name {
+                $($first)*
+                /// How addresses are cut into bands.
+                bands: Option<$crate::Bands> => r#"`"uniform:17MiB..36MiB"` (sizes drawn evenly, ends included), `"fixed:18MiB"`, `"ascending"` (18 to 36 MiB in steps of 1 MiB, sorted by address); refused over a host-aware drive, whose zones are its bands"#;
+                $($after_bands)*
+                /// Room of the log that takes random writes.
+                persistent_cache: Option<$crate::quantity::SizeOrShare> => "a size from 4 KiB to the capacity of the drive that holds it, or a share";
+                /// Extents (of at most 512 KiB) that the map of the log may hold.
+                entries: Option<$crate::EntryLimit> => r#"a whole number from 1 to 2^40, `"unlimited"`"#, r#"`"unlimited"`"#;
+                /// What a write does to an older entry for the same blocks.
+                update: Option<$crate::Update> => r#"`"append"`: it goes to the head of the log; `"in-place"`: it takes its place (refused where durable)"#, r#"`"append"`"#;
+                /// Whether sequential streams go round the log, straight home.
+                bypass: Option<$crate::Bypass> => r#"`"on"`, `"off"`"#, r#"`"off"`"#;
+                /// How a band is rewritten.
+                rewrite: Option<$crate::Rewrite> => r#"`"copy-then-home"`: to a scratch band first; `"in-place"`: over the old one (refused where durable)"#, r#"`"copy-then-home"`"#;
+                /// Which part of it.
+                rewrite_extent: Option<$crate::RewriteExtent> => r#"`"band"`, `"from-first-dirty"`: from its first block in the log to its end"#, r#"`"band"`"#;
+                /// What becomes of what the log holds of it
+                /// ([more](models/drive-managed.md#what-the-log-holds-of-a-band)).
+                #[serde(skip_serializing_if = "Option::is_none")]
+                rewrite_covered: Option<$crate::RewriteCovered> => r#"`"as-others"`: it is read at home and copied like the rest; `"from-log"`: it is not read at home, and a stretch that the log holds in full is not copied (as `"as-others"` where durable)"#, r#"`"as-others"`"#;
+                /// Time of the firmware for a rewrite beside its disk operations.
+                rewrite_overhead: Option<$crate::quantity::Span> => "a time", r#"`"0 ms"`"#;
+                $($after_rewrites)*
+                /// Memory of the drive through which a band is merged, in as many stretches as that takes (one
+                /// to three, for the Seagate disks).
+                #[serde(skip_serializing_if = "Option::is_none")]
+                merge_buffer: Option<$crate::MergeBuffer> => r#"a size of at least one track more than the overlap; `"none"`: the whole band at once. Only `"none"` over a host-aware drive"#, r#"`"none"`"#;
+                /// Share of slots and of entries down to which cleaning for want of room goes on.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                blocking_low: Option<f64> => 0.0..=1.0, "`1.0`: as much as the write needs";
+                /// Longest cleaning for want of room between two requests.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                blocking_slice: Option<$crate::quantity::Span> => "a time", "none: until there is room";
+                /// Time without a request after which bands are cleaned.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_after: Option<$crate::IdleAfter> => r#"a time, `"off"`"#, r#"`"off"`"#;
+                /// Longest time on the medium for which a request then waits.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_chunk: Option<$crate::quantity::Span> => "a time", r#"`"1 ms"`"#;
+                /// Longest rest of a band that is finished though a request has arrived.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_finish: Option<$crate::quantity::Span> => "a time", r#"`"100 ms"`"#;
+                /// Whether an interrupted clean goes on where it was.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_resume: Option<$crate::IdleResume> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+                /// Which band is next.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_victim: Option<$crate::IdleVictim> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address"#, r#"`"fifo"`"#;
+                /// How far the clean goes before the drive looks for requests, and loses its place on the
+                /// platter.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_piece: Option<$crate::IdlePiece> => r#"`"band"`: it never does; `"track"`"#, r#"`"band"`"#;
+                /// What a request does to the clean.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                idle_on_arrival: Option<$crate::IdleOnArrival> => r#"`"finish-if-short"`, `"finish-chunk"`, `"finish-band"`, `"abort"`"#, r#"`"finish-if-short"`"#;
+                /// How long a stream must have been sequential for that.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                bypass_after: Option<$crate::quantity::Size> => "a size", r#"`"1 MiB"`"#;
+                /// How long at most, where streams before it ended at a flush
+                /// ([more](models/drive-managed.md#which-streams-go-around-the-log)); without effect where
+                /// `log_per_flush` is `"0"`.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                bypass_after_max: Option<$crate::quantity::Size> => "a size of `bypass_after` or more", "`bypass_after`";
+                /// Shortest write that may.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                bypass_min: Option<$crate::quantity::Size> => "a size", r#"`"0"`: any"#;
+                /// What a trim does.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                trim: Option<$crate::Trim> => r#"`"none"`: zeroes are written to the log like data; `"from-log"`: it takes the blocks out of the log; `"frees"`: and a band is rewritten to the end of what is in use, and takes streams from there on ([more](models/drive-managed.md#trims))"#, r#"`"from-log"`"#;
+                /// Records of the map's journal after which the drive writes the map out, and writes wait.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                journal_every_records: Option<u64> => "a whole number; 0: never", "`0`";
+                /// How long they wait at least.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                journal_stall: Option<$crate::quantity::Span> => "a time", r#"`"0 ms"`"#;
+                /// And how much longer for each MiB of log that records of flushes took since the last time.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                journal_stall_per_mib: Option<$crate::quantity::Span> => "a time; both together at most 1 h", r#"`"0 ms"`"#;
+                /// Room in the log that the record of a flush takes.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                log_per_flush: Option<$crate::quantity::Size> => "a size", r#"`"0"`"#;
+                /// Data that goes to the log in one go, with one record, unless a flush comes before.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                log_transaction: Option<$crate::quantity::Size> => r#"a size; `"0"`: the log takes data as it comes"#, r#"`"0"`"#;
+                /// Time of the firmware for the record of a flush or of a transaction.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                flush_overhead: Option<$crate::quantity::Span> => "a time", r#"`"0 ms"`"#;
+            }
+        }
+    };
+}
+
+translation_keys! {
+    /// Settings of a drive-managed translation. What a stack leaves out it takes from the drive.
+    #[derive(PartialEq, Default)]
+    pub struct TranslationSettings {
+        first {}
+        after_bands {}
+        after_rewrites {}
+    }
 }
 
 impl TranslationSettings {
-    /// These settings, and those of `drive` where they are silent.
-    pub fn or(self, drive: TranslationSettings) -> TranslationSettings {
-        TranslationSettings {
-            bands: self.bands.or(drive.bands),
-            persistent_cache: self.persistent_cache.or(drive.persistent_cache),
-            entries: self.entries.or(drive.entries),
-            update: self.update.or(drive.update),
-            bypass: self.bypass.or(drive.bypass),
-            rewrite: self.rewrite.or(drive.rewrite),
-            rewrite_extent: self.rewrite_extent.or(drive.rewrite_extent),
-            rewrite_covered: self.rewrite_covered.or(drive.rewrite_covered),
-            rewrite_overhead: self.rewrite_overhead.or(drive.rewrite_overhead),
-            merge_buffer: self.merge_buffer.or(drive.merge_buffer),
-            blocking_low: self.blocking_low.or(drive.blocking_low),
-            blocking_slice: self.blocking_slice.or(drive.blocking_slice),
-            idle_after: self.idle_after.or(drive.idle_after),
-            idle_chunk: self.idle_chunk.or(drive.idle_chunk),
-            idle_finish: self.idle_finish.or(drive.idle_finish),
-            idle_resume: self.idle_resume.or(drive.idle_resume),
-            idle_victim: self.idle_victim.or(drive.idle_victim),
-            idle_piece: self.idle_piece.or(drive.idle_piece),
-            idle_on_arrival: self.idle_on_arrival.or(drive.idle_on_arrival),
-            bypass_after: self.bypass_after.or(drive.bypass_after),
-            bypass_after_max: self.bypass_after_max.or(drive.bypass_after_max),
-            bypass_min: self.bypass_min.or(drive.bypass_min),
-            trim: self.trim.or(drive.trim),
-            journal_every_records: self.journal_every_records.or(drive.journal_every_records),
-            journal_stall: self.journal_stall.or(drive.journal_stall),
-            journal_stall_per_mib: self.journal_stall_per_mib.or(drive.journal_stall_per_mib),
-            log_per_flush: self.log_per_flush.or(drive.log_per_flush),
-            log_transaction: self.log_transaction.or(drive.log_transaction),
-            flush_overhead: self.flush_overhead.or(drive.flush_overhead),
-        }
+    /// The settings that a table of keys states, and those of `drive` where it is silent. The table may have
+    /// other keys.
+    ///
+    /// # Panics
+    /// When a value is none that was written by these settings.
+    pub fn of_table(stated: toml::Table, drive: &TranslationSettings) -> TranslationSettings {
+        let written = "what was read can be written and read again";
+        let mut table = toml::Table::try_from(drive).expect(written);
+        let is_known = |(key, _): &(String, _)| TranslationSettings::NAMES.contains(&key.as_str());
+        table.extend(stated.into_iter().filter(is_known));
+        TranslationSettings::read(table).expect(written)
+    }
+}
+
+impl<'de> Deserialize<'de> for TranslationSettings {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TranslationSettings, D::Error> {
+        let table = toml::Table::deserialize(from)?;
+        TranslationSettings::read(table).map_err(|error| D::Error::custom(error.message))
     }
 }
 
@@ -402,7 +416,8 @@ mod tests {
              journal_every_records = 0\nlog_transaction = '0'",
         )
         .unwrap();
-        let both = node.or(drive.clone());
+        let stated = toml::Table::try_from(&node).unwrap();
+        let both = TranslationSettings::of_table(stated, &drive);
         assert_eq!(both.entries, Some(EntryLimit::Unlimited));
         assert_eq!(both.bypass, Some(Bypass::Off));
         assert_eq!(both.merge_buffer, Some(MergeBuffer::None));

@@ -59,36 +59,36 @@ fn yes() -> bool {
     true
 }
 
-/// Settings of a host-managed node. What a stack leaves out it takes from the drive.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostManagedConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The shingled disk.
-    pub below: String,
-    /// Length of every zone but the last.
-    pub zone_size: Option<Size>,
-    /// Zones at the start of the device without a write pointer.
-    pub conventional_zones: Option<u32>,
-    /// Zones that may be open at once.
-    pub max_open: Option<u32>,
-    /// Zones that may be open or closed at once.
-    pub max_active: Option<u32>,
-    /// Whether reads may cross zones and reach past write pointers.
-    pub unrestricted_reads: Option<bool>,
-    /// Rate of reads of blocks that were not written.
-    pub unwritten_read_rate: Option<Rate>,
-    /// Time of a zone command.
-    pub zone_command: Option<Span>,
-    /// Time of a report of zones.
-    pub report_zones: Option<Span>,
-    /// Zones that can only be read, from the start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub read_only_zones: Vec<u32>,
-    /// Zones that are lost, from the start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub offline_zones: Vec<u32>,
+crate::keys! {
+    /// Settings of a host-managed node. What a stack leaves out it takes from the drive.
+    pub struct HostManagedConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The shingled disk.
+        below: String => "a disk node";
+        /// Length of every zone but the last.
+        zone_size: Option<Size> => "a multiple of 4 KiB up to 1 TiB";
+        /// Zones at the start without a write pointer; what the drive says is divided with the scale.
+        conventional_zones: Option<u32> => "a whole number", "`0`";
+        /// Zones that may be open at once.
+        max_open: Option<u32> => "a whole number", "no limit";
+        /// Zones that may be open or closed at once.
+        max_active: Option<u32> => "a whole number", "no limit";
+        /// Whether reads may cross zones and reach past write pointers.
+        unrestricted_reads: Option<bool> => "`true`, `false`", "`true`";
+        /// Rate of reads of blocks that were not written.
+        unwritten_read_rate: Option<Rate> => "a rate", "that of the interface";
+        /// Time of open, close, reset, finish and of refusals.
+        zone_command: Option<Span> => "a time", "`queue.command_overhead` of the drive";
+        /// Time of a report of zones.
+        report_zones: Option<Span> => "a time", r#"`"50 ms"`, *estimated*"#;
+        /// Zones that can only be read, from the start.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        read_only_zones: Vec<u32> = Vec::new() => "a list of numbers of zones";
+        /// Zones that are lost, from the start.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        offline_zones: Vec<u32> = Vec::new() => "a list of numbers of zones";
+    }
 }
 
 impl DriveZones {

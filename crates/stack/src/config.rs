@@ -1,26 +1,24 @@
 //! A stack as its TOML file states it.
 
 use super::drive_stack::{library_drives, stack_of_drive};
-use super::durability;
 use super::kinds::policies::{POLICY, drop_foreign_keys};
-use super::kinds::{CacheConfig, CacheMode, ChecksumsKey, DiskConfig, NodeConfig};
+use super::kinds::{ChecksumsKey, DiskConfig, NodeConfig};
 use super::kinds::{check_medium, check_overlaps};
 use super::setting::Setting;
+use super::text::read_stack;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Nodes of a stack at most: several times what a layer over every disk of a shelf takes.
-pub const NODES_MAX: usize = 64;
+pub const NODES_MAX: usize = 256;
 
 /// A stack: nodes from the disks up.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Serialize)]
 pub struct StackConfig {
     /// Name in reports.
     pub name: String,
     /// One sentence for `imbrex systems`.
-    #[serde(default)]
     pub description: String,
     /// Size of the device; the size of the drive when absent.
     pub size: Option<Size>,
@@ -125,10 +123,7 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
 impl StackConfig {
     /// The disks of the stack, in the order of its nodes.
     pub fn disks(&self) -> impl Iterator<Item = &DiskConfig> {
-        self.node.iter().filter_map(|node| match node {
-            NodeConfig::Disk(disk) => Some(disk),
-            _ => None,
-        })
+        self.node.iter().filter_map(NodeConfig::disk)
     }
 
     /// The stack of a ready-made name or a file, with `settings` applied to the nodes it has.
@@ -149,8 +144,7 @@ impl StackConfig {
         text: &str,
         settings: &[Setting],
     ) -> Result<StackConfig, ConfigError> {
-        let config: StackConfig = toml_error::from_toml(file, text)?;
-        config.with(file, settings)
+        read_stack(file, text)?.with(file, settings)
     }
 
     /// This stack, which came from `file`, with settings applied and checked.
@@ -186,17 +180,14 @@ impl StackConfig {
             .expect("a checked stack has a top")
     }
 
-    /// The write-back caches, in the order of the file.
-    pub fn caches(&self) -> impl Iterator<Item = &CacheConfig> {
-        self.node.iter().filter_map(|node| match node {
-            NodeConfig::WriteBackCache(cache) => Some(&**cache),
-            _ => None,
-        })
-    }
-
     /// True when a cache serves writes only.
     pub fn is_write_only(&self) -> bool {
-        self.caches().any(|cache| cache.mode == CacheMode::WriteOnly)
+        self.node.iter().any(|node| node.node().is_write_only())
+    }
+
+    /// True when a power cut may take away what a cache has destaged, although it was durable there.
+    pub fn destages_into_caches(&self) -> bool {
+        self.node.iter().any(|node| node.node().destages_into_caches())
     }
 
     /// True when a setting is one of this stack: it has the node, and the key is not one of another
@@ -250,16 +241,22 @@ impl StackConfig {
         }
         let mut table = toml::Table::try_from(&self.node[index])
             .map_err(|error| ConfigError::words(error.to_string()))?;
+        // The table has each key under one of its names.
+        if let Some(other) = self.node[index].other_name(&setting.key) {
+            table.remove(other);
+        }
         table.insert(setting.key.clone(), setting.value.clone());
         if setting.key == POLICY {
             drop_foreign_keys(&mut table);
         }
-        let text =
-            toml::to_string(&table).map_err(|error| ConfigError::words(error.to_string()))?;
-        self.node[index] = toml_error::from_toml("", &text).map_err(|error| {
+        self.node[index] = NodeConfig::read(table).map_err(|error| {
             ConfigError::words(format!(
                 "{} {}.{}={}: {}",
-                setting.origin, setting.node, setting.key, setting.value, error.message
+                setting.origin,
+                setting.node,
+                setting.key,
+                setting.value,
+                toml_error::explain(&error.message)
             ))
         })?;
         Ok(())
@@ -279,7 +276,6 @@ impl StackConfig {
                 return wrong(format!("two nodes are named `{}`", node.name()));
             }
             check_medium(node).or_else(wrong)?;
-            durability::check(node).or_else(wrong)?;
             for below in node.below() {
                 // A node may only stand on nodes above it in the file, so there are no circles.
                 if !self.node[..index].iter().any(|other| other.name() == below) {
@@ -300,9 +296,9 @@ impl StackConfig {
                         .flat_map(|(other, below)| below.into_iter().map(move |name| (other, name)))
                 };
                 let users = users().filter(|(_, name)| *name == below);
-                let is_slice = |(node, _): &(&NodeConfig, _)| matches!(node, NodeConfig::Slice(_));
+                let is_part = |(node, _): &(&NodeConfig, _)| node.node().part().is_some();
                 let is_store = self.node(below).is_some_and(|it| it.node().keeps_copies());
-                let may_share = is_store || users.clone().all(|user| is_slice(&user));
+                let may_share = is_store || users.clone().all(|user| is_part(&user));
                 if users.clone().count() > 1 && !may_share {
                     return wrong(format!(
                         "node `{below}` is below more than one node; accepted: several nodes of kind \
@@ -325,15 +321,7 @@ fn check_top(nodes: &[NodeConfig]) -> Result<(), String> {
         return Err(format!("the stack has {} tops ({})", tops.len(), listed(&tops)));
     }
     for node in nodes {
-        let user = user_of(node.name());
-        if let (NodeConfig::Dedicated(span), Some(user)) = (node, user) {
-            return Err(format!(
-                "node `{}`: kind = \"dedicated\" below `{}`, whose operations are of no device of a trace; \
-                 accepted: at the top of the stack, or kind = \"span\"",
-                span.name,
-                user.name()
-            ));
-        }
+        node.node().check_place(user_of(node.name()).map(NodeConfig::name))?;
     }
     Ok(())
 }

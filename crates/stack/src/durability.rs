@@ -10,7 +10,7 @@ use imbrex_core::durability::DurabilitySettings;
 
 /// Most blocks of a ring, and of data without a flush: 4 GiB. *Estimated*: far more than the
 /// journal of any layer can use.
-const BLOCKS_MAX: u64 = 1 << 20;
+pub(crate) const BLOCKS_MAX: u64 = 1 << 20;
 
 /// What a node says of its journal.
 pub(super) struct JournalKeys<'a> {
@@ -34,27 +34,6 @@ impl JournalKeys<'_> {
             unflushed_blocks_max: self.unflushed_blocks_max.unwrap_or(default.unflushed_blocks_max),
         })
     }
-}
-
-/// Finds what can be found wrong in a node before a stack is built.
-pub(super) fn check(node: &NodeConfig) -> Result<(), String> {
-    let Some(keys) = node.node().journal() else {
-        return Ok(());
-    };
-    let sizes =
-        [("ring_blocks", keys.ring_blocks), ("unflushed_blocks_max", keys.unflushed_blocks_max)];
-    for (key, value) in sizes {
-        let Some(value) = value else {
-            continue;
-        };
-        if !(1..=BLOCKS_MAX).contains(&value) {
-            return Err(format!(
-                "node `{}`: {key} = {value}; accepted: 1 to {BLOCKS_MAX} blocks",
-                node.name()
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn says_of_checksums(node: &NodeConfig) -> bool {

@@ -13,19 +13,21 @@ mod no_cleaning;
 mod observers;
 mod plan;
 mod setting;
+mod text;
 
 pub use areas::{Footprint, lay_out};
 pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;
 pub use kinds::{
-    CacheBelow, CacheConfig, CacheKeys, CacheMode, ChecksumsKey, DescribeDisk, Destage, DiskConfig,
-    DiskMedia, Facts, KindKeys, LogUse, NodeConfig, OpenZones, PeriodCounter,
-    PersistentCacheConfig, PolicyConfig, PopularityWindow, PoreConfig, SliceConfig, SpanConfig,
-    Survives, TranslationBelow, TranslationFacts, TranslationPorts, kinds,
+    CacheConfig, CacheKeys, CacheMode, ChecksumsKey, DescribeDisk, Destage, DiskConfig, DiskMedia,
+    Facts, Keeps, KindKeys, LogUse, NodeConfig, OpenZones, PeriodCounter, PersistentCacheConfig,
+    Place, PolicyConfig, PopularityWindow, PoreConfig, PortNodes, SliceConfig, SpanConfig,
+    Survives, TranslationFacts, Windows, kinds, policy_key,
 };
 pub use members::{ListedMember, MemberNumbers, StackMember};
 pub use no_cleaning::PastRun;
 pub use observers::{FillObserver, GaugeObserver, check_series};
 pub use plan::{BuildOptions, Built, Plan};
 pub use setting::{Setting, check_taken};
+pub use text::read_nodes;

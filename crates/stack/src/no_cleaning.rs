@@ -4,7 +4,7 @@ use super::areas::Footprint;
 use super::config::StackConfig;
 use super::describe::Describe;
 use super::kinds::LogUse;
-use super::kinds::NodeConfig;
+
 use super::plan::{BuildOptions, Plan};
 use super::setting::Setting;
 use imbrex_core::buffer::ContentKind;
@@ -49,11 +49,10 @@ impl PastRun<'_> {
         if log.live_blocks == 0 {
             return None;
         }
-        let translation = self.config.node.iter().find_map(|node| match node {
-            NodeConfig::PersistentCache(translation) => Some(translation),
-            _ => None,
-        })?;
-        let is_share = matches!(translation.persistent_cache, Some(SizeOrShare::Share { .. }));
+        let mut nodes = self.config.node.iter();
+        let (node, (key, size)) =
+            nodes.find_map(|node| Some((node.name(), node.node().log_size()?)))?;
+        let is_share = matches!(size, Some(SizeOrShare::Share { .. }));
         if let Some(option) = self.scale_option.filter(|_| !is_share) {
             let divisor = (OVERFILL * log.blocks).div_ceil(log.live_blocks).min(
                 log.entries_max.map_or(u64::MAX, |entries_max| {
@@ -69,7 +68,7 @@ impl PastRun<'_> {
         let blocks = log.live_blocks / OVERFILL;
         let bytes = 1 << (blocks.max(1) * BLOCK_BYTES).ilog2();
         let size = Size(bytes).to_string().replace(' ', "");
-        let setting = format!("{}.persistent_cache={size}", translation.name);
+        let setting = format!("{node}.{key}={size}");
         let config = self.config.clone();
         let config = config.with("", &[Setting::parse(&setting).ok()?]).ok()?;
         self.fits(&config, self.options).then(|| format!("--set {}", shell_word(&setting)))

@@ -7,8 +7,7 @@ use super::config::{ConfigError, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
 use super::kinds::{
-    Asked, Below, Body, DiskConfig, Known, NodeConfig, Offer, Planned, PlannedBands, World, Writer,
-    wrong,
+    Asked, Below, Body, DiskConfig, Known, Offer, Planned, PlannedBands, World, Writer, wrong,
 };
 use super::members::{MemberNumbers, StackMember, members};
 use imbrex_core::buffer::ContentKind;
@@ -125,7 +124,7 @@ impl Plan {
             if let Some(bands) = planned.bands() {
                 return Some(bands);
             }
-            if moves_addresses(node) {
+            if node.node().moves_addresses() {
                 return None;
             }
             node = self.config.node(node.below().last()?)?;
@@ -329,17 +328,6 @@ impl Plan {
     }
 }
 
-/// True of a node whose addresses are not those of the node below.
-fn moves_addresses(node: &NodeConfig) -> bool {
-    matches!(
-        node,
-        NodeConfig::Slice(_)
-            | NodeConfig::Span(_)
-            | NodeConfig::Dedicated(_)
-            | NodeConfig::Stripe(_)
-    )
-}
-
 /// Refuses a size that is a share of touched bands, where these are not those of the device.
 fn check_shares(config: &StackConfig, nodes: &[Box<dyn Planned>]) -> Result<(), ConfigError> {
     let planned = |name: &str| {
@@ -351,7 +339,7 @@ fn check_shares(config: &StackConfig, nodes: &[Box<dyn Planned>]) -> Result<(), 
         if its.bands().is_some() {
             return Ok(());
         }
-        if moves_addresses(node) {
+        if node.node().moves_addresses() {
             let shares = config.node.iter().zip(nodes);
             let share = shares.into_iter().find(|(_, planned)| planned.has_share());
             return share.map_or(Ok(()), |(share, _)| {
@@ -370,16 +358,14 @@ fn check_shares(config: &StackConfig, nodes: &[Box<dyn Planned>]) -> Result<(), 
 
 fn load_drives(config: &StackConfig) -> Result<BTreeMap<String, Drive>, ConfigError> {
     let mut drives = BTreeMap::new();
-    for node in &config.node {
-        if let NodeConfig::Disk(disk) = node {
-            if disk.name == "total" {
-                return Err(ConfigError::words(
-                    "a disk cannot be named `total`: reports use that name for the sum",
-                ));
-            }
-            let drive = disk.open_drive().map_err(ConfigError::words)?;
-            drives.insert(disk.name.clone(), drive);
+    for disk in config.disks() {
+        if disk.name == "total" {
+            return Err(ConfigError::words(
+                "a disk cannot be named `total`: reports use that name for the sum",
+            ));
         }
+        let drive = disk.open_drive().map_err(ConfigError::words)?;
+        drives.insert(disk.name.clone(), drive);
     }
     Ok(drives)
 }

@@ -22,7 +22,7 @@ use imbrex_serve::image::{
     NewImage, new_random, new_uuid,
 };
 use imbrex_stack::{
-    ChecksumsKey, Destage, DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig,
+    ChecksumsKey, DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
     }
-    if config.caches().any(|cache| cache.destage == Destage::Cached) {
+    if config.destages_into_caches() {
         return Err(
             "destage = \"cached\" can lose blocks that were durable and is for simulation only; \
                     accepted here: \"durable\""
@@ -93,10 +93,7 @@ fn settings_to_repeat(args: &CreateArgs, config: &StackConfig) -> String {
 /// Measures every file and block device that is named in the stack, once: the image is planned for
 /// these lengths whenever it is opened.
 fn measure_backings(config: &mut StackConfig) -> Result<(), Failure> {
-    for node in &mut config.node {
-        let NodeConfig::Disk(disk) = node else {
-            continue;
-        };
+    for disk in config.node.iter_mut().filter_map(NodeConfig::disk_mut) {
         if let Some(blocks) = disk.measured_blocks {
             return Err(format!(
                 "node `{}`: measured_blocks = {blocks} is what create itself measures; accepted: no \

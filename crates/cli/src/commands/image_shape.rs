@@ -9,7 +9,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::fsck::{Joint, Member, SegmentGeometry, Shape};
 use imbrex_serve::image::{Image, ImageError};
-use imbrex_stack::{Describe, DiskConfig, Facts, Footprint, NodeConfig, Plan, StackConfig};
+use imbrex_stack::{Describe, DiskConfig, Facts, Footprint, Keeps, NodeConfig, Plan, StackConfig};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,69 +76,70 @@ impl Nodes<'_> {
 
     fn shape_of_one(&self, node: &NodeConfig, blocks: Option<u64>) -> Result<Shape, Failure> {
         let name = node.name();
-        Ok(match node {
-            NodeConfig::Disk(disk) => {
-                let member = self.member(disk)?;
-                Shape::Disk(match blocks {
-                    Some(blocks) => member.of_disk(blocks),
-                    None => member,
-                })
+        // A store of copies stands beside the node and is no part of its data.
+        let layer = match node.keeps()? {
+            Keeps::Disk => self.disk(node, blocks)?,
+            Keeps::Nothing => self.whole(data_of(node)?)?,
+            Keeps::Part => self.slice(name, data_of(node)?, blocks)?,
+            Keeps::Spanned => self.joined(node, Joint::Span)?,
+            Keeps::Striped(chunk) => self.joined(node, Joint::Stripe(chunk))?,
+            Keeps::Copies => {
+                Shape::ReadCache(name.to_owned(), Box::new(self.whole(data_of(node)?)?))
             }
-            NodeConfig::PersistentCache(translation) => {
-                let below = &translation.below;
-                let home = match self.shape(self.node(below.home())?, None)? {
-                    Shape::Disk(member) => member,
-                    _ => return Err(format!("node `{}` is no disk", below.home()).into()),
-                };
-                match below.is_two() {
-                    false => self.numbered(name, &["below"], Shape::PersistentCache(home)),
-                    true => {
-                        let log = Box::new(self.shape(self.node(below.log())?, None)?);
-                        let shape = Shape::PersistentCacheOnTwo { log, home };
-                        self.numbered(name, &["log", "home"], shape)
-                    }
-                }
-            }
-            NodeConfig::Slice(slice) => self.slice(name, &slice.below, blocks)?,
-            NodeConfig::Span(span) => self.joined(name, &span.below, Joint::Span)?,
-            NodeConfig::Stripe(stripe) => {
-                self.joined(name, &stripe.below, Joint::Stripe(stripe.chunk()?))?
-            }
-            NodeConfig::Dedicated(_) => {
-                return Err(format!("node `{name}` is dedicated, which no image is").into());
-            }
-            NodeConfig::HostManaged(_) => {
-                return Err(format!("node `{name}` is host-managed, which no image is").into());
-            }
-            NodeConfig::ReadCache(cache) => {
-                let flash = self.whole(&cache.below.flash)?;
-                Shape::ReadCache(name.to_owned(), Box::new(flash))
-            }
-            NodeConfig::Segments(segments) => {
-                let below = &segments.below;
-                let beside = (below.copies(), below.journal());
-                self.segments(name, below.disk(), beside)?
-            }
-            NodeConfig::SBlock(translation) => {
-                let below = &translation.below;
-                self.s_blocks(name, below.disk(), below.copies())?
-            }
-            NodeConfig::MemoryBuffer(buffer) => {
-                let below = &buffer.below;
-                let beside = (below.copies.as_deref(), below.log.as_deref());
-                self.buffer(name, &below.below, beside)?
-            }
-            NodeConfig::WriteBackCache(cache) => {
-                // What it keeps for itself lies behind what it offers.
-                let reserved = CacheSettings::reserved_blocks(Some(DurabilitySettings::default()));
-                let backing = blocks.map(|blocks| blocks + reserved);
-                let shape = Shape::Cache {
-                    flash: Box::new(self.shape(self.node(&cache.below.flash)?, None)?),
-                    backing: Box::new(self.shape(self.node(&cache.below.backing)?, backing)?),
-                };
-                self.numbered(name, &["flash", "backing"], shape)
-            }
+            Keeps::Translation => self.translation(node)?,
+            Keeps::Cache => self.cache(node, blocks)?,
+            Keeps::Segments => self.segments(node)?,
+            Keeps::SBlocks => self.s_blocks(node)?,
+            Keeps::BufferLog => self.buffer(node)?,
+            Keeps::Unreadable(why) => return Err(format!("node `{name}` {why}").into()),
+        };
+        Ok(match node.port("copies") {
+            Some(copies) => Shape::WithCopies(Box::new(self.whole(copies)?), Box::new(layer)),
+            None => layer,
         })
+    }
+
+    fn disk(&self, node: &NodeConfig, blocks: Option<u64>) -> Result<Shape, Failure> {
+        let member = self.member(node.disk().ok_or_else(|| other_kind(node.name()))?)?;
+        Ok(Shape::Disk(match blocks {
+            Some(blocks) => member.of_disk(blocks),
+            None => member,
+        }))
+    }
+
+    fn translation(&self, node: &NodeConfig) -> Result<Shape, Failure> {
+        let below = node.below();
+        let (log, home) = match below[..] {
+            [home] => (None, home),
+            [log, home] => (Some(log), home),
+            _ => return Err(other_kind(node.name())),
+        };
+        let home = match self.shape(self.node(home)?, None)? {
+            Shape::Disk(member) => member,
+            _ => return Err(format!("node `{home}` is no disk").into()),
+        };
+        let shape = match log {
+            None => Shape::PersistentCache(home),
+            Some(log) => {
+                let log = Box::new(self.shape(self.node(log)?, None)?);
+                Shape::PersistentCacheOnTwo { log, home }
+            }
+        };
+        Ok(self.numbered(node, shape))
+    }
+
+    fn cache(&self, node: &NodeConfig, blocks: Option<u64>) -> Result<Shape, Failure> {
+        let [flash, backing] = node.below()[..] else {
+            return Err(other_kind(node.name()));
+        };
+        // What it keeps for itself lies behind what it offers.
+        let reserved = CacheSettings::reserved_blocks(Some(DurabilitySettings::default()));
+        let blocks = blocks.map(|blocks| blocks + reserved);
+        let shape = Shape::Cache {
+            flash: Box::new(self.shape(self.node(flash)?, None)?),
+            backing: Box::new(self.shape(self.node(backing)?, blocks)?),
+        };
+        Ok(self.numbered(node, shape))
     }
 
     /// A part of a disk, or of another node.
@@ -151,29 +152,22 @@ impl Nodes<'_> {
         };
         // A slice may be cut from a slice: what is known is where it lies on the disk.
         let mut node = self.node(below)?;
-        while let NodeConfig::Slice(slice) = node {
-            node = self.node(&slice.below)?;
+        while node.is_part() {
+            node = self.node(data_of(node)?)?;
         }
-        let NodeConfig::Disk(disk) = node else {
-            return Err(other_kind(node.name()));
-        };
+        let disk = node.disk().ok_or_else(|| other_kind(node.name()))?;
         let blocks = blocks.unwrap_or(all.0).min(all.0);
         Ok(Shape::Disk(self.member(disk)?.window(name, start.0, blocks)))
     }
 
-    fn segments(
-        &self,
-        name: &str,
-        disk: &str,
-        (copies, journal): (Option<&str>, Option<&str>),
-    ) -> Result<Shape, Failure> {
+    fn segments(&self, node: &NodeConfig) -> Result<Shape, Failure> {
+        let name = node.name();
         let Facts::Segments(facts) = self.facts_of(name)? else {
             return Err(other_kind(name));
         };
-        let port = if journal.is_some() { "journal" } else { "disk" };
-        let journal = journal.map(|journal| self.whole(journal)).transpose()?;
+        let journal = node.port("journal").map(|journal| self.whole(journal)).transpose()?;
         let layer = Shape::Segments {
-            disk: Box::new(self.whole(disk)?),
+            disk: Box::new(self.whole(data_of(node)?)?),
             journal: journal.map(Box::new),
             blocks: self.blocks_of(name)?,
             geometry: Box::new(SegmentGeometry {
@@ -182,52 +176,37 @@ impl Nodes<'_> {
                 areas: facts.areas,
             }),
         };
-        self.beside(copies, self.numbered(name, &[port], layer))
+        Ok(self.numbered(node, layer))
     }
 
-    fn s_blocks(&self, name: &str, disk: &str, copies: Option<&str>) -> Result<Shape, Failure> {
+    fn s_blocks(&self, node: &NodeConfig) -> Result<Shape, Failure> {
+        let name = node.name();
         let Facts::SBlock(facts) = self.facts_of(name)? else {
             return Err(other_kind(name));
         };
         let layer = Shape::SBlocks {
-            disk: Box::new(self.whole(disk)?),
+            disk: Box::new(self.whole(data_of(node)?)?),
             blocks: self.blocks_of(name)?,
             layout: Box::new(facts.layout.clone()),
         };
-        self.beside(copies, self.numbered(name, &["below"], layer))
+        Ok(self.numbered(node, layer))
     }
 
-    fn buffer(
-        &self,
-        name: &str,
-        below: &str,
-        (copies, log): (Option<&str>, Option<&str>),
-    ) -> Result<Shape, Failure> {
+    fn buffer(&self, node: &NodeConfig) -> Result<Shape, Failure> {
+        let name = node.name();
         let Facts::MemoryBuffer(facts) = self.facts_of(name)? else {
             return Err(other_kind(name));
         };
-        let layer = |log| -> Result<Shape, Failure> {
-            Ok(Shape::MemoryBuffer {
-                log,
-                below: Box::new(self.whole(below)?),
-                blocks: self.blocks_of(name)?,
-            })
+        let log = node.port("log").filter(|_| facts.has_log);
+        let log = log.map(|log| self.whole(log)).transpose()?;
+        let layer = Shape::MemoryBuffer {
+            log: log.map(|log| (Box::new(log), facts.log_places)),
+            below: Box::new(self.whole(data_of(node)?)?),
+            blocks: self.blocks_of(name)?,
         };
-        let layer = match log.filter(|_| facts.has_log) {
-            Some(log) => {
-                let log = (Box::new(self.whole(log)?), facts.log_places);
-                self.numbered(name, &["log"], layer(Some(log))?)
-            }
-            None => layer(None)?,
-        };
-        self.beside(copies, layer)
-    }
-
-    /// A layer beside which a store of copies may stand.
-    fn beside(&self, copies: Option<&str>, layer: Shape) -> Result<Shape, Failure> {
-        Ok(match copies {
-            Some(copies) => Shape::WithCopies(Box::new(self.whole(copies)?), Box::new(layer)),
-            None => layer,
+        Ok(match facts.has_log {
+            true => self.numbered(node, layer),
+            false => layer,
         })
     }
 
@@ -247,23 +226,25 @@ impl Nodes<'_> {
         Ok(blocks.0)
     }
 
-    fn joined(&self, name: &str, below: &[String], joint: Joint) -> Result<Shape, Failure> {
+    fn joined(&self, node: &NodeConfig, joint: Joint) -> Result<Shape, Failure> {
         let describe = self.describe()?;
         let blocks = |name: &str| describe.blocks_of(name).map(|blocks| blocks.0);
-        let shapes = below.iter().map(|name| self.shape(self.node(name)?, blocks(name)));
-        let offered = blocks(name);
+        let below = node.below().into_iter();
+        let shapes = below.map(|name| self.shape(self.node(name)?, blocks(name)));
+        let offered = blocks(node.name());
         Ok(Shape::Joined { joint, blocks: offered, below: shapes.collect::<Result<_, Failure>>()? })
     }
 
-    /// A layer with the numbers of its members, if the image lists them all.
-    fn numbered(&self, node: &str, ports: &[&str], layer: Shape) -> Shape {
+    /// A layer with the numbers of its members, if the image lists them all. A segment layout with its
+    /// journal elsewhere has a second member, and no journal there.
+    fn numbered(&self, node: &NodeConfig, layer: Shape) -> Shape {
         let members = self.image.description().members.as_ref();
-        let number = |port: &&str| {
+        let number = |(port, _): (&str, _)| {
             let mut list = members?.list.iter();
-            let member = list.find(|it| it.node == node && it.port == *port)?;
+            let member = list.find(|it| it.node == node.name() && it.port == port)?;
             Some(member.number)
         };
-        let numbers: Option<Vec<u16>> = ports.iter().map(number).collect();
+        let numbers: Option<Vec<u16>> = node.members().into_iter().map(number).collect();
         match numbers {
             Some(numbers) => Shape::Numbered(numbers, Box::new(layer)),
             None => layer,
@@ -303,6 +284,11 @@ impl Nodes<'_> {
         Member::open(&disk.name, &path, self.for_repair)
             .map_err(|error| format!("cannot open {}: {error}", path.display()).into())
     }
+}
+
+/// The node behind the last port, which holds the data.
+fn data_of(node: &NodeConfig) -> Result<&str, Failure> {
+    node.below().pop().ok_or_else(|| other_kind(node.name()))
 }
 
 fn other_kind(name: &str) -> Failure {

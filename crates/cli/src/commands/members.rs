@@ -442,7 +442,7 @@ mod tests {
         };
         create::run(&args).expect("an image");
         let image = Image::open_read_only(&data).expect("an image");
-        let config: StackConfig = toml::from_str(&image.description().stack_toml).expect("a stack");
+        let config = StackConfig::from_image(&image.description().stack_toml).expect("a stack");
         let members = listed_members(image.description().members.as_ref());
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let set = image.description().uuid;

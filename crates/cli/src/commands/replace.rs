@@ -174,10 +174,7 @@ impl MemberReplacer {
         let wrong = |words: String| Err(format!("node `{name}`: {words}"));
         let mut config = self.config.clone();
         let in_use: Vec<(String, PathBuf)> = self.files().collect();
-        let disks = config.node.iter_mut().filter_map(|node| match node {
-            NodeConfig::Disk(disk) => Some(disk),
-            _ => None,
-        });
+        let disks = config.node.iter_mut().filter_map(NodeConfig::disk_mut);
         let Some(disk) = disks.into_iter().find(|disk| disk.name == *name) else {
             return wrong("the stack has no such disk".into());
         };
@@ -225,18 +222,14 @@ impl MemberReplacer {
     /// The files of the disks, those on their way included.
     fn files(&self) -> impl Iterator<Item = (String, PathBuf)> {
         let file = |place: &Place| {
-            let config = match self.config.node(&place.name) {
-                Some(NodeConfig::Disk(disk)) => disk.backing.as_ref().map(PathBuf::from),
-                _ => None,
-            };
+            let disk = self.config.node(&place.name).and_then(NodeConfig::disk);
+            let config = disk.and_then(|disk| disk.backing.as_ref()).map(PathBuf::from);
             let own = || self.image.borrow().node_path(&place.name);
             Some((place.name.clone(), config.or_else(own)?))
         };
         let pending = |pending: &Pending| {
             let name = pending.disk.node();
-            let Some(NodeConfig::Disk(disk)) = pending.config.node(name) else {
-                return None;
-            };
+            let disk = pending.config.node(name)?.disk()?;
             Some((name.to_owned(), PathBuf::from(disk.backing.as_ref()?)))
         };
         let pending = self.pending.iter().filter_map(pending);

@@ -35,8 +35,7 @@ use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server, SharedLabels};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_stack::{
-    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, NodeConfig, Plan,
-    StackConfig,
+    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
 };
 use live_report::LiveReport;
 use private_socket::PrivateSocket;
@@ -180,12 +179,9 @@ fn exports(
         is_read_only,
     };
     let mut exports = vec![whole];
-    let NodeConfig::Span(span) = config.top() else {
-        return Ok(exports);
-    };
     let mut offset = 0;
-    for name in &span.below {
-        if *name == config.name {
+    for name in config.top().exports() {
+        if name == config.name {
             return Err(format!(
                 "node `{name}` has the name of the stack, under which clients find the whole device; \
                  accepted: nodes below a span with other names"
@@ -193,9 +189,9 @@ fn exports(
             .into());
         }
         let blocks = describe.blocks_of(name);
-        let bytes = blocks.expect("a span is over nodes of the stack").bytes();
+        let bytes = blocks.expect("an export is a node of the stack").bytes();
         exports.push(Export {
-            name: name.clone(),
+            name: name.to_owned(),
             description: format!("a part of {}", config.name),
             offset,
             bytes,

@@ -38,22 +38,8 @@ pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Fai
     Ok(())
 }
 
-/// Refuses to serve what NBD does not know: zones, and sources of requests.
+/// Refuses to serve what cannot be served.
 pub fn refuse_unservable(config: &StackConfig) -> Result<(), Failure> {
-    let reason = config.node.iter().find_map(|node| match node {
-        NodeConfig::HostManaged(zones) => Some(format!(
-            "node `{}`: a host-managed disk cannot be served: NBD has no zones, so a client could \
-             not know where it may write; accepted: stacks that take writes anywhere, such as \
-             `smr-only` (imbrex compare and imbrex drive fio take host-managed ones)",
-            zones.name
-        )),
-        NodeConfig::Dedicated(span) => Some(format!(
-            "node `{}`: kind = \"dedicated\" cannot be served: requests of a client have one address \
-             space and no device number to choose a node by; accepted: kind = \"span\", where each node \
-             below is an export of its own too (imbrex compare takes \"dedicated\")",
-            span.name
-        )),
-        _ => None,
-    });
+    let reason = config.node.iter().find_map(NodeConfig::refused_by_serving);
     reason.map_or(Ok(()), |reason| Err(reason.into()))
 }

@@ -94,7 +94,7 @@ impl EventConfig {
 
     /// What is wrong with it on a stack that has the node.
     fn check_on(&self, node: &NodeConfig) -> Result<(), String> {
-        let is_disk = matches!(node, NodeConfig::Disk(_));
+        let is_disk = node.disk().is_some();
         let (name, command) = (&self.node, self.command.word());
         match self.command {
             EventCommand::Fail | EventCommand::Replace if !is_disk => {

@@ -10,7 +10,7 @@ use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
 use imbrex_report::ReplayMode;
-use imbrex_stack::{ConfigError, NodeConfig, Setting};
+use imbrex_stack::{ConfigError, NodeConfig, Setting, read_nodes};
 use imbrex_traces::ReadOptions;
 use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
@@ -43,8 +43,11 @@ pub struct Experiment {
     #[serde(default)]
     pub systems: Vec<String>,
     /// A stack of the experiment's own.
-    #[serde(default)]
+    #[serde(skip)]
     pub node: Vec<NodeConfig>,
+    /// The same, as it is written.
+    #[serde(default, rename = "node")]
+    node_tables: Vec<toml::Table>,
     /// What is looked at in the traces themselves, instead of running stacks on them.
     pub analysis: Option<Analysis>,
     /// A closed form that is computed, instead of running stacks; its parameters are those of `sweep`.
@@ -187,6 +190,8 @@ impl Experiment {
     /// When the text is not TOML or says something impossible.
     pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Experiment, ConfigError> {
         let mut experiment: Experiment = toml_error::from_toml(file, text)?;
+        let tables = std::mem::take(&mut experiment.node_tables);
+        experiment.node = read_nodes(file, text, tables)?;
         experiment.folder = folder.to_path_buf();
         experiment.file = file.to_string();
         experiment.expand_seeds()?;

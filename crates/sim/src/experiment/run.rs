@@ -18,8 +18,8 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_report::{Recorder, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
-    BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint, GaugeObserver, NodeConfig,
-    PastRun, Plan, StackConfig,
+    BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint, GaugeObserver, PastRun,
+    Plan, StackConfig,
 };
 use imbrex_traces::{SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
@@ -472,28 +472,24 @@ impl Task<'_> {
 /// Which parts of the device the streams of a case have as their devices, or the sources of its
 /// workload where each has a node of its own.
 fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> {
-    let (span, is_dedicated) = match case.config.top() {
-        NodeConfig::Span(span) => (span, false),
-        NodeConfig::Dedicated(span) => (span, true),
-        _ => {
-            return match case.windows.first() {
-                None => Ok(Windows::None),
-                Some(name) => Err(ConfigError::words(format!(
-                    "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with \
-                     a node of kind \"span\" at its top",
-                    case.config.name
-                ))),
-            };
-        }
+    let Some(own) = case.config.top().windows() else {
+        return match case.windows.first() {
+            None => Ok(Windows::None),
+            Some(name) => Err(ConfigError::words(format!(
+                "windows: `{name}`: the device of system `{}` has no windows; accepted: a stack with \
+                 a node of kind \"span\" at its top",
+                case.config.name
+            ))),
+        };
     };
     let mut end = 0;
     let mut known = Vec::new();
-    for name in &span.below {
+    for name in &own.nodes {
         let blocks = describe.blocks_of(name).map_or(0, |blocks| blocks.0);
-        known.push(StreamWindow { name: name.clone(), extent: Extent::new(end, blocks) });
+        known.push(StreamWindow { name: (*name).to_owned(), extent: Extent::new(end, blocks) });
         end += blocks;
     }
-    if is_dedicated {
+    if own.is_by_source {
         return match case.windows.first() {
             None => Ok(Windows::OfSources(known)),
             Some(name) => Err(ConfigError::words(format!(
@@ -511,7 +507,7 @@ fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> 
         window.cloned().ok_or_else(|| {
             ConfigError::words(format!(
                 "windows: `{name}` is no window of the device; accepted: {}",
-                span.below.join(", ")
+                own.nodes.join(", ")
             ))
         })
     });

@@ -13,9 +13,7 @@ use imbrex_core::operation::Completion;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
-use imbrex_stack::{
-    BuildOptions, Built, ConfigError, Describe, Footprint, NodeConfig, Plan, StackConfig,
-};
+use imbrex_stack::{BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig};
 
 /// Why jobs could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -81,11 +79,13 @@ impl Session {
         options: &BuildOptions,
         jobs: &[Job],
     ) -> Result<Session, SessionError> {
-        if let NodeConfig::Dedicated(span) = config.top() {
+        let top = config.top();
+        if top.windows().is_some_and(|windows| windows.is_by_source) {
             return Err(ConfigError::words(format!(
-                "node `{}`: kind = \"dedicated\" takes no job: its requests have one address space and no \
+                "node `{}`: kind = \"{}\" takes no job: its requests have one address space and no \
                  device number to choose a node by; accepted: kind = \"span\"",
-                span.name
+                top.name(),
+                top.kind()
             ))
             .into());
         }

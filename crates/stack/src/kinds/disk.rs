@@ -2,15 +2,18 @@
 
 use super::drive_managed::{DiskTranslation, Inside, seen_by_host};
 use super::memory::{DiskMedia, Survives};
+use super::ports::PortNodes;
 use super::slice::use_of;
 use super::{
-    Asked, Below, Body, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World,
+    Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::disk::Geometry;
 use imbrex_core::operation::Cause;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::keys;
 use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
     AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
@@ -20,45 +23,49 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// A disk.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiskConfig {
-    /// Name of the node.
-    pub name: String,
-    /// Drive model: a name from the library, or a path. Either it or `media` is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drive: Option<String>,
-    /// What the disk is instead of a drive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub media: Option<DiskMedia>,
-    /// Of memory: what its contents survive. Needed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub survives: Option<Survives>,
-    /// Of memory: its size. Needed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<Size>,
-    /// Of simulated memory: what it moves in a second, reading or writing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<Rate>,
-    /// Of simulated memory: microseconds of a request beside the transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency_us: Option<f64>,
-    /// File or block device that holds the data when the stack is served; an image named after
-    /// the node when absent.
-    pub backing: Option<String>,
-    /// The drive's volatile write cache; as the model says when absent.
-    pub write_cache: Option<bool>,
-    /// Whether a simulated drive waits for its blocks to come round; it does when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rotation: Option<Rotation>,
-    /// Who translates its addresses, where no node above does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub translation: Option<DiskTranslation>,
-    /// Length of the backing in blocks of 4 KiB, as it was measured when the image was created. It
-    /// stands in descriptions of images alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub measured_blocks: Option<u64>,
+keys! {
+    /// A disk.
+    pub struct DiskConfig {
+        /// Name of the node.
+        name: String => "any but `total`";
+        /// The drive model: how large it is and, simulated, what it does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        drive: Option<String> => "a drive of the library, or the path of a [drive file](drives.md) relative to the current folder", "needed, or `media`";
+        /// What the disk is instead of a drive.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        media: Option<DiskMedia> => r#"`"memory"`"#, "none";
+        /// Of memory: what its contents survive: nothing, the death of the process, or a power cut.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        survives: Option<Survives> => r#"`"nothing"`, `"process"`, `"power"`"#, "needed with `media`";
+        /// Of memory: its size.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        size: Option<Size> => "a multiple of 4 KiB", "needed with `media`";
+        /// Simulated memory: what it moves in a second.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bandwidth: Option<Rate> => "a rate", r#"`"10 GB/s"`, an assumption"#;
+        /// Simulated memory: microseconds of a request beside its transfer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        latency_us: Option<f64> => 0.0..=1_000_000.0, "`1`, an assumption";
+        /// Served: the file or block device that holds the data ([serving](serving.md)); a simulation
+        /// leaves it alone.
+        backing: Option<String> => "a path", "a file `NAME.img` in the data directory";
+        /// Simulated: whether the drive answers writes before they are on the medium.
+        write_cache: Option<bool> => "`true`, `false`", "as the drive file says";
+        /// Simulated: whether the arm waits until a block comes round. `"off"` leaves rotational
+        /// latency out; seeks, head switches, settling, transfers and the electronics take as long as
+        /// before. It shows what a prototype measures that only remaps addresses of a conventional
+        /// drive, where the blocks of a segment need not lie at one angle.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rotation: Option<Rotation> => r#"`"on"`, `"off"`, with a drive that rotates"#, r#"`"on"`"#;
+        /// Served: that the drive is a real one that hides its shingles and cleans by itself
+        /// ([serving](serving.md#a-drive-that-cleans-by-itself)).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        translation: Option<DiskTranslation> => r#"`"drive-managed"`, with a drive whose file has a `[translation]`"#, "none: a node above translates";
+        /// The length of the `backing` in blocks of 4 KiB, in the description of an image: `create`
+        /// measures it once, and `serve` wants at least that.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        measured_blocks: Option<u64> => "none in a stack file: `create` writes it", "none";
+    }
 }
 
 /// Whether the platters of a simulated drive make the arm wait.
@@ -71,13 +78,25 @@ pub enum Rotation {
     Off,
 }
 
+impl Kind for DiskConfig {
+    const NAME: &'static str = "disk";
+}
+
 impl Node for DiskConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
+    fn ports(&self) -> Vec<PortNodes<'_>> {
         vec![]
+    }
+
+    fn disk(&self) -> Option<&DiskConfig> {
+        Some(self)
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Disk)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {

@@ -1,7 +1,9 @@
 //! The zones of a host-managed drive.
 
+use super::ports::{PortNodes, one};
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Planned, Reported, World, Writer,
+    wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::{Counter, Counts, Gauge};
@@ -12,13 +14,30 @@ use imbrex_core::zoned::{HostManaged, HostManagedSettings};
 use imbrex_drives::{HostManagedConfig, MediaModel, conventional_blocks};
 use imbrex_report::{Run, ZoneUse};
 
+impl Kind for HostManagedConfig {
+    const NAME: &'static str = "host-managed";
+}
+
 impl Node for HostManagedConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        vec![&self.below]
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        vec![PortNodes { key: one("below"), nodes: vec![&self.below] }]
+    }
+
+    fn refused_by_serving(&self) -> Option<String> {
+        Some(format!(
+            "node `{}`: a host-managed disk cannot be served: NBD has no zones, so a client could \
+             not know where it may write; accepted: stacks that take writes anywhere, such as \
+             `smr-only` (imbrex compare and imbrex drive fio take host-managed ones)",
+            self.name
+        ))
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Unreadable("is host-managed, which no image is"))
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
@@ -37,7 +56,7 @@ impl Node for HostManagedConfig {
                   host-managed disk",
             ));
         }
-        if world.slice(&self.below).is_some() {
+        if world.is_part(&self.below) {
             let words =
                 "its zones are those of a whole drive; accepted: below = a node of kind \"disk\"";
             return Err(wrong(&self.name, &words));

@@ -2,77 +2,66 @@
 
 use super::keys::words;
 use super::memory::{DiskMedia, Survives};
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::block_default;
 use super::{
-    Asked, Below, Body, Known, Node, NodeConfig, Offer, Part, Planned, Reported, World, Writer,
-    wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Planned, Reported,
+    World, Writer, wrong,
 };
 use crate::config::ConfigError;
+use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::memory_buffer::{self as core, BufferBelow, MemoryBuffer, MemoryBufferSettings};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A write buffer in memory.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryBufferConfig {
-    /// Name of the node.
-    pub name: String,
-    /// What it stands on.
-    pub below: MemoryBufferBelow,
-    /// Size of the memory; 0 takes it out.
-    #[serde(default = "capacity_default")]
-    pub capacity: Size,
-    /// Size of a block.
-    #[serde(default = "block_default")]
-    pub block: Size,
-    /// Who leaves.
-    #[serde(default)]
-    pub policy: BufferPolicy,
-    /// Share of the blocks among which `lwa` chooses.
-    #[serde(default)]
-    pub lookup_window: Percent,
-    /// Which blocks of the chosen segment leave.
-    #[serde(default)]
-    pub scope: BufferScope,
-    /// What is done with a read of which memory has a part.
-    #[serde(default)]
-    pub partial_read: PartialRead,
-    /// How it keeps what it has promised, where it is durable.
-    #[serde(default)]
-    pub persistence: Persistence,
-    /// Whether it is durable, as it is when it is served from files; not when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<bool>,
-    /// Blocks of the ring of its journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring_blocks: Option<u64>,
-    /// Blocks of data it may write without a flush.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unflushed_blocks_max: Option<u64>,
+keys! {
+    /// A write buffer in memory.
+    pub struct MemoryBufferConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// Where blocks are handed down; a store of copies that is asked before reads go there; where
+        /// the log lies, which a durable buffer needs unless `persistence` is `"destage"`.
+        below: BelowNodes<MemoryBufferPorts> => r#"`{ below = "NODE", copies = "NODE", log = "NODE" }`, the last two or not"#;
+        /// Size of the memory; with 0 there is none, and the buffer conducts reads and passes writes
+        /// on.
+        capacity: Size = Size(64 << 20) => r#"`"0"`, or a size of at least a block"#;
+        /// Unit of the memory; where the node below rewrites blocks, the same as there.
+        block: Size = block_default() => "a size from 4 KiB to 8 MiB, a multiple of 4 KiB";
+        /// Who leaves when a block needs room.
+        policy: BufferPolicy = BufferPolicy::default() => r#"`"lwa"`: of the segment with most blocks in the window; `"most"`: the segment with most blocks; `"lru-block"`: the least recently used block alone; `"lru-segment"`: the segment whose most recently used block is the oldest. Of equal segments that of the least recently used block leaves"#;
+        /// The least recently used blocks among which `"lwa"` chooses, as a share of the memory,
+        /// rounded down, at least one.
+        lookup_window: Percent = Percent::default() => "a share above 0 % up to 100 %";
+        /// What leaves with `"lwa"`.
+        scope: BufferScope = BufferScope::default() => r#"`"window"`: the blocks of the segment that are in the window; `"whole-buffer"`: all of its blocks"#;
+        /// What a read does that finds its block without some of what it asks for.
+        partial_read: PartialRead = PartialRead::default() => r#"`"memory"`: the whole block is read and memory keeps it; `"flash"`: what is missing is read like a block that is not in memory, and memory stays as it is"#;
+        /// What a durable buffer promises by.
+        persistence: Persistence = Persistence::default() => r#"`"journal"`, `"nvram"`, `"destage"`"#;
+        /// Whether it is durable, as it is when it is served from files; not when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
+        /// Blocks of the ring of its journal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ring_blocks: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+        /// Blocks of data it may write without a flush.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unflushed_blocks_max: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+    }
 }
 
-/// The nodes under a buffer.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryBufferBelow {
-    /// Where blocks are handed down.
-    pub below: String,
-    /// A store of copies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copies: Option<String>,
-    /// Where its log lies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log: Option<String>,
-}
+/// Where blocks are handed down, a store of copies, and where the log lies.
+pub struct MemoryBufferPorts;
 
-fn capacity_default() -> Size {
-    Size(64 << 20)
+impl Ports for MemoryBufferPorts {
+    const PORTS: &'static [PortKey] = &[optional("log"), optional("copies"), one("below")];
+    const FORM: Form = Form::Table;
 }
 
 words! {
@@ -179,20 +168,22 @@ impl Serialize for Percent {
     }
 }
 
+impl Kind for MemoryBufferConfig {
+    const NAME: &'static str = "memory-buffer";
+}
+
 impl Node for MemoryBufferConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        let log = self.below.log.as_deref();
-        let copies = self.below.copies.as_deref();
-        [log, copies, Some(&self.below.below)].into_iter().flatten().collect()
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
         Some(JournalKeys {
-            below: self.below.log.as_deref().unwrap_or(&self.below.below),
+            below: self.below.optional("log").unwrap_or(self.below.one("below")),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
@@ -200,14 +191,18 @@ impl Node for MemoryBufferConfig {
     }
 
     fn members(&self) -> Vec<(&'static str, Port)> {
-        match self.keeps_log() && self.below.log.is_some() {
+        match self.keeps_log() && self.below.optional("log").is_some() {
             true => vec![("log", Port(0))],
             false => vec![],
         }
     }
 
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::BufferLog)
+    }
+
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
-        world.room(&self.below.below, scale)
+        world.room(self.below.one("below"), scale)
     }
 
     fn plan(
@@ -231,8 +226,8 @@ impl Node for MemoryBufferConfig {
             ..part
         };
         let mut needs = Vec::new();
-        needs.extend(self.below.log.as_ref().map(|_| log));
-        needs.extend(self.below.copies.as_ref().map(|_| part));
+        needs.extend(self.below.optional("log").map(|_| log));
+        needs.extend(self.below.optional("copies").map(|_| part));
         needs.push(part);
         let planned = PlannedBuffer { config: self.clone(), settings };
         Ok((Box::new(planned), needs))
@@ -301,7 +296,7 @@ impl MemoryBufferConfig {
         if !settings.has_log() {
             return Ok(());
         }
-        let Some(log) = &self.below.log else {
+        let Some(log) = self.below.optional("log") else {
             let words = "it is durable, and its below has no log; accepted: below = { below = .., log = \
                          \"NODE\" }, or persistence = \"destage\"";
             return Err(wrong(&self.name, &words));
@@ -309,12 +304,9 @@ impl MemoryBufferConfig {
         if self.persistence != Persistence::Nvram {
             return Ok(());
         }
-        let mut name = log.as_str();
-        while let Some(slice) = world.slice(name) {
-            name = &slice.below;
-        }
-        match world.config.node(name) {
-            Some(NodeConfig::Disk(disk))
+        let name = world.below_clear(log);
+        match world.config.node(name).and_then(NodeConfig::disk) {
+            Some(disk)
                 if disk.media == Some(DiskMedia::Memory)
                     && disk.survives == Some(Survives::Power) =>
             {
@@ -341,8 +333,8 @@ impl Planned for PlannedBuffer {
         let keys = &self.config.below;
         let mut offers = below.offers.iter().map(|offer| &offer.geometry);
         let mut next = |is_there: bool| if is_there { offers.next() } else { None };
-        let log = next(keys.log.is_some());
-        let copies = next(keys.copies.is_some());
+        let log = next(keys.optional("log").is_some());
+        let copies = next(keys.optional("copies").is_some());
         let on = BufferBelow { log, copies, below: next(true).expect("a node below") };
         let (layer, geometry) = MemoryBuffer::new(self.settings, &on)
             .map_err(|error| wrong(&self.config.name, &error))?;

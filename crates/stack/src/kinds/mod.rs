@@ -6,6 +6,7 @@
 //! nodes below it offer ([`Planned::build`]). No node knows more of the others than that.
 
 mod checksums;
+mod dedicated;
 mod disk;
 mod drive_managed;
 mod host_managed;
@@ -16,6 +17,7 @@ mod persistent_cache;
 mod persistent_cache_config;
 mod persistent_cache_settings;
 pub(super) mod policies;
+mod ports;
 mod read_cache;
 mod s_block;
 mod segment_geometry;
@@ -23,7 +25,6 @@ mod segments;
 mod slice;
 mod span;
 mod stripe;
-mod translation_below;
 mod write_back_cache;
 
 pub use checksums::ChecksumsKey;
@@ -33,7 +34,9 @@ pub use memory::{DiskMedia, Survives};
 pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
-pub use policies::{OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig};
+pub use policies::{
+    OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig, policy_key,
+};
 pub use read_cache::ReadCacheConfig;
 pub use s_block::SBlockConfig;
 pub use segments::SegmentsConfig;
@@ -41,13 +44,13 @@ pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
 pub use span::SpanConfig;
 pub use stripe::StripeConfig;
-pub use translation_below::{TranslationBelow, TranslationPorts};
-pub use write_back_cache::{CacheBelow, CacheConfig, CacheKeys, CacheMode, Destage};
+pub use write_back_cache::{CacheConfig, CacheKeys, CacheMode, Destage};
 
 use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
 use super::plan::BuildOptions;
+use dedicated::DedicatedConfig;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::disk::Geometry;
@@ -56,59 +59,138 @@ use imbrex_core::layer::{Layer, Port};
 use imbrex_core::map::BandTable;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BlockCount, Lba};
+use imbrex_drives::keys::{Key, KeyError, Keys};
+use imbrex_drives::quantity::SizeOrShare;
+use imbrex_drives::toml_error::nearest;
 use imbrex_drives::{DiskDesign, DiskStatistics, Drive, HostManagedConfig};
 use imbrex_report::Run;
-use serde::{Deserialize, Serialize};
+pub use ports::PortNodes;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// One node of a stack.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum NodeConfig {
+/// Makes the enum of the kinds, in which each has one line.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident($config:ty)),* $(,)?) => {
+        /// One node of a stack.
+        #[derive(Clone, Debug)]
+        pub enum NodeConfig {
+            $($(#[$doc])* $variant(Box<$config>)),*
+        }
+
+        impl NodeConfig {
+            /// What can be asked of the node, whatever its kind.
+            pub(super) fn node(&self) -> &dyn Node {
+                match self {
+                    $(NodeConfig::$variant(node) => &**node),*
+                }
+            }
+
+            /// The name of its kind.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(NodeConfig::$variant(_) => <$config as Kind>::NAME),*
+                }
+            }
+
+            /// The kinds of node that stand in the same place of a stack.
+            fn place(&self) -> Place {
+                match self {
+                    $(NodeConfig::$variant(_) => <$config as Kind>::PLACE),*
+                }
+            }
+
+            /// Reads the keys of a node of a kind.
+            fn of_kind(kind: &str, keys: toml::Table) -> Result<NodeConfig, KeyError> {
+                match kind {
+                    $(<$config as Kind>::NAME => {
+                        Ok(NodeConfig::$variant(Box::new(<$config as Keys>::read(keys)?)))
+                    })*
+                    _ => Err(unknown_kind(kind)),
+                }
+            }
+        }
+
+        impl Serialize for NodeConfig {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                let kind = self.kind();
+                match self {
+                    $(NodeConfig::$variant(node) => Tagged { kind, node: &**node }.serialize(to)),*
+                }
+            }
+        }
+
+        /// The kinds of node with their keys.
+        pub fn kinds() -> Vec<KindKeys> {
+            vec![$(KindKeys {
+                kind: <$config as Kind>::NAME,
+                place: <$config as Kind>::PLACE,
+                keys: <$config as Keys>::keys(),
+                of_policies: <$config as Kind>::of_policies(),
+            }),*]
+        }
+    };
+}
+
+kinds! {
     /// A leaf.
     Disk(DiskConfig),
     /// The drive-managed translation with a persistent cache.
-    PersistentCache(Box<PersistentCacheConfig>),
+    PersistentCache(PersistentCacheConfig),
     /// The zones of a host-managed drive.
-    HostManaged(Box<HostManagedConfig>),
+    HostManaged(HostManagedConfig),
     /// A write-back cache on a second disk.
-    WriteBackCache(Box<CacheConfig>),
+    WriteBackCache(CacheConfig),
     /// Copies of blocks on flash.
     ReadCache(ReadCacheConfig),
     /// Regions that are circular logs of S-blocks.
-    SBlock(Box<SBlockConfig>),
+    SBlock(SBlockConfig),
     /// Segments that are rewritten in place.
-    Segments(Box<SegmentsConfig>),
+    Segments(SegmentsConfig),
     /// A part of a node.
     Slice(SliceConfig),
     /// Nodes joined one after another.
     Span(SpanConfig),
     /// The same, where the requests of each source go to one of the nodes.
-    Dedicated(SpanConfig),
+    Dedicated(DedicatedConfig),
     /// Nodes joined chunk by chunk.
     Stripe(StripeConfig),
     /// A write buffer in memory.
-    MemoryBuffer(Box<MemoryBufferConfig>),
+    MemoryBuffer(MemoryBufferConfig),
 }
 
+/// A node as TOML and JSON have it: its kind first.
+#[derive(Serialize)]
+struct Tagged<'a, T> {
+    kind: &'static str,
+    #[serde(flatten)]
+    node: &'a T,
+}
+
+fn unknown_kind(kind: &str) -> KeyError {
+    let known: Vec<&str> = kinds().into_iter().map(|known| known.kind).collect();
+    let hint = nearest(kind, known.iter().copied());
+    let hint = hint.map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+    let known: Vec<String> = known.into_iter().map(|name| format!("\"{name}\"")).collect();
+    KeyError::of(KIND, format!("kind = \"{kind}\"{hint}; accepted: {}", known.join(", ")))
+}
+
+/// The key that says of which kind a node is.
+const KIND: &str = "kind";
+
 impl NodeConfig {
-    /// What can be asked of the node, whatever its kind.
-    pub(super) fn node(&self) -> &dyn Node {
-        match self {
-            NodeConfig::Disk(disk) => disk,
-            NodeConfig::PersistentCache(translation) => &**translation,
-            NodeConfig::HostManaged(zones) => &**zones,
-            NodeConfig::WriteBackCache(cache) => &**cache,
-            NodeConfig::ReadCache(cache) => cache,
-            NodeConfig::SBlock(translation) => &**translation,
-            NodeConfig::Segments(segments) => &**segments,
-            NodeConfig::Slice(slice) => slice,
-            NodeConfig::Span(span) | NodeConfig::Dedicated(span) => span,
-            NodeConfig::Stripe(stripe) => stripe,
-            NodeConfig::MemoryBuffer(buffer) => &**buffer,
+    /// Reads a node.
+    ///
+    /// # Errors
+    /// When it has no kind, or a key that its kind does not have or take.
+    pub(crate) fn read(mut keys: toml::Table) -> Result<NodeConfig, KeyError> {
+        match keys.remove(KIND) {
+            Some(toml::Value::String(kind)) => NodeConfig::of_kind(&kind, keys),
+            Some(other) => Err(unknown_kind(&other.to_string())),
+            None => Err(KeyError::of_none("missing field `kind`".to_string())),
         }
     }
 
@@ -123,6 +205,11 @@ impl NodeConfig {
         self.node().below()
     }
 
+    /// The disk, of a node that is one.
+    pub fn disk(&self) -> Option<&DiskConfig> {
+        self.node().disk()
+    }
+
     /// The policy to which a key belongs that this node does not have under its own.
     pub fn owner_of(&self, key: &str) -> Option<&'static str> {
         self.node().owner_of(key)
@@ -131,24 +218,32 @@ impl NodeConfig {
     /// The kind to which a key belongs that this node does not have under its own. The kinds stand in
     /// the same place of a stack, so that stacks of both are compared under one name of a node.
     pub fn kind_of(&self, key: &str) -> Option<&'static str> {
-        const PLACES: [&[&str]; 3] = [
-            &["persistent-cache", "segments", "s-block"],
-            &["write-back-cache", "read-cache"],
-            &["span", "dedicated", "stripe"],
-        ];
-        let table = toml::Table::try_from(self).ok()?;
-        let own = table.get("kind")?.as_str()?;
-        let place = PLACES.iter().find(|place| place.contains(&own))?;
+        let (own, place) = (self.kind(), self.place());
         let kinds = kinds();
         let has = |kind: &KindKeys| {
             let mut policies = kind.of_policies.iter();
-            kind.keys.contains(&key) || policies.any(|(_, keys)| keys.contains(&key))
+            has_key(&kind.keys, key) || policies.any(|(_, keys)| has_key(keys, key))
         };
-        let mut there = kinds.iter().filter(|kind| place.contains(&kind.kind));
+        let is_there = |kind: &&KindKeys| kind.kind == own || place.is_shared_with(kind.place);
+        let mut there = kinds.iter().filter(is_there);
         match there.clone().any(|kind| kind.kind == own && has(kind)) {
             true => None,
             false => there.find(|kind| has(kind)).map(|kind| kind.kind),
         }
+    }
+
+    /// The other name of a key that has two: an older one, or the one in whose place that was.
+    pub(crate) fn other_name(&self, key: &str) -> Option<&'static str> {
+        let own = kinds().into_iter().filter(|kind| kind.kind == self.kind());
+        let mut keys = own.flat_map(|kind| {
+            let of_policies = kind.of_policies.into_iter().flat_map(|(_, keys)| keys);
+            kind.keys.into_iter().chain(of_policies)
+        });
+        keys.find_map(|known| match known.older {
+            Some(older) if known.name == key => Some(older),
+            Some(older) if older == key => Some(known.name),
+            _ => None,
+        })
     }
 
     /// The name of the node below that holds the journal of this one; none of a node that never
@@ -157,38 +252,147 @@ impl NodeConfig {
         let journal = self.node().journal()?;
         Some(journal.below)
     }
+
+    /// Why `create` and `serve` take no such node; nothing of one that they take.
+    pub fn refused_by_serving(&self) -> Option<String> {
+        self.node().refused_by_serving()
+    }
+
+    /// The nodes below that are devices of their own beside the whole where it is served.
+    pub fn exports(&self) -> Vec<&str> {
+        self.node().exports()
+    }
+
+    /// What it keeps on the nodes below, and where its blocks are.
+    ///
+    /// # Errors
+    /// When a key has a value that cannot be.
+    pub fn keeps(&self) -> Result<Keeps, ConfigError> {
+        self.node().keeps()
+    }
+
+    /// The ports behind which there are nodes, the one that leads to the data last.
+    pub fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.node().ports()
+    }
+
+    /// The node behind a port, if there is one.
+    pub fn port(&self, name: &str) -> Option<&str> {
+        let mut ports = self.ports().into_iter();
+        ports.find(|port| port.key.name == name)?.nodes.first().copied()
+    }
+
+    /// The ports behind which it keeps state when it is durable, with the names that images give them.
+    pub fn members(&self) -> Vec<(&'static str, Port)> {
+        self.node().members()
+    }
+
+    /// The disk, of a node that is one, to be changed.
+    pub fn disk_mut(&mut self) -> Option<&mut DiskConfig> {
+        match self {
+            NodeConfig::Disk(disk) => Some(disk),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a part of the node below.
+    pub fn is_part(&self) -> bool {
+        self.node().part().is_some()
+    }
+
+    /// The nodes whose addresses lie one after another in those of this one.
+    pub fn windows(&self) -> Option<Windows<'_>> {
+        self.node().windows()
+    }
+}
+
+/// What a node keeps on the nodes below, in which format, and where its blocks are. Whoever checks an
+/// image reads it so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// It is a disk.
+    Disk,
+    /// Nothing: its blocks are those of the node behind its last port.
+    Nothing,
+    /// Nothing: its blocks are a part of those.
+    Part,
+    /// Nothing: its nodes lie one after another.
+    Spanned,
+    /// Nothing: its nodes lie chunk by chunk, with so many blocks in each.
+    Striped(BlockCount),
+    /// Copies, which it forgets.
+    Copies,
+    /// A log and bands.
+    Translation,
+    /// A cache with its journal on flash, and marks on what it caches.
+    Cache,
+    /// Segments with their slots and their journal.
+    Segments,
+    /// S-blocks with their rings and their journal.
+    SBlocks,
+    /// The log of a buffer in memory.
+    BufferLog,
+    /// What nobody else can read, with the reason.
+    Unreadable(&'static str),
+}
+
+/// Nodes whose addresses lie one after another in those of the node above.
+pub struct Windows<'a> {
+    /// The names of the nodes.
+    pub nodes: Vec<&'a str>,
+    /// The requests of each source go to one of them.
+    pub is_by_source: bool,
+}
+
+/// Where in a stack a kind stands: kinds that stand in the same place are compared under one name of a
+/// node, and a setting of one is left out of the stacks with another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// No other kind stands there.
+    Own,
+    /// Over a shingled disk.
+    Translation,
+    /// Over flash.
+    Cache,
+    /// Over several nodes.
+    Joint,
+}
+
+impl Place {
+    fn is_shared_with(self, other: Place) -> bool {
+        self != Place::Own && self == other
+    }
 }
 
 /// The keys of a kind of node, for what is said of them elsewhere.
 pub struct KindKeys {
     /// The kind in TOML files.
     pub kind: &'static str,
+    /// Where it stands.
+    pub place: Place,
     /// The keys that every node of the kind has, beside `kind`.
-    pub keys: &'static [&'static str],
+    pub keys: Vec<Key>,
     /// Of a cache: the keys of each policy.
-    pub of_policies: Vec<(&'static str, &'static [&'static str])>,
+    pub of_policies: Vec<(&'static str, Vec<Key>)>,
 }
 
-/// The kinds of node with their keys.
-pub fn kinds() -> Vec<KindKeys> {
-    let plain = |kind, keys| KindKeys { kind, keys, of_policies: vec![] };
-    vec![
-        plain("disk", keys::keys_of::<DiskConfig>()),
-        plain("persistent-cache", keys::keys_of::<PersistentCacheConfig>()),
-        plain("host-managed", keys::keys_of::<HostManagedConfig>()),
-        KindKeys {
-            of_policies: policies::policies(),
-            ..plain("write-back-cache", keys::keys_of::<CacheKeys>())
-        },
-        plain("read-cache", keys::keys_of::<ReadCacheConfig>()),
-        plain("s-block", keys::keys_of::<SBlockConfig>()),
-        plain("segments", keys::keys_of::<SegmentsConfig>()),
-        plain("slice", keys::keys_of::<SliceConfig>()),
-        plain("span", keys::keys_of::<SpanConfig>()),
-        plain("dedicated", keys::keys_of::<SpanConfig>()),
-        plain("stripe", keys::keys_of::<StripeConfig>()),
-        plain("memory-buffer", keys::keys_of::<MemoryBufferConfig>()),
-    ]
+/// Whether a key is among others, under its name or an older one.
+pub(super) fn has_key(keys: &[Key], name: &str) -> bool {
+    keys.iter().any(|key| key.name == name || key.older == Some(name))
+}
+
+/// What is the same of all nodes of a kind.
+pub(super) trait Kind: Node + Keys {
+    /// The kind in TOML files.
+    const NAME: &'static str;
+
+    /// Where it stands.
+    const PLACE: Place = Place::Own;
+
+    /// The keys that it has under each policy alone.
+    fn of_policies() -> Vec<(&'static str, Vec<Key>)> {
+        vec![]
+    }
 }
 
 /// What a kind of node says of itself before a stack is built.
@@ -196,15 +400,83 @@ pub(super) trait Node {
     /// The name of the node.
     fn name(&self) -> &str;
 
-    /// The names of the nodes below, in the order of the ports, the one that holds the data last.
-    fn below(&self) -> Vec<&str>;
+    /// The ports behind which there are nodes, the one that leads to the data last.
+    fn ports(&self) -> Vec<PortNodes<'_>>;
+
+    /// The names of the nodes below, in the order of the ports.
+    fn below(&self) -> Vec<&str> {
+        self.ports().into_iter().flat_map(|port| port.nodes).collect()
+    }
+
+    /// The disk, of a node that is one.
+    fn disk(&self) -> Option<&DiskConfig> {
+        None
+    }
+
+    /// Whether the node above sees the drive below through it: tracks, zones, bands, log and areas.
+    fn is_clear(&self) -> bool {
+        false
+    }
+
+    /// Whether its addresses are others than those of the node below.
+    fn moves_addresses(&self) -> bool {
+        false
+    }
+
+    /// The bytes of the node below that it takes, where others may stand there beside it.
+    fn part(&self) -> Option<Range<u64>> {
+        None
+    }
+
+    /// What it keeps on the nodes below, and where its blocks are, for whoever reads them without it.
+    ///
+    /// # Errors
+    /// When a key has a value that cannot be.
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Nothing)
+    }
+
+    /// Whether it serves writes only.
+    fn is_write_only(&self) -> bool {
+        false
+    }
+
+    /// Whether what it has kept may be lost by a power cut after it has left for the node below.
+    fn destages_into_caches(&self) -> bool {
+        false
+    }
+
+    /// Finds what is wrong with the place where it stands: below `user`, or at the top.
+    fn check_place(&self, _user: Option<&str>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Why `create` and `serve` take no such node; nothing of one that they take.
+    fn refused_by_serving(&self) -> Option<String> {
+        None
+    }
+
+    /// The nodes below that are devices of their own beside the whole where it is served.
+    fn exports(&self) -> Vec<&str> {
+        vec![]
+    }
+
+    /// The nodes whose addresses lie one after another in its own.
+    fn windows(&self) -> Option<Windows<'_>> {
+        None
+    }
+
+    /// The key with the size of the log that takes random writes, and what it says.
+    fn log_size(&self) -> Option<(&'static str, Option<SizeOrShare>)> {
+        None
+    }
 
     /// What it says of its journal; none of a kind that never keeps one.
     fn journal(&self) -> Option<JournalKeys<'_>> {
         None
     }
 
-    /// The ports behind which it keeps state when it is durable, each with its name.
+    /// The ports behind which it keeps state when it is durable, each with the name that images give it.
     fn members(&self) -> Vec<(&'static str, Port)> {
         vec![]
     }
@@ -349,20 +621,25 @@ impl World<'_> {
         drive.ok_or_else(|| wrong(node.name(), &"must stand on a disk"))
     }
 
-    /// The drive of a disk, or of the disk that a slice is cut from; `None` of another node.
+    /// The drive that a node shows to the node above: that of a disk, or of the disk below clear nodes.
     pub fn drive_of(&self, name: &str) -> Option<&Drive> {
-        match self.slice(name) {
-            Some(slice) => self.drive_of(&slice.below),
-            None => self.drives.get(name),
+        self.drives.get(self.below_clear(name))
+    }
+
+    /// The first node that is not clear, from a node down.
+    pub fn below_clear<'b>(&'b self, name: &'b str) -> &'b str {
+        match self.config.node(name) {
+            Some(node) if node.node().is_clear() => {
+                node.below().pop().map_or(name, |below| self.below_clear(below))
+            }
+            _ => name,
         }
     }
 
-    /// The slice of a name.
-    pub fn slice(&self, name: &str) -> Option<&SliceConfig> {
-        match self.config.node(name)? {
-            NodeConfig::Slice(slice) => Some(slice),
-            _ => None,
-        }
+    /// Whether a node is a part of another one, which it shows.
+    pub fn is_part(&self, name: &str) -> bool {
+        let node = self.config.node(name).map(NodeConfig::node);
+        node.is_some_and(|node| node.is_clear() && node.part().is_some())
     }
 }
 

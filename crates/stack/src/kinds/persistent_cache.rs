@@ -2,9 +2,10 @@
 
 use super::host_managed::{ZONE_COUNTERS, ZONE_GAUGES, zone_use};
 use super::persistent_cache_settings::layer_settings;
+use super::ports::PortNodes;
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, PersistentCacheConfig, Planned, PlannedBands,
-    Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, PersistentCacheConfig, Place,
+    Planned, PlannedBands, Reported, World, Writer, wrong,
 };
 use crate::areas::{Footprint, count_areas, lay_out, share_bytes};
 use crate::config::ConfigError;
@@ -25,18 +26,23 @@ use imbrex_drives::{Bands, DriveModel, TranslationSettings};
 use imbrex_report::Run;
 use std::sync::Arc;
 
+impl Kind for PersistentCacheConfig {
+    const NAME: &'static str = "persistent-cache";
+    const PLACE: Place = Place::Translation;
+}
+
 impl Node for PersistentCacheConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        self.below.nodes()
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
         Some(JournalKeys {
-            below: self.below.log(),
+            below: self.below.one("log"),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
@@ -44,19 +50,27 @@ impl Node for PersistentCacheConfig {
     }
 
     fn members(&self) -> Vec<(&'static str, Port)> {
-        match self.below.is_two() {
-            false => vec![("below", PersistentCache::LOG)],
-            true => vec![("log", PersistentCache::LOG), ("home", PersistentCache::HOME)],
+        match self.below.is_short() {
+            true => vec![("below", PersistentCache::LOG)],
+            false => vec![("log", PersistentCache::LOG), ("home", PersistentCache::HOME)],
         }
+    }
+
+    fn log_size(&self) -> Option<(&'static str, Option<SizeOrShare>)> {
+        Some(("persistent_cache", self.persistent_cache))
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Translation)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         world.drive_below(self)?;
-        let home = self.below.home();
+        let home = self.below.one("home");
         let below = world.room(home, scale)?;
-        match world.slice(home) {
-            Some(_) => self.room_in_slice(below, world, scale),
-            None => Ok(below),
+        match world.is_part(home) {
+            true => self.room_in_slice(below, world, scale),
+            false => Ok(below),
         }
     }
 
@@ -71,7 +85,7 @@ impl Node for PersistentCacheConfig {
         let whole = !world.options.trim_disks && asked.blocks <= room;
         let home = Asked { writer: Writer::Tracks { whole }, is_part: false, ..asked };
         let mut below = vec![home];
-        if self.below.is_two() {
+        if !self.below.is_short() {
             below.insert(0, self.log_asked(&planned, asked, world)?);
         }
         Ok((Box::new(planned), below))
@@ -90,7 +104,7 @@ impl PersistentCacheConfig {
         if planned.host_aware.is_some() {
             return Err(wrong(&self.name, &LayoutError::ZonesOnTwoDisks));
         }
-        let room = world.room(self.below.log(), asked.scale)?;
+        let room = world.room(self.below.one("log"), asked.scale)?;
         if !world.options.trim_disks {
             return Ok(Asked {
                 blocks: room,
@@ -115,7 +129,7 @@ impl PersistentCacheConfig {
                 &format_args!(
                     "its log and journal need {} B of node `{}`, which has {} B",
                     blocks.bytes(),
-                    self.below.log(),
+                    self.below.one("log"),
                     room.bytes()
                 ),
             ));
@@ -130,9 +144,9 @@ impl PersistentCacheConfig {
 
     /// Bytes of the node that holds the log, and the longest track there.
     fn log_disk(&self, world: &World<'_>) -> Result<(u64, BlockCount), ConfigError> {
-        Ok(match world.drive_of(self.below.log()) {
+        Ok(match world.drive_of(self.below.one("log")) {
             Some(drive) => (drive.model.capacity.bytes(), longest_track(&drive.model)),
-            None => (world.room(self.below.log(), 1)?.bytes(), UNKNOWN_TRACK),
+            None => (world.room(self.below.one("log"), 1)?.bytes(), UNKNOWN_TRACK),
         })
     }
 
@@ -154,9 +168,9 @@ impl PersistentCacheConfig {
         let scratch = 2 * (bands.largest().0 + guard);
         let rounding = guard + 2 * longest_track(model).0;
         let settings = planned.layer_settings(planned.log_blocks_max(slice));
-        let conventional = match self.below.is_two() {
-            false => conventional_blocks_needed(&settings, bands, planned.track_blocks),
-            true => BlockCount::ZERO,
+        let conventional = match self.below.is_short() {
+            true => conventional_blocks_needed(&settings, bands, planned.track_blocks),
+            false => BlockCount::ZERO,
         };
         let kept = u64::from(bands.bands()) * guard + scratch + rounding + conventional.0;
         match slice.0.checked_sub(kept).filter(|room| *room > 0) {
@@ -166,7 +180,7 @@ impl PersistentCacheConfig {
                 &format_args!(
                     "`{}` has {} B, and the log, the scratch band and the guards of bands may need {} B of \
                      it; accepted: a longer slice, a smaller `persistent_cache` or other `bands`",
-                    self.below.home(),
+                    self.below.one("home"),
                     slice.bytes(),
                     BlockCount(kept).bytes()
                 ),

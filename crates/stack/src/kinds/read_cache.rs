@@ -1,44 +1,51 @@
 //! A read cache: a store of copies on flash.
 
 use super::keys::words;
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one};
 use super::segment_geometry::{block_default, blocks_of};
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, World,
+    Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::read_cache::{OnWrite, ReadCache, ReadCacheSettings};
 use imbrex_core::units::BlockCount;
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use serde::{Deserialize, Serialize};
 
-/// A read cache.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReadCacheConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The flash.
-    pub below: ReadCacheBelow,
-    /// Size of all copies; 0 for none.
-    pub capacity: Size,
-    /// A block: as long as those of the nodes above.
-    #[serde(default = "block_default")]
-    pub block: Size,
-    /// What becomes of a copy when its block is written.
-    #[serde(default)]
-    pub on_write: OnWriteKey,
-    /// Whether it takes in what rewrites read from the disk.
-    #[serde(default)]
-    pub fill_from_rewrite: bool,
+keys! {
+    /// A read cache.
+    pub struct ReadCacheConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// `{ flash = .. }`.
+        below: BelowNodes<ReadCachePorts> => "the name of a node";
+        /// Size of all copies; it needs 64 blocks more of its flash, for copies that were forgotten
+        /// while the flash is still busy with them. While all are in use no block is taken in, which
+        /// `skipped_fill_blocks` counts.
+        capacity: Size => "a size; 0 for none";
+        /// Length of a block; that of the nodes above.
+        block: Size = block_default() => "a multiple of 4 KiB";
+        /// What becomes of a copy when the host writes its block and a buffer keeps the data for now:
+        /// it is forgotten, it stays, or it is written too. When the data goes home, an older copy is
+        /// forgotten or, with `"update"`, overwritten in any case; so without a buffer above
+        /// `"update"` writes every copy, and `"keep"` forgets it. Where the node below a buffer takes
+        /// no store of copies itself (a disk), the buffer forgets the copy of each block that it hands
+        /// down.
+        on_write: OnWriteKey = OnWriteKey::default() => r#"`"invalidate"`, `"keep"`, `"update"`"#;
+        /// Takes in what rewrites read from the disk.
+        fill_from_rewrite: bool = false => "`true`, `false`";
+    }
 }
 
-/// The node under a read cache.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReadCacheBelow {
-    /// The flash.
-    pub flash: String,
+/// The flash of a read cache.
+pub struct ReadCachePorts;
+
+impl Ports for ReadCachePorts {
+    const PORTS: &'static [PortKey] = &[one("flash")];
+    const FORM: Form = Form::Table;
 }
 
 words! {
@@ -85,13 +92,18 @@ impl ReadCacheConfig {
     }
 }
 
+impl Kind for ReadCacheConfig {
+    const NAME: &'static str = "read-cache";
+    const PLACE: Place = Place::Cache;
+}
+
 impl Node for ReadCacheConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        vec![&self.below.flash]
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
     }
 
     fn keeps_copies(&self) -> bool {
@@ -99,6 +111,10 @@ impl Node for ReadCacheConfig {
     }
 
     /// It has copies of what is elsewhere, however long that is.
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Copies)
+    }
+
     fn room(&self, _: &World<'_>, _: u64) -> Result<BlockCount, ConfigError> {
         Ok(ANY)
     }
@@ -116,7 +132,7 @@ impl Node for ReadCacheConfig {
         let flash = Asked {
             blocks: match world.options.trim_disks {
                 true => settings.flash_blocks(),
-                false => world.room(&self.below.flash, 1)?,
+                false => world.room(self.below.one("flash"), 1)?,
             },
             scale: 1,
             writer: Writer::Layer,

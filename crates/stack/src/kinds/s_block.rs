@@ -2,15 +2,17 @@
 
 use super::checksums::{ChecksumKeys, ChecksumsKey};
 use super::keys::words;
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::{
     Percent, PercentOrBlocks, Track, block_default, blocks_of, kappa_default,
     region_tracks_default, track_default,
 };
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, PlannedBands, Reported, World, Writer,
-    wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, PlannedBands,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
+use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{Counter, Gauge};
@@ -22,103 +24,65 @@ use imbrex_core::translation::{
     bands_fixed,
 };
 use imbrex_core::units::BlockCount;
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{DiskDesign, DiskOptions};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A translation by S-blocks: regions that are circular logs.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SBlockConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The disk, or the disk and a store of copies.
-    pub below: SBlockBelow,
-    /// Where tracks come from.
-    #[serde(default = "track_default")]
-    pub track: Track,
-    /// A block: what a ring takes in, and what is read and written at least.
-    #[serde(default = "block_default")]
-    pub block: Size,
-    /// Tracks of the data of a region, and blocks of an S-block.
-    #[serde(default = "region_tracks_default")]
-    pub region_tracks: u64,
-    /// Tracks under the writer, its own among them.
-    #[serde(default = "kappa_default")]
-    pub kappa: u64,
-    /// Spare slots of a region, as a share of its S-blocks.
-    #[serde(default = "spare_default")]
-    pub spare: Percent,
-    /// Whether they lie beside the data.
-    #[serde(default)]
-    pub slots: Slots,
-    /// Which S-blocks hold data at the start: all, or none where it is durable.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefill: Option<Prefill>,
-    /// When room is made.
-    #[serde(default)]
-    pub gc_order: GcOrder,
-    /// Where the missing blocks of a rewrite are looked for first.
-    #[serde(default)]
-    pub fill: Fill,
-    /// What takes writes that are no destages; 0 for nothing.
-    #[serde(default = "ring_default")]
-    pub ring: PercentOrBlocks,
-    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<bool>,
-    /// Blocks of the ring of its journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring_blocks: Option<u64>,
-    /// Blocks of data it may write without a flush.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unflushed_blocks_max: Option<u64>,
-    /// Whether a durable one keeps checksums; it does when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub checksums: Option<ChecksumsKey>,
-    /// Memory for the tables of checksums.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub table_memory: Option<Size>,
-}
-
-/// The nodes under a translation by S-blocks.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
-pub enum SBlockBelow {
-    /// The disk.
-    Disk(String),
-    /// The disk and a store of copies.
-    Nodes(SBlockNodes),
-}
-
-/// The disk and a store of copies.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SBlockNodes {
-    /// The disk.
-    pub disk: String,
-    /// The store of copies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copies: Option<String>,
-}
-
-impl SBlockBelow {
-    /// The disk.
-    pub fn disk(&self) -> &str {
-        match self {
-            SBlockBelow::Disk(disk) => disk,
-            SBlockBelow::Nodes(nodes) => &nodes.disk,
-        }
+keys! {
+    /// A translation by S-blocks: regions that are circular logs.
+    pub struct SBlockConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The disk, and a store of copies.
+        below: BelowNodes<SBlockPorts> => r#"a node; `{ disk = "NODE", copies = "NODE" }` with or without `copies`"#;
+        /// Where tracks come from.
+        track: Track = track_default() => r#"a size, a multiple of `block`: regions follow each other in the addresses of the disk, without guards; `"disk"`: the tracks of the drive, which must not overlap downwards"#;
+        /// What is read and written at least.
+        block: Size = block_default() => "a multiple of 4 KiB, up to 256 KiB with a ring";
+        /// Tracks of a region's data, and blocks of an S-block.
+        region_tracks: u64 = region_tracks_default() => "a whole number above 0";
+        /// Tracks under the writer: with `track = "disk"` as many less one are guards inside and
+        /// behind a region, or more where the drive says so; a track of a given size has no guards.
+        kappa: u64 = kappa_default() => "a whole number above 0";
+        /// Spare slots of a region, rounded to the nearest, at least one.
+        spare: Percent = Percent(100_000) => "a share of its S-blocks";
+        /// Where they lie.
+        slots: Slots = Slots::default() => r#"`"extra"`: beside the data; `"inside"`: among it, and the region offers less"#;
+        /// Which S-blocks hold data at the start, in order.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prefill: Option<Prefill> => r#"`"all"`, `"touched"` (by the workload; in a simulation), `"none"`"#, r#"`"all"`; `"none"` where durable"#;
+        /// When room is made.
+        gc_order: GcOrder = GcOrder::default() => r#"`"room-first"`: as soon as an append has taken the last slot, its older copy being superseded; `"invalidate-first"`: before an append that finds none free, its older copy taken for superseded"#;
+        /// Where the missing blocks of a rewrite are looked for first.
+        fill: Fill = Fill::default() => r#"`"disk"`; `"flash"`: in the store of copies"#;
+        /// Blocks that a ring takes in.
+        ring: PercentOrBlocks = PercentOrBlocks::Percent(Percent(100_000)) => "a share of the blocks of a region, rounded down; a whole number; 0: every write is a rewrite";
+        /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
+        /// Blocks of the ring of its journal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ring_blocks: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+        /// Blocks of data it may write without a flush.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unflushed_blocks_max: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+        /// Where it is durable, whether it keeps checksums of all blocks.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        checksums: Option<ChecksumsKey> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+        /// Memory for the tables of checksums.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table_memory: Option<Size> => "a size, at least 4 KiB", r#"`"64 MiB"`"#;
     }
+}
 
-    /// The store of copies.
-    pub fn copies(&self) -> Option<&str> {
-        match self {
-            SBlockBelow::Disk(_) => None,
-            SBlockBelow::Nodes(nodes) => nodes.copies.as_deref(),
-        }
-    }
+/// The disk of a translation by S-blocks, and a store of copies.
+pub struct SBlockPorts;
+
+impl Ports for SBlockPorts {
+    const PORTS: &'static [PortKey] = &[optional("copies"), one("disk")];
+    const FORM: Form = Form::Both;
 }
 
 words! {
@@ -165,14 +129,6 @@ words! {
         /// In the store of copies.
         Flash,
     }
-}
-
-fn spare_default() -> Percent {
-    Percent(100_000)
-}
-
-fn ring_default() -> PercentOrBlocks {
-    PercentOrBlocks::Percent(Percent(100_000))
 }
 
 /// Times that the layout is tried with more tracks that do not overlap.
@@ -238,7 +194,7 @@ impl SBlockConfig {
         scale: u64,
         blocks: Option<BlockCount>,
     ) -> Result<(SBlockLayout, u64), ConfigError> {
-        let disk = self.below.disk();
+        let disk = self.below.one("disk");
         if settings.track != TrackSource::Disk {
             let below = Geometry::plain(world.room(disk, scale)?, Media::Conventional);
             let layout = SBlockLayout::new(settings, &below);
@@ -300,19 +256,23 @@ impl SBlockConfig {
     }
 }
 
+impl Kind for SBlockConfig {
+    const NAME: &'static str = "s-block";
+    const PLACE: Place = Place::Translation;
+}
+
 impl Node for SBlockConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        let copies = self.below.copies().into_iter();
-        copies.chain([self.below.disk()]).collect()
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
         Some(JournalKeys {
-            below: self.below.disk(),
+            below: self.below.one("disk"),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
@@ -320,8 +280,12 @@ impl Node for SBlockConfig {
     }
 
     fn members(&self) -> Vec<(&'static str, Port)> {
-        let has_copies = self.below.copies().is_some();
+        let has_copies = self.below.optional("copies").is_some();
         vec![("below", SBlocks::disk_port(has_copies))]
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::SBlocks)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
@@ -343,7 +307,7 @@ impl Node for SBlockConfig {
         let whole = trimmed.is_none();
         let below = Asked {
             blocks: match trimmed {
-                None => world.room(self.below.disk(), asked.scale)?,
+                None => world.room(self.below.one("disk"), asked.scale)?,
                 Some(blocks) => blocks,
             },
             scale: asked.scale,
@@ -354,7 +318,7 @@ impl Node for SBlockConfig {
         let segment = BlockCount(layout.segment);
         let planned = PlannedSBlocks {
             node: self.name.clone(),
-            copies: self.below.copies().is_some(),
+            copies: self.below.optional("copies").is_some(),
             bands: PlannedBands {
                 table: Arc::new(bands_fixed(blocks, segment)),
                 key: format!("S-blocks of {segment:?}, {blocks:?}"),
@@ -365,7 +329,7 @@ impl Node for SBlockConfig {
             settings,
         };
         let mut asks = vec![below];
-        if self.below.copies().is_some() {
+        if self.below.optional("copies").is_some() {
             let copies = Asked {
                 blocks: asked.blocks,
                 scale: asked.scale,

@@ -2,14 +2,16 @@
 
 use super::checksums::{ChecksumKeys, ChecksumsKey};
 use super::keys::words;
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::{
     Track, block_default, blocks_of, kappa_default, region_tracks_default, track_default,
 };
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, PlannedBands, Reported, World, Writer,
-    wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, PlannedBands,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
+use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::disk::{Geometry, Media};
@@ -22,110 +24,63 @@ use imbrex_core::translation::segment::{
     SegmentSettings, Segments, TrackLength,
 };
 use imbrex_core::units::BlockCount;
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{DiskDesign, DiskOptions};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A segment layout.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SegmentsConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The disk, or the disk with what stands beside it.
-    pub below: SegmentsBelow,
-    /// How long tracks are.
-    #[serde(default = "track_default")]
-    pub track: Track,
-    /// A block: what is read and written at least, and what a segment has on each track.
-    #[serde(default = "block_default")]
-    pub block: Size,
-    /// Tracks of a region: blocks of a segment.
-    #[serde(default = "region_tracks_default")]
-    pub region_tracks: u64,
-    /// How many tracks the writer is wide, the written one counted.
-    #[serde(default = "kappa_default")]
-    pub kappa: u64,
-    /// In which direction regions overlap.
-    #[serde(default)]
-    pub layout: LayoutKey,
-    /// Which blocks a rewrite writes.
-    #[serde(default)]
-    pub rewrite: RewriteKey,
-    /// Which blocks hold data.
-    #[serde(default)]
-    pub valid: ValidKey,
-    /// Whether a rewrite first writes elsewhere what it is about to write home.
-    #[serde(default)]
-    pub journal: JournalKey,
-    /// Whether it keeps a journal over restarts, as it does when it is served from files; not when
-    /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<bool>,
-    /// Blocks of the ring of that journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring_blocks: Option<u64>,
-    /// Whether a durable one keeps checksums; it does when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub checksums: Option<ChecksumsKey>,
-    /// Memory for the tables of checksums.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub table_memory: Option<Size>,
-}
-
-/// The nodes under a segment layout.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
-pub enum SegmentsBelow {
-    /// The disk.
-    Disk(String),
-    /// The disk and others.
-    Nodes(SegmentsNodes),
+keys! {
+    /// A segment layout.
+    pub struct SegmentsConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The disk, or `{ disk = .., copies = .., journal = .. }`: beside it a `read-cache` in which
+        /// rewrites look for blocks, and a node that takes the journal.
+        below: BelowNodes<SegmentsPorts> => "names of nodes";
+        /// How long tracks are: a length is the paper's arithmetic over the addresses of the disk,
+        /// whose real tracks set the time alone; `"disk"` lays regions onto the tracks of the drive,
+        /// which a drive with overlapping tracks needs.
+        track: Track = track_default() => r#"a size, `"disk"`"#;
+        /// Length of a block; that of the buffer and the read cache.
+        block: Size = block_default() => "a multiple of 4 KiB to 8 MiB";
+        /// Tracks of a region: blocks of a segment.
+        region_tracks: u64 = region_tracks_default() => 1..=1024;
+        /// How many tracks the writer is wide, the written one counted.
+        kappa: u64 = kappa_default() => 1..=64;
+        /// Neighbouring regions overlap in opposite directions and share a guard, or all in one
+        /// direction, a guard behind each.
+        layout: LayoutKey = LayoutKey::default() => r#"`"wave"`, `"conventional"`"#;
+        /// A rewrite writes what is dirty or would be destroyed, or all blocks that hold data.
+        rewrite: RewriteKey = RewriteKey::default() => r#"`"cascade"`, `"whole"`"#;
+        /// All blocks hold data from the start, or those that were written.
+        valid: ValidKey = ValidKey::default() => r#"`"all"`, `"touched"`"#;
+        /// A rewrite first writes to a slot elsewhere what it is about to write home, so that a power
+        /// cut loses nothing; needed where the stack is served.
+        journal: JournalKey = JournalKey::default() => r#"`"on"`, `"off"`"#;
+        /// Whether it keeps a journal over restarts, as it does when it is served from files; not when
+        /// absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
+        /// Blocks of the ring of that journal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ring_blocks: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+        /// A durable layout keeps a checksum of every 4 KiB, and a block that has changed on the disk
+        /// is an error, not data.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        checksums: Option<ChecksumsKey> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+        /// Memory for their tables; a read or rewrite of which a page is not there reads it first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table_memory: Option<Size> => "4 KiB or more", r#"`"64MiB"`"#;
+    }
 }
 
 /// The disk of a segment layout, and what stands beside it.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SegmentsNodes {
-    /// The disk.
-    pub disk: String,
-    /// A store of copies.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copies: Option<String>,
-    /// What takes the journal instead of the disk.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal: Option<String>,
-}
+pub struct SegmentsPorts;
 
-impl SegmentsBelow {
-    /// The disk.
-    pub fn disk(&self) -> &str {
-        match self {
-            SegmentsBelow::Disk(disk) => disk,
-            SegmentsBelow::Nodes(nodes) => &nodes.disk,
-        }
-    }
-
-    /// The store of copies.
-    pub fn copies(&self) -> Option<&str> {
-        match self {
-            SegmentsBelow::Disk(_) => None,
-            SegmentsBelow::Nodes(nodes) => nodes.copies.as_deref(),
-        }
-    }
-
-    /// What takes the journal instead of the disk.
-    pub fn journal(&self) -> Option<&str> {
-        match self {
-            SegmentsBelow::Disk(_) => None,
-            SegmentsBelow::Nodes(nodes) => nodes.journal.as_deref(),
-        }
-    }
-
-    fn ports(&self) -> SegmentPorts {
-        SegmentPorts { copies: self.copies().is_some(), journal: self.journal().is_some() }
-    }
+impl Ports for SegmentsPorts {
+    const PORTS: &'static [PortKey] = &[optional("copies"), optional("journal"), one("disk")];
+    const FORM: Form = Form::Both;
 }
 
 words! {
@@ -197,7 +152,7 @@ impl SegmentsConfig {
             journal: self.journaling(world)?,
             checksums: self.checksums().settings(&self.name)?,
             offered: None,
-            ports: self.below.ports(),
+            ports: self.segment_ports(),
         };
         let check = settings.check();
         check.map_err(|error| wrong(&self.name, &error))?;
@@ -231,7 +186,9 @@ impl SegmentsConfig {
     ) -> Result<BlockCount, ConfigError> {
         Ok(match settings.ports.journal {
             true => BlockCount::ZERO,
-            false => SegmentAreas::new(settings, world.room(self.below.disk(), scale)?).blocks(),
+            false => {
+                SegmentAreas::new(settings, world.room(self.below.one("disk"), scale)?).blocks()
+            }
         })
     }
 
@@ -242,7 +199,7 @@ impl SegmentsConfig {
         world: &World<'_>,
         scale: u64,
     ) -> Result<SegmentLayout, ConfigError> {
-        let (disk, front) = (self.below.disk(), self.front(settings, world, scale)?);
+        let (disk, front) = (self.below.one("disk"), self.front(settings, world, scale)?);
         let below = match settings.track {
             TrackLength::Assumed(_) => {
                 Geometry::plain(world.room(disk, scale)?, Media::Conventional)
@@ -269,19 +226,32 @@ impl SegmentsConfig {
     }
 }
 
+impl SegmentsConfig {
+    fn segment_ports(&self) -> SegmentPorts {
+        SegmentPorts {
+            copies: self.below.optional("copies").is_some(),
+            journal: self.below.optional("journal").is_some(),
+        }
+    }
+}
+
+impl Kind for SegmentsConfig {
+    const NAME: &'static str = "segments";
+    const PLACE: Place = Place::Translation;
+}
+
 impl Node for SegmentsConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        let beside = self.below.copies().into_iter().chain(self.below.journal());
-        beside.chain([self.below.disk()]).collect()
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
         Some(JournalKeys {
-            below: self.below.journal().unwrap_or(self.below.disk()),
+            below: self.below.optional("journal").unwrap_or(self.below.one("disk")),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             // Each rewrite flushes before it writes home.
@@ -290,10 +260,14 @@ impl Node for SegmentsConfig {
     }
 
     fn members(&self) -> Vec<(&'static str, Port)> {
-        let ports = self.below.ports();
+        let ports = self.segment_ports();
         let journal = ports.journal.then(|| ("journal", ports.journal_port()));
         let disk = Some(("disk", ports.disk_port()));
         journal.into_iter().chain(disk).collect()
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Segments)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
@@ -326,7 +300,7 @@ impl Node for SegmentsConfig {
         let whole = settings.track == TrackLength::OfDisk || !world.options.trim_disks;
         let disk = Asked {
             blocks: match whole {
-                true => world.room(self.below.disk(), asked.scale)?,
+                true => world.room(self.below.one("disk"), asked.scale)?,
                 false => BlockCount(layout.end()),
             },
             scale: asked.scale,
@@ -334,9 +308,9 @@ impl Node for SegmentsConfig {
             is_part: false,
         };
         let beside = |blocks, scale| Asked { blocks, scale, writer: Writer::Layer, is_part: false };
-        let copies = self.below.copies().map(|_| beside(asked.blocks, asked.scale));
+        let copies = self.below.optional("copies").map(|_| beside(asked.blocks, asked.scale));
         let areas = SegmentAreas::new(&settings, BlockCount::ZERO).blocks();
-        let journal = self.below.journal().map(|_| beside(areas, 1));
+        let journal = self.below.optional("journal").map(|_| beside(areas, 1));
         let asks = copies.into_iter().chain(journal).chain([disk]).collect();
         let segment = BlockCount(settings.segment_blocks());
         let planned = PlannedSegments {

@@ -1,44 +1,45 @@
 //! A part of a node, so that several nodes stand on one.
 
+use super::ports::{PortNodes, one};
 use super::{
-    Asked, Below, Body, Known, Node, NodeConfig, Offer, OnDisk, Part, Planned, Reported, World,
-    Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, OnDisk, Part, Planned,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::extent::Extent;
 use imbrex_core::slice::Slice;
 use imbrex_core::units::BlockCount;
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{OperationKind, Tallies};
-use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::rc::Rc;
 
-/// A part of a node.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SliceConfig {
-    /// Name of the node.
-    pub name: String,
-    /// What it is a part of.
-    pub below: String,
-    /// Where it begins there.
-    pub offset: Size,
-    /// How long it is. On tracks that overlap it offers less: whole tracks without the guard of its
-    /// neighbours.
-    pub size: Size,
+keys! {
+    /// A part of a node.
+    pub struct SliceConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// What it is a part of.
+        below: String => "a node";
+        /// Where it begins there.
+        offset: Size => r#"a size, or `"0"`"#;
+        /// How long it is.
+        size: Size => "a size of at least 4 KiB that ends within the node";
+    }
 }
 
 impl SliceConfig {
+    /// The bytes of the node below, undivided.
+    fn bytes(&self) -> Range<u64> {
+        let start = self.offset.bytes();
+        start..start.saturating_add(self.size.bytes())
+    }
+
     /// The blocks of the node below, when the drives there are divided by `scale`.
     fn window(&self, scale: u64) -> Extent {
         let blocks = |size: Size| BlockCount::from_bytes_floor(size.bytes() / scale);
         Extent::new(blocks(self.offset).0, blocks(self.size).0)
-    }
-
-    /// The bytes of the node below, undivided.
-    fn bytes(&self) -> std::ops::Range<u64> {
-        let start = self.offset.bytes();
-        start..start.saturating_add(self.size.bytes())
     }
 }
 
@@ -46,7 +47,7 @@ impl SliceConfig {
 pub(crate) fn check_overlaps(nodes: &[NodeConfig]) -> Result<(), String> {
     let slices = || {
         nodes.iter().filter_map(|node| match node {
-            NodeConfig::Slice(slice) => Some(slice),
+            NodeConfig::Slice(slice) => Some(&**slice),
             _ => None,
         })
     };
@@ -72,13 +73,33 @@ pub(crate) fn check_overlaps(nodes: &[NodeConfig]) -> Result<(), String> {
     Ok(())
 }
 
+impl Kind for SliceConfig {
+    const NAME: &'static str = "slice";
+}
+
 impl Node for SliceConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        vec![&self.below]
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        vec![PortNodes { key: one("below"), nodes: vec![&self.below] }]
+    }
+
+    fn is_clear(&self) -> bool {
+        true
+    }
+
+    fn moves_addresses(&self) -> bool {
+        true
+    }
+
+    fn part(&self) -> Option<Range<u64>> {
+        Some(self.bytes())
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Part)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {

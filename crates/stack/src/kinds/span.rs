@@ -1,33 +1,44 @@
 //! Nodes joined one after another under one top.
 
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, several};
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, Windows,
+    World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::span::Span;
 use imbrex_core::units::BlockCount;
-use serde::{Deserialize, Serialize};
+use imbrex_drives::keys;
 
-/// Nodes joined one after another: each is a window of the device, under its own name.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SpanConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The nodes, the one at address 0 first.
-    pub below: Vec<String>,
+keys! {
+    /// Nodes joined one after another: each is a window of the device, under its own name.
+    pub struct SpanConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The nodes, the one at address 0 first.
+        below: BelowNodes<JoinedPorts> => "a list of 1 to 64 names";
+    }
+}
+
+/// The nodes that are joined.
+pub struct JoinedPorts;
+
+impl Ports for JoinedPorts {
+    const PORTS: &'static [PortKey] = &[several("below")];
+    const FORM: Form = Form::Short;
 }
 
 impl SpanConfig {
     /// Blocks of each node that it joins.
     fn rooms(&self, world: &World<'_>, scale: u64) -> Result<Vec<BlockCount>, ConfigError> {
-        if self.below.is_empty() {
-            let words = "below = []; accepted: the names of one node or more";
-            return Err(wrong(&self.name, &words));
-        }
-        let rooms = self.below.iter().map(|name| world.room(name, scale));
+        let rooms = self.below.several("below").iter().map(|name| world.room(name, scale));
         rooms.collect()
     }
+}
+
+impl Kind for SpanConfig {
+    const NAME: &'static str = "span";
+    const PLACE: Place = Place::Joint;
 }
 
 impl Node for SpanConfig {
@@ -35,8 +46,24 @@ impl Node for SpanConfig {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        self.below.iter().map(String::as_str).collect()
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
+    }
+
+    fn moves_addresses(&self) -> bool {
+        true
+    }
+
+    fn exports(&self) -> Vec<&str> {
+        self.below()
+    }
+
+    fn windows(&self) -> Option<Windows<'_>> {
+        Some(Windows { nodes: self.below(), is_by_source: false })
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Spanned)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {

@@ -1,34 +1,34 @@
 //! Nodes as one node whose chunks go round over them.
 
+use super::ports::{BelowNodes, PortNodes};
 use super::segment_geometry::blocks_of;
+use super::span::JoinedPorts;
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, World,
+    Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::Gauge;
 use imbrex_core::disk::Geometry;
 use imbrex_core::stripe::{Stripe, StripeLayout};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use serde::{Deserialize, Serialize};
 
-/// Nodes as one node: chunk k lies on node k modulo their number.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct StripeConfig {
-    /// Name of the node.
-    pub name: String,
-    /// The nodes, the one of the first chunk first.
-    pub below: Vec<String>,
-    /// A chunk: what lies on one node in one piece.
-    #[serde(default = "chunk_default")]
-    pub chunk: Size,
+keys! {
+    /// Nodes as one node: chunk k lies on node k modulo their number.
+    pub struct StripeConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The nodes, the one of the first chunk first.
+        below: BelowNodes<JoinedPorts> => "a list of 1 to 64 names";
+        /// What lies on one node in one piece; a block as in Le's thesis, 64 KiB and more as
+        /// administrators choose it.
+        chunk: Size = Size(BLOCK_BYTES) => "a multiple of 4 KiB, up to the size of the smallest node";
+    }
 }
 
 /// A block, as in Le's thesis.
-fn chunk_default() -> Size {
-    Size(BLOCK_BYTES)
-}
 
 /// A chunk, and what all nodes together can offer.
 struct Room {
@@ -56,11 +56,7 @@ impl StripeConfig {
 
     fn whole_room(&self, world: &World<'_>, scale: u64) -> Result<Room, ConfigError> {
         let chunk = self.chunk()?;
-        if self.below.is_empty() {
-            let words = "below = []; accepted: the names of one node or more";
-            return Err(wrong(&self.name, &words));
-        }
-        let rooms = self.below.iter().map(|name| world.room(name, scale));
+        let rooms = self.below.several("below").iter().map(|name| world.room(name, scale));
         let of_each = rooms.collect::<Result<Vec<_>, _>>()?;
         let layout = StripeLayout::new(of_each.len(), chunk);
         let smallest = of_each.iter().min().copied().unwrap_or_default();
@@ -80,13 +76,26 @@ impl StripeConfig {
     }
 }
 
+impl Kind for StripeConfig {
+    const NAME: &'static str = "stripe";
+    const PLACE: Place = Place::Joint;
+}
+
 impl Node for StripeConfig {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        self.below.iter().map(String::as_str).collect()
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
+    }
+
+    fn moves_addresses(&self) -> bool {
+        true
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Striped(self.chunk()?))
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {

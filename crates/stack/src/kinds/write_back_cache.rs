@@ -1,12 +1,16 @@
 //! A write-back cache on a second disk, or on anything that takes writes anywhere.
 
-use super::keys::{keys_of, words};
-use super::policies::{POLICY, PolicyConfig, PolicyGiven, keys_of_policy, owner_of};
+use super::has_key;
+use super::keys::words;
+use super::policies::{POLICY, PolicyConfig, PolicyGiven, keys_of_policy, owner_of, policies};
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one};
 use super::{
-    Asked, Below, Body, Known, Node, Offer, Part, Planned, Reported, World, Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, World,
+    Writer, wrong,
 };
 use crate::areas::{Footprint, share_bytes};
 use crate::config::ConfigError;
+use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
 use imbrex_core::counters::{Counter, Counts, Gauge};
@@ -14,10 +18,11 @@ use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::operation::Durability;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_drives::keys;
+use imbrex_drives::keys::{Key, KeyError, Keys};
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_report::Run;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
 /// A write-back cache: the keys that all have, and those of its policy.
@@ -31,38 +36,31 @@ pub struct CacheConfig {
     pub policy: PolicyConfig,
 }
 
-/// The keys that every write-back cache has.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct CacheKeys {
-    /// Name of the node.
-    pub name: String,
-    /// Where data is kept, and where it belongs.
-    pub below: CacheBelow,
-    /// Size of the cache.
-    pub capacity: SizeOrShare,
-    /// Which requests it serves.
-    #[serde(default)]
-    pub mode: CacheMode,
-    /// Blocks that may be on their way out at once, beside the capacity.
-    #[serde(default = "destage_slots_default")]
-    pub destage_slots: u32,
-    /// When a destage counts as done.
-    #[serde(default)]
-    pub destage: Destage,
-    /// Whether it keeps a journal, as it does when it is served from files; not when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<bool>,
-    /// Blocks of the ring of its journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring_blocks: Option<u64>,
-    /// Blocks of data it may write without a flush.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unflushed_blocks_max: Option<u64>,
-}
-
-fn destage_slots_default() -> u32 {
-    64
+keys! {
+    /// The keys that every write-back cache has.
+    pub struct CacheKeys {
+        /// Name of the node.
+        name: String => "any";
+        /// The fast disk that keeps cached blocks, and what is cached.
+        below: BelowNodes<CachePorts> => r#"`{ flash = "NODE", backing = "NODE" }`; `flash` is a disk"#;
+        /// Size of the cache; `unlimited` needs the key and takes no notice of it.
+        capacity: SizeOrShare => "a size of at least 4 KiB, or a share";
+        /// Which requests bring blocks in.
+        mode: CacheMode = CacheMode::default() => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out"#;
+        /// Blocks that may be on their way out at once, beside the capacity.
+        destage_slots: u32 = 64 => "a whole number";
+        /// When a destage counts as done.
+        destage: Destage = Destage::default() => r#"`"durable"`: when it is durable below; `"cached"`: when the write cache of the drive below has it, as in PORE's prototype; for simulation only"#;
+        /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
+        /// Blocks of the ring of its journal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ring_blocks: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+        /// Blocks of data it may write without a flush.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unflushed_blocks_max: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+    }
 }
 
 impl Deref for CacheConfig {
@@ -79,64 +77,81 @@ impl DerefMut for CacheConfig {
     }
 }
 
-impl<'de> Deserialize<'de> for CacheConfig {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CacheConfig, D::Error> {
-        let wrong = |error: toml::de::Error| D::Error::custom(error.message());
-        let mut keys = toml::Table::deserialize(from)?;
+impl Kind for CacheConfig {
+    const NAME: &'static str = "write-back-cache";
+    const PLACE: Place = Place::Cache;
+
+    fn of_policies() -> Vec<(&'static str, Vec<Key>)> {
+        policies()
+    }
+}
+
+impl Keys for CacheConfig {
+    const NAMES: &'static [&'static str] = CacheKeys::NAMES;
+
+    fn keys() -> Vec<Key> {
+        CacheKeys::keys()
+    }
+
+    fn read(mut keys: toml::Table) -> Result<CacheConfig, KeyError> {
         let policy = keys.get(POLICY).and_then(toml::Value::as_str);
         let policy = policy.unwrap_or_default().to_string();
         let own = keys_of_policy(&policy).unwrap_or_default();
-        if let Some(words) = stray_key(&keys, &policy, own) {
-            return Err(D::Error::custom(words));
+        if let Some(error) = stray_key(&keys, &policy, &own) {
+            return Err(error);
         }
-        let mut of_policy = toml::Table::new();
-        for key in own.iter().copied().chain([POLICY]) {
-            if let Some(value) = keys.remove(key) {
-                of_policy.insert(key.to_string(), value);
-            }
-        }
+        let is_of_policy = |key: &str| key == POLICY || has_key(&own, key);
+        let of_policy: toml::Table =
+            keys.iter().filter(|(key, _)| is_of_policy(key)).map(owned).collect();
+        keys.retain(|key, _| !is_of_policy(key));
         if of_policy.is_empty() {
-            return Err(D::Error::missing_field(POLICY));
+            return Err(KeyError::of_none(format!("missing field `{POLICY}`")));
         }
-        let config = PolicyConfig::deserialize(of_policy).map_err(wrong)?;
-        Ok(CacheConfig { keys: CacheKeys::deserialize(keys).map_err(wrong)?, policy: config })
+        let policy = PolicyConfig::read(of_policy)?;
+        Ok(CacheConfig { keys: CacheKeys::read(keys)?, policy })
     }
+}
+
+fn owned((key, value): (&String, &toml::Value)) -> (String, toml::Value) {
+    (key.clone(), value.clone())
 }
 
 /// What to say of a key that a cache of the `policy` with its `own` keys does not have; nothing of
 /// an unknown policy, unless no policy has the key.
-fn stray_key(keys: &toml::Table, policy: &str, own: &'static [&'static str]) -> Option<String> {
-    let common = keys_of::<CacheKeys>();
-    let known = || common.iter().copied().chain([POLICY]).chain(own.iter().copied());
-    let is_known = |key: &str| known().any(|known| known == key);
+fn stray_key(keys: &toml::Table, policy: &str, own: &[Key]) -> Option<KeyError> {
+    let own_names = own.iter().map(|key| key.name);
+    let known = || CacheKeys::NAMES.iter().copied().chain([POLICY]).chain(own_names.clone());
+    let is_known = |key: &str| known().any(|known| known == key) || has_key(own, key);
     let is_policy = keys_of_policy(policy).is_some();
     let strays = keys.keys().filter(|key| !is_known(key));
     let told = |key: &String| match owner_of(policy, key) {
         Some(owner) if is_policy => {
             let node = keys.get("name").and_then(toml::Value::as_str);
             let node = node.unwrap_or("cache");
-            Some(format!(
-                "`{node}.{key}` belongs to policy \"{owner}\"; this node has policy \"{policy}\""
+            Some(KeyError::of(
+                key,
+                format!(
+                    "`{node}.{key}` belongs to policy \"{owner}\"; this node has policy \"{policy}\""
+                ),
             ))
         }
         Some(_) => None,
         None => {
             let known: Vec<String> = known().map(|key| format!("`{key}`")).collect();
             let known = known.join(", ");
-            Some(format!("unknown field `{key}`, expected one of {known}"))
+            let words = format!("unknown field `{key}`, expected one of {known}");
+            Some(KeyError::of(key, words))
         }
     };
     strays.into_iter().find_map(told)
 }
 
-/// The nodes under a cache.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct CacheBelow {
-    /// The fast disk that keeps cached blocks.
-    pub flash: String,
-    /// What it caches.
-    pub backing: String,
+/// The fast disk that keeps cached blocks, and what it caches.
+pub struct CachePorts;
+
+impl Ports for CachePorts {
+    const PORTS: &'static [PortKey] = &[one("flash"), one("backing")];
+    const FORM: Form = Form::Table;
 }
 
 words! {
@@ -167,13 +182,13 @@ impl Node for CacheConfig {
         &self.name
     }
 
-    fn below(&self) -> Vec<&str> {
-        vec![&self.below.flash, &self.below.backing]
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        self.below.ports()
     }
 
     fn journal(&self) -> Option<JournalKeys<'_>> {
         Some(JournalKeys {
-            below: &self.below.flash,
+            below: self.below.one("flash"),
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
@@ -184,12 +199,24 @@ impl Node for CacheConfig {
         vec![("flash", Cache::FLASH), ("backing", Cache::BACKING)]
     }
 
+    fn is_write_only(&self) -> bool {
+        self.mode == CacheMode::WriteOnly
+    }
+
+    fn destages_into_caches(&self) -> bool {
+        self.destage == Destage::Cached
+    }
+
     fn owner_of(&self, key: &str) -> Option<&'static str> {
         owner_of(self.policy.policy().name(), key)
     }
 
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Cache)
+    }
+
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
-        let room = world.room(&self.below.backing, scale)?;
+        let room = world.room(self.below.one("backing"), scale)?;
         let reserved = CacheSettings::reserved_blocks(self.durability(world));
         Ok(BlockCount(room.0.saturating_sub(reserved)))
     }
@@ -252,7 +279,7 @@ impl CacheConfig {
             });
             return Ok(self.flash_blocks(BlockCount(capacity.0.max(1)), durability));
         }
-        world.room(&self.below.flash, 1)
+        world.room(self.below.one("flash"), 1)
     }
 
     /// Blocks of flash under a cache that holds `capacity`.

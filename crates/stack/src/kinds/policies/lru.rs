@@ -3,12 +3,12 @@
 use super::{PolicyGiven, PolicyKeys};
 use crate::config::ConfigError;
 use imbrex_core::cache::PolicySettings;
-use serde::{Deserialize, Serialize};
+use imbrex_drives::keys;
 
-/// The policy has no keys of its own.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct LruConfig {}
+keys! {
+    /// The policy has no keys of its own.
+    pub struct LruConfig {}
+}
 
 impl PolicyKeys for LruConfig {
     fn name(&self) -> &'static str {

@@ -3,15 +3,16 @@
 use super::{PolicyGiven, PolicyKeys, batch_of};
 use crate::config::ConfigError;
 use imbrex_core::cache::PolicySettings;
-use serde::{Deserialize, Serialize};
+use imbrex_drives::keys;
 
-/// The keys of LRU-band.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct LruBandConfig {
-    /// Dirty blocks of the band that leave together at most; all of them when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destage_batch: Option<u32>,
+keys! {
+    /// The keys of LRU-band.
+    pub struct LruBandConfig {
+        /// Dirty blocks that leave together at most, the least recently used first: those of the band of the victim; all
+        /// clean blocks of that band leave with them, as they do without a limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        destage_batch: Option<u32> => "a whole number above 0", "no limit, the whole band";
+    }
 }
 
 impl PolicyKeys for LruBandConfig {

@@ -11,13 +11,15 @@ mod zone;
 
 pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreConfig};
 
-use super::keys::keys_of;
+use super::has_key;
 use super::wrong;
 use crate::config::ConfigError;
 use imbrex_core::cache::PolicySettings;
 use imbrex_core::disk::LogSize;
 use imbrex_core::units::{BlockCount, Lba};
-use serde::{Deserialize, Serialize};
+use imbrex_drives::keys::{Key, KeyError, Keys};
+use imbrex_drives::toml_error::nearest;
+use serde::Serialize;
 
 /// The key that says which policy a cache has.
 pub(crate) const POLICY: &str = "policy";
@@ -27,13 +29,26 @@ pub(crate) const POLICY: &str = "policy";
 macro_rules! policies {
     ($($(#[$doc:meta])* $name:literal $variant:ident($keys:ty)),* $(,)?) => {
         /// Which block a cache gives up, with the keys of that policy.
-        #[derive(Clone, Debug, Deserialize, Serialize)]
+        #[derive(Clone, Debug, Serialize)]
         #[serde(tag = "policy")]
         pub enum PolicyConfig {
             $($(#[$doc])* #[serde(rename = $name)] $variant($keys)),*
         }
 
         impl PolicyConfig {
+            /// Reads the keys of a policy.
+            ///
+            /// # Errors
+            /// When it is none, or a key has a value that cannot be.
+            pub(super) fn read(mut keys: toml::Table) -> Result<PolicyConfig, KeyError> {
+                match keys.remove(POLICY) {
+                    $(Some(toml::Value::String(name)) if name == $name => {
+                        Ok(PolicyConfig::$variant(<$keys as Keys>::read(keys)?))
+                    })*
+                    other => Err(unknown_policy(other)),
+                }
+            }
+
             /// The policy.
             pub(super) fn policy(&self) -> &dyn PolicyKeys {
                 match self {
@@ -43,8 +58,8 @@ macro_rules! policies {
         }
 
         /// The name and the keys of every policy.
-        pub(super) fn policies() -> Vec<(&'static str, &'static [&'static str])> {
-            vec![$(($name, keys_of::<$keys>())),*]
+        pub(crate) fn policies() -> Vec<(&'static str, Vec<Key>)> {
+            vec![$(($name, <$keys as Keys>::keys())),*]
         }
     };
 }
@@ -63,6 +78,30 @@ policies! {
     /// The one used again last, known from the trace.
     "opt" Opt(opt::OptConfig),
 }
+
+fn unknown_policy(found: Option<toml::Value>) -> KeyError {
+    let names: Vec<&str> = policies().into_iter().map(|(name, _)| name).collect();
+    let Some(found) = found else {
+        return KeyError::of_none(format!("missing field `{POLICY}`"));
+    };
+    let hint = found.as_str().and_then(|found| nearest(found, names.iter().copied()));
+    let hint = hint.map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+    let known: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    KeyError::of(POLICY, format!("{POLICY} = {found}{hint}; accepted: {}", known.join(", ")))
+}
+
+/// The key that says which policy a cache has.
+pub fn policy_key() -> Key {
+    Key {
+        name: POLICY,
+        older: None,
+        sentence: "Which block is given up.".to_owned(),
+        accepted: POLICIES_ACCEPTED.to_owned(),
+        default: None,
+    }
+}
+
+const POLICIES_ACCEPTED: &str = r#"`"lru"`; `"lru-band"`: with the least recently used its whole band, needs bands below; `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
 
 /// What a policy says of itself.
 pub(super) trait PolicyKeys {
@@ -110,7 +149,7 @@ fn batch_of(node: &str, destage_batch: u32) -> Result<u64, ConfigError> {
 }
 
 /// The keys of a policy by its name.
-pub(super) fn keys_of_policy(name: &str) -> Option<&'static [&'static str]> {
+pub(super) fn keys_of_policy(name: &str) -> Option<Vec<Key>> {
     let known = policies().into_iter().find(|(known, _)| *known == name);
     known.map(|(_, keys)| keys)
 }
@@ -118,7 +157,7 @@ pub(super) fn keys_of_policy(name: &str) -> Option<&'static [&'static str]> {
 /// The policy to which a key belongs that is none of the policy `name`.
 pub(super) fn owner_of(name: &str, key: &str) -> Option<&'static str> {
     let policies = policies();
-    let has = |(_, keys): &&(&'static str, &[&str])| keys.contains(&key);
+    let has = |(_, keys): &&(&'static str, Vec<Key>)| has_key(keys, key);
     let is_own = policies.iter().filter(has).any(|(known, _)| *known == name);
     let owner = policies.iter().find(has)?;
     (!is_own).then_some(owner.0)

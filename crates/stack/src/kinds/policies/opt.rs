@@ -4,12 +4,12 @@ use super::{PolicyGiven, PolicyKeys};
 use crate::config::ConfigError;
 use crate::kinds::wrong;
 use imbrex_core::cache::{PolicySettings, next_uses};
-use serde::{Deserialize, Serialize};
+use imbrex_drives::keys;
 
-/// The policy has no keys of its own.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct OptConfig {}
+keys! {
+    /// The policy has no keys of its own.
+    pub struct OptConfig {}
+}
 
 impl PolicyKeys for OptConfig {
     fn name(&self) -> &'static str {

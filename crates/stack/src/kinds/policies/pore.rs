@@ -6,49 +6,36 @@ use crate::config::ConfigError;
 use crate::kinds::keys::words;
 use crate::kinds::wrong;
 use imbrex_core::cache::{self, PolicySettings, PoreSettings};
+use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use serde::{Deserialize, Serialize};
 
-/// The keys of PORE.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PoreConfig {
-    /// The unit of address space that is opened.
-    #[serde(default = "zone_default")]
-    pub zone: Zone,
-    /// Length of a period, as a multiple of the blocks that fill the persistent cache below when
-    /// each is a write of its own: its blocks, or its map entries where they are fewer.
-    #[serde(default = "one")]
-    pub period_persistent_caches: f64,
-    /// Length of a period in blocks, instead.
-    pub period_blocks: Option<u64>,
-    /// Which zones are opened first.
-    #[serde(default)]
-    pub open_zones: OpenZones,
-    /// What a period counts.
-    #[serde(default)]
-    pub period_counter: PeriodCounter,
-    /// Which accesses count for a zone's popularity.
-    #[serde(default)]
-    pub popularity_window: PopularityWindow,
-    /// Accesses that every dirty block is credited with at a division.
-    #[serde(default = "access_floor_default")]
-    pub access_floor: u32,
-    /// Dirty blocks of a zone that leave together at most; 1 when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destage_batch: Option<u32>,
-}
-
-fn zone_default() -> Zone {
-    Zone::Of(Size(20 << 20))
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn access_floor_default() -> u32 {
-    1
+keys! {
+    /// The keys of PORE.
+    pub struct PoreConfig {
+        /// The unit of addresses that is opened and closed.
+        zone: Zone = Zone::Of(Size(20 << 20)) => r#"a size of at least 4 KiB, or `"bands"`: the bands of the translation below"#;
+        /// Length of a period, as a multiple of the persistent cache below: of its blocks, or of
+        /// its map entries where they are fewer, since a block that is written alone takes an entry;
+        /// as many dirty blocks the open zones hold together at its start.
+        period_persistent_caches: f64 = 1.0 => "a number above 0";
+        /// The same in blocks, instead; needed where no persistent cache is below.
+        period_blocks: Option<u64> => "a whole number above 0", "none";
+        /// Which zones are opened first.
+        open_zones: OpenZones = OpenZones::default() => r#"`"cf"`: highest coverage (share of dirty blocks; of bands, each for its own length); `"pf"`: lowest popularity (accesses a dirty block); `"bl"`: lowest popularity over coverage; `"all"`: every zone, which is plain LRU"#;
+        /// What counts towards a period.
+        period_counter: PeriodCounter = PeriodCounter::default() => r#"`"write_miss"`, `"dirty_evict"`, `"dirty_insert"`"#;
+        /// Which accesses count for popularity.
+        popularity_window: PopularityWindow = PopularityWindow::default() => r#"`"period"`: those of the last period; `"lifetime"`: all since the block came in"#;
+        /// Accesses that every dirty block is credited with when zones are chosen. With 0, and
+        /// the window of a period, a zone that nothing accessed in the last one is opened first,
+        /// however few blocks of it are dirty.
+        access_floor: u32 = 1 => "`0`, `1`";
+        /// Dirty blocks that leave together at most, the least recently used first: those of the
+        /// zone of a dirty victim.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        destage_batch: Option<u32> => "a whole number above 0", "`1`";
+    }
 }
 
 words! {

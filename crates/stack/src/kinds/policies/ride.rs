@@ -5,36 +5,27 @@ use super::{PolicyGiven, PolicyKeys};
 use crate::config::ConfigError;
 use crate::kinds::keys::words;
 use imbrex_core::cache::{self, PolicySettings, RideSettings, ZoneSettings};
+use imbrex_drives::keys;
 use serde::{Deserialize, Serialize};
 
-/// The keys of RIDE.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct RideConfig {
-    /// Dirty blocks that leave together at most.
-    #[serde(default = "batch_default")]
-    pub batch: u32,
-    /// Time of a band rewrite over the time of a random read.
-    #[serde(default = "rewrite_over_read_default")]
-    pub rewrite_over_read: u32,
-    /// How the cache is shared between clean and dirty blocks.
-    #[serde(default)]
-    pub split: Split,
-    /// Blocks of the log below; those of the persistent cache below, when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_blocks: Option<u64>,
-    /// The parts of the address space that are rewritten together; the bands below, when absent,
-    /// or zones of their mean length where a drive hides them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zone: Option<Zone>,
-}
-
-fn batch_default() -> u32 {
-    32
-}
-
-fn rewrite_over_read_default() -> u32 {
-    80
+keys! {
+    /// The keys of RIDE.
+    pub struct RideConfig {
+        /// Dirty blocks of a band that leave together at most.
+        #[serde(rename = "batch")]
+        destage_batch (once batch): u32 = 32 => "a whole number above 0";
+        /// Time of a band rewrite over the time of a random read, by which it weighs clean
+        /// against dirty blocks.
+        rewrite_over_read: u32 = 80 => "a whole number above 0";
+        /// How the cache is shared between clean and dirty blocks.
+        split: Split = Split::default() => r#"`"adaptive"`: it learns how many may be dirty, from clean blocks that are wanted again; `"two-ghosts"`: also from dirty ones; `"fixed"`: a clean block leaves before any dirty one"#;
+        /// Blocks of the log below; needed where no persistent cache is below.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        log_blocks: Option<u64> => "a whole number above 0", "those, and the `entries`, of the persistent cache below, or of a drive that cleans by itself";
+        /// The unit of addresses that is taken to be rewritten together.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zone: Option<Zone> => r#"a size of at least 4 KiB, or `"bands"`: the bands of the translation below"#, r#"`"bands"`, over a drive that cleans by itself the mean length of its bands"#;
+    }
 }
 
 words! {
@@ -64,7 +55,7 @@ impl PolicyKeys for RideConfig {
         Ok(PolicySettings::Ride(RideSettings {
             zones,
             log_blocks: self.log_blocks,
-            batch: u64::from(self.batch),
+            batch: u64::from(self.destage_batch),
             rewrite_over_read: u64::from(self.rewrite_over_read),
             split: match self.split {
                 Split::Adaptive => cache::Split::Adaptive,
