@@ -1,7 +1,6 @@
-//! The keys of nodes: to which policy one belongs, and that the documentation has them all.
+//! The keys of nodes: to which policy or kind one belongs, and its older names.
 
 use imbrex_stack::{NodeConfig, Setting, StackConfig, check_taken, kinds, ready_made};
-use std::collections::BTreeSet;
 
 /// The cache of an LRU image as the build of commit 37db040 has described it.
 const CACHE_OF_VERSION_2: &str = r#"
@@ -124,43 +123,33 @@ fn only_a_drive_that_rotates_can_stop_rotating() {
     assert!(table(&load("hdd", &[]))["node"][0].get("rotation").is_none());
 }
 
-/// `docs/stacks.md` has a section for every kind of node, with a row for every key of it.
 #[test]
-fn the_page_of_stack_files_has_every_key() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stacks.md");
-    let page = std::fs::read_to_string(page).expect("a page");
-    for kind in kinds() {
-        assert!(kind.keys.len() > 1, "{}", kind.kind);
-        let heading = format!("## `kind = \"{}\"`", kind.kind);
-        let section = page.split(&heading).nth(1).unwrap_or_else(|| panic!("no {heading}"));
-        let section = section.split("\n## ").next().expect("a section");
-        let rows = || section.lines().filter(|line| line.starts_with("| `"));
-        let told: BTreeSet<&str> = rows()
-            .filter_map(|line| line.split(" | ").next())
-            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
-            .collect();
-        let of_policies = kind.of_policies.iter().flat_map(|(_, keys)| keys.iter());
-        let policy = (!kind.of_policies.is_empty()).then_some("policy");
-        let known = kind.keys.iter().chain(of_policies).copied().chain(policy);
-        assert_eq!(told, known.collect(), "{}", kind.kind);
-        for (policy, keys) in &kind.of_policies {
-            assert!(section.contains(&format!("`\"{policy}\"`")), "{policy}");
-            let has = |key: &&&str| {
-                let row = rows().find(|line| line.starts_with(&format!("| `{key}` |")));
-                row.is_some_and(|row| row.to_uppercase().contains(&policy.to_uppercase()))
-            };
-            assert!(keys.iter().all(|key| has(&key)), "{policy}: {keys:?}");
-        }
-    }
-    // A kind that is missing in the list of kinds.
+fn an_unknown_kind_is_told_all_that_there_are() {
     let error = refused("name = \"x\"\n[[node]]\nkind = \"none\"\n", &[]);
-    let listed = error.split("expected one of").nth(1).expect("a list");
-    let listed = listed.split('`').skip(1).step_by(2).take(kinds().len() + 1);
+    let listed = error.split("accepted: ").nth(1).expect("a list");
+    let listed: Vec<&str> = listed.split('"').skip(1).step_by(2).collect();
     let known = kinds();
-    let known: Vec<&str> = known.iter().map(|kind| kind.kind).collect();
-    assert_eq!(listed.collect::<Vec<_>>(), known);
+    assert_eq!(listed, known.iter().map(|kind| kind.kind).collect::<Vec<_>>());
     let node: NodeConfig = load("pore", &[]).node.remove(3);
     assert_eq!(node.owner_of("zone"), None);
+}
+
+#[test]
+fn an_older_name_of_a_key_is_read_and_one_of_the_two_is_set() {
+    let stack = |key: &str| {
+        let shown = include_str!("../../../../stacks/ride.toml");
+        let text = shown.replace("policy = \"ride\"", &format!("policy = \"ride\"\n{key}"));
+        StackConfig::from_text("mine.toml", &text, &[]).map_err(|error| error.to_string())
+    };
+    let batch = |config: &StackConfig| table(config)["node"][3]["batch"].as_integer();
+    assert_eq!(batch(&stack("batch = 7").expect("the older name")), Some(7));
+    assert_eq!(batch(&stack("destage_batch = 7").expect("the name")), Some(7));
+    let error = stack("batch = 7\ndestage_batch = 8").expect_err("both names");
+    assert!(error.contains("`destage_batch` and `batch` are the same key"), "{error}");
+    for name in ["batch", "destage_batch"] {
+        let set = load("ride", &[&format!("cache.{name}=9")]);
+        assert_eq!(batch(&set), Some(9), "{name}");
+    }
 }
 
 #[test]
