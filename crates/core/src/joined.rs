@@ -6,6 +6,7 @@ use crate::disk::{Geometry, LogSize, Media};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Port};
+use crate::map::Slab;
 use crate::operation::{Operation, Request, Tag};
 use crate::units::BlockCount;
 use crate::zone::ZoneModel;
@@ -141,11 +142,9 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) struct Parts {
     owed: Vec<Owed>,
-    jobs: Vec<Option<Job>>,
-    free_jobs: Vec<u32>,
+    jobs: Slab<Job>,
     /// With each part: of a flush, the writes of the node that it covers.
-    under_way: Vec<Option<(Part, u64)>>,
-    free_places: Vec<u32>,
+    under_way: Slab<(Part, u64)>,
 }
 
 impl Parts {
@@ -154,31 +153,27 @@ impl Parts {
         let nothing = |blocks| Owed { blocks, written: 0, flushed: 0, failed: None };
         Parts {
             owed: used.map(nothing).collect(),
-            jobs: Vec::new(),
-            free_jobs: Vec::new(),
-            under_way: Vec::new(),
-            free_places: Vec::new(),
+            jobs: Slab::default(),
+            under_way: Slab::default(),
         }
     }
 
     /// Takes a request that ends with so many parts. Each of them is [issued](Self::issue), and then
     /// the layer says that [all are](Self::all_are_issued).
     pub fn begin(&mut self, request: Request, parts: usize) -> u32 {
-        let job = Job { request, parts: parts as u32, result: Ok(()) };
-        keep(&mut self.jobs, &mut self.free_jobs, job)
+        self.jobs.add(Job { request, parts: parts as u32, result: Ok(()) })
     }
 
     /// Sends a part to its node.
     pub fn issue(&mut self, part: Part, ctx: &mut Context<'_>) {
         let owed = self.owed[usize::from(part.port.0)];
-        let Request { operation, cause, .. } = self.job(part.job).request;
+        let Request { operation, cause, .. } = self.jobs[part.job].request;
         if ctx.is_lost(part.port) {
             // There is nothing to flush any more, unless something was answered that is gone.
             let is_error = operation != Operation::Flush || owed.flushed < owed.written;
             return self.count(part.job, if is_error { Err(IoError::Lost) } else { Ok(()) });
         }
-        let entry = (part, owed.written);
-        let place = keep(&mut self.under_way, &mut self.free_places, entry);
+        let place = self.under_way.add((part, owed.written));
         ctx.issue(Issue {
             port: part.port,
             operation,
@@ -196,16 +191,13 @@ impl Parts {
 
     /// The part that has completed, with its request.
     pub fn part_of(&self, tag: Tag) -> (Part, Request) {
-        let (part, _) = self.under_way[tag.0 as usize].expect("a part under way");
-        (part, self.job(part.job).request)
+        let (part, _) = self.under_way[tag.0 as u32];
+        (part, self.jobs[part.job].request)
     }
 
     /// Ends a part, and answers its request if it was the last one.
     pub fn end(&mut self, tag: Tag, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let place = tag.0 as u32;
-        let entry = self.under_way[place as usize].take();
-        let (part, covers) = entry.expect("a part under way");
-        self.free_places.push(place);
+        let (part, covers) = self.under_way.take(tag.0 as u32);
         let result = self.judge(part, covers, result);
         self.count(part.job, result);
         self.answer_if_done(part.job, ctx);
@@ -217,23 +209,17 @@ impl Parts {
         (owed.flushed, owed.failed) = (owed.written, None);
     }
 
-    fn job(&self, job: u32) -> &Job {
-        self.jobs[job as usize].as_ref().expect("a job under way")
-    }
-
     /// Takes the result of a part into account; the first error counts.
     fn count(&mut self, job: u32, result: Result<(), IoError>) {
-        let job = self.jobs[job as usize].as_mut().expect("a job under way");
+        let job = &mut self.jobs[job];
         job.parts -= 1;
         job.result = job.result.and(result);
     }
 
     fn answer_if_done(&mut self, index: u32, ctx: &mut Context<'_>) {
-        let job = *self.job(index);
-        if job.parts == 0 {
-            self.jobs[index as usize] = None;
-            self.free_jobs.push(index);
-            ctx.finish(job.request.id, job.result);
+        if self.jobs[index].parts == 0 {
+            let Job { request, result, .. } = self.jobs.take(index);
+            ctx.finish(request.id, result);
         }
     }
 
@@ -244,7 +230,7 @@ impl Parts {
         covers: u64,
         result: Result<(), IoError>,
     ) -> Result<(), IoError> {
-        let operation = self.job(part.job).request.operation;
+        let operation = self.jobs[part.job].request.operation;
         let owed = &mut self.owed[usize::from(part.port.0)];
         match (operation, result) {
             (Operation::Write { .. } | Operation::Zero { .. }, Ok(())) => {
@@ -266,20 +252,6 @@ impl Parts {
                 }
             },
             _ => result,
-        }
-    }
-}
-
-/// Puts an entry into a free place of a table.
-fn keep<T>(table: &mut Vec<Option<T>>, free: &mut Vec<u32>, entry: T) -> u32 {
-    match free.pop() {
-        Some(index) => {
-            table[index as usize] = Some(entry);
-            index
-        }
-        None => {
-            table.push(Some(entry));
-            table.len() as u32 - 1
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Issue, Port};
 use crate::lifecycle::OpenError;
+use crate::map::Slab;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -93,8 +94,7 @@ pub(crate) struct Router {
     nodes: Vec<NodeState>,
     /// The node of each disk.
     disks: Vec<NodeId>,
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
+    in_flight: Slab<InFlight>,
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
     pub command_replies: VecDeque<CommandReply>,
@@ -105,7 +105,6 @@ pub(crate) struct Router {
     pub host_is_done: bool,
     /// The stack admits reads and flushes alone.
     pub is_read_only: bool,
-    requests_active: u32,
     /// What the layer that is coming up has said.
     pub opened: Option<Result<(), OpenError>>,
     /// What the layer that is going down has said.
@@ -124,8 +123,7 @@ impl Router {
         Router {
             nodes,
             disks: disks.into_iter().map(|(_, node)| node).collect(),
-            in_flight: Vec::new(),
-            free: Vec::new(),
+            in_flight: Slab::default(),
             messages: VecDeque::new(),
             disk_ops: VecDeque::new(),
             command_replies: VecDeque::new(),
@@ -133,7 +131,6 @@ impl Router {
             host_in_flight: 0,
             host_is_done: false,
             is_read_only: false,
-            requests_active: 0,
             opened: None,
             closed: None,
             planted: None,
@@ -171,7 +168,7 @@ impl Router {
     /// The data of a request in flight.
     #[inline]
     pub fn buffer_of(&self, id: RequestId) -> BufferSlice {
-        self.in_flight[id.index as usize].buffer
+        self.in_flight[id.index].buffer
     }
 
     pub fn nodes(&self) -> &[NodeState] {
@@ -252,7 +249,7 @@ impl Router {
 
     /// True when no request is anywhere in the stack.
     pub fn is_quiet(&self) -> bool {
-        self.requests_active == 0 && self.messages.is_empty() && self.disk_ops.is_empty()
+        self.in_flight.is_empty() && self.messages.is_empty() && self.disk_ops.is_empty()
     }
 
     /// Registers a request of the host without sending it on: it may have to wait for a lock.
@@ -293,14 +290,13 @@ impl Router {
 
     #[inline]
     pub fn finish(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) {
-        let entry = &mut self.in_flight[id.index as usize];
+        let entry = &mut self.in_flight[id.index];
         assert!(entry.active && entry.generation == id.generation, "a request was answered twice");
         assert_eq!(entry.target, by, "a request was answered by a node it was not sent to");
         entry.active = false;
         entry.generation = entry.generation.wrapping_add(1);
         let InFlight { issuer, tag, buffer, .. } = *entry;
-        self.free.push(id.index);
-        self.requests_active -= 1;
+        self.in_flight.remove(id.index);
         let completion = Completion { tag, result };
         self.messages.push_back(match issuer {
             Issuer::Host => Message::Reply { request: id, completion, buffer },
@@ -347,24 +343,11 @@ impl Router {
         buffer: BufferSlice,
         is_write: bool,
     ) -> RequestId {
-        self.requests_active += 1;
-        match self.free.pop() {
-            Some(index) => {
-                let entry = &mut self.in_flight[index as usize];
-                let generation = entry.generation;
-                *entry =
-                    InFlight { generation, active: true, issuer, target, tag, buffer, is_write };
-                RequestId { index, generation }
-            }
-            None => {
-                let index = self.in_flight.len() as u32;
-                let generation = 0;
-                let entry =
-                    InFlight { generation, active: true, issuer, target, tag, buffer, is_write };
-                self.in_flight.push(entry);
-                RequestId { index, generation }
-            }
-        }
+        let entry = InFlight { generation: 0, active: true, issuer, target, tag, buffer, is_write };
+        let index = self.in_flight.reuse_or(|| entry);
+        let generation = self.in_flight[index].generation;
+        self.in_flight[index] = InFlight { generation, ..entry };
+        RequestId { index, generation }
     }
 
     #[inline]

@@ -10,13 +10,13 @@ use crate::disk::{Geometry, Shingling, TrackTable};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
+use crate::map::Slab;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Lba};
 use crate::zone::{ZoneGeometry, part_of_report};
 use alloc::rc::Rc;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
 
@@ -93,8 +93,7 @@ pub struct Slice {
     extent: Extent,
     zones: Option<Arc<ZoneGeometry>>,
     failure: FlushFailure,
-    passed: Vec<Option<Passed>>,
-    free: Vec<u32>,
+    passed: Slab<Passed>,
     /// What a planted bug moves into the guard.
     guarded: Option<Guarded>,
 }
@@ -168,8 +167,7 @@ impl Slice {
             extent,
             zones,
             failure: failure.clone(),
-            passed: Vec::new(),
-            free: Vec::new(),
+            passed: Slab::default(),
             guarded: tracks.and_then(|tracks| guarded(tracks, wanted, extent)),
         };
         Ok((slice, geometry))
@@ -198,24 +196,6 @@ impl Slice {
         let is_forgotten = ctx.is_planted(PlantedBug::SliceFlushFailureForgotten);
         let failure = self.failure.0.get();
         failure.filter(|_| is_concerned && !is_forgotten)
-    }
-
-    fn keep(&mut self, passed: Passed) -> Tag {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => {
-                self.passed.push(None);
-                self.passed.len() as u32 - 1
-            }
-        };
-        self.passed[index as usize] = Some(passed);
-        Tag(u64::from(index))
-    }
-
-    fn take(&mut self, tag: Tag) -> Passed {
-        self.free.push(tag.0 as u32);
-        let passed = self.passed[tag.0 as usize].take();
-        passed.expect("a completion of what was passed on")
     }
 
     /// Gives a report of zones the addresses of the slice.
@@ -278,7 +258,7 @@ impl Layer for Slice {
             return ctx.finish(request.id, Err(error));
         }
         let extent = self.below(request.extent, ctx);
-        let tag = self.keep(Passed {
+        let number = self.passed.add(Passed {
             request: request.id,
             operation: request.operation,
             extent: request.extent,
@@ -290,12 +270,12 @@ impl Layer for Slice {
             extent,
             buffer: request.buffer,
             cause: request.cause,
-            tag,
+            tag: Tag(u64::from(number)),
         });
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        let passed = self.take(completion.tag);
+        let passed = self.passed.take(completion.tag.0 as u32);
         let mut result = completion.result;
         match (passed.operation, result) {
             (Operation::Flush, Err(error)) if self.failure.0.get().is_none() => {

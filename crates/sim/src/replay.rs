@@ -11,6 +11,7 @@ use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
+use imbrex_core::map::Slab;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
@@ -184,9 +185,7 @@ pub struct Replayer<I> {
     /// The next record, with its number.
     next: Option<(u64, Operation, Extent, Instant)>,
     records_read: u64,
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
-    outstanding: u32,
+    in_flight: Slab<InFlight>,
     /// One backlog a stream, in the mode that has them; the flag says that a request is in flight.
     streams: Vec<(bool, VecDeque<Waiting>)>,
     stream_ready: Option<Instant>,
@@ -229,9 +228,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             device_blocks,
             next: None,
             records_read: 0,
-            in_flight: Vec::new(),
-            free: Vec::new(),
-            outstanding: 0,
+            in_flight: Slab::default(),
             streams: vec![(false, VecDeque::new()); streams],
             stream_ready: None,
             windows,
@@ -359,17 +356,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
         let entry = InFlight { record, arrived, operation, blocks, buffer, stream };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.in_flight[index as usize] = entry;
-                index
-            }
-            None => {
-                self.in_flight.push(entry);
-                (self.in_flight.len() - 1) as u32
-            }
-        };
-        self.outstanding += 1;
+        let index = self.in_flight.add(entry);
         self.counts.requests += 1;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
         match operation {
@@ -425,7 +412,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
     fn next_arrival(&self) -> Option<Instant> {
         match self.options.mode {
             ReplayMode::ClosedLoop { depth } => {
-                (self.next.is_some() && self.outstanding < depth).then_some(Instant::ZERO)
+                (self.next.is_some() && self.in_flight.len() < depth).then_some(Instant::ZERO)
             }
             ReplayMode::Streams { .. } => {
                 let record = self.next.map(|(_, _, _, at)| at);
@@ -438,7 +425,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         match self.options.mode {
             ReplayMode::ClosedLoop { depth } => {
-                if self.outstanding >= depth {
+                if self.in_flight.len() >= depth {
                     return None;
                 }
                 let (record, operation, extent, _) = self.next?;
@@ -454,12 +441,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
-        let index = completion.tag.0 as u32;
         let InFlight { record, arrived, operation, blocks, buffer, stream } =
-            self.in_flight[index as usize];
+            self.in_flight.take(completion.tag.0 as u32);
         buffers.release(buffer);
-        self.free.push(index);
-        self.outstanding -= 1;
         if let Some(entry) = self.streams.get_mut(stream as usize) {
             entry.0 = false;
             self.stream_ready = Some(now);
@@ -480,7 +464,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
 
     fn finished(&self) -> bool {
         let backlog = self.error.is_none() && self.streams.iter().any(|(_, b)| !b.is_empty());
-        self.next.is_none() && self.outstanding == 0 && !backlog
+        self.next.is_none() && self.in_flight.is_empty() && !backlog
     }
 }
 

@@ -4,6 +4,7 @@ use super::entries::{Entry, NONE};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::map::Slab;
 use crate::operation::{Cause, Operation, RequestId};
 use alloc::vec::Vec;
 
@@ -52,84 +53,72 @@ pub(super) struct Job {
     pub error: Option<IoError>,
 }
 
-/// The jobs in hand, by number; the numbers are the tags of their operations.
-#[derive(Debug, Default)]
-pub(super) struct Jobs {
-    jobs: Vec<Job>,
-    free: Vec<u32>,
-    /// Operations of all jobs, on either port.
-    pub operations_in_flight: u64,
-}
-
-impl Jobs {
-    /// A new job. It is blocked once, by whoever makes it.
-    pub fn open(&mut self, kind: JobKind, host: u32, operation: Operation, cause: Cause) -> u32 {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.jobs.push(Job {
-                kind,
-                operation,
-                cause,
-                host,
-                extent: Extent::EMPTY,
-                buffer: BufferSlice::EMPTY,
-                entries: Vec::new(),
-                blocked: 0,
-                outstanding: 0,
-                ready: false,
-                error: None,
-            });
-            (self.jobs.len() - 1) as u32
-        });
-        let job = &mut self.jobs[id as usize];
-        // The list of entries keeps its memory from job to job.
-        let entries = core::mem::take(&mut job.entries);
-        *job = Job {
+impl Job {
+    /// A job of which only its kind is known. It is blocked once, by whoever makes it.
+    fn new(kind: JobKind, host: u32, operation: Operation, cause: Cause) -> Job {
+        Job {
             kind,
             operation,
             cause,
             host,
             extent: Extent::EMPTY,
             buffer: BufferSlice::EMPTY,
-            entries,
+            entries: Vec::new(),
             blocked: 1,
             outstanding: 0,
             ready: false,
             error: None,
-        };
+        }
+    }
+}
+
+/// The jobs in hand, by number; the numbers are the tags of their operations.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    jobs: Slab<Job>,
+    /// Operations of all jobs, on either port.
+    pub operations_in_flight: u64,
+}
+
+impl Jobs {
+    /// A new job, blocked once.
+    pub fn open(&mut self, kind: JobKind, host: u32, operation: Operation, cause: Cause) -> u32 {
+        let new = || Job::new(kind, host, operation, cause);
+        let id = self.jobs.reuse_or(new);
+        // The list of entries keeps its memory from job to job.
+        let entries = self.take_entries(id);
+        self.jobs[id] = Job { entries, ..new() };
         id
     }
 
     #[inline]
     pub fn get(&self, id: u32) -> &Job {
-        &self.jobs[id as usize]
+        &self.jobs[id]
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: u32) -> &mut Job {
-        &mut self.jobs[id as usize]
+        &mut self.jobs[id]
     }
 
     /// Takes the list of a job's entries out for a while.
     pub fn take_entries(&mut self, id: u32) -> Vec<u32> {
-        core::mem::take(&mut self.jobs[id as usize].entries)
+        core::mem::take(&mut self.jobs[id].entries)
     }
 
     /// Ends a job. `entries` is its list, whose memory is kept.
     pub fn close(&mut self, id: u32, mut entries: Vec<u32>) {
         entries.clear();
-        self.jobs[id as usize].entries = entries;
-        self.free.push(id);
+        self.jobs[id].entries = entries;
+        self.jobs.remove(id);
     }
 }
 
 /// Host requests that are not answered yet.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
-    requests: Vec<HostRequest>,
-    free: Vec<u32>,
-}
+pub(super) struct Hosts(Slab<HostRequest>);
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct HostRequest {
     id: RequestId,
     /// Jobs that must end first.
@@ -140,28 +129,18 @@ struct HostRequest {
 impl Hosts {
     /// Takes a request in hand, with one part: the caller's own.
     pub fn open(&mut self, id: RequestId) -> u32 {
-        let request = HostRequest { id, parts: 1, error: None };
-        match self.free.pop() {
-            Some(index) => {
-                self.requests[index as usize] = request;
-                index
-            }
-            None => {
-                self.requests.push(request);
-                (self.requests.len() - 1) as u32
-            }
-        }
+        self.0.add(HostRequest { id, parts: 1, error: None })
     }
 
     /// The request with this number.
     pub fn id_of(&self, index: u32) -> RequestId {
-        self.requests[index as usize].id
+        self.0[index].id
     }
 
     /// Adds a part.
     #[inline]
     pub fn add_part(&mut self, index: u32) {
-        self.requests[index as usize].parts += 1;
+        self.0[index].parts += 1;
     }
 
     /// Ends a part. After the last one, returns what to answer.
@@ -171,14 +150,14 @@ impl Hosts {
         index: u32,
         error: Option<IoError>,
     ) -> Option<(RequestId, Result<(), IoError>)> {
-        let request = &mut self.requests[index as usize];
+        let request = &mut self.0[index];
         request.error = request.error.or(error);
         request.parts -= 1;
         if request.parts > 0 {
             return None;
         }
-        self.free.push(index);
-        Some((request.id, request.error.map_or(Ok(()), Err)))
+        let HostRequest { id, error, .. } = self.0.take(index);
+        Some((id, error.map_or(Ok(()), Err)))
     }
 }
 
@@ -209,8 +188,7 @@ pub(super) enum Waiter {
 /// Lists of who waits for which event of an entry, in the order of coming.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    nodes: Vec<Wait>,
-    free: Vec<u32>,
+    nodes: Slab<Wait>,
     /// Used within one call only; kept for its memory.
     pub woken: Vec<Waiter>,
 }
@@ -225,31 +203,21 @@ struct Wait {
 impl Waits {
     /// Lets `waiter` wait for an event of `entry`.
     pub fn add(&mut self, entry: &mut Entry, event: Event, waiter: Waiter) {
-        let wait = Wait { event, waiter, next: NONE };
-        let node = match self.free.pop() {
-            Some(node) => {
-                self.nodes[node as usize] = wait;
-                node
-            }
-            None => {
-                self.nodes.push(wait);
-                (self.nodes.len() - 1) as u32
-            }
-        };
+        let node = self.nodes.add(Wait { event, waiter, next: NONE });
         if entry.waits == NONE {
             entry.waits = node;
             return;
         }
         let mut last = entry.waits;
-        while self.nodes[last as usize].next != NONE {
-            last = self.nodes[last as usize].next;
+        while self.nodes[last].next != NONE {
+            last = self.nodes[last].next;
         }
-        self.nodes[last as usize].next = node;
+        self.nodes[last].next = node;
     }
 
     /// Those who wait for an event of `entry`.
     pub fn of(&self, entry: &Entry, event: Event) -> impl Iterator<Item = Waiter> + '_ {
-        let node = |index: u32| (index != NONE).then(|| &self.nodes[index as usize]);
+        let node = |index: u32| (index != NONE).then(|| &self.nodes[index]);
         core::iter::successors(node(entry.waits), move |wait| node(wait.next))
             .filter(move |wait| wait.event == event)
             .map(|wait| wait.waiter)
@@ -260,13 +228,13 @@ impl Waits {
         let mut previous = NONE;
         let mut at = entry.waits;
         while at != NONE {
-            let wait = self.nodes[at as usize];
+            let wait = self.nodes[at];
             if wait.event == event {
                 out.push(wait.waiter);
-                self.free.push(at);
+                self.nodes.remove(at);
                 match previous {
                     NONE => entry.waits = wait.next,
-                    _ => self.nodes[previous as usize].next = wait.next,
+                    _ => self.nodes[previous].next = wait.next,
                 }
             } else {
                 previous = at;

@@ -2,8 +2,8 @@
 
 use super::ids::Lsn;
 use crate::buffer::BufferSlice;
+use crate::map::Slab;
 use crate::operation::Tag;
-use alloc::vec::Vec;
 
 /// Tags with this bit belong to the journal; a layer's own must not have it.
 const TAG_BIT: u64 = 1 << 63;
@@ -39,10 +39,7 @@ impl Purpose {
 
 /// The operations in flight, by tag.
 #[derive(Debug, Default)]
-pub(super) struct Operations {
-    in_flight: Vec<(Purpose, BufferSlice)>,
-    free: Vec<u32>,
-}
+pub(super) struct Operations(Slab<(Purpose, BufferSlice)>);
 
 impl Operations {
     /// True when an operation with this tag is one of these.
@@ -53,26 +50,14 @@ impl Operations {
 
     /// Takes note of an operation and gives it a tag.
     pub fn begin(&mut self, purpose: Purpose, buffer: BufferSlice) -> Tag {
-        let entry = (purpose, buffer);
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.in_flight[index as usize] = entry;
-                index
-            }
-            None => {
-                self.in_flight.push(entry);
-                (self.in_flight.len() - 1) as u32
-            }
-        };
-        Tag(TAG_BIT | u64::from(index))
+        Tag(TAG_BIT | u64::from(self.0.add((purpose, buffer))))
     }
 
     /// An operation has completed: what it was for, and its buffer.
     pub fn end(&mut self, tag: Tag) -> (Purpose, BufferSlice) {
-        let index = Operations::index_of(tag);
-        let entry = self.in_flight[index];
-        self.in_flight[index].0 = Purpose::Unused;
-        self.free.push(index as u32);
+        let index = Operations::index_of(tag) as u32;
+        let entry = self.0.take(index);
+        self.0[index].0 = Purpose::Unused;
         entry
     }
 
@@ -94,11 +79,11 @@ impl Operations {
 
     /// What the operation at a place is for.
     pub fn purpose(&self, index: usize) -> Purpose {
-        self.in_flight[index].0
+        self.0[index as u32].0
     }
 
     /// True when none is in flight.
     pub fn is_empty(&self) -> bool {
-        self.free.len() == self.in_flight.len()
+        self.0.is_empty()
     }
 }

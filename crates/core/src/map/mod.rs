@@ -14,4 +14,4 @@ pub use extent_locks::ExtentLocks;
 pub use extent_map::{ExtentMap, Piece};
 pub use extent_set::ExtentSet;
 pub(crate) use lru_list::LruList;
-pub(crate) use slab::Slab;
+pub use slab::Slab;

@@ -2,10 +2,13 @@
 
 use alloc::vec::Vec;
 
-/// Numbered things. The number of one that has left is given to another, so nothing is allocated once
-/// as many were there as ever are.
+/// Numbered things. The number of the one that has left last is given to the next, and a new one where
+/// there is none: 0, 1 and so on. So nothing is allocated once as many were there as ever are.
+///
+/// A thing that has left stays where it was until another has its number: who may name one that is not
+/// there keeps an [`Option`].
 #[derive(Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     things: Vec<T>,
     free: Vec<u32>,
 }
@@ -57,9 +60,21 @@ impl<T> Slab<T> {
         self.things[number as usize]
     }
 
+    /// How many are there.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        (self.things.len() - self.free.len()) as u32
+    }
+
     /// True when none is there.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.free.len() == self.things.len()
+        self.len() == 0
+    }
+
+    /// All that are there, and those that have left as they were then.
+    pub fn iter(&self) -> core::slice::Iter<'_, T> {
+        self.things.iter()
     }
 }
 
@@ -93,7 +108,8 @@ mod tests {
         assert_eq!((c, slab[b], slab[c]), (a, 'b', 'c'));
         slab[b] = 'd';
         slab.remove(b);
-        assert!(!slab.is_empty());
+        assert_eq!(slab.len(), 1);
+        assert!(slab.iter().eq(&['c', 'd']), "one has left");
         assert_eq!(slab.reuse_or(|| 'e'), b);
         assert_eq!(slab[b], 'd', "as it was");
         let e = slab.reuse_or(|| 'e');

@@ -1,5 +1,6 @@
 //! Operations on the flash: reads of a copy go together, a write goes alone, each in its turn.
 
+use crate::map::Slab;
 use crate::operation::Request;
 use alloc::vec::Vec;
 
@@ -21,8 +22,7 @@ struct Operation {
 /// What is under way on the flash, and what waits. Both are as long as the queue is deep.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    under_way: Vec<Option<Operation>>,
-    free: Vec<u32>,
+    under_way: Slab<Option<Operation>>,
     waiting: Vec<Operation>,
 }
 
@@ -44,24 +44,14 @@ impl Work {
 
     /// An operation begins; its number.
     pub fn begin(&mut self, entry: u32, kind: Kind, request: Request) -> u32 {
-        let operation = Some(Operation { entry, kind, request });
-        match self.free.pop() {
-            Some(number) => {
-                self.under_way[number as usize] = operation;
-                number
-            }
-            None => {
-                self.under_way.push(operation);
-                self.under_way.len() as u32 - 1
-            }
-        }
+        self.under_way.add(Some(Operation { entry, kind, request }))
     }
 
     /// An operation has ended.
     pub fn end(&mut self, number: u32) -> (u32, Kind, Request) {
-        let operation = self.under_way[number as usize].take();
+        let operation = self.under_way[number].take();
         let operation = operation.expect("an operation that is under way");
-        self.free.push(number);
+        self.under_way.remove(number);
         (operation.entry, operation.kind, operation.request)
     }
 

@@ -7,6 +7,7 @@ use crate::disk::Geometry;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
+use crate::map::Slab;
 use crate::operation::{Completion, Operation, Request, Tag};
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use crate::zone::{ZoneGeometry, ZoneId, report};
@@ -32,8 +33,7 @@ pub struct HostManaged {
     table: ZoneTable,
     /// First block on the disk of each zone that is written in sequence.
     starts: Vec<u64>,
-    jobs: Vec<Job>,
-    free_jobs: Vec<u32>,
+    jobs: Slab<Job>,
     /// For each zone that is written in sequence, the writes that are not finished; the first is
     /// with the disk.
     writes: Vec<Writes>,
@@ -97,8 +97,7 @@ impl HostManaged {
             settings,
             table,
             starts,
-            jobs: Vec::new(),
-            free_jobs: Vec::new(),
+            jobs: Slab::default(),
             due: VecDeque::new(),
             electronics_free: Instant::ZERO,
             reporting: None,
@@ -108,7 +107,7 @@ impl HostManaged {
     }
 
     fn begin(&mut self, request: Request, ctx: &mut Context<'_>) {
-        let job = self.add_job(request);
+        let job = self.jobs.add(Job { request, outstanding: 0, result: Ok(()), next: None });
         let result = match request.operation {
             Operation::Read => self.read(job, ctx),
             Operation::Write { .. } | Operation::Zero { .. } => self.write(job, ctx),
@@ -125,14 +124,14 @@ impl HostManaged {
             }),
         };
         if let Err(error) = result {
-            self.jobs[job as usize].result = Err(error);
+            self.jobs[job].result = Err(error);
             self.answer_after(job, self.settings.command, ctx);
         }
     }
 
     /// Reads written blocks from the disk, and answers the others with zeroes.
     fn read(&mut self, job: u32, ctx: &mut Context<'_>) -> Result<(), IoError> {
-        let Request { extent, buffer, .. } = self.jobs[job as usize].request;
+        let Request { extent, buffer, .. } = self.jobs[job].request;
         if let Err(error) = self.table.read(extent, self.settings.unrestricted_reads) {
             ctx.count(Counter::ZoneReadsRefused, 1);
             return Err(error);
@@ -167,7 +166,7 @@ impl HostManaged {
     }
 
     fn write(&mut self, job: u32, ctx: &mut Context<'_>) -> Result<(), IoError> {
-        let extent = self.jobs[job as usize].request.extent;
+        let extent = self.jobs[job].request.extent;
         if let Err(error) = self.table.write(extent) {
             ctx.count(counter_of_refusal(error), 1);
             return Err(error);
@@ -178,7 +177,7 @@ impl HostManaged {
         };
         let writes = &mut self.writes[queue];
         match writes.last.replace(job) {
-            Some(last) => self.jobs[last as usize].next = Some(job),
+            Some(last) => self.jobs[last].next = Some(job),
             None => {
                 writes.first = Some(job);
                 self.issue_write(job, ctx);
@@ -189,7 +188,7 @@ impl HostManaged {
 
     /// Hands the first write of a zone's queue to the disk.
     fn issue_write(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let extent = self.jobs[job as usize].request.extent;
+        let extent = self.jobs[job].request.extent;
         let zone = self.table.geometry().zone_of(extent.start);
         let home = self.home(zone, extent);
         self.issue(job, home, (0, extent.blocks.0), ctx);
@@ -233,7 +232,7 @@ impl HostManaged {
 
     /// Issues an operation of a job for the disk, with this part of its buffer.
     fn issue(&mut self, job: u32, extent: Extent, part: (u64, u64), ctx: &mut Context<'_>) {
-        let entry = &mut self.jobs[job as usize];
+        let entry = &mut self.jobs[job];
         entry.outstanding += 1;
         let Request { operation, buffer, cause, .. } = entry.request;
         let buffer = match operation.has_data() {
@@ -252,29 +251,15 @@ impl HostManaged {
 
     /// The electronics, which do one thing after another, need this long for a job.
     fn answer_after(&mut self, job: u32, time: Duration, ctx: &mut Context<'_>) {
-        self.jobs[job as usize].outstanding += 1;
+        self.jobs[job].outstanding += 1;
         self.electronics_free = self.electronics_free.max(ctx.now()) + time;
         self.due.push_back((self.electronics_free, job));
         ctx.wake_at(self.due[0].0);
     }
 
-    fn add_job(&mut self, request: Request) -> u32 {
-        let job = Job { request, outstanding: 0, result: Ok(()), next: None };
-        match self.free_jobs.pop() {
-            Some(index) => {
-                self.jobs[index as usize] = job;
-                index
-            }
-            None => {
-                self.jobs.push(job);
-                (self.jobs.len() - 1) as u32
-            }
-        }
-    }
-
     /// One thing that a job waited for is done; the last one answers it.
     fn part_done(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let entry = &mut self.jobs[job as usize];
+        let entry = &mut self.jobs[job];
         entry.outstanding -= 1;
         entry.result = entry.result.and(result);
         if entry.outstanding > 0 {
@@ -285,13 +270,13 @@ impl HostManaged {
             self.reporting = None;
             self.fill_report(request, ctx);
         }
-        self.free_jobs.push(job);
+        self.jobs.remove(job);
         ctx.finish(request.id, result);
     }
 
     /// The write in front of a zone's queue has come back: the next one may go.
     fn write_done(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let Job { request, next, .. } = self.jobs[job as usize];
+        let Job { request, next, .. } = self.jobs[job];
         let Some(queue) = self.queue_of(request.extent) else {
             return;
         };
@@ -307,7 +292,7 @@ impl HostManaged {
             self.table.write_failed(zone, offset);
             let mut behind = core::mem::take(&mut self.writes[queue]).first;
             while let Some(job) = behind {
-                let entry = &mut self.jobs[job as usize];
+                let entry = &mut self.jobs[job];
                 behind = entry.next.take();
                 entry.result = Err(IoError::ZoneReadOnly);
                 self.answer_after(job, self.settings.command, ctx);
@@ -330,8 +315,8 @@ impl HostManaged {
         loop {
             match self.reporting {
                 Some(report) => {
-                    let others = self.jobs.len() - self.free_jobs.len() - 1;
-                    let waits = self.jobs[report as usize].outstanding == 0;
+                    let others = self.jobs.len() - 1;
+                    let waits = self.jobs[report].outstanding == 0;
                     if others == 0 && waits {
                         self.answer_after(report, self.settings.report, ctx);
                     }
@@ -368,7 +353,7 @@ impl Layer for HostManaged {
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         let job = completion.tag.0 as u32;
-        let operation = self.jobs[job as usize].request.operation;
+        let operation = self.jobs[job].request.operation;
         if matches!(operation, Operation::Write { .. } | Operation::Zero { .. }) {
             self.write_done(job, completion.result, ctx);
         }

@@ -16,7 +16,7 @@ use crate::nbd::transmission::Command;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
-use imbrex_core::map::ExtentLocks;
+use imbrex_core::map::{ExtentLocks, Slab};
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
@@ -77,9 +77,7 @@ pub(super) enum Parts {
 /// Every request that has arrived and is not yet answered.
 #[derive(Default)]
 pub(super) struct Requests {
-    slots: Vec<Option<InFlight>>,
-    free: Vec<u32>,
-    in_flight: u32,
+    slots: Slab<Option<InFlight>>,
     gate: ExtentLocks<u32>,
     granted: Vec<u32>,
     ready: VecDeque<Arrival>,
@@ -156,7 +154,7 @@ pub(super) fn extent_of(command: Command, offset_bytes: u64, length_bytes: u32) 
 
 impl Requests {
     pub fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.slots.len()
     }
 
     pub fn has_ready(&self) -> bool {
@@ -181,22 +179,12 @@ impl Requests {
             error: None,
             is_abandoned: false,
         });
-        self.in_flight += 1;
-        match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = entry;
-                RequestIndex(index)
-            }
-            None => {
-                self.slots.push(entry);
-                RequestIndex(self.slots.len() as u32 - 1)
-            }
-        }
+        RequestIndex(self.slots.add(entry))
     }
 
     #[inline]
     pub fn get(&self, index: RequestIndex) -> &ClientRequest {
-        &self.slots[index.0 as usize].as_ref().expect(IN_FLIGHT).request
+        &self.slots[index.0].as_ref().expect(IN_FLIGHT).request
     }
 
     /// Gives a request another buffer; the old one is the caller's to release.
@@ -206,7 +194,7 @@ impl Requests {
 
     #[inline]
     fn entry(&mut self, index: u32) -> &mut InFlight {
-        self.slots[index as usize].as_mut().expect(IN_FLIGHT)
+        self.slots[index].as_mut().expect(IN_FLIGHT)
     }
 
     /// Notes when the last byte of a request was received, be it that of its last part.
@@ -220,7 +208,7 @@ impl Requests {
     /// Lets a request go to the stack as soon as those before it allow.
     #[inline]
     pub fn arrive(&mut self, index: RequestIndex, buffers: &mut Buffers) {
-        let entry = self.slots[index.0 as usize].as_mut().expect(IN_FLIGHT);
+        let entry = self.slots[index.0].as_mut().expect(IN_FLIGHT);
         let extent = match entry.request.command {
             // It covers only what has completed, so it waits for nothing.
             Command::Flush => Extent::EMPTY,
@@ -289,7 +277,7 @@ impl Requests {
         buffers: &mut Buffers,
     ) -> Option<RequestIndex> {
         let index = completion.tag.0 as u32;
-        let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
+        let entry = self.slots[index].as_mut().expect(IN_FLIGHT);
         entry.operations -= 1;
         if let Err(error) = completion.result {
             entry.error.get_or_insert(error);
@@ -315,15 +303,14 @@ impl Requests {
         index: RequestIndex,
         buffers: &mut Buffers,
     ) -> (ClientRequest, Result<(), IoError>) {
-        let entry = self.slots[index.0 as usize].take().expect(IN_FLIGHT);
-        self.free.push(index.0);
-        self.in_flight -= 1;
+        let entry = self.slots[index.0].take().expect(IN_FLIGHT);
+        self.slots.remove(index.0);
         buffers.release(entry.edges);
         (entry.request, entry.error.map_or(Ok(()), Err))
     }
 
     fn start(&mut self, index: u32, buffers: &mut Buffers) {
-        let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
+        let entry = self.slots[index].as_mut().expect(IN_FLIGHT);
         let ClientRequest { command, extent, data, .. } = entry.request;
         let mut edges = entry.request.edges();
         if let Some(first) = edges.next() {
@@ -345,7 +332,7 @@ impl Requests {
 
     /// Puts what was read at the edges and what the client sent together, and submits the result.
     fn submit_merged(&mut self, index: u32, buffers: &mut Buffers) {
-        let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
+        let entry = self.slots[index].as_mut().expect(IN_FLIGHT);
         entry.stage = Stage::Last;
         let InFlight { request, edges, .. } = *entry;
         let operation = operation_of(request.command);
@@ -390,7 +377,7 @@ impl Requests {
 
     #[inline]
     fn submit(&mut self, index: u32, operation: Operation, extent: Extent, buffer: BufferSlice) {
-        let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
+        let entry = self.slots[index].as_mut().expect(IN_FLIGHT);
         entry.operations += 1;
         self.ready.push_back(Arrival { tag: Tag(u64::from(index)), operation, extent, buffer });
     }
@@ -398,7 +385,7 @@ impl Requests {
     /// Gives up the lock of a request that has one, and starts those that waited for it alone.
     #[inline]
     fn unlock(&mut self, index: u32, buffers: &mut Buffers) {
-        let entry = self.slots[index as usize].as_mut().expect(IN_FLIGHT);
+        let entry = self.slots[index].as_mut().expect(IN_FLIGHT);
         if !std::mem::take(&mut entry.locked) {
             return;
         }

@@ -8,6 +8,7 @@ use super::zoned::{Admission, Zones};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::extent::Extent;
+use imbrex_core::map::Slab;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
@@ -61,14 +62,12 @@ pub(super) struct Jobs<'a> {
     zones: Option<&'a mut Zones>,
     /// Clones that wait for an answer in a zone.
     blocked: VecDeque<u32>,
-    slots: Vec<InFlight>,
-    free: Vec<u32>,
+    slots: Slab<InFlight>,
     /// Slots of written requests that wait for their own flush to be issued.
     followups: VecDeque<u32>,
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(Instant, u32)>>,
     live: usize,
-    outstanding: u32,
     busy_since: Instant,
     pub busy: Duration,
     pub ended: Instant,
@@ -80,13 +79,11 @@ impl<'a> Jobs<'a> {
             loops: clones.iter().map(|clone| Loop::new(clone, now)).collect(),
             zones,
             blocked: VecDeque::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slab::default(),
             followups: VecDeque::new(),
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             live: clones.len(),
-            outstanding: 0,
             busy_since: now,
             busy: Duration::ZERO,
             ended: now,
@@ -134,19 +131,6 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    fn enter(&mut self, entry: InFlight) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = entry;
-                slot
-            }
-            None => {
-                self.slots.push(entry);
-                (self.slots.len() - 1) as u32
-            }
-        }
-    }
-
     /// Begins a step; `None` when it must wait for an answer, or there is nothing left to do.
     fn begin(
         &mut self,
@@ -166,11 +150,10 @@ impl<'a> Jobs<'a> {
             What::Flush => flush(Tag(0)),
         };
         self.loops[index as usize].in_flight += 1;
-        if self.outstanding == 0 {
+        if self.slots.is_empty() {
             self.busy_since = now;
         }
-        self.outstanding += 1;
-        arrival.tag = Tag(u64::from(self.enter(entry)));
+        arrival.tag = Tag(u64::from(self.slots.add(entry)));
         Some(arrival)
     }
 
@@ -290,18 +273,16 @@ impl Frontend for Jobs<'_> {
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
         let slot = completion.tag.0 as u32;
-        let entry = &mut self.slots[slot as usize];
+        let entry = &mut self.slots[slot];
         if entry.syncing && completion.result.is_ok() {
             buffers.release(std::mem::replace(&mut entry.buffer, BufferSlice::EMPTY));
             entry.syncing = false;
             self.followups.push_back(slot);
             return;
         }
-        let entry = *entry;
+        let entry = self.slots.take(slot);
         buffers.release(entry.buffer);
-        self.free.push(slot);
-        self.outstanding -= 1;
-        if self.outstanding == 0 {
+        if self.slots.is_empty() {
             self.busy += now.since(self.busy_since);
         }
         self.loops[entry.owner as usize].done(now, &entry, completion.result);

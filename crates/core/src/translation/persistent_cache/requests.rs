@@ -6,11 +6,10 @@ use super::streams::NEVER;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::map::ExtentLocks;
+use crate::map::{ExtentLocks, Slab};
 use crate::operation::Request;
 use crate::translation::checksums::PageRead;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 /// A request from above that is being served.
 #[derive(Clone, Copy, Debug)]
@@ -61,23 +60,12 @@ impl Job {
 /// What an operation in flight is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    Unused,
     /// Part of a read.
-    Read {
-        job: u32,
-        origin: Origin,
-        buffer: BufferSlice,
-    },
+    Read { job: u32, origin: Origin, buffer: BufferSlice },
     /// Part of a write, to the log from this position on.
-    Log {
-        write: DataWrite,
-        position: u64,
-    },
+    Log { write: DataWrite, position: u64 },
     /// Part of a write to a conventional zone.
-    Conventional {
-        job: u32,
-        extent: Extent,
-    },
+    Conventional { job: u32, extent: Extent },
     /// Part of a write, straight home.
     Bypass(DataWrite),
     /// A page of a table of checksums, for reads that wait for it.
@@ -85,21 +73,13 @@ pub(super) enum Part {
     /// The table of a band that the bypass has filled.
     Table,
     /// A flush, which may end with a record of the map.
-    Flush {
-        job: u32,
-        is_recorded: bool,
-    },
+    Flush { job: u32, is_recorded: bool },
     /// The flush of a transaction that is full.
     Commit,
     /// The record that ends a flush or a transaction.
-    Record {
-        of: RecordOf,
-        buffer: BufferSlice,
-    },
+    Record { of: RecordOf, buffer: BufferSlice },
     /// Part of the band rewrite: the step after it, where it is one of the present phase.
-    Rewrite {
-        end: Option<u64>,
-    },
+    Rewrite { end: Option<u64> },
 }
 
 /// Blocks of a job that are written to one place.
@@ -126,8 +106,7 @@ impl Part {
             | Part::Page(_)
             | Part::Table
             | Part::Commit
-            | Part::Record { .. }
-            | Part::Unused => None,
+            | Part::Record { .. } => None,
         }
     }
 }
@@ -139,27 +118,15 @@ pub(super) struct Requests {
     locks: ExtentLocks<u32>,
     /// Jobs that were granted their lock and are not begun.
     granted: VecDeque<u32>,
-    jobs: Vec<Job>,
-    free_jobs: Vec<u32>,
-    parts: Vec<Part>,
-    free_parts: Vec<u32>,
+    jobs: Slab<Job>,
+    parts: Slab<Part>,
 }
 
 impl Requests {
     /// Takes in a request; it has no lock yet.
     #[inline]
     pub fn add(&mut self, request: Request) -> u32 {
-        let job = Job::new(request);
-        match self.free_jobs.pop() {
-            Some(index) => {
-                self.jobs[index as usize] = job;
-                index
-            }
-            None => {
-                self.jobs.push(job);
-                (self.jobs.len() - 1) as u32
-            }
-        }
+        self.jobs.add(Job::new(request))
     }
 
     /// Locks the blocks of a job, now or when those before it are done; true when now.
@@ -191,12 +158,12 @@ impl Requests {
 
     #[inline]
     pub fn get(&self, job: u32) -> &Job {
-        &self.jobs[job as usize]
+        &self.jobs[job]
     }
 
     #[inline]
     pub fn get_mut(&mut self, job: u32) -> &mut Job {
-        &mut self.jobs[job as usize]
+        &mut self.jobs[job]
     }
 
     /// Forgets a job that is to be answered, and lets those go on that waited for its lock.
@@ -204,39 +171,29 @@ impl Requests {
     pub fn remove(&mut self, job: u32) -> Job {
         let granted = &mut self.granted;
         self.locks.unlock(job, |job| granted.push_back(job));
-        self.free_jobs.push(job);
-        self.jobs[job as usize]
+        self.jobs.take(job)
     }
 
     /// Keeps in mind what an operation about to be issued is for; returns its number.
     #[inline]
     pub fn issue(&mut self, part: Part) -> u32 {
-        let index = match self.free_parts.pop() {
-            Some(index) => index,
-            None => {
-                self.parts.push(Part::Unused);
-                (self.parts.len() - 1) as u32
-            }
-        };
-        self.parts[index as usize] = part;
         if let Some(job) = part.job() {
-            self.jobs[job as usize].outstanding += 1;
+            self.jobs[job].outstanding += 1;
         }
-        index
+        self.parts.add(part)
     }
 
     /// What the operation with a number, which has finished, was for.
     #[inline]
     pub fn finished(&mut self, index: u32) -> Part {
-        self.free_parts.push(index);
-        core::mem::replace(&mut self.parts[index as usize], Part::Unused)
+        self.parts.take(index)
     }
 
     /// Nothing more will be issued for a job; true when nothing is in flight either.
     #[must_use]
     #[inline]
     pub fn all_issued(&mut self, job: u32) -> bool {
-        let entry = &mut self.jobs[job as usize];
+        let entry = &mut self.jobs[job];
         entry.issued = true;
         entry.is_done()
     }
@@ -245,7 +202,7 @@ impl Requests {
     #[must_use]
     #[inline]
     pub fn part_done(&mut self, job: u32, result: Result<(), IoError>) -> bool {
-        let entry = &mut self.jobs[job as usize];
+        let entry = &mut self.jobs[job];
         entry.outstanding -= 1;
         entry.result = entry.result.and(result);
         entry.is_done()

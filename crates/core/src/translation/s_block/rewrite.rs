@@ -3,10 +3,11 @@
 use crate::buffer::BufferSlice;
 use crate::durability::FlushTicket;
 use crate::error::IoError;
+use crate::map::Slab;
 use alloc::vec::Vec;
 
 /// S-blocks that are written at a time, each with a buffer of its own.
-pub const WRITES_MAX: usize = 4;
+pub const WRITES_MAX: u32 = 4;
 
 /// A rewrite of a region, with the moves that make room for it.
 #[derive(Clone, Copy, Debug)]
@@ -101,17 +102,9 @@ pub struct SegmentWrite {
     pub has_room: bool,
 }
 
-/// The writes of S-blocks on their way.
-#[derive(Debug)]
-pub struct Writes {
-    all: Vec<SegmentWrite>,
-    free: Vec<u8>,
-}
-
-impl Writes {
-    /// None is on its way.
-    pub fn new() -> Writes {
-        let idle = || SegmentWrite {
+impl SegmentWrite {
+    fn new() -> SegmentWrite {
+        SegmentWrite {
             region: 0,
             segment: 0,
             is_move: false,
@@ -125,34 +118,39 @@ impl Writes {
             sums: NewSums::default(),
             position: 0,
             has_room: false,
-        };
-        Writes {
-            all: (0..WRITES_MAX).map(|_| idle()).collect(),
-            free: (0..WRITES_MAX as u8).rev().collect(),
         }
     }
+}
 
+/// The writes of S-blocks on their way.
+#[derive(Debug, Default)]
+pub struct Writes(Slab<SegmentWrite>);
+
+impl Writes {
     /// Begins one; `None` when too many are on their way.
     pub fn begin(&mut self, region: u32, segment: u16, is_move: bool) -> Option<u8> {
-        let index = self.free.pop()?;
-        let write = &mut self.all[usize::from(index)];
+        if self.0.len() == WRITES_MAX {
+            return None;
+        }
+        let index = self.0.reuse_or(SegmentWrite::new);
+        let write = &mut self.0[index];
         (write.region, write.segment, write.is_move) = (region, segment, is_move);
         (write.step, write.left, write.stored) = (Step::Begins, 0, 0);
         (write.error, write.has_room) = (None, false);
         write.dirty.clear();
         write.sources.clear();
         write.sums.known.clear();
-        Some(index)
+        Some(index as u8)
     }
 
     /// Ends one.
     pub fn end(&mut self, index: u8) {
-        self.free.push(index);
+        self.0.remove(u32::from(index));
     }
 
     /// None is on its way.
     pub fn is_idle(&self) -> bool {
-        self.free.len() == WRITES_MAX
+        self.0.is_empty()
     }
 }
 
@@ -160,12 +158,12 @@ impl core::ops::Index<u8> for Writes {
     type Output = SegmentWrite;
 
     fn index(&self, index: u8) -> &SegmentWrite {
-        &self.all[usize::from(index)]
+        &self.0[u32::from(index)]
     }
 }
 
 impl core::ops::IndexMut<u8> for Writes {
     fn index_mut(&mut self, index: u8) -> &mut SegmentWrite {
-        &mut self.all[usize::from(index)]
+        &mut self.0[u32::from(index)]
     }
 }

@@ -254,7 +254,6 @@ impl PersistentCache {
             Part::Commit => self.flushed_for_commit(result, ctx),
             Part::Record { of, buffer } => self.record_written(of, buffer, result, ctx),
             Part::Rewrite { end } => self.rewrite_part_done(end, result, ctx),
-            Part::Unused => unreachable!("a completion of nothing"),
         }
     }
 }

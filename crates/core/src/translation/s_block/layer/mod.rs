@@ -166,7 +166,7 @@ impl SBlocks {
             batches: Batches::default(),
             locks: ExtentLocks::default(),
             tasks: Slab::default(),
-            writes: Writes::new(),
+            writes: Writes::default(),
             ops: Ops::default(),
             ledger,
             quarantine: Quarantine::default(),
