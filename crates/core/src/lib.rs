@@ -18,6 +18,7 @@ pub mod durability;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod idle;
 pub mod joined;
 pub mod label;
 pub mod layer;

@@ -22,21 +22,11 @@ use alloc::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Cleaner {
     pub policy: CleaningPolicy,
-    idle: IdleClock,
-    blocking: Blocking,
-}
-
-/// How long nothing has been asked of the translation.
-#[derive(Clone, Copy, Default, Debug)]
-struct IdleClock {
-    /// Requests that are being served.
-    active: u32,
-    /// Since when there has been none.
-    since: Instant,
-    /// There has been none for long enough.
+    /// It is idle time.
     is_idle: bool,
     /// A rewrite has failed since the last request: the next one is not tried before another.
     has_failed: bool,
+    blocking: Blocking,
 }
 
 /// A clean for want of room that is going on.
@@ -54,54 +44,34 @@ struct Blocking {
 impl Cleaner {
     /// Nothing is being cleaned.
     pub fn new(policy: CleaningPolicy) -> Cleaner {
-        Cleaner { policy, idle: IdleClock::default(), blocking: Blocking::default() }
+        Cleaner { policy, is_idle: false, has_failed: false, blocking: Blocking::default() }
     }
 
-    /// A request has arrived; true when that ends idle time.
-    pub fn request_arrived(&mut self) -> bool {
-        if self.policy.idle_after().is_none() {
-            return false;
-        }
-        self.idle.active += 1;
-        self.idle.has_failed = false;
-        core::mem::replace(&mut self.idle.is_idle, false)
+    /// A request has arrived, which ends idle time.
+    pub fn request_arrived(&mut self) {
+        self.is_idle = false;
+        self.has_failed = false;
     }
 
-    /// A request has been answered; returns when idle time would begin if none came until then.
-    pub fn request_answered(&mut self, now: Instant) -> Option<Instant> {
-        let after = self.policy.idle_after()?;
-        self.idle.active -= 1;
-        if self.idle.active > 0 {
-            return None;
-        }
-        self.idle.since = now;
-        Some(now + after)
-    }
-
-    /// Takes note of idle time that has begun, if it has.
-    pub fn look_at_clock(&mut self, now: Instant) {
-        if let Some(after) = self.policy.idle_after()
-            && self.idle.active == 0
-            && self.idle.since + after <= now
-        {
-            self.idle.is_idle = true;
-        }
+    /// Idle time has begun.
+    pub fn idle_began(&mut self) {
+        self.is_idle = true;
     }
 
     /// True when another band may be cleaned because nothing has been asked for.
     pub fn is_idle_time(&self) -> bool {
-        self.idle.is_idle && !self.idle.has_failed
+        self.is_idle && !self.has_failed
     }
 
     /// A rewrite has failed.
     pub fn rewrite_failed(&mut self) {
-        self.idle.has_failed = true;
+        self.has_failed = true;
     }
 
     /// True when a rewrite may do its next step.
     pub fn may_continue(&self, rewrite: Option<&Rewrite>, host_is_done: bool) -> bool {
         rewrite.is_none_or(|rewrite| match rewrite.pace.is_idle {
-            true => rewrite.pace.is_finishing || (self.idle.is_idle && !host_is_done),
+            true => rewrite.pace.is_finishing || (self.is_idle && !host_is_done),
             false => self.may_continue_for_room(),
         })
     }
@@ -196,16 +166,13 @@ impl Cleaner {
 mod tests {
     use super::*;
     use crate::translation::persistent_cache::settings::{
-        BlockingCleaning, IdleCleaning, PersistentCacheSettings,
+        BlockingCleaning, PersistentCacheSettings,
     };
     use crate::units::BlockCount;
     use alloc::vec::Vec;
 
-    const AFTER: Duration = Duration::from_ms(250);
-
     fn cleaner(slice: Option<Duration>) -> Cleaner {
         let settings = PersistentCacheSettings {
-            idle: Some(IdleCleaning::new(AFTER, BlockCount(8), Duration::from_ms(1))),
             blocking: BlockingCleaning { low_permille: 500, slice },
             ..PersistentCacheSettings::new(BlockCount(100))
         };
@@ -217,29 +184,16 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_begins_long_enough_after_the_last_of_all_answers() {
-        let mut cleaner = cleaner(None);
-        cleaner.request_arrived();
-        cleaner.request_arrived();
-        assert_eq!(cleaner.request_answered(at(10)), None, "one is being served");
-        assert_eq!(cleaner.request_answered(at(20)), Some(at(270)));
-        cleaner.look_at_clock(at(269));
-        assert!(!cleaner.is_idle_time());
-        cleaner.look_at_clock(at(270));
-        assert!(cleaner.is_idle_time());
-        assert!(cleaner.request_arrived(), "it ends idle time");
-        assert!(!cleaner.is_idle_time());
-    }
-
-    #[test]
     fn after_a_failure_the_next_clean_waits_for_a_request() {
         let mut cleaner = cleaner(None);
-        cleaner.look_at_clock(at(250));
+        assert!(!cleaner.is_idle_time());
+        cleaner.idle_began();
+        assert!(cleaner.is_idle_time());
         cleaner.rewrite_failed();
         assert!(!cleaner.is_idle_time());
         cleaner.request_arrived();
-        cleaner.request_answered(at(300));
-        cleaner.look_at_clock(at(550));
+        assert!(!cleaner.is_idle_time(), "it is being served");
+        cleaner.idle_began();
         assert!(cleaner.is_idle_time());
     }
 

@@ -77,7 +77,7 @@ impl PersistentCache {
             self.serve_held(ctx);
             let writes_wait = !self.writes.queue.is_empty();
             if let Some(end) = self.cleaner.end_of_slice(writes_wait, ctx.now()) {
-                self.set_timer(Timer::Slice, end, ctx);
+                self.alarms.set(Timer::Slice, end, ctx);
             }
         }
     }

@@ -83,7 +83,7 @@ impl PersistentCache {
     pub(super) fn make_up_record(&mut self, of: RecordOf, ctx: &mut Context<'_>) {
         match self.firmware.make_up_record(of, ctx.now()) {
             None => self.record_is_made_up(of, ctx),
-            Some(at) if self.firmware.makes_up_one() => self.set_timer(Timer::Record, at, ctx),
+            Some(at) if self.firmware.makes_up_one() => self.alarms.set(Timer::Record, at, ctx),
             Some(_) => {}
         }
     }
@@ -94,7 +94,7 @@ impl PersistentCache {
             self.record_is_made_up(of, ctx);
         }
         if let Some(at) = self.firmware.made_up_at() {
-            self.set_timer(Timer::Record, at, ctx);
+            self.alarms.set(Timer::Record, at, ctx);
         }
     }
 

@@ -32,7 +32,7 @@ impl PersistentCache {
             self.take_event(event, ctx);
         }
         if let Some(at) = self.ledger.new_mark_alarm(ctx) {
-            self.set_timer(Timer::Mark, at, ctx);
+            self.alarms.set(Timer::Mark, at, ctx);
         }
         has_heard
     }

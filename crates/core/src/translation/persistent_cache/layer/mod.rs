@@ -3,6 +3,7 @@
 //! It alone issues operations. Its parts stand one folder above, own their state and know nothing of
 //! the layer. Its chapters stand beside this file.
 
+mod alarms;
 mod bypass;
 mod clean;
 mod copy;
@@ -17,6 +18,7 @@ mod write;
 mod zero;
 mod zone_commands;
 
+use self::alarms::{Alarms, Timer};
 use super::block_map::BlockMap;
 use super::checksums::{Checksums, HomeRead, Origin};
 use super::cleaner::Cleaner;
@@ -44,34 +46,9 @@ use crate::ledger::Ledger;
 use crate::lifecycle::Start;
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
-use crate::timers::Timers;
-use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-
-/// What is waited for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-enum Timer {
-    /// The end of the firmware's share of a band rewrite.
-    Overhead,
-    /// The beginning of idle time.
-    Idle,
-    /// The end of a slice of cleaning.
-    Slice,
-    /// The end of a stall of the map's journal.
-    Stall,
-    /// The end of the firmware's share of the record of a flush.
-    Record,
-    /// The end of a zone command.
-    Zones,
-    /// The mark of the last flush.
-    Mark,
-}
-
-/// How many timers there are.
-const TIMERS: usize = Timer::Mark as usize + 1;
 
 /// A log-structured cache of writes on the non-overlapped tracks of a shingled disk, in front of
 /// bands that can only be rewritten as a whole.
@@ -86,6 +63,7 @@ const TIMERS: usize = Timer::Mark as usize + 1;
 /// * `shape` says what never changes, `blocks` where each block is, `zones` what the host sees.
 /// * `requests`, `writes` and `reads` say what is being served.
 /// * `rewriter` and `copy_check` rewrite a band; `cleaner` says when; `firmware` takes its time.
+/// * `alarms` say when to be woken, and when idle time begins.
 /// * `ledger` keeps the map over a crash, or keeps nothing; `undo` says what a crash may undo;
 ///   `checksums` say what a block must be.
 #[derive(Debug)]
@@ -100,7 +78,7 @@ pub struct PersistentCache {
     copy_check: CopyCheck,
     cleaner: Cleaner,
     firmware: Firmware,
-    timers: Timers<TIMERS>,
+    alarms: Alarms,
     ledger: Ledger<u32>,
     undo: Undo,
     checksums: Checksums,
@@ -174,6 +152,7 @@ impl PersistentCache {
             blocks.fill_conventional(&shape, host_aware.zones.conventional_zones);
         }
         let firmware = Firmware::new(shape.settings.map_journal);
+        let cleaning = CleaningPolicy::new(&shape.settings);
         let cache = PersistentCache {
             blocks,
             zones,
@@ -182,9 +161,9 @@ impl PersistentCache {
             reads: Reads::default(),
             rewriter: Rewriter::default(),
             copy_check: CopyCheck::default(),
-            cleaner: Cleaner::new(CleaningPolicy::new(&shape.settings)),
+            cleaner: Cleaner::new(cleaning),
             firmware,
-            timers: Timers::default(),
+            alarms: Alarms::new(cleaning.idle_after()),
             ledger,
             undo: Undo::default(),
             checksums,
@@ -220,14 +199,6 @@ impl PersistentCache {
             cause,
             tag: Tag(u64::from(index)),
         });
-    }
-
-    fn set_timer(&mut self, timer: Timer, at: Instant, ctx: &mut Context<'_>) {
-        self.timers.set(timer as usize, at, ctx);
-    }
-
-    fn has_ended(&mut self, timer: Timer, ctx: &Context<'_>) -> bool {
-        self.timers.has_ended(timer as usize, ctx)
     }
 
     /// An operation for a part of a job, or of the layer's own, has finished.
@@ -289,27 +260,27 @@ impl Layer for PersistentCache {
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
-        if self.has_ended(Timer::Overhead, ctx) {
+        if self.alarms.has_ended(Timer::Overhead, ctx) {
             self.rewriter.end_of_overhead();
         }
-        if self.has_ended(Timer::Idle, ctx) {
-            self.cleaner.look_at_clock(ctx.now());
+        if self.alarms.idle_begins(ctx) {
+            self.cleaner.idle_began();
         }
         // Its end is looked for whenever something has happened.
-        self.has_ended(Timer::Slice, ctx);
-        if self.has_ended(Timer::Stall, ctx) {
+        self.alarms.has_ended(Timer::Slice, ctx);
+        if self.alarms.has_ended(Timer::Stall, ctx) {
             self.firmware.end_of_stall();
         }
-        if self.has_ended(Timer::Record, ctx) {
+        if self.alarms.has_ended(Timer::Record, ctx) {
             self.end_of_flush_overhead(ctx);
         }
-        if self.has_ended(Timer::Zones, ctx) {
+        if self.alarms.has_ended(Timer::Zones, ctx) {
             self.answer_commands(ctx);
         }
-        if self.has_ended(Timer::Mark, ctx) {
+        if self.alarms.has_ended(Timer::Mark, ctx) {
             self.mark_last_flush(ctx);
         }
-        self.timers.arm(ctx);
+        self.alarms.arm(ctx);
         self.advance(ctx);
     }
 

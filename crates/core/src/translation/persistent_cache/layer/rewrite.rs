@@ -51,7 +51,7 @@ impl PersistentCache {
         if !rewrite.pace.is_overhead_over {
             rewrite.phase = Phase::Overhead;
             let end = ctx.now() + self.shape.settings.rewrite.overhead;
-            self.set_timer(Timer::Overhead, end, ctx);
+            self.alarms.set(Timer::Overhead, end, ctx);
             return false;
         }
         let zones = self.zones.as_deref();

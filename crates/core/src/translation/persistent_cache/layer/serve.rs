@@ -1,6 +1,6 @@
 //! How a request is taken in, begun and answered.
 
-use super::{PersistentCache, Timer};
+use super::PersistentCache;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -13,7 +13,8 @@ use crate::translation::persistent_cache::conduct::ZeroOrder;
 impl PersistentCache {
     /// Takes in a request: a band rewrite in idle time stops at its next chunk, or finishes.
     pub(super) fn take_in(&mut self, request: Request) -> u32 {
-        if self.cleaner.request_arrived() {
+        self.cleaner.request_arrived();
+        if self.alarms.request_arrived() {
             self.stop_idle_rewrite();
         }
         let job = self.requests.add(request);
@@ -170,9 +171,7 @@ impl PersistentCache {
             self.reads.release(position);
         }
         self.cleaner.end_turn(job, ctx.now());
-        if let Some(at) = self.cleaner.request_answered(ctx.now()) {
-            self.set_timer(Timer::Idle, at, ctx);
-        }
+        self.alarms.request_answered(ctx);
         ctx.finish(entry.request.id, entry.result);
     }
 }

@@ -120,7 +120,7 @@ impl PersistentCache {
         if let Some(stall) = self.firmware.begin_stall() {
             ctx.count(Counter::MapStalls, 1);
             ctx.count(Counter::MapStallNs, stall.0);
-            self.set_timer(Timer::Stall, ctx.now() + stall, ctx);
+            self.alarms.set(Timer::Stall, ctx.now() + stall, ctx);
         }
         self.firmware.is_stalled()
     }

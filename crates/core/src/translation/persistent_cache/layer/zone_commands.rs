@@ -54,7 +54,7 @@ impl PersistentCache {
 
     fn answer_command(&mut self, job: u32, operation: Operation, ctx: &mut Context<'_>) {
         let at = self.zones().answer_later(job, operation, ctx.now());
-        self.set_timer(Timer::Zones, at, ctx);
+        self.alarms.set(Timer::Zones, at, ctx);
     }
 
     /// Answers the commands whose time has come.
@@ -69,7 +69,7 @@ impl PersistentCache {
             self.finish(job, ctx);
         }
         if let Some(at) = self.zones().due_at() {
-            self.set_timer(Timer::Zones, at, ctx);
+            self.alarms.set(Timer::Zones, at, ctx);
         }
     }
 
