@@ -1,252 +1,486 @@
 //! What layers count. Counts are kept by the router, one row per node, and read by reports; a
-//! layer never reads them back.
+//! layer never reads them back. Disks keep theirs themselves.
+//!
+//! A counter or a gauge is declared once, in its row of `counters!` below. Reports, their files and
+//! pages, the schema and the document of reports follow.
 
-/// A quantity that only grows.
+/// A quantity as reports know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Counter {
-    /// Blocks of reads found in the cache.
-    ReadHits,
-    /// Blocks of writes found in the cache.
-    WriteHits,
-    /// Blocks of reads looked up in the cache.
-    ReadLookups,
-    /// Blocks of writes looked up in the cache.
-    WriteLookups,
-    /// Dirty blocks evicted, each written below.
-    DirtyEvictions,
-    /// Clean blocks evicted.
-    CleanEvictions,
-    /// Evictions that found the region of the policy empty, so that it chose a new region first.
-    ForcedEvictions,
-    /// Blocks of requests that went around the cache.
-    CacheBypassedBlocks,
-    /// Times a partially-open-region policy chose a new region.
-    RegionDivisions,
-    /// Blocks appended to the persistent cache.
-    PersistentCacheAppendedBlocks,
-    /// Live blocks merged out of the persistent cache into their bands.
-    PersistentCacheMergedBlocks,
-    /// Blocks overwritten in place in the persistent cache.
-    PersistentCacheUpdatedBlocks,
-    /// Blocks written straight to their band by the sequential bypass.
-    BypassedBlocks,
-    /// Bands rewritten.
-    BandsRewritten,
-    /// Blocks read from bands by rewrites.
-    BandBlocksRead,
-    /// Blocks written home to bands, by rewrites and by the bypass.
-    BandBlocksWritten,
-    /// Blocks written to the scratch band by rewrites.
-    ScratchBlocksWritten,
-    /// Nanoseconds from the start of band rewrites to the release of what they merged.
-    BandRewriteNs,
-    /// Nanoseconds in which a write waited for room in the persistent cache.
-    PersistentCacheFullNs,
-    /// Writes refused because they did not start at the write pointer of their zone.
-    WritesOffPointer,
-    /// Writes refused because they went past the end of their zone.
-    WritesAcrossZones,
-    /// Writes refused because their zone was full.
-    WritesToFullZones,
-    /// Writes refused because no further zone could be open.
-    WritesWithoutZoneResources,
-    /// Writes refused because their zone was read-only or offline.
-    WritesToLostZones,
-    /// Reads refused by the rules of zones.
-    ZoneReadsRefused,
-    /// Reads that reached past a write pointer and were answered there without the medium.
-    ReadsPastPointer,
-    /// Zones closed by the drive so that another could be open.
-    ZonesClosedForOthers,
-    /// Zones set back to empty.
-    ZonesReset,
-    /// Reports of zones.
-    ZoneReports,
-    /// Slots of the persistent cache that the records of flushes took.
-    PersistentCacheSkippedBlocks,
-    /// Times the writes waited until the drive had written out its map.
-    MapStalls,
-    /// Nanoseconds in all those times.
-    MapStallNs,
-    /// Blocks written elsewhere than at the write pointer of a sequential zone.
-    BlocksOutOfSequence,
-    /// Dirty blocks evicted, or written around the cache, that opened a window of their band: each is a band rewrite to come.
-    WindowsOpened,
-    /// Dirty blocks evicted, or written around the cache, in an open window of their band: the rewrite to come serves them too.
-    Rides,
-    /// Blocks of a write buffer in memory that reads have looked up.
-    BlockReads,
-    /// Blocks of a write buffer in memory that writes have looked up.
-    BlockWrites,
-    /// Those that reads found there with all that was asked of them.
-    HitBlockReads,
-    /// Those that writes found there.
-    HitBlockWrites,
-    /// Those that reads found there without some of what was asked of them.
-    PartialReads,
-    /// Times a write buffer in memory made room.
-    Evictions,
-    /// Blocks that left it.
-    EvictedBlocks,
-    /// Segments of which it handed blocks down together.
-    Destages,
-    /// Blocks that it read because it had a part of them when it handed them down.
-    FillBlocksRead,
-    /// Blocks of reads that a read cache had.
-    HitBlocks,
-    /// Blocks of reads that it had not.
-    MissBlocks,
-    /// Blocks that it took in.
-    FillBlocks,
-    /// Blocks that it forgot because they were written.
-    DroppedBlocks,
-    /// Blocks that a store of copies did not take in, because no place was free.
-    SkippedFillBlocks,
-    /// Segments rewritten, whatever part of them, and S-blocks written, destaged or migrated.
-    SegmentsRewritten,
-    /// Blocks that rewrites read from the disk.
-    RewriteBlocksRead,
-    /// Blocks of segments that were handed down and written home.
-    DestagedBlocks,
-    /// Blocks that rewrites wrote home beside those.
-    RewriteBlocksWritten,
-    /// Bytes that rewrites wrote elsewhere first, so that a power cut loses nothing.
-    JournalBytesWritten,
-    /// Times a circular log of S-blocks made room.
-    GcRuns,
-    /// S-blocks that were moved for that.
-    GcMigrations,
+pub struct Declared {
+    /// What reports call it.
+    pub name: &'static str,
+    /// What its value counts.
+    pub unit: Unit,
+    /// What its value is.
+    pub kind: Kind,
+    /// How the values of several nodes add up.
+    pub together: Together,
+    /// What it is, in a sentence or two.
+    pub sentence: &'static str,
+}
+
+/// What a value counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Times, operations, or whatever the name says.
+    Number,
+    /// Blocks: of 4 KiB, or of the node's own size.
+    Blocks,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Ns,
+    /// Millionths of a whole.
+    Millionths,
+}
+
+impl Unit {
+    /// The word that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Number => "number",
+            Unit::Blocks => "blocks",
+            Unit::Bytes => "bytes",
+            Unit::Ns => "ns",
+            Unit::Millionths => "millionths",
+        }
+    }
+}
+
+/// What a value is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The sum of all that was counted: it only grows.
+    Count,
+    /// How much there is now.
+    Present,
+    /// The most that there was, or may have been.
+    Greatest,
+    /// Which part of a whole there is now.
+    Share,
+}
+
+impl Kind {
+    /// The words that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Count => "count",
+            Kind::Present => "present value",
+            Kind::Greatest => "greatest",
+            Kind::Share => "share",
+        }
+    }
+}
+
+/// How the values of several nodes add up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Together {
+    /// Work or state: the sum.
+    Sum,
+    /// What requests found: the sum of the nodes that are below no other one of them. What reaches
+    /// the nodes below is what those above did not have.
+    Topmost,
+    /// The greatest of them.
+    Greatest,
+    /// Not at all: nothing can be said of several nodes.
+    Apart,
+}
+
+impl Together {
+    /// The words that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Together::Sum => "sum",
+            Together::Topmost => "sum of the topmost",
+            Together::Greatest => "greatest",
+            Together::Apart => "none",
+        }
+    }
+
+    /// Adds the value of one more node.
+    fn add(self, all: &mut u64, value: u64, is_topmost: bool) {
+        match self {
+            Together::Sum => *all += value,
+            Together::Topmost if is_topmost => *all += value,
+            Together::Greatest => *all = value.max(*all),
+            Together::Topmost | Together::Apart => {}
+        }
+    }
+}
+
+/// Counters and gauges that belong together: whoever has one of them has all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The kinds of node that have them, in Markdown.
+    pub of: &'static str,
+    /// The counters.
+    pub counters: &'static [Counter],
+    /// The gauges.
+    pub gauges: &'static [Gauge],
+}
+
+impl Group {
+    /// The place of a counter of the group.
+    pub(crate) const fn place(self, counter: Counter) -> usize {
+        let mut place = 0;
+        while self.counters[place] as usize != counter as usize {
+            place += 1;
+        }
+        place
+    }
+
+    /// All of it, as it was declared.
+    pub fn declared(self) -> impl Iterator<Item = &'static Declared> {
+        let counters = self.counters.iter().map(|it| it.declared());
+        counters.chain(self.gauges.iter().map(|it| it.declared()))
+    }
+}
+
+/// Declares groups. A row of a counter is its variant, name, unit and how nodes add up, that of a
+/// gauge has its kind before the last. Their sentences are the comments; that of a group says who
+/// has it.
+macro_rules! counters {
+    ($(
+        $(#[doc = $of:literal])+
+        $group:ident {
+            $(counters { $(
+                $(#[doc = $counter_says:literal])+
+                $counter:ident($counter_name:literal, $counter_unit:ident, $counter_together:ident),
+            )+ })?
+            $(gauges { $(
+                $(#[doc = $gauge_says:literal])+
+                $gauge:ident($gauge_name:literal, $gauge_unit:ident, $kind:ident, $gauge_together:ident),
+            )+ })?
+        }
+    )+) => {
+        /// A quantity that only grows.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Counter {
+            $($($($(#[doc = $counter_says])+ $counter,)+)?)+
+        }
+
+        /// A quantity that goes up and down.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Gauge {
+            $($($($(#[doc = $gauge_says])+ $gauge,)+)?)+
+        }
+
+        const COUNTERS: &[Declared] = &[$($($(Declared {
+            name: $counter_name,
+            unit: Unit::$counter_unit,
+            kind: Kind::Count,
+            together: Together::$counter_together,
+            sentence: concat!($($counter_says),+).trim_ascii(),
+        },)+)?)+];
+
+        const GAUGES: &[Declared] = &[$($($(Declared {
+            name: $gauge_name,
+            unit: Unit::$gauge_unit,
+            kind: Kind::$kind,
+            together: Together::$gauge_together,
+            sentence: concat!($($gauge_says),+).trim_ascii(),
+        },)+)?)+];
+
+        $(
+            $(#[doc = $of])+
+            pub const $group: Group = Group {
+                of: concat!($($of),+).trim_ascii(),
+                counters: &[$($(Counter::$counter),+)?],
+                gauges: &[$($(Gauge::$gauge),+)?],
+            };
+        )+
+
+        /// All groups.
+        pub const GROUPS: &[Group] = &[$($group),+];
+    };
+}
+
+counters! {
+    /// `disk`, and `slice` of a disk: the operations that start there. The values of all slices of a disk add
+    /// up to those of the disk.
+    DISK {
+        counters {
+            /// Reads that arrived.
+            Reads("reads", Number, Sum),
+            /// Writes that arrived.
+            Writes("writes", Number, Sum),
+            /// Blocks of those reads.
+            ReadBlocks("read_blocks", Blocks, Sum),
+            /// Blocks of those writes.
+            WrittenBlocks("written_blocks", Blocks, Sum),
+            /// Time the arm was moved.
+            SeekNs("seek_ns", Ns, Sum),
+            /// Time the medium was busy.
+            BusyNs("busy_ns", Ns, Sum),
+        }
+    }
+    /// `slice` of a disk.
+    SLICE {
+        counters {
+            /// Flushes through the slice.
+            Flushes("flushes", Number, Sum),
+        }
+    }
+    /// `write-back-cache`, whatever its policy.
+    WRITE_BACK_CACHE {
+        counters {
+            /// Blocks of reads looked up in the cache.
+            ReadLookups("read_lookups", Blocks, Topmost),
+            /// Blocks of reads found in the cache.
+            ReadHits("read_hits", Blocks, Topmost),
+            /// Blocks of writes looked up in the cache.
+            WriteLookups("write_lookups", Blocks, Topmost),
+            /// Blocks of writes found in the cache.
+            WriteHits("write_hits", Blocks, Topmost),
+            /// Clean blocks evicted.
+            CleanEvictions("clean_evictions", Blocks, Sum),
+            /// Dirty blocks evicted, each written below.
+            DirtyEvictions("dirty_evictions", Blocks, Sum),
+            /// Blocks of requests that went around the cache.
+            CacheBypassedBlocks("cache_bypassed_blocks", Blocks, Sum),
+        }
+    }
+    /// `write-back-cache` with `policy = "pore"`.
+    PORE {
+        counters {
+            /// Times a partially-open-region policy chose a new region.
+            RegionDivisions("region_divisions", Number, Sum),
+            /// Evictions that found the region of the policy empty, so that it chose a new region first.
+            ForcedEvictions("forced_evictions", Number, Sum),
+        }
+    }
+    /// `write-back-cache` with `policy = "ride"`.
+    RIDE {
+        counters {
+            /// Dirty blocks evicted, or written around the cache, that opened a window of their band: each is a
+            /// band rewrite to come.
+            WindowsOpened("windows_opened", Blocks, Sum),
+            /// Dirty blocks evicted, or written around the cache, in an open window of their band: the rewrite
+            /// to come serves them too.
+            Rides("rides", Blocks, Sum),
+        }
+        gauges {
+            /// Blocks that may be dirty before clean ones stay and dirty ones leave.
+            DirtyAllowed("dirty_allowed", Blocks, Present, Sum),
+        }
+    }
+    /// `write-back-cache` and `read-cache`.
+    CACHED {
+        gauges {
+            /// Blocks in the cache.
+            CachedBlocks("cached_blocks", Blocks, Present, Sum),
+        }
+    }
+    /// `write-back-cache` and `memory-buffer`.
+    DIRTY {
+        gauges {
+            /// Blocks that are newer than the copy below.
+            DirtyBlocks("dirty_blocks", Blocks, Present, Sum),
+        }
+    }
+    /// `persistent-cache`.
+    PERSISTENT_CACHE {
+        counters {
+            /// Blocks appended to the persistent cache.
+            PersistentCacheAppendedBlocks("persistent_cache_appended_blocks", Blocks, Sum),
+            /// Live blocks merged out of the persistent cache into their bands.
+            PersistentCacheMergedBlocks("persistent_cache_merged_blocks", Blocks, Sum),
+            /// Blocks overwritten in place in the persistent cache.
+            PersistentCacheUpdatedBlocks("persistent_cache_updated_blocks", Blocks, Sum),
+            /// Slots of the persistent cache that the records of flushes took.
+            PersistentCacheSkippedBlocks("persistent_cache_skipped_blocks", Blocks, Sum),
+            /// Time in which a write waited for room in the persistent cache.
+            PersistentCacheFullNs("persistent_cache_full_ns", Ns, Sum),
+            /// Blocks written straight to their band by the sequential bypass.
+            BypassedBlocks("bypassed_blocks", Blocks, Sum),
+            /// Bands rewritten.
+            BandsRewritten("bands_rewritten", Number, Sum),
+            /// Blocks read from bands by rewrites.
+            BandBlocksRead("band_blocks_read", Blocks, Sum),
+            /// Blocks written home to bands, by rewrites and by the bypass.
+            BandBlocksWritten("band_blocks_written", Blocks, Sum),
+            /// Blocks written to the scratch band by rewrites.
+            ScratchBlocksWritten("scratch_blocks_written", Blocks, Sum),
+            /// Time from the start of band rewrites to the release of what they merged.
+            BandRewriteNs("band_rewrite_ns", Ns, Sum),
+            /// Times the writes waited until the drive had written out its map.
+            MapStalls("map_stalls", Number, Sum),
+            /// Time of all those.
+            MapStallNs("map_stall_ns", Ns, Sum),
+        }
+        gauges {
+            /// Log blocks in use in the persistent cache, superseded ones included.
+            PersistentCacheUsedBlocks("persistent_cache_used_blocks", Blocks, Present, Sum),
+            /// Blocks of the persistent cache that are the newest of their address.
+            PersistentCacheLiveBlocks("persistent_cache_live_blocks", Blocks, Present, Sum),
+            /// Live entries in the persistent cache's map.
+            PersistentCacheEntries("persistent_cache_entries", Number, Present, Sum),
+        }
+    }
+    /// `host-managed`, and `persistent-cache` over a host-aware drive.
+    ZONES {
+        counters {
+            /// Writes refused because they did not start at the write pointer of their zone.
+            WritesOffPointer("writes_off_pointer", Number, Sum),
+            /// Writes refused because they went past the end of their zone.
+            WritesAcrossZones("writes_across_zones", Number, Sum),
+            /// Writes refused because their zone was full.
+            WritesToFullZones("writes_to_full_zones", Number, Sum),
+            /// Writes refused because no further zone could be open.
+            WritesWithoutZoneResources("writes_without_zone_resources", Number, Sum),
+            /// Writes refused because their zone was read-only or offline.
+            WritesToLostZones("writes_to_lost_zones", Number, Sum),
+            /// Reads refused by the rules of zones.
+            ZoneReadsRefused("zone_reads_refused", Number, Sum),
+            /// Reads that reached past a write pointer and were answered there without the medium.
+            ReadsPastPointer("reads_past_pointer", Number, Sum),
+            /// Zones closed by the drive so that another could be open.
+            ZonesClosedForOthers("zones_closed_for_others", Number, Sum),
+            /// Zones set back to empty.
+            ZonesReset("zones_reset", Number, Sum),
+            /// Reports of zones.
+            ZoneReports("zone_reports", Number, Sum),
+            /// Blocks written elsewhere than at the write pointer of a sequential zone.
+            BlocksOutOfSequence("blocks_out_of_sequence", Blocks, Sum),
+        }
+        gauges {
+            /// Zones that are open, implicitly or explicitly.
+            OpenZones("open_zones", Number, Present, Sum),
+            /// Zones that were written and closed before they were full.
+            ClosedZones("closed_zones", Number, Present, Sum),
+            /// Zones that are not sequential.
+            NonSequentialZones("non_sequential_zones", Number, Present, Sum),
+        }
+    }
+    /// `memory-buffer`, in blocks of its own size.
+    MEMORY_BUFFER {
+        counters {
+            /// Blocks that reads have looked up.
+            BlockReads("block_reads", Blocks, Sum),
+            /// Blocks that writes have looked up.
+            BlockWrites("block_writes", Blocks, Sum),
+            /// Those that reads found there with all that was asked of them.
+            HitBlockReads("hit_block_reads", Blocks, Sum),
+            /// Those that writes found there.
+            HitBlockWrites("hit_block_writes", Blocks, Sum),
+            /// Those that reads found there without some of what was asked of them.
+            PartialReads("partial_reads", Blocks, Sum),
+            /// Times it made room.
+            Evictions("evictions", Number, Sum),
+            /// Blocks that left it.
+            EvictedBlocks("evicted_blocks", Blocks, Sum),
+            /// Segments of which it handed blocks down together.
+            Destages("destages", Number, Sum),
+            /// Blocks that left and had to be read first, from a copy or from below.
+            FillBlocksRead("fill_blocks_read", Blocks, Sum),
+        }
+    }
+    /// `read-cache`.
+    READ_CACHE {
+        counters {
+            /// Blocks of reads that it had.
+            HitBlocks("hit_blocks", Blocks, Sum),
+            /// Blocks of reads that it had not.
+            MissBlocks("miss_blocks", Blocks, Sum),
+            /// Blocks that it took in.
+            FillBlocks("fill_blocks", Blocks, Sum),
+            /// Blocks that it forgot because they were written.
+            DroppedBlocks("dropped_blocks", Blocks, Sum),
+            /// Blocks that it did not take in, because all places beside those of the copies were in use.
+            SkippedFillBlocks("skipped_fill_blocks", Blocks, Sum),
+        }
+    }
+    /// `segments` and `s-block`, in blocks of the `block` of the node.
+    REWRITES {
+        counters {
+            /// Segments rewritten, whatever part of them, or S-blocks written at a head, destaged and migrated.
+            SegmentsRewritten("segments_rewritten", Number, Sum),
+            /// Blocks that rewrites read from the disk; not those from a ring.
+            RewriteBlocksRead("rewrite_blocks_read", Blocks, Sum),
+            /// Blocks that were handed down, or lay in a ring, and were written home.
+            DestagedBlocks("destaged_blocks", Blocks, Sum),
+            /// Blocks that rewrites wrote home beside those.
+            RewriteBlocksWritten("rewrite_blocks_written", Blocks, Sum),
+        }
+    }
+    /// `segments`.
+    SEGMENTS {
+        counters {
+            /// Bytes that rewrites wrote elsewhere first, so that a power cut loses nothing.
+            JournalBytesWritten("journal_bytes_written", Bytes, Sum),
+        }
+    }
+    /// `s-block`.
+    S_BLOCK {
+        counters {
+            /// Times a circular log made room.
+            GcRuns("gc_runs", Number, Sum),
+            /// S-blocks that were moved for that.
+            GcMigrations("gc_migrations", Number, Sum),
+        }
+    }
+    /// `stripe`, `segments` and `s-block`.
+    UNUSED {
+        gauges {
+            /// Bytes of the nodes below that are in no chunk, block or region.
+            UnusedBytes("unused_bytes", Bytes, Present, Sum),
+        }
+    }
+    /// `memory-buffer`, `read-cache`, `segments` and `s-block`.
+    TABLES {
+        gauges {
+            /// Bytes of memory that the lookup tables take; of S-blocks, when all rings are in use.
+            TableBytes("table_bytes", Bytes, Present, Sum),
+        }
+    }
+    /// Whatever keeps a journal.
+    JOURNAL {
+        gauges {
+            /// Most blocks of data that the newest journal block, found damaged or torn when the layer came up,
+            /// may have spoken of: they are what they were before. 0 when the block was whole.
+            RolledBackBlocksMax("rolled_back_blocks_max", Blocks, Greatest, Sum),
+        }
+    }
 }
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: usize = Counter::NAMES.len();
+    pub const COUNT: usize = COUNTERS.len();
 
-    /// All counters with the names that reports call them by, in the order of the enum.
-    pub const NAMES: [(Counter, &'static str); Counter::GcMigrations as usize + 1] = [
-        (Counter::ReadHits, "read_hits"),
-        (Counter::WriteHits, "write_hits"),
-        (Counter::ReadLookups, "read_lookups"),
-        (Counter::WriteLookups, "write_lookups"),
-        (Counter::DirtyEvictions, "dirty_evictions"),
-        (Counter::CleanEvictions, "clean_evictions"),
-        (Counter::ForcedEvictions, "forced_evictions"),
-        (Counter::CacheBypassedBlocks, "cache_bypassed_blocks"),
-        (Counter::RegionDivisions, "region_divisions"),
-        (Counter::PersistentCacheAppendedBlocks, "persistent_cache_appended_blocks"),
-        (Counter::PersistentCacheMergedBlocks, "persistent_cache_merged_blocks"),
-        (Counter::PersistentCacheUpdatedBlocks, "persistent_cache_updated_blocks"),
-        (Counter::BypassedBlocks, "bypassed_blocks"),
-        (Counter::BandsRewritten, "bands_rewritten"),
-        (Counter::BandBlocksRead, "band_blocks_read"),
-        (Counter::BandBlocksWritten, "band_blocks_written"),
-        (Counter::ScratchBlocksWritten, "scratch_blocks_written"),
-        (Counter::BandRewriteNs, "band_rewrite_ns"),
-        (Counter::PersistentCacheFullNs, "persistent_cache_full_ns"),
-        (Counter::WritesOffPointer, "writes_off_pointer"),
-        (Counter::WritesAcrossZones, "writes_across_zones"),
-        (Counter::WritesToFullZones, "writes_to_full_zones"),
-        (Counter::WritesWithoutZoneResources, "writes_without_zone_resources"),
-        (Counter::WritesToLostZones, "writes_to_lost_zones"),
-        (Counter::ZoneReadsRefused, "zone_reads_refused"),
-        (Counter::ReadsPastPointer, "reads_past_pointer"),
-        (Counter::ZonesClosedForOthers, "zones_closed_for_others"),
-        (Counter::ZonesReset, "zones_reset"),
-        (Counter::ZoneReports, "zone_reports"),
-        (Counter::PersistentCacheSkippedBlocks, "persistent_cache_skipped_blocks"),
-        (Counter::MapStalls, "map_stalls"),
-        (Counter::MapStallNs, "map_stall_ns"),
-        (Counter::BlocksOutOfSequence, "blocks_out_of_sequence"),
-        (Counter::WindowsOpened, "windows_opened"),
-        (Counter::Rides, "rides"),
-        (Counter::BlockReads, "block_reads"),
-        (Counter::BlockWrites, "block_writes"),
-        (Counter::HitBlockReads, "hit_block_reads"),
-        (Counter::HitBlockWrites, "hit_block_writes"),
-        (Counter::PartialReads, "partial_reads"),
-        (Counter::Evictions, "evictions"),
-        (Counter::EvictedBlocks, "evicted_blocks"),
-        (Counter::Destages, "destages"),
-        (Counter::FillBlocksRead, "fill_blocks_read"),
-        (Counter::HitBlocks, "hit_blocks"),
-        (Counter::MissBlocks, "miss_blocks"),
-        (Counter::FillBlocks, "fill_blocks"),
-        (Counter::DroppedBlocks, "dropped_blocks"),
-        (Counter::SkippedFillBlocks, "skipped_fill_blocks"),
-        (Counter::SegmentsRewritten, "segments_rewritten"),
-        (Counter::RewriteBlocksRead, "rewrite_blocks_read"),
-        (Counter::DestagedBlocks, "destaged_blocks"),
-        (Counter::RewriteBlocksWritten, "rewrite_blocks_written"),
-        (Counter::JournalBytesWritten, "journal_bytes_written"),
-        (Counter::GcRuns, "gc_runs"),
-        (Counter::GcMigrations, "gc_migrations"),
-    ];
+    /// How it was declared.
+    pub const fn declared(self) -> &'static Declared {
+        &COUNTERS[self as usize]
+    }
 
     /// The name that reports call it by.
     pub const fn name(self) -> &'static str {
-        Counter::NAMES[self as usize].1
+        self.declared().name
     }
-}
-
-/// A quantity that goes up and down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Gauge {
-    /// Dirty blocks in a write-back cache.
-    DirtyBlocks,
-    /// Blocks in a cache.
-    CachedBlocks,
-    /// Log blocks in use in the persistent cache, superseded ones included.
-    PersistentCacheUsedBlocks,
-    /// Live entries in the persistent cache's map.
-    PersistentCacheEntries,
-    /// Zones that are open, implicitly or explicitly.
-    OpenZones,
-    /// Zones that were written and closed before they were full.
-    ClosedZones,
-    /// Zones that are not sequential.
-    NonSequentialZones,
-    /// Most blocks of data that the newest journal block, found damaged or torn when the layer came
-    /// up, may have spoken of: they are what they were before. 0 when the block was whole.
-    RolledBackBlocksMax,
-    /// Blocks of the persistent cache that are the newest of their address.
-    PersistentCacheLiveBlocks,
-    /// Blocks that may be dirty before clean ones stay and dirty ones leave.
-    DirtyAllowed,
-    /// Bytes of the disk in no whole block or region of a segment layout.
-    UnusedBytes,
-    /// Bytes of memory that the lookup tables of a node take.
-    TableBytes,
 }
 
 impl Gauge {
     /// How many gauges there are.
-    pub const COUNT: usize = Gauge::NAMES.len();
+    pub const COUNT: usize = GAUGES.len();
 
-    /// All gauges with the names that reports call them by, in the order of the enum.
-    pub const NAMES: [(Gauge, &'static str); Gauge::TableBytes as usize + 1] = [
-        (Gauge::DirtyBlocks, "dirty_blocks"),
-        (Gauge::CachedBlocks, "cached_blocks"),
-        (Gauge::PersistentCacheUsedBlocks, "persistent_cache_used_blocks"),
-        (Gauge::PersistentCacheEntries, "persistent_cache_entries"),
-        (Gauge::OpenZones, "open_zones"),
-        (Gauge::ClosedZones, "closed_zones"),
-        (Gauge::NonSequentialZones, "non_sequential_zones"),
-        (Gauge::RolledBackBlocksMax, "rolled_back_blocks_max"),
-        (Gauge::PersistentCacheLiveBlocks, "persistent_cache_live_blocks"),
-        (Gauge::DirtyAllowed, "dirty_allowed"),
-        (Gauge::UnusedBytes, "unused_bytes"),
-        (Gauge::TableBytes, "table_bytes"),
-    ];
+    /// How it was declared.
+    pub const fn declared(self) -> &'static Declared {
+        &GAUGES[self as usize]
+    }
 
     /// The name that reports call it by.
     pub const fn name(self) -> &'static str {
-        Gauge::NAMES[self as usize].1
+        self.declared().name
     }
 }
 
-/// The counters and gauges of one node.
+/// The counter or gauge of a name in reports.
+pub fn declared(name: &str) -> Option<&'static Declared> {
+    COUNTERS.iter().chain(GAUGES).find(|known| known.name == name)
+}
+
+/// The counters and gauges of one node, or of several together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counts {
     counters: [u64; Counter::COUNT],
@@ -272,6 +506,16 @@ impl Counts {
         self.gauges[gauge as usize]
     }
 
+    /// Adds those of one more node, as each was declared to add up. `is_topmost` says that the node
+    /// is below no other one of them.
+    pub fn add_node(&mut self, node: &Counts, is_topmost: bool) {
+        let values = self.counters.iter_mut().chain(&mut self.gauges);
+        let more = node.counters.iter().chain(&node.gauges);
+        for ((all, value), declared) in values.zip(more).zip(COUNTERS.iter().chain(GAUGES)) {
+            declared.together.add(all, *value, is_topmost);
+        }
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, counter: Counter, amount: u64) {
         self.counters[counter as usize] += amount;
@@ -287,11 +531,69 @@ impl Counts {
 mod tests {
     use super::*;
 
+    /// The name of a variant in snake case.
+    fn snake(variant: &str) -> String {
+        let mut name = String::new();
+        for letter in variant.chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.extend(letter.to_lowercase());
+        }
+        name
+    }
+
     #[test]
-    fn every_name_stands_at_the_place_of_its_counter() {
-        let counters = Counter::NAMES.iter().map(|(counter, _)| *counter as usize);
-        assert!(counters.eq(0..Counter::COUNT));
-        let gauges = Gauge::NAMES.iter().map(|(gauge, _)| *gauge as usize);
-        assert!(gauges.eq(0..Gauge::COUNT));
+    fn every_name_is_that_of_its_variant_and_there_is_one_of_it() {
+        let mut names = Vec::new();
+        for group in GROUPS {
+            let counters = group.counters.iter().map(|it| (format!("{it:?}"), it.name()));
+            let gauges = group.gauges.iter().map(|it| (format!("{it:?}"), it.name()));
+            for (variant, name) in counters.chain(gauges) {
+                assert_eq!(snake(&variant), name);
+                assert_eq!(declared(name).map(|it| it.name), Some(name));
+                names.push(name);
+            }
+        }
+        assert_eq!(names.len(), Counter::COUNT + Gauge::COUNT);
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|a, b| a < b), "a name stands twice: {names:?}");
+        assert_eq!(declared("reads_of_nobody"), None);
+    }
+
+    #[test]
+    fn a_share_is_of_millionths_and_all_else_is_not() {
+        for declared in COUNTERS.iter().chain(GAUGES) {
+            let is_share = declared.kind == Kind::Share;
+            assert_eq!(is_share, declared.unit == Unit::Millionths, "{declared:?}");
+            let adds_up = matches!(declared.together, Together::Sum | Together::Topmost);
+            assert!(!is_share || !adds_up, "{declared:?}");
+        }
+    }
+
+    #[test]
+    fn values_of_nodes_add_up_as_they_say() {
+        for (together, all) in [
+            (Together::Sum, 12),
+            (Together::Topmost, 9),
+            (Together::Greatest, 7),
+            (Together::Apart, 0),
+        ] {
+            let mut sum = 0;
+            for (value, is_topmost) in [(2, true), (7, true), (3, false)] {
+                together.add(&mut sum, value, is_topmost);
+            }
+            assert_eq!(sum, all, "{together:?}");
+        }
+        let mut node = Counts::default();
+        node.add(Counter::ReadHits, 5);
+        node.add(Counter::DirtyEvictions, 6);
+        node.set(Gauge::DirtyBlocks, 7);
+        let mut all = Counts::default();
+        all.add_node(&node, true);
+        all.add_node(&node, false);
+        assert_eq!(all.counter(Counter::ReadHits), 5);
+        assert_eq!(all.counter(Counter::DirtyEvictions), 12);
+        assert_eq!(all.gauge(Gauge::DirtyBlocks), 14);
     }
 }

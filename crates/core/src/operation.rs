@@ -110,46 +110,51 @@ impl Operation {
     }
 }
 
-/// Who wanted an operation. Write amplification and cleaning cost are sums over causes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Cause {
-    /// A client of the device.
-    Host,
-    /// A write-back cache that makes room.
-    Destage,
-    /// A translation layer that rewrites a band.
-    Cleaning,
-    /// An array that restores a lost member.
-    Rebuild,
-    /// A background check of stored data.
-    Scrub,
-    /// A layer's own journal, map or superblock.
-    Metadata,
+/// Declares the causes: the word that reports use, and in the comment who it is. The sums of reports,
+/// their tables, files and pages, the schema and the document of reports follow.
+macro_rules! causes {
+    ($($(#[doc = $says:literal])+ $cause:ident($name:literal),)+) => {
+        /// Who wanted an operation. Write amplification and cleaning cost are sums over causes.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum Cause {
+            $($(#[doc = $says])+ $cause,)+
+        }
+
+        impl Cause {
+            /// Every cause, in the order of their discriminants.
+            pub const ALL: [Cause; [$($name),+].len()] = [$(Cause::$cause),+];
+
+            /// The word used in reports.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Cause::$cause => $name,)+
+                }
+            }
+
+            /// Who it is, in a sentence.
+            pub const fn sentence(self) -> &'static str {
+                match self {
+                    $(Cause::$cause => concat!($($says),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
 }
 
-impl Cause {
-    /// Every cause, in the order of their discriminants.
-    pub const ALL: [Cause; 6] = [
-        Cause::Host,
-        Cause::Destage,
-        Cause::Cleaning,
-        Cause::Rebuild,
-        Cause::Scrub,
-        Cause::Metadata,
-    ];
-
-    /// The word used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Host => "host",
-            Cause::Destage => "destage",
-            Cause::Cleaning => "cleaning",
-            Cause::Rebuild => "rebuild",
-            Cause::Scrub => "scrub",
-            Cause::Metadata => "metadata",
-        }
-    }
+causes! {
+    /// A client of the device.
+    Host("host"),
+    /// A write-back cache that makes room.
+    Destage("destage"),
+    /// A translation layer that rewrites a band.
+    Cleaning("cleaning"),
+    /// An array that restores a lost member.
+    Rebuild("rebuild"),
+    /// A background check of stored data.
+    Scrub("scrub"),
+    /// A layer's own journal, map or superblock.
+    Metadata("metadata"),
 }
 
 /// A word the issuer chooses and gets back with the completion; what it means is the issuer's own.

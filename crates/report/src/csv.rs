@@ -4,8 +4,9 @@
 
 use std::fmt::Write as _;
 
-use super::report::{ByCause, Report, Run, Series};
+use super::report::{Report, Run, Series};
 use super::segment_use::SEGMENT_METRICS;
+use imbrex_core::operation::Cause;
 
 impl Report {
     /// File names and contents: a summary of the runs, then one file a figure.
@@ -121,12 +122,12 @@ impl Report {
             Csv::new("run,disk,cause,busy_s,read_bytes,written_bytes,write_amplification");
         for run in &self.runs {
             for disk in &run.disks {
-                for (i, cause) in ByCause::<u64>::NAMES.iter().enumerate() {
-                    csv.text(&run.label()).text(&disk.name).text(cause);
-                    csv.number(Some(disk.busy_time_by_cause_s.values()[i]));
-                    csv.integer(Some(disk.read_bytes.values()[i]));
-                    csv.integer(Some(disk.written_bytes.values()[i]));
-                    csv.number(disk.write_amplification.values()[i]).end();
+                for cause in Cause::ALL {
+                    csv.text(&run.label()).text(&disk.name).text(cause.name());
+                    csv.number(Some(disk.busy_time_by_cause_s[cause]));
+                    csv.integer(Some(disk.read_bytes[cause]));
+                    csv.integer(Some(disk.written_bytes[cause]));
+                    csv.number(disk.write_amplification[cause]).end();
                 }
             }
         }

@@ -3,6 +3,7 @@
 //! A simulation and a served device fill the same [`Run`]; everything else in this crate only
 //! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
 
+mod by_cause;
 mod csv;
 mod event_use;
 mod files;
@@ -25,6 +26,7 @@ mod status;
 mod table;
 mod zone_use;
 
+pub use by_cause::ByCause;
 pub use event_use::EventUse;
 pub use files::REPORT_FILES;
 pub use form_table::{FORM_FILES, FormPoint, FormTable};
@@ -36,9 +38,9 @@ pub use no_cleaning::NoCleaning;
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
-    ByCause, Combination, CombinedSource, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf,
-    ReplayMode, Report, ResponseTimes, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT,
-    Workload, WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
+    Combination, CombinedSource, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode,
+    Report, ResponseTimes, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT, Workload,
+    WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use run_parts::{
     CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,

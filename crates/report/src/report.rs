@@ -4,8 +4,8 @@
 //! order of fields is the order in the JSON, and maps are ordered, so equal runs give equal bytes.
 
 use std::collections::BTreeMap;
-use std::ops::{Index, IndexMut};
 
+use super::by_cause::ByCause;
 use super::event_use::EventUse;
 use super::movement::MemberMovement;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
@@ -231,74 +231,6 @@ pub fn peak_rss_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|text| text.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
-}
-
-/// One value for each cause of an operation, in the order of the layers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ByCause<T> {
-    /// Asked for by the host.
-    pub host: T,
-    /// Moving dirty blocks out of a cache.
-    pub destage: T,
-    /// Band rewrites and zone cleaning.
-    pub cleaning: T,
-    /// Restoring a failed member.
-    pub rebuild: T,
-    /// Checking data at rest.
-    pub scrub: T,
-    /// Journals, checkpoints and superblocks.
-    pub metadata: T,
-}
-
-impl<T> From<[T; 6]> for ByCause<T> {
-    /// From values in the order of [`Cause::ALL`].
-    fn from([host, destage, cleaning, rebuild, scrub, metadata]: [T; 6]) -> ByCause<T> {
-        ByCause { host, destage, cleaning, rebuild, scrub, metadata }
-    }
-}
-
-impl<T> Index<Cause> for ByCause<T> {
-    type Output = T;
-
-    fn index(&self, cause: Cause) -> &T {
-        match cause {
-            Cause::Host => &self.host,
-            Cause::Destage => &self.destage,
-            Cause::Cleaning => &self.cleaning,
-            Cause::Rebuild => &self.rebuild,
-            Cause::Scrub => &self.scrub,
-            Cause::Metadata => &self.metadata,
-        }
-    }
-}
-
-impl<T> IndexMut<Cause> for ByCause<T> {
-    fn index_mut(&mut self, cause: Cause) -> &mut T {
-        match cause {
-            Cause::Host => &mut self.host,
-            Cause::Destage => &mut self.destage,
-            Cause::Cleaning => &mut self.cleaning,
-            Cause::Rebuild => &mut self.rebuild,
-            Cause::Scrub => &mut self.scrub,
-            Cause::Metadata => &mut self.metadata,
-        }
-    }
-}
-
-impl<T: Copy> ByCause<T> {
-    /// Names of the causes, in the order of [`ByCause::values`].
-    pub const NAMES: [&'static str; 6] =
-        ["host", "destage", "cleaning", "rebuild", "scrub", "metadata"];
-
-    /// The values in the order of [`ByCause::NAMES`].
-    pub fn values(&self) -> [T; 6] {
-        [self.host, self.destage, self.cleaning, self.rebuild, self.scrub, self.metadata]
-    }
-
-    /// The same causes with `convert` applied to each value.
-    pub fn map<U>(&self, convert: impl FnMut(T) -> U) -> ByCause<U> {
-        self.values().map(convert).into()
-    }
 }
 
 /// What one disk did.

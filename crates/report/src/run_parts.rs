@@ -1,7 +1,8 @@
 //! The parts of a run: groups of keys that stand side by side in the document.
 
+use super::by_cause::ByCause;
 use super::no_cleaning::NoCleaning;
-use super::report::{ByCause, IoTime, ReplayMode, ResponseTimes, WriteAmplification};
+use super::report::{IoTime, ReplayMode, ResponseTimes, WriteAmplification};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -39,17 +39,20 @@ pub struct DescribeNode {
 impl DescribeNode {
     /// The gauges that it has.
     pub fn gauges(&self) -> Vec<Gauge> {
-        self.facts.reported().gauges()
+        let groups = self.facts.reported().groups();
+        groups.iter().flat_map(|group| group.gauges).copied().collect()
     }
 
     /// All that was counted there, by the names of reports.
     fn counted(&self, counts: &Counts) -> Vec<(&'static str, u64)> {
         let reported = self.facts.reported();
-        let counters = reported.counters().into_iter();
-        let counters = counters.map(|it| (it.name(), counts.counter(it)));
-        let gauges = reported.gauges().into_iter();
-        let gauges = gauges.map(|it| (it.name(), counts.gauge(it)));
-        counters.chain(gauges).chain(reported.others()).collect()
+        let mut counted = Vec::new();
+        for group in reported.groups() {
+            counted.extend(group.counters.iter().map(|it| (it.name(), counts.counter(*it))));
+            counted.extend(group.gauges.iter().map(|it| (it.name(), counts.gauge(*it))));
+        }
+        counted.extend(reported.others().into_iter().map(|(it, value)| (it.name(), value)));
+        counted
     }
 }
 
@@ -230,5 +233,40 @@ impl Describe {
                 run.figures.band_writes = recorder.heat_map(finished_at.0);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BuildOptions, Plan, StackConfig, ready_made};
+    use imbrex_core::buffer::ContentKind;
+    use imbrex_core::counters::{GROUPS, JOURNAL};
+
+    #[test]
+    fn the_kinds_that_count_something_are_those_that_its_group_names() {
+        let mut seen = vec![JOURNAL];
+        for name in ready_made() {
+            let config = StackConfig::load(name, &[]).expect("a ready-made stack");
+            let plan = Plan::new(&config, &BuildOptions::simulate(1)).expect("a plan");
+            let footprint = Some(crate::Footprint::whole_device(plan.blocks().bytes()));
+            let built = plan.build(footprint, None, ContentKind::Counted).expect("a stack");
+            for (node, described) in config.node.iter().zip(&built.describe.nodes) {
+                let table = toml::Table::try_from(node).expect("a table");
+                let kind = table["kind"].as_str().expect("a kind");
+                let groups = described.facts.reported().groups();
+                let others = described.facts.reported().others();
+                let of_others = others.iter().map(|(counter, _)| {
+                    let has = GROUPS.iter().find(|group| group.counters.contains(counter));
+                    *has.expect("a group")
+                });
+                for group in groups.into_iter().chain(of_others) {
+                    assert!(group.of.contains(&format!("`{kind}`")), "{kind}: {group:?}");
+                    seen.push(group);
+                }
+            }
+        }
+        let unseen = GROUPS.iter().filter(|group| !seen.contains(group));
+        let unseen: Vec<&str> = unseen.map(|group| group.of).collect();
+        assert_eq!(unseen, ["`host-managed`, and `persistent-cache` over a host-aware drive."]);
     }
 }

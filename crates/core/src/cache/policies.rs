@@ -5,12 +5,10 @@ use super::lru::Lru;
 use super::lru_band::LruBand;
 use super::opt::Opt;
 use super::policy::EvictionPolicy;
-use super::pore;
-use super::ride;
 use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
 use super::unlimited::Unlimited;
-use crate::counters::{Counter, Gauge};
+use crate::counters::{Group, PORE, RIDE};
 use crate::disk::Geometry;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -64,27 +62,15 @@ impl PolicySettings {
         words
     }
 
-    /// What the policy tells of its state beside what every cache does.
-    pub fn gauges(&self) -> &'static [Gauge] {
+    /// What the policy counts and tells of its state, beside what every cache does.
+    pub fn group(&self) -> Option<Group> {
         match self {
-            PolicySettings::Ride(_) => &[Gauge::DirtyAllowed],
-            PolicySettings::Lru
-            | PolicySettings::LruBand { .. }
-            | PolicySettings::Pore(_)
-            | PolicySettings::Unlimited
-            | PolicySettings::Opt { .. } => &[],
-        }
-    }
-
-    /// What the policy counts beside what every cache does.
-    pub fn counters(&self) -> &'static [Counter] {
-        match self {
-            PolicySettings::Pore(_) => pore::COUNTERS,
-            PolicySettings::Ride(_) => ride::COUNTERS,
+            PolicySettings::Pore(_) => Some(PORE),
+            PolicySettings::Ride(_) => Some(RIDE),
             PolicySettings::Lru
             | PolicySettings::LruBand { .. }
             | PolicySettings::Unlimited
-            | PolicySettings::Opt { .. } => &[],
+            | PolicySettings::Opt { .. } => None,
         }
     }
 }

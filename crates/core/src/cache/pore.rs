@@ -12,7 +12,7 @@ use super::policy_state::restore_each;
 use super::settings_error::{CacheSettingsError, error};
 use super::zone_lists::ZoneLists;
 use super::zones::{ZoneSettings, Zones};
-use crate::counters::Counter;
+use crate::counters::{Counter, PORE};
 use crate::disk::Geometry;
 use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
@@ -23,13 +23,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use key::Key;
 
-/// What PORE counts.
-pub(super) const COUNTERS: &[Counter] = &[Counter::RegionDivisions, Counter::ForcedEvictions];
-/// Of [`COUNTERS`]: times it chose a new region.
-const REGION_DIVISIONS: usize = 0;
-/// Of [`COUNTERS`]: times it needed a victim when the region in force held none, and chose a new
-/// region for it.
-const FORCED_EVICTIONS: usize = 1;
+const REGION_DIVISIONS: usize = PORE.place(Counter::RegionDivisions);
+const FORCED_EVICTIONS: usize = PORE.place(Counter::ForcedEvictions);
 
 /// The options of PORE (MSST 2017).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -259,7 +254,7 @@ impl Pore {
     /// Chooses the zones to be open from now on: as many, the best first, as hold a period's worth
     /// of dirty blocks.
     fn divide(&mut self, events: &mut PolicyEvents) {
-        events.count(COUNTERS, REGION_DIVISIONS);
+        events.count(PORE.counters, REGION_DIVISIONS);
         self.close_zones();
         self.divided = true;
         self.period_count = 0;
@@ -374,7 +369,7 @@ impl EvictionPolicy for Pore {
         let oldest = self.evictable.oldest().unwrap_or_else(|| {
             // Every cached block is dirty and in a forbidden zone. The victim comes from a zone
             // that was closed, which a division opens: a period is at least one block long.
-            events.count(COUNTERS, FORCED_EVICTIONS);
+            events.count(PORE.counters, FORCED_EVICTIONS);
             self.divide(events);
             self.evictable.oldest().expect("a division opens a zone that holds a dirty block")
         });

@@ -20,7 +20,7 @@ use super::entries::NONE;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::settings_error::{CacheSettingsError, error};
 use super::zones::{ZoneSettings, Zones};
-use crate::counters::{Counter, Gauge};
+use crate::counters::{Counter, Gauge, RIDE};
 use crate::disk::{Geometry, LogSize};
 use crate::extent::Extent;
 use crate::map::LruList;
@@ -35,12 +35,8 @@ use ripeness::Ripeness;
 use share::Share;
 use windows::Windows;
 
-/// What RIDE counts.
-pub(super) const COUNTERS: &[Counter] = &[Counter::WindowsOpened, Counter::Rides];
-/// Of [`COUNTERS`]: dirty blocks that opened a window.
-const WINDOWS_OPENED: usize = 0;
-/// Of [`COUNTERS`]: dirty blocks that left in an open one.
-const RIDES: usize = 1;
+const WINDOWS_OPENED: usize = RIDE.place(Counter::WindowsOpened);
+const RIDES: usize = RIDE.place(Counter::Rides);
 
 /// Zones at most: each takes some 60 bytes of memory.
 const ZONES_MAX: u64 = 1 << 24;
@@ -330,7 +326,7 @@ impl Ride {
             let Block { lba, newer, .. } = self.blocks[entry as usize];
             let opens = self.windows.append(number, lba);
             self.share.left_dirty(lba, opens);
-            events.count(COUNTERS, if opens { WINDOWS_OPENED } else { RIDES });
+            events.count(RIDE.counters, if opens { WINDOWS_OPENED } else { RIDES });
             victims.push(entry);
             entry = newer;
         }
@@ -376,7 +372,7 @@ impl EvictionPolicy for Ride {
         for lba in (extent.start.0..extent.end().0).map(Lba) {
             let band = self.zones.zone_of(lba);
             let opens = self.windows.append(band, lba);
-            events.count(COUNTERS, if opens { WINDOWS_OPENED } else { RIDES });
+            events.count(RIDE.counters, if opens { WINDOWS_OPENED } else { RIDES });
             if opens {
                 // Whatever is dirty in the band rides from now on.
                 self.riders.add(band, 0);

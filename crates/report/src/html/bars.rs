@@ -1,10 +1,12 @@
 //! Stacked horizontal bars: one row a disk, one colour a cause.
 
-use super::super::report::{ByCause, DiskUse, Report};
+use super::super::by_cause::ByCause;
+use super::super::report::{DiskUse, Report};
 use super::super::segment_use::SEGMENT_METRICS;
 use super::CHART_RUNS_MAX;
 use crate::format::{number, optional};
 use crate::page::{chip, escape, open_section};
+use imbrex_core::operation::Cause;
 
 /// Busy time of each disk, by cause.
 pub(super) fn io_time(report: &Report, body: &mut String) {
@@ -26,7 +28,8 @@ pub(super) fn write_amplification(report: &Report, body: &mut String) {
         body,
     );
     let values = |disk: &DiskUse| {
-        disk.write_amplification.host.map(|_| disk.write_amplification.map(|v| v.unwrap_or(0.0)))
+        let by_cause = disk.write_amplification;
+        by_cause[Cause::Host].map(|_| by_cause.map(|value| value.unwrap_or(0.0)))
     };
     stacked(report, values, "bytes per host byte", body);
     body.push_str("</section>\n");
@@ -80,17 +83,19 @@ fn stacked(
 ) {
     let runs = || report.runs.iter().take(CHART_RUNS_MAX).enumerate();
     let mut longest = 0.0f64;
-    let mut occurs = [false; 6];
+    let mut occurs = ByCause::<bool>::default();
     for by_cause in runs().flat_map(|(_, run)| run.disks.iter().filter_map(&values)) {
         longest = longest.max(by_cause.values().iter().sum());
-        for (occurs, value) in occurs.iter_mut().zip(by_cause.values()) {
-            *occurs |= value > 0.0;
+        for (cause, value) in by_cause.iter() {
+            occurs[cause] |= *value > 0.0;
         }
     }
     body.push_str("<ul class=\"legend\" aria-label=\"causes\">");
-    for (i, name) in ByCause::<f64>::NAMES.iter().enumerate().filter(|(i, _)| occurs[*i]) {
+    for cause in Cause::ALL.into_iter().filter(|cause| occurs[*cause]) {
         body.push_str(&format!(
-            "<li><i class=\"chip\" style=\"background:var(--c{i})\"></i>{name}</li>"
+            "<li><i class=\"chip\" style=\"background:var(--c{})\"></i>{}</li>",
+            cause as usize,
+            cause.name()
         ));
     }
     body.push_str("</ul>\n<div class=\"bars\">\n");
@@ -111,15 +116,15 @@ fn stacked(
                 escape(&disk.name),
                 escape(&format!("{} {}: {} {unit}", run.label(), disk.name, optional(sum)))
             ));
-            for (cause, value) in by_cause.iter().flat_map(|by_cause| by_cause.values()).enumerate()
-            {
-                if value > 0.0 {
+            for (cause, value) in by_cause.iter().flat_map(|by_cause| by_cause.iter()) {
+                if *value > 0.0 {
                     body.push_str(&format!(
-                        "<span style=\"width:{:.3}%;background:var(--c{cause})\" \
+                        "<span style=\"width:{:.3}%;background:var(--c{})\" \
                          title=\"{}: {} {unit}\"></span>",
                         100.0 * value / longest,
-                        ByCause::<f64>::NAMES[cause],
-                        number(value)
+                        cause as usize,
+                        cause.name(),
+                        number(*value)
                     ));
                 }
             }
@@ -127,4 +132,19 @@ fn stacked(
         }
     }
     body.push_str("</div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::plain_document;
+
+    #[test]
+    fn every_cause_has_a_colour_on_a_light_page_and_on_a_dark_one() {
+        let page = plain_document("", "");
+        for cause in Cause::ALL {
+            let colour = format!("--c{}: #", cause as usize);
+            assert_eq!(page.matches(&colour).count(), 2, "{colour}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::simulate::random_writes;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Survival;
 use imbrex_core::extent::Extent;
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Cause, Operation};
 use imbrex_drives::DiskOptions;
 use imbrex_stack::{BuildOptions, Plan, StackConfig};
 
@@ -107,7 +107,7 @@ fn a_run_over_memory_takes_what_its_keys_say() {
         panic!("one disk");
     };
     assert_eq!((disk.drive.as_str(), &disk.drive_sha256), ("memory", &None));
-    let (writes, bytes) = (disk.writes as f64, disk.written_bytes.host as f64);
+    let (writes, bytes) = (disk.writes as f64, disk.written_bytes[Cause::Host] as f64);
     assert!(writes > 0.0);
     let expected = writes * 0.5e-6 + bytes / 2e9;
     assert!((disk.busy_time_s / expected - 1.0).abs() < 1e-9, "{disk:?}");

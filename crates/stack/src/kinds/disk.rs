@@ -9,8 +9,8 @@ use super::{
     Writer, wrong,
 };
 use crate::config::ConfigError;
+use imbrex_core::counters::Counter;
 use imbrex_core::disk::Geometry;
-use imbrex_core::operation::Cause;
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::keys;
@@ -254,12 +254,12 @@ impl DescribeDisk {
             write_cache: self.write_cache,
             reads: s.operations_of(OperationKind::Read),
             writes: s.operations_of(OperationKind::Write),
-            read_bytes: by_cause(|cause| s.blocks(OperationKind::Read, cause) * BLOCK_BYTES),
-            written_bytes: by_cause(|cause| s.blocks(OperationKind::Write, cause) * BLOCK_BYTES),
+            read_bytes: ByCause::of(|cause| s.blocks(OperationKind::Read, cause) * BLOCK_BYTES),
+            written_bytes: ByCause::of(|cause| s.blocks(OperationKind::Write, cause) * BLOCK_BYTES),
             write_amplification: ByCause::default(),
             seek_time_s: s.seek_time().as_seconds(),
             busy_time_s: s.busy_total().as_seconds(),
-            busy_time_by_cause_s: by_cause(|cause| {
+            busy_time_by_cause_s: ByCause::of(|cause| {
                 (s.busy(Direction::Read, cause) + s.busy(Direction::Write, cause)).as_seconds()
             }),
             areas: s.areas().iter().map(area_use).collect(),
@@ -268,7 +268,7 @@ impl DescribeDisk {
 }
 
 impl Reported for DescribeDisk {
-    fn others(&self) -> Vec<(&'static str, u64)> {
+    fn others(&self) -> Vec<(Counter, u64)> {
         use_of(&self.statistics)
     }
 }
@@ -281,16 +281,5 @@ fn area_use(area: &AreaUse) -> DiskAreaUse {
         written_bytes: bytes(Direction::Write),
         read_time_s: area.busy_in(Direction::Read).as_seconds(),
         write_time_s: area.busy_in(Direction::Write).as_seconds(),
-    }
-}
-
-fn by_cause<T>(value: impl Fn(Cause) -> T) -> ByCause<T> {
-    ByCause {
-        host: value(Cause::Host),
-        destage: value(Cause::Destage),
-        cleaning: value(Cause::Cleaning),
-        rebuild: value(Cause::Rebuild),
-        scrub: value(Cause::Scrub),
-        metadata: value(Cause::Metadata),
     }
 }

@@ -6,7 +6,7 @@ use super::{
     wrong,
 };
 use crate::config::ConfigError;
-use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::counters::{Counter, Counts, Gauge, Group, ZONES};
 use imbrex_core::extent::Extent;
 use imbrex_core::units::BlockCount;
 use imbrex_core::zone::ZoneGeometry;
@@ -105,37 +105,14 @@ impl Reported for Facts {
         true
     }
 
-    fn counters(&self) -> Vec<Counter> {
-        ZONE_COUNTERS.to_vec()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        ZONE_GAUGES.to_vec()
+    fn groups(&self) -> Vec<Group> {
+        vec![ZONES]
     }
 
     fn tell(&self, counts: &Counts, run: &mut Run) {
         run.zones = Some(zone_use(counts));
     }
 }
-
-/// Counters of whatever has zones.
-pub(super) const ZONE_COUNTERS: [Counter; 11] = [
-    Counter::WritesOffPointer,
-    Counter::WritesAcrossZones,
-    Counter::WritesToFullZones,
-    Counter::WritesWithoutZoneResources,
-    Counter::WritesToLostZones,
-    Counter::ZoneReadsRefused,
-    Counter::ReadsPastPointer,
-    Counter::ZonesClosedForOthers,
-    Counter::ZonesReset,
-    Counter::ZoneReports,
-    Counter::BlocksOutOfSequence,
-];
-
-/// Gauges of whatever has zones.
-pub(super) const ZONE_GAUGES: [Gauge; 3] =
-    [Gauge::OpenZones, Gauge::ClosedZones, Gauge::NonSequentialZones];
 
 /// What was done to zones.
 pub(super) fn zone_use(counts: &Counts) -> ZoneUse {

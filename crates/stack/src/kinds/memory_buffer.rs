@@ -11,7 +11,7 @@ use super::{
 use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
-use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::counters::{DIRTY, Group, JOURNAL, MEMORY_BUFFER, TABLES};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::memory_buffer::{self as core, BufferBelow, MemoryBuffer, MemoryBufferSettings};
@@ -358,25 +358,10 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
-    fn counters(&self) -> Vec<Counter> {
-        vec![
-            Counter::BlockReads,
-            Counter::BlockWrites,
-            Counter::HitBlockReads,
-            Counter::HitBlockWrites,
-            Counter::PartialReads,
-            Counter::Evictions,
-            Counter::EvictedBlocks,
-            Counter::Destages,
-            Counter::FillBlocksRead,
-        ]
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        let own = [Gauge::DirtyBlocks, Gauge::TableBytes];
-        let journal = [Gauge::RolledBackBlocksMax];
-        let journal = journal.iter().filter(|_| self.has_log);
-        own.iter().chain(journal).copied().collect()
+    fn groups(&self) -> Vec<Group> {
+        let mut groups = vec![MEMORY_BUFFER, DIRTY, TABLES];
+        groups.extend(self.has_log.then_some(JOURNAL));
+        groups
     }
 }
 

@@ -52,7 +52,7 @@ use super::durability::JournalKeys;
 use super::plan::BuildOptions;
 use dedicated::DedicatedConfig;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::counters::{Counter, Counts, Group};
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Layer, Port};
@@ -752,13 +752,8 @@ impl Facts {
 
 /// How a kind of node is reported.
 pub(super) trait Reported {
-    /// Its counters in the core.
-    fn counters(&self) -> Vec<Counter> {
-        vec![]
-    }
-
-    /// Its gauges in the core.
-    fn gauges(&self) -> Vec<Gauge> {
+    /// What it counts in the core.
+    fn groups(&self) -> Vec<Group> {
         vec![]
     }
 
@@ -767,8 +762,8 @@ pub(super) trait Reported {
         false
     }
 
-    /// What is counted outside of the core, with its name.
-    fn others(&self) -> Vec<(&'static str, u64)> {
+    /// What is counted outside of the core.
+    fn others(&self) -> Vec<(Counter, u64)> {
         vec![]
     }
 

@@ -1,6 +1,6 @@
 //! The translation of a drive-managed disk: a log that takes random writes, and bands.
 
-use super::host_managed::{ZONE_COUNTERS, ZONE_GAUGES, zone_use};
+use super::host_managed::zone_use;
 use super::persistent_cache_settings::layer_settings;
 use super::ports::PortNodes;
 use super::{
@@ -11,7 +11,7 @@ use crate::areas::{Footprint, count_areas, lay_out, share_bytes};
 use crate::config::ConfigError;
 use crate::durability::JournalKeys;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::counters::{Counter, Counts, Gauge, Group, JOURNAL, PERSISTENT_CACHE, ZONES};
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
@@ -452,36 +452,11 @@ impl Reported for Facts {
         self.has_zones
     }
 
-    fn counters(&self) -> Vec<Counter> {
-        let own = [
-            Counter::PersistentCacheAppendedBlocks,
-            Counter::PersistentCacheMergedBlocks,
-            Counter::PersistentCacheUpdatedBlocks,
-            Counter::PersistentCacheSkippedBlocks,
-            Counter::PersistentCacheFullNs,
-            Counter::BypassedBlocks,
-            Counter::BandsRewritten,
-            Counter::BandBlocksRead,
-            Counter::BandBlocksWritten,
-            Counter::ScratchBlocksWritten,
-            Counter::BandRewriteNs,
-            Counter::MapStalls,
-            Counter::MapStallNs,
-        ];
-        let zones = ZONE_COUNTERS.iter().filter(|_| self.has_zones);
-        own.iter().chain(zones).copied().collect()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        let own = [
-            Gauge::PersistentCacheUsedBlocks,
-            Gauge::PersistentCacheLiveBlocks,
-            Gauge::PersistentCacheEntries,
-        ];
-        let zones = ZONE_GAUGES.iter().filter(|_| self.has_zones);
-        let journal = [Gauge::RolledBackBlocksMax];
-        let journal = journal.iter().filter(|_| self.is_durable);
-        own.iter().chain(zones).chain(journal).copied().collect()
+    fn groups(&self) -> Vec<Group> {
+        let mut groups = vec![PERSISTENT_CACHE];
+        groups.extend(self.has_zones.then_some(ZONES));
+        groups.extend(self.is_durable.then_some(JOURNAL));
+        groups
     }
 
     fn tell(&self, counts: &Counts, run: &mut Run) {

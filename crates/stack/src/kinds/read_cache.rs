@@ -8,7 +8,7 @@ use super::{
     Writer, wrong,
 };
 use crate::config::ConfigError;
-use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::counters::{CACHED, Group, READ_CACHE, TABLES};
 use imbrex_core::read_cache::{OnWrite, ReadCache, ReadCacheSettings};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::keys;
@@ -167,17 +167,7 @@ impl Planned for PlannedReadCache {
 pub struct Facts;
 
 impl Reported for Facts {
-    fn counters(&self) -> Vec<Counter> {
-        vec![
-            Counter::HitBlocks,
-            Counter::MissBlocks,
-            Counter::FillBlocks,
-            Counter::DroppedBlocks,
-            Counter::SkippedFillBlocks,
-        ]
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        vec![Gauge::CachedBlocks, Gauge::TableBytes]
+    fn groups(&self) -> Vec<Group> {
+        vec![READ_CACHE, CACHED, TABLES]
     }
 }

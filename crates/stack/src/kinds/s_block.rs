@@ -15,7 +15,7 @@ use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::counters::{Group, JOURNAL, REWRITES, S_BLOCK, TABLES, UNUSED};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
@@ -420,20 +420,9 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
-    fn counters(&self) -> Vec<Counter> {
-        vec![
-            Counter::SegmentsRewritten,
-            Counter::GcRuns,
-            Counter::GcMigrations,
-            Counter::RewriteBlocksRead,
-            Counter::DestagedBlocks,
-            Counter::RewriteBlocksWritten,
-        ]
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        let journal = [Gauge::RolledBackBlocksMax];
-        let journal = journal.into_iter().filter(|_| self.is_durable);
-        [Gauge::UnusedBytes, Gauge::TableBytes].into_iter().chain(journal).collect()
+    fn groups(&self) -> Vec<Group> {
+        let mut groups = vec![REWRITES, S_BLOCK, UNUSED, TABLES];
+        groups.extend(self.is_durable.then_some(JOURNAL));
+        groups
     }
 }

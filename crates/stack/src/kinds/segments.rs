@@ -13,7 +13,7 @@ use super::{
 use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
-use imbrex_core::counters::{Counter, Gauge};
+use imbrex_core::counters::{Group, JOURNAL, REWRITES, SEGMENTS, TABLES, UNUSED};
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
@@ -384,20 +384,9 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
-    fn counters(&self) -> Vec<Counter> {
-        vec![
-            Counter::SegmentsRewritten,
-            Counter::RewriteBlocksRead,
-            Counter::DestagedBlocks,
-            Counter::RewriteBlocksWritten,
-            Counter::JournalBytesWritten,
-        ]
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        let journal = [Gauge::RolledBackBlocksMax];
-        let journal = journal.into_iter().filter(|_| self.is_durable);
-        let own = [Gauge::UnusedBytes, Gauge::TableBytes].into_iter();
-        own.chain(journal).collect()
+    fn groups(&self) -> Vec<Group> {
+        let mut groups = vec![REWRITES, SEGMENTS, UNUSED, TABLES];
+        groups.extend(self.is_durable.then_some(JOURNAL));
+        groups
     }
 }

@@ -6,6 +6,7 @@ use super::{
     Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
+use imbrex_core::counters::Counter;
 use imbrex_core::extent::Extent;
 use imbrex_core::slice::Slice;
 use imbrex_core::units::BlockCount;
@@ -211,24 +212,24 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
-    fn others(&self) -> Vec<(&'static str, u64)> {
+    fn others(&self) -> Vec<(Counter, u64)> {
         let Some(tallies) = &self.tallies else {
             return vec![];
         };
         let mut counts = use_of(tallies);
-        counts.push(("flushes", tallies.operations_of(OperationKind::Flush)));
+        counts.push((Counter::Flushes, tallies.operations_of(OperationKind::Flush)));
         counts
     }
 }
 
-/// What was done on a disk or a part of it, by name.
-pub(super) fn use_of(tallies: &Tallies) -> Vec<(&'static str, u64)> {
+/// What was done on a disk or a part of it.
+pub(super) fn use_of(tallies: &Tallies) -> Vec<(Counter, u64)> {
     vec![
-        ("reads", tallies.operations_of(OperationKind::Read)),
-        ("writes", tallies.operations_of(OperationKind::Write)),
-        ("read_blocks", tallies.blocks_of(OperationKind::Read)),
-        ("written_blocks", tallies.blocks_of(OperationKind::Write)),
-        ("seek_ns", tallies.seek_time().0),
-        ("busy_ns", tallies.busy_total().0),
+        (Counter::Reads, tallies.operations_of(OperationKind::Read)),
+        (Counter::Writes, tallies.operations_of(OperationKind::Write)),
+        (Counter::ReadBlocks, tallies.blocks_of(OperationKind::Read)),
+        (Counter::WrittenBlocks, tallies.blocks_of(OperationKind::Write)),
+        (Counter::SeekNs, tallies.seek_time().0),
+        (Counter::BusyNs, tallies.busy_total().0),
     ]
 }

@@ -8,7 +8,7 @@ use super::{
     Writer, wrong,
 };
 use crate::config::ConfigError;
-use imbrex_core::counters::Gauge;
+use imbrex_core::counters::{Group, UNUSED};
 use imbrex_core::disk::Geometry;
 use imbrex_core::stripe::{Stripe, StripeLayout};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
@@ -165,7 +165,7 @@ impl Planned for PlannedStripe {
 pub struct Facts;
 
 impl Reported for Facts {
-    fn gauges(&self) -> Vec<Gauge> {
-        vec![Gauge::UnusedBytes]
+    fn groups(&self) -> Vec<Group> {
+        vec![UNUSED]
     }
 }

@@ -13,7 +13,9 @@ use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
-use imbrex_core::counters::{Counter, Counts, Gauge};
+use imbrex_core::counters::{
+    CACHED, Counter, Counts, DIRTY, Gauge, Group, JOURNAL, WRITE_BACK_CACHE,
+};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::operation::Durability;
@@ -360,8 +362,7 @@ impl Planned for PlannedCache {
         let facts = Facts {
             capacity_blocks: settings.capacity_blocks,
             destage_slots: u64::from(settings.destage_slots_max),
-            policy_counters: settings.policy.counters(),
-            policy_gauges: settings.policy.gauges(),
+            of_policy: settings.policy.group(),
             is_durable: self.durability.is_some(),
         };
         let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
@@ -376,10 +377,8 @@ impl Planned for PlannedCache {
 
 /// What a report needs to know of a cache.
 pub struct Facts {
-    /// What its policy counts.
-    pub policy_counters: &'static [Counter],
-    /// What its policy tells of its state.
-    pub policy_gauges: &'static [Gauge],
+    /// What its policy counts and tells of its state.
+    pub of_policy: Option<Group>,
     /// Capacity; one without a bound has that of the device.
     pub capacity_blocks: u64,
     /// Blocks that may be on their way out beside the capacity.
@@ -389,24 +388,11 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
-    fn counters(&self) -> Vec<Counter> {
-        let own = [
-            Counter::ReadLookups,
-            Counter::ReadHits,
-            Counter::WriteLookups,
-            Counter::WriteHits,
-            Counter::CleanEvictions,
-            Counter::DirtyEvictions,
-            Counter::CacheBypassedBlocks,
-        ];
-        own.iter().chain(self.policy_counters).copied().collect()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        let own = [Gauge::CachedBlocks, Gauge::DirtyBlocks];
-        let journal = [Gauge::RolledBackBlocksMax];
-        let journal = journal.iter().filter(|_| self.is_durable);
-        own.iter().chain(journal).chain(self.policy_gauges).copied().collect()
+    fn groups(&self) -> Vec<Group> {
+        let mut groups = vec![WRITE_BACK_CACHE, CACHED, DIRTY];
+        groups.extend(self.is_durable.then_some(JOURNAL));
+        groups.extend(self.of_policy);
+        groups
     }
 
     fn tell(&self, counts: &Counts, run: &mut Run) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use imbrex_core::operation::Cause;
 use imbrex_drives::HeatMapRecorder;
 use imbrex_report::{
     ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Report, Run, SimulationCost, Workload,
@@ -122,7 +123,7 @@ fn disks(has_cache: bool, home: f64, host_bytes: f64) -> Vec<DiskUse> {
         write_cache: !drive.contains("ssd"),
         reads: 12_000,
         writes: 34_000,
-        read_bytes: ByCause { host: share(0.2), cleaning: share(home), ..ByCause::default() },
+        read_bytes: by_cause(&[(Cause::Host, share(0.2)), (Cause::Cleaning, share(home))]),
         written_bytes: ByCause::default(),
         write_amplification: ByCause::default(),
         seek_time_s: 0.0,
@@ -138,32 +139,38 @@ fn disks(has_cache: bool, home: f64, host_bytes: f64) -> Vec<DiskUse> {
     };
     if has_cache {
         let mut ssd = shape("ssd", "generic-sata-ssd");
-        ssd.written_bytes =
-            ByCause { host: share(1.0), metadata: share(0.01), ..ByCause::default() };
-        ssd.busy_time_by_cause_s = ByCause { host: 21.0, destage: 4.0, ..ByCause::default() };
+        ssd.written_bytes = by_cause(&[(Cause::Host, share(1.0)), (Cause::Metadata, share(0.01))]);
+        ssd.busy_time_by_cause_s = by_cause(&[(Cause::Host, 21.0), (Cause::Destage, 4.0)]);
         disks.push(ssd);
     }
     let mut smr = shape("smr", "st5000as0011");
     let (host, destage) = if has_cache { (0.0, 0.8) } else { (1.0, 0.0) };
-    smr.written_bytes = ByCause {
-        host: share(host),
-        destage: share(destage),
-        cleaning: share(2.0 * home),
-        metadata: share(0.02),
-        ..ByCause::default()
-    };
-    smr.busy_time_by_cause_s = ByCause {
-        host: 90.0 + 300.0 * host,
-        destage: 200.0 * destage,
-        cleaning: 61.0 * home,
-        ..ByCause::default()
-    };
+    smr.written_bytes = by_cause(&[
+        (Cause::Host, share(host)),
+        (Cause::Destage, share(destage)),
+        (Cause::Cleaning, share(2.0 * home)),
+        (Cause::Metadata, share(0.02)),
+    ]);
+    smr.busy_time_by_cause_s = by_cause(&[
+        (Cause::Host, 90.0 + 300.0 * host),
+        (Cause::Destage, 200.0 * destage),
+        (Cause::Cleaning, 61.0 * home),
+    ]);
     smr.seek_time_s = 80.0 + 12.0 * home;
     disks.push(smr);
     for disk in &mut disks {
         disk.busy_time_s = disk.busy_time_by_cause_s.values().iter().sum();
     }
     disks
+}
+
+/// Values of some causes.
+fn by_cause<T: Copy + Default>(values: &[(Cause, T)]) -> ByCause<T> {
+    let mut by_cause = ByCause::default();
+    for (cause, value) in values {
+        by_cause[*cause] = *value;
+    }
+    by_cause
 }
 
 struct Random(u64);
