@@ -170,6 +170,10 @@ pub struct Run {
     pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
     /// The configuration with every default filled in.
     pub configuration: Value,
+    /// The keys of every node as its layer has got them: over those of the drive and the defaults, with shares
+    /// and scales worked out. By the name of the node and that of the key.
+    #[serde(default)]
+    pub resolved: BTreeMap<String, Value>,
     /// What the figures are drawn from.
     pub figures: Figures,
 }
@@ -369,6 +373,7 @@ impl Run {
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),
             configuration: Value::Null,
+            resolved: BTreeMap::new(),
             figures: Figures::default(),
         }
     }

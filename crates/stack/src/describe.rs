@@ -32,6 +32,8 @@ pub struct DescribeNode {
     pub id: NodeId,
     /// Blocks that it offers.
     pub blocks: BlockCount,
+    /// Its keys as its layer has got them.
+    pub resolved: serde_json::Value,
     /// What its kind has to say.
     pub facts: Facts,
 }
@@ -177,6 +179,8 @@ impl Describe {
     pub fn run(&self, stack: &Stack, counts: RequestCounts, mode: ReplayMode) -> Run {
         let mut run = self.run_of_host(counts, mode);
         run.configuration = self.configuration.clone();
+        let resolved = self.nodes.iter().map(|node| (node.name.clone(), node.resolved.clone()));
+        run.resolved = resolved.collect();
         let (cache, translation) = (self.only_cache(), self.only_translation());
         if let Only::Several = cache {
             (run.hits, run.cache) = (OfOne::several(), OfOne::several());

@@ -12,6 +12,7 @@ mod members;
 mod no_cleaning;
 mod observers;
 mod plan;
+mod resolved;
 mod setting;
 mod text;
 

@@ -10,6 +10,7 @@ use super::kinds::{
     Asked, Below, Body, DiskConfig, Known, Offer, Planned, PlannedBands, World, Writer, wrong,
 };
 use super::members::{MemberNumbers, StackMember, members};
+use super::resolved::resolved;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::{Disk, Geometry, Survival};
 use imbrex_core::extent::Extent;
@@ -232,6 +233,7 @@ impl Plan {
                 name: config.name().to_string(),
                 id,
                 blocks: part.offer.geometry.blocks,
+                resolved: resolved(config, part.facts.reported(), &self.options),
                 facts: part.facts,
             });
             built.insert(config.name(), (id, part.offer));

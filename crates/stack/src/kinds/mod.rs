@@ -66,6 +66,7 @@ use imbrex_drives::{DiskDesign, DiskStatistics, Drive, HostManagedConfig};
 use imbrex_report::Run;
 pub use ports::PortNodes;
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -93,6 +94,13 @@ macro_rules! kinds {
             pub fn kind(&self) -> &'static str {
                 match self {
                     $(NodeConfig::$variant(_) => <$config as Kind>::NAME),*
+                }
+            }
+
+            /// The keys of its kind, beside those of policies.
+            pub(crate) fn keys(&self) -> Vec<Key> {
+                match self {
+                    $(NodeConfig::$variant(_) => <$config as Keys>::keys()),*
                 }
             }
 
@@ -244,6 +252,11 @@ impl NodeConfig {
             Some(older) if older == key => Some(known.name),
             _ => None,
         })
+    }
+
+    /// What it says of its journal; none of a kind that never keeps one.
+    pub(crate) fn journal_keys(&self) -> Option<JournalKeys<'_>> {
+        self.node().journal()
     }
 
     /// The name of the node below that holds the journal of this one; none of a node that never
@@ -755,6 +768,11 @@ pub(super) trait Reported {
     /// What it counts in the core.
     fn groups(&self) -> Vec<Group> {
         vec![]
+    }
+
+    /// The keys whose value follows from more than the node: what lies below, the workload, the scale.
+    fn resolved(&self) -> Map<String, Value> {
+        Map::new()
     }
 
     /// Whether the host sees zones there.

@@ -24,6 +24,7 @@ use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
 use imbrex_drives::{Bands, DriveModel, TranslationSettings};
 use imbrex_report::Run;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl Kind for PersistentCacheConfig {
@@ -316,6 +317,28 @@ impl PlannedTranslation {
         BlockCount(BlockCount::from_bytes_floor(bytes).0.max(1))
     }
 
+    /// The keys of the node over those of the drive, with sizes as the layer gets them.
+    fn resolved(
+        &self,
+        settings: &PersistentCacheSettings,
+        log_blocks: BlockCount,
+    ) -> Map<String, Value> {
+        let effective = serde_json::to_value(&self.settings).expect("keys are texts");
+        let mut keys = match effective {
+            Value::Object(keys) => keys,
+            _ => unreachable!("settings are a table"),
+        };
+        let entries = settings.entries_max;
+        let sizes = [
+            ("persistent_cache", Size(log_blocks.bytes()).to_string().into()),
+            ("entries", entries.map_or("unlimited".into(), Value::from)),
+            ("band_seed", self.band_seed.map_or(Value::Null, Value::from)),
+        ];
+        keys.extend(sizes.map(|(key, value)| (key.to_owned(), value)));
+        keys.retain(|_, value| !value.is_null());
+        keys
+    }
+
     fn layer_settings(&self, log_blocks: BlockCount) -> PersistentCacheSettings {
         let mut settings = layer_settings(&self.settings, log_blocks, self.scale);
         settings.durability = self.durability;
@@ -355,6 +378,7 @@ impl Planned for PlannedTranslation {
         let log_blocks = self.log_blocks(known)?;
         let settings = self.layer_settings(log_blocks);
         let facts = Facts {
+            resolved: self.resolved(&settings, log_blocks),
             log_blocks: log_blocks.0,
             entries_max: settings.entries_max,
             bands: u64::from(self.bands.table.bands()),
@@ -400,6 +424,7 @@ fn unbounded_by(settings: &PersistentCacheSettings) -> Option<(&'static str, &'s
 
 /// What a report needs to know of a translation.
 pub struct Facts {
+    resolved: Map<String, Value>,
     /// Slots of the persistent cache.
     pub log_blocks: u64,
     /// Map entries the persistent cache may hold.
@@ -448,6 +473,10 @@ impl Facts {
 }
 
 impl Reported for Facts {
+    fn resolved(&self) -> Map<String, Value> {
+        self.resolved.clone()
+    }
+
     fn has_zones(&self) -> bool {
         self.has_zones
     }

@@ -25,6 +25,7 @@ use imbrex_drives::keys::{Key, KeyError, Keys};
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_report::Run;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::ops::{Deref, DerefMut};
 
 /// A write-back cache: the keys that all have, and those of its policy.
@@ -388,6 +389,11 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
+    fn resolved(&self) -> Map<String, Value> {
+        let capacity = Size(self.capacity_blocks * BLOCK_BYTES).to_string();
+        Map::from_iter([("capacity".to_owned(), capacity.into())])
+    }
+
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![WRITE_BACK_CACHE, CACHED, DIRTY];
         groups.extend(self.is_durable.then_some(JOURNAL));
