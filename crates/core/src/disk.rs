@@ -12,7 +12,7 @@ use crate::extent::Extent;
 use crate::map::BandTable;
 use crate::operation::{Cause, Operation, RequestId};
 use crate::units::{BlockCount, Instant};
-use crate::zone::ZoneGeometry;
+use crate::zone::{ZoneGeometry, ZoneModel};
 use alloc::sync::Arc;
 
 /// An operation on its way to a disk.
@@ -130,7 +130,8 @@ pub struct Geometry {
     pub tracks: Option<Arc<TrackTable>>,
     /// Bands of a translation, in its own addresses.
     pub bands: Option<Arc<BandTable>>,
-    /// Zones that the node above must respect.
+    /// Zones that the node above must respect. None of a node that takes writes anywhere and hands them
+    /// down later, whatever lies below.
     pub zones: Option<Arc<ZoneGeometry>>,
     /// Of a translation: the log through which written blocks go to its bands.
     pub log: Option<LogSize>,
@@ -166,5 +167,11 @@ impl Geometry {
             survives: Survival::Power,
             is_blank: false,
         }
+    }
+
+    /// True of a node with zones that must be written in sequence.
+    pub fn refuses_random_writes(&self) -> bool {
+        let zones = self.zones.as_deref();
+        zones.is_some_and(|zones| zones.model == ZoneModel::HostManaged)
     }
 }

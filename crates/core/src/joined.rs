@@ -9,7 +9,6 @@ use crate::layer::{Context, Issue, Port};
 use crate::map::Slab;
 use crate::operation::{Operation, Request, Tag};
 use crate::units::BlockCount;
-use crate::zone::ZoneModel;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -66,11 +65,7 @@ pub(crate) fn joined(below: &[&Geometry], blocks: BlockCount) -> Result<Geometry
     if !(1..=PORTS_MAX).contains(&below.len()) {
         return Err(JoinError::Ports(below.len()));
     }
-    let must_be_written_in_sequence = |geometry: &&Geometry| {
-        let zones = geometry.zones.as_ref();
-        zones.is_some_and(|zones| zones.model == ZoneModel::HostManaged)
-    };
-    if let Some(index) = below.iter().position(must_be_written_in_sequence) {
+    if let Some(index) = below.iter().position(|geometry| geometry.refuses_random_writes()) {
         return Err(JoinError::Zones(Port(index as u8)));
     }
     let is_alike = below.iter().all(|it| it.media == below[0].media);

@@ -93,8 +93,8 @@ impl Cache {
     /// The port to what is cached.
     pub const BACKING: Port = Port(1);
 
-    /// An empty cache and what it tells the node above: what `backing` tells it, but for the two
-    /// blocks at its end that a durable cache keeps for itself.
+    /// An empty cache and what it tells the node above: what `backing` tells it, but for zones
+    /// and for the two blocks at its end that a durable cache keeps for itself.
     ///
     /// # Errors
     /// When a setting is out of range or does not fit `flash` or `backing`.
@@ -106,6 +106,7 @@ impl Cache {
         let slots = settings.check(flash, backing)?;
         let mut geometry = backing.clone();
         geometry.blocks = settings.served_blocks(backing.blocks);
+        geometry.zones = None;
         geometry.survives = flash.survives.min(backing.survives);
         let journal = settings.journal_settings(flash, Cache::FLASH);
         let policy = settings.build_policy(backing)?;

@@ -179,6 +179,13 @@ impl CacheSettings {
         backing: &Geometry,
     ) -> Result<u32, CacheSettingsError> {
         let capacity = self.capacity_blocks;
+        if flash.refuses_random_writes() || backing.refuses_random_writes() {
+            return error(
+                "a cache over zones that must be written in sequence; accepted: nodes that take \
+                 writes anywhere"
+                    .into(),
+            );
+        }
         if capacity == 0 {
             return error("capacity_blocks is 0: a cache holds at least 1 block".into());
         }

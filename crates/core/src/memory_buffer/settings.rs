@@ -126,6 +126,8 @@ pub enum MemoryBufferError {
     },
     /// The window is empty or larger than the memory.
     Window(u32),
+    /// A node below has zones that must be written in sequence.
+    Zones,
 }
 
 impl fmt::Display for MemoryBufferError {
@@ -162,6 +164,11 @@ impl fmt::Display for MemoryBufferError {
             MemoryBufferError::Window(window) => {
                 write!(f, "a window of {window} blocks; accepted: one block to all of the memory")
             }
+            MemoryBufferError::Zones => write!(
+                f,
+                "a buffer over zones that must be written in sequence; accepted: nodes that take \
+                 writes anywhere"
+            ),
         }
     }
 }
@@ -231,6 +238,10 @@ impl MemoryBufferSettings {
         if self.capacity_blocks > 0 && !(1..=self.capacity_blocks).contains(&self.window_blocks) {
             return Err(MemoryBufferError::Window(self.window_blocks));
         }
+        let mut nodes = [Some(below.below), below.log].into_iter().flatten();
+        if nodes.any(Geometry::refuses_random_writes) {
+            return Err(MemoryBufferError::Zones);
+        }
         let other = below.below.rewrite_block.filter(|other| *other != block);
         if let Some(other) = other {
             let below = other;
@@ -262,6 +273,7 @@ impl MemoryBufferSettings {
     /// What the buffer tells the node above.
     pub(super) fn geometry(&self, below: &BufferBelow<'_>) -> Geometry {
         let mut geometry = below.below.clone();
+        geometry.zones = None;
         geometry.rewrite_block = None;
         geometry.tells_copies = false;
         geometry.copies = None;

@@ -64,7 +64,7 @@ fn blocks_of(asks: &[Ask]) -> BTreeSet<u64> {
     let extents = asks.iter().filter_map(|ask| match ask {
         Ask::Write(extent) | Ask::Forced(extent) => Some(extent.start.0..extent.end().0),
         Ask::Trim(extent) | Ask::ForcedTrim(extent) => Some(extent.start.0..extent.end().0),
-        Ask::Read(_) | Ask::Flush | Ask::Rest(_) => None,
+        Ask::Read(_) | Ask::Flush | Ask::Refused(_) | Ask::Rest(_) => None,
     });
     extents.flatten().collect()
 }

@@ -4,6 +4,7 @@ use crate::cache_power_disk::{BLOCK, SECTOR};
 use crate::crash_disk::DESTROYED_BYTE;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::stack::Arrival;
@@ -19,6 +20,8 @@ pub enum Ask {
     Trim(Extent),
     ForcedTrim(Extent),
     Flush,
+    /// What a device without zones refuses.
+    Refused(Operation),
     /// Nothing is asked until all is answered and so many nanoseconds have passed.
     Rest(u64),
 }
@@ -94,6 +97,7 @@ enum Expected {
     /// The places that the request has written, and whether it is durable when it is answered.
     Written(Vec<(u64, usize)>, bool),
     Read(Extent),
+    Refused,
 }
 
 /// Which failures are answers like others, and not mistakes.
@@ -209,6 +213,11 @@ impl Frontend for Host<'_> {
                 let expected = Expected::Flushed(answered.collect());
                 (Operation::Flush, Extent::EMPTY, expected)
             }
+            Ask::Refused(operation) => {
+                let blocks = u64::from(operation.has_data());
+                buffer = buffers.allocate(blocks);
+                (operation, Extent::new(0, 1), Expected::Refused)
+            }
             Ask::Rest(_) => unreachable!("a rest sends nothing"),
         };
         self.in_flight.insert(tag, (expected, buffer));
@@ -219,6 +228,14 @@ impl Frontend for Host<'_> {
         let tag = completion.tag.0;
         let ask = self.asks[tag as usize];
         let (expected, buffer) = self.in_flight.remove(&tag).expect("one answer");
+        if let Expected::Refused = expected {
+            // A layer that passes it on hears from the disk that there is no such operation.
+            if !matches!(completion.result, Err(IoError::NotPermitted | IoError::Invalid)) {
+                let result = completion.result;
+                self.mistake.get_or_insert(format!("{ask:?} was answered with {result:?}"));
+            }
+            return buffers.release(buffer);
+        }
         if let Expected::Written(places, _) = &expected {
             for (lba, place) in places {
                 let history = self.oracle.blocks.entry(*lba).or_default();
@@ -251,6 +268,7 @@ impl Frontend for Host<'_> {
                     }
                 }
             }
+            Expected::Refused => unreachable!("it was looked at above"),
             Expected::Read(extent) => {
                 let data = buffers.bytes(buffer).expect("bytes");
                 for (lba, data) in (extent.start.0..).zip(data.chunks_exact(BLOCK)) {

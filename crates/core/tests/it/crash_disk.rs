@@ -308,7 +308,7 @@ impl Disk for CrashDisk {
         self.serial += 1;
         let serial = self.serial;
         let writes = matches!(op.operation, Operation::Write { .. });
-        let fails = writes && self.fails(op.extent);
+        let fails = op.operation.is_zone_command() || writes && self.fails(op.extent);
         let executed = !fails && self.rng.below(2) == 0;
         let fails = fails || executed && self.execute(serial, &op, buffers);
         let shared = self.shared.borrow();
@@ -338,6 +338,7 @@ impl Disk for CrashDisk {
         if done.fails {
             let error = match done.op.operation {
                 Operation::Read => IoError::Medium,
+                zoned if zoned.is_zone_command() => IoError::Invalid,
                 _ => IoError::NoSpace,
             };
             return Some(DiskCompletion { id: done.op.id, result: Err(error) });

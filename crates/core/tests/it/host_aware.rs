@@ -4,11 +4,15 @@ use crate::conformance::check;
 use crate::harness::{MemoryDisk, play};
 use crate::host_managed::{BLOCKS, CONVENTIONAL, Host, ZONE, ZONES, sequential_steps, zones};
 use imbrex_core::buffer::ContentKind;
+use imbrex_core::cache::{Cache, CacheMode, CacheSettings, PolicySettings};
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
 use imbrex_core::error::IoError;
 use imbrex_core::map::BandTable;
-use imbrex_core::operation::Operation;
+use imbrex_core::memory_buffer::{
+    BufferBelow, BufferPolicy, MemoryBuffer, MemoryBufferError, MemoryBufferSettings, PartialRead,
+};
+use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
@@ -214,4 +218,84 @@ fn settings_that_do_not_go_with_zones_are_refused() {
         ..settings(40)
     };
     assert_eq!(refused(durable, bands()), LayoutError::ZonesNotDurable);
+}
+
+fn cache_settings() -> CacheSettings {
+    CacheSettings {
+        durability: None,
+        destage: Durability::Durable,
+        capacity_blocks: 20,
+        destage_slots_max: 4,
+        mode: CacheMode::ReadWrite,
+        policy: PolicySettings::Lru,
+    }
+}
+
+fn buffer_settings() -> MemoryBufferSettings {
+    MemoryBufferSettings {
+        capacity_blocks: 8,
+        block: BlockCount(1),
+        window_blocks: 2,
+        policy: BufferPolicy::LruBlock,
+        partial_read: PartialRead::Memory,
+        persistence: None,
+    }
+}
+
+#[test]
+fn a_cache_and_a_buffer_over_zones_have_none_and_those_below_still_count() {
+    for is_cache in [true, false] {
+        let disk = shingled_disk(3);
+        let flash = MemoryDisk::new(Geometry::plain(BlockCount(60), Media::SolidState), 3, 1_000);
+        let mut builder = StackBuilder::new(3);
+        let nodes = [&disk, &flash].map(|disk| builder.disk(disk.geometry().clone()));
+        let built = PersistentCache::new(settings(90), bands(), disk.geometry());
+        let (layer, zoned) = built.expect("a layout");
+        let zones = builder.layer(Box::new(layer), zoned.clone(), &nodes[..1]);
+        let (top, above) = match is_cache {
+            true => {
+                let built = Cache::new(cache_settings(), flash.geometry(), &zoned);
+                let (cache, above) = built.expect("settings that fit");
+                (builder.layer(Box::new(cache), above.clone(), &[nodes[1], zones]), above)
+            }
+            false => {
+                let below = BufferBelow { log: None, copies: None, below: &zoned };
+                let built = MemoryBuffer::new(buffer_settings(), &below);
+                let (buffer, above) = built.expect("settings that fit");
+                (builder.layer(Box::new(buffer), above.clone(), &[zones]), above)
+            }
+        };
+        assert!(zoned.zones.is_some() && above.zones.is_none());
+        assert_eq!(above.blocks, zoned.blocks);
+        assert!(above.bands.is_some() && above.log == zoned.log, "they are still told of");
+        let stack = (builder.build(top), zones);
+        let mut host = Host::new(stack, Box::new(disk), ContentKind::Stamped);
+        host.engine.disks.push(Box::new(flash));
+        for command in [Operation::ZoneReset, Operation::ZoneOpen, Operation::ZoneFinish] {
+            assert_eq!(host.command(command, 2), Err(IoError::NotPermitted), "{command:?}");
+        }
+        // More than either holds, and out of sequence.
+        for start in (0..40).rev() {
+            host.write(2 * ZONE + start, 1).unwrap();
+        }
+        assert_eq!(host.read(2 * ZONE + 39, 1).unwrap(), [1]);
+        assert!(non_sequential(&host) > 0, "the zones below have seen it");
+    }
+}
+
+#[test]
+fn a_cache_and_a_buffer_over_zones_that_must_be_written_in_sequence_are_refused() {
+    let flash = Geometry::plain(BlockCount(60), Media::SolidState);
+    let managed = Geometry {
+        zones: Some(Arc::new(zones(None, None))),
+        ..Geometry::plain(BlockCount(BLOCKS), Media::Shingled)
+    };
+    for (flash, backing) in [(&flash, &managed), (&managed, &flash)] {
+        let refused = Cache::new(cache_settings(), flash, backing).map(|_| ()).unwrap_err();
+        let words = "a cache over zones that must be written in sequence";
+        assert!(refused.to_string().starts_with(words), "{refused}");
+    }
+    let below = BufferBelow { log: None, copies: None, below: &managed };
+    let refused = MemoryBuffer::new(buffer_settings(), &below).map(|_| ());
+    assert_eq!(refused, Err(MemoryBufferError::Zones));
 }

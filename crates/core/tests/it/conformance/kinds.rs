@@ -103,6 +103,8 @@ macro_rules! every_kind {
             durable_translation_on_two_disks_idle: on_two_disks(durably(idle(OnArrival::FinishChunk, bypassing(log(24))))),
             host_aware_blocking: host_aware(log(24)),
             host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
+            cache_over_zones: stacked(cache(lru()), host_aware(log(24))),
+            memory_buffer_over_zones: stacked(buffer(buffering(BufferPolicy::LruBlock)), host_aware(log(24))),
             host_managed_with_limits: host_managed(Some(3)),
             host_managed_without_limits: host_managed(None),
             segments_kappa_1: segments(unjournaled(wave(1))),
@@ -261,6 +263,24 @@ impl Kind {
                 (Box::new(layer), above)
             }),
         }
+    }
+}
+
+/// A kind of layer over another one instead of its last disk.
+pub fn stacked(upper: Kind, lower: Kind) -> Kind {
+    let port = upper.disks.len() - 1;
+    let mut disks = upper.disks;
+    disks[port] = lower.disks[0].clone();
+    Kind {
+        whole_blocks: vec![0; disks.len()],
+        disks,
+        buffers: BufferBound {
+            blocks: upper.buffers.blocks + lower.buffers.blocks,
+            because: "two layers have theirs",
+        },
+        loses_on_failure: upper.loses_on_failure || lower.loses_on_failure,
+        beneath: Some((port, lower.build)),
+        ..upper
     }
 }
 

@@ -5,7 +5,7 @@ use super::kinds::buffers::{buffer, buffering, kept};
 use super::kinds::made::{
     durable_s_block_dense_with_ring, durable_segments_kappa_3, durable_translation,
 };
-use super::kinds::{BufferBound, DURABILITY, Kind};
+use super::kinds::{DURABILITY, Kind, stacked};
 use super::suite::{Amount, Case, EVERYDAY, SOAK, lose};
 use imbrex_core::memory_buffer::{BufferPolicy, MemoryBufferSettings, Persistence};
 use imbrex_core::planted::PlantedBug;
@@ -47,23 +47,6 @@ pub fn with_lost_disks(
         }
     }
     Ok(starts)
-}
-
-/// A kind of layer over another one instead of its last disk.
-fn stacked(upper: Kind, lower: Kind) -> Kind {
-    let port = upper.disks.len() - 1;
-    let mut disks = upper.disks;
-    disks[port] = lower.disks[0].clone();
-    Kind {
-        whole_blocks: vec![0; disks.len()],
-        disks,
-        buffers: BufferBound {
-            blocks: upper.buffers.blocks + lower.buffers.blocks,
-            because: "two layers have theirs",
-        },
-        beneath: Some((port, lower.build)),
-        ..upper
-    }
 }
 
 /// Buffers with a log over layers that keep a journal.

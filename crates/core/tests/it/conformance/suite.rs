@@ -270,6 +270,9 @@ impl World<'_> {
         // What has failed works again.
         self.expect(None);
         self.play(up, workload::look(&up.above), 4, may_fail, false)?;
+        if fault.is_none() && up.above.zones.is_none() {
+            self.play(up, workload::zone_commands(), 2, may_fail, false)?;
+        }
         self.check_quiet(up)
     }
 

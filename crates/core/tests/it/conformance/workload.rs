@@ -3,6 +3,7 @@
 use crate::cache_power_host::Ask;
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
+use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 
@@ -20,6 +21,18 @@ pub fn asks(seed: u64, count: u64, above: &Geometry) -> Vec<Ask> {
         Some(zones) if zones.model == ZoneModel::HostManaged => at_pointers(rng, count, zones),
         _ => anywhere(rng, count, above.blocks.0),
     }
+}
+
+/// What only zones are asked.
+pub fn zone_commands() -> Vec<Ask> {
+    let commands = [
+        Operation::ZoneOpen,
+        Operation::ZoneClose,
+        Operation::ZoneFinish,
+        Operation::ZoneReset,
+        Operation::ZoneReport,
+    ];
+    commands.map(Ask::Refused).into()
 }
 
 /// Every block is read, when there has been time for all work of the layer's own: after a request

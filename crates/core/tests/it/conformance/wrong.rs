@@ -5,6 +5,7 @@ use super::kinds::{BufferBound, Kind, made};
 use super::suite::{EVERYDAY, When, with_failures, without_failures};
 use imbrex_core::buffer::BufferSlice;
 use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::operation::{Cause, Completion, Operation, Request, Tag};
@@ -30,6 +31,7 @@ enum Mistake {
     WritesOverlapping,
     BuffersWithoutBound,
     TakesFailuresForSuccess,
+    TakesZoneCommands,
 }
 
 /// Everything from the first block of a write to the end of the device is read, merged with what
@@ -121,6 +123,9 @@ impl Rewriting {
 
 impl Layer for Rewriting {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if request.operation.is_zone_command() && self.mistake != Mistake::TakesZoneCommands {
+            return ctx.finish(request.id, Err(IoError::NotPermitted));
+        }
         let early = self.mistake == Mistake::BuffersWithoutBound && !request.extent.is_empty();
         let buffer = match early {
             true => ctx.allocate(Rewriting::rest(request.extent).blocks),
@@ -205,6 +210,7 @@ fn wrong_layers_are_rejected_for_the_right_reason() {
         (Mistake::WritesOverlapping, "is in flight"),
         (Mistake::BuffersWithoutBound, "60 are planned: one request is merged at a time"),
         (Mistake::TakesFailuresForSuccess, "is misplaced"),
+        (Mistake::TakesZoneCommands, "Refused(ZoneOpen) was answered with Ok"),
     ];
     for (mistake, reason) in reasons {
         let words = mistake_of(&kind(mistake), None).expect_err("a wrong layer");
