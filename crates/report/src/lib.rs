@@ -42,9 +42,7 @@ pub use report::{
     Report, ResponseTimes, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT, Workload,
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
-pub use run_parts::{
-    CacheUse, Costs, Hits, Inputs, LogUse, OfNode, OfOne, RequestCounts, Rewrites,
-};
+pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 pub use series::{GaugeSeries, SumSeries};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::by_cause::ByCause;
 use super::event_use::EventUse;
 use super::movement::MemberMovement;
-use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, OfOne, RequestCounts, Rewrites};
+use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
 use imbrex_drives::HeatMap;
@@ -134,12 +134,12 @@ pub struct Run {
     /// What the host asked for.
     #[serde(flatten)]
     pub host: RequestCounts,
-    /// What the host found in the cache: of the node named `cache`, else of the only one of its kind.
+    /// What the host found in the caches that are below no other one.
     #[serde(flatten)]
-    pub hits: OfOne<Hits>,
-    /// What the translation rewrote: of the node named `translation`, else of the only one of its kind.
+    pub hits: Hits,
+    /// What the translations rewrote.
     #[serde(flatten)]
-    pub rewrites: OfOne<Rewrites>,
+    pub rewrites: Rewrites,
     /// What the requests cost the disks and the host.
     #[serde(flatten)]
     pub costs: Costs,
@@ -148,13 +148,13 @@ pub struct Run {
     /// How the workload was given to the stack, and what shares were shares of.
     #[serde(flatten)]
     pub inputs: Inputs,
-    /// The cache: of the node named `cache`, else of the only one of its kind.
+    /// The caches.
     #[serde(flatten)]
-    pub cache: OfOne<CacheUse>,
-    /// The bands and the log of the translation: of the node named `translation`, else of the only one of its kind.
+    pub cache: CacheUse,
+    /// The bands and the logs of the translations.
     #[serde(flatten)]
-    pub log: OfOne<LogUse>,
-    /// What was done to the zones of a zoned disk; absent without zones.
+    pub log: LogUse,
+    /// What was done to the zones of zoned disks; absent without zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZoneUse>,
     /// What came of the commands to nodes, in the order of the experiment file; absent without any.
@@ -168,6 +168,10 @@ pub struct Run {
     /// What every node of the stack has counted, by the name of the node and that of the counter.
     #[serde(default)]
     pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The nodes that the keys of this run without a node are about, by what they are: `cache`,
+    /// `translation`, `zones`. Each in the order of the stack file.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Vec<String>>,
     /// The configuration with every default filled in.
     pub configuration: Value,
     /// The keys of every node as its layer has got them: over those of the drive and the defaults, with shares
@@ -360,18 +364,19 @@ impl Run {
             system: system.to_string(),
             parameters: BTreeMap::new(),
             host: RequestCounts::default(),
-            hits: OfOne::default(),
-            rewrites: OfOne::default(),
+            hits: Hits::default(),
+            rewrites: Rewrites::default(),
             costs: Costs::default(),
             simulation: SimulationCost::default(),
             inputs: Inputs { replay, footprint_bytes: None, written_footprint_bytes: None },
-            cache: OfOne::default(),
-            log: OfOne::default(),
+            cache: CacheUse::default(),
+            log: LogUse::default(),
             zones: None,
             events: Vec::new(),
             disks: Vec::new(),
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),
+            roles: BTreeMap::new(),
             configuration: Value::Null,
             resolved: BTreeMap::new(),
             figures: Figures::default(),

@@ -3,74 +3,15 @@
 use super::by_cause::ByCause;
 use super::no_cleaning::NoCleaning;
 use super::report::{IoTime, ReplayMode, ResponseTimes, WriteAmplification};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
-use std::ops::{Deref, DerefMut};
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// Keys about one node that do not name it. In a stack with several nodes of its kind, none of
-/// which has the name that belongs to the keys, nothing can be said: all of them are null.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OfOne<T> {
-    values: T,
-    is_one_of_several: bool,
-}
-
-/// What is known of a node.
-pub trait OfNode: Default + Serialize + DeserializeOwned {
-    /// A key that is null only where it is not known which node is meant.
-    const COUNTED: &'static str;
-}
-
-impl<T: Default> OfOne<T> {
-    /// What stands where several nodes could be meant.
-    pub fn several() -> OfOne<T> {
-        OfOne { values: T::default(), is_one_of_several: true }
-    }
-}
-
-impl<T> Deref for OfOne<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.values
-    }
-}
-
-impl<T> DerefMut for OfOne<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.values
-    }
-}
-
-impl<T: OfNode> Serialize for OfOne<T> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if !self.is_one_of_several {
-            return self.values.serialize(to);
-        }
-        let mut values = serde_json::to_value(&self.values).map_err(S::Error::custom)?;
-        for value in values.as_object_mut().into_iter().flat_map(|it| it.values_mut()) {
-            // The values inside of an object are null already.
-            if !value.is_object() {
-                *value = Value::Null;
-            }
-        }
-        values.serialize(to)
-    }
-}
-
-impl<'de, T: OfNode> Deserialize<'de> for OfOne<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OfOne<T>, D::Error> {
-        let keys = Value::deserialize(from)?;
-        if keys[T::COUNTED].is_null() {
-            return Ok(OfOne::several());
-        }
-        Ok(OfOne {
-            values: serde_json::from_value(keys).map_err(D::Error::custom)?,
-            is_one_of_several: false,
-        })
-    }
+/// Reads a key that older reports leave null where several nodes could be meant.
+fn or_zero<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 /// What the host asked for.
@@ -86,12 +27,14 @@ pub struct RequestCounts {
     pub write_blocks: u64,
 }
 
-/// What the host found in the cache.
+/// What the host found in the caches that are below no other one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hits {
-    /// Read blocks found in the cache.
+    /// Read blocks found there.
+    #[serde(deserialize_with = "or_zero")]
     pub read_hits: u64,
-    /// Written blocks found in the cache.
+    /// Written blocks found there.
+    #[serde(deserialize_with = "or_zero")]
     pub write_hits: u64,
     /// `read_hits / read_blocks`; null without reads.
     pub read_hit_ratio: Option<f64>,
@@ -99,18 +42,17 @@ pub struct Hits {
     pub write_hit_ratio: Option<f64>,
 }
 
-impl OfNode for Hits {
-    const COUNTED: &'static str = "read_hits";
-}
-
-/// What the translation rewrote.
+/// What the translations rewrote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rewrites {
     /// Bytes read from home bands to rewrite them.
+    #[serde(deserialize_with = "or_zero")]
     pub band_bytes_read: u64,
     /// Bytes written to home bands; scratch copies are counted apart.
+    #[serde(deserialize_with = "or_zero")]
     pub band_bytes_written: u64,
     /// Band rewrites completed.
+    #[serde(deserialize_with = "or_zero")]
     pub bands_rewritten: u64,
     /// The least number of band rewrites that any policy needs; absent unless it was asked for and
     /// where no bound holds.
@@ -118,10 +60,6 @@ pub struct Rewrites {
     pub bands_rewritten_bound: Option<u64>,
     /// Band bytes written, over three denominators.
     pub write_amplification: WriteAmplification,
-}
-
-impl OfNode for Rewrites {
-    const COUNTED: &'static str = "band_bytes_read";
 }
 
 impl Rewrites {
@@ -163,51 +101,52 @@ pub struct Inputs {
     pub written_footprint_bytes: Option<u64>,
 }
 
-/// The cache.
+/// The caches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheUse {
-    /// Capacity of the cache in blocks, shares resolved; null without a cache or without a bound.
+    /// Capacity of the caches in blocks, shares resolved; one without a bound has that of its device.
+    /// Null without a cache.
     pub capacity_blocks: Option<u64>,
-    /// Blocks still dirty in the cache at the end; nothing is drained.
+    /// Blocks still dirty in the caches at the end; nothing is drained.
+    #[serde(deserialize_with = "or_zero")]
     pub dirty_blocks_left: u64,
     /// Evictions for which PORE had to choose a new open region before its period was over, because
     /// the one in force held no block that might leave. The victim is inside the new region.
+    #[serde(deserialize_with = "or_zero")]
     pub forced_evictions: u64,
 }
 
-impl OfNode for CacheUse {
-    const COUNTED: &'static str = "dirty_blocks_left";
-}
-
-/// The bands and the log of the translation.
+/// The bands and the logs of the translations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogUse {
-    /// Bands of the translation layer; null for a stack without bands.
+    /// Bands of the translations; null for a stack without bands.
     pub bands: Option<u64>,
-    /// Seed of the band layout; null when the layout is not random or there are no bands.
+    /// Seed of the band layout; null when the layout is not random, there are no bands, or several
+    /// layouts.
     pub band_seed: Option<u64>,
-    /// Capacity of the persistent cache; null without one.
+    /// Capacity of the persistent caches; null without one.
     pub persistent_cache_bytes: Option<u64>,
     /// Bytes of host data appended to the persistent cache.
+    #[serde(deserialize_with = "or_zero")]
     pub persistent_cache_bytes_appended: u64,
     /// Bytes written over entries of the persistent cache in place. A report has them among the
     /// counters of the node.
     #[serde(skip)]
     pub persistent_cache_bytes_updated: u64,
     /// Bytes of live blocks merged out of the persistent cache by band rewrites.
+    #[serde(deserialize_with = "or_zero")]
     pub persistent_cache_bytes_merged: u64,
     /// Time the persistent cache had no room for the next write.
+    #[serde(deserialize_with = "or_zero")]
     pub persistent_cache_full_s: f64,
     /// Bytes written to scratch bands before the copy home.
+    #[serde(deserialize_with = "or_zero")]
     pub scratch_bytes_written: u64,
     /// Time spent in band rewrites, from the first read to the release of the entries.
+    #[serde(deserialize_with = "or_zero")]
     pub band_rewrite_time_s: f64,
     /// What to know of a run in which nothing was cleaned although it should have been sooner or
     /// later; absent when bands were rewritten, without bands and without writes to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_cleaning: Option<NoCleaning>,
-}
-
-impl OfNode for LogUse {
-    const COUNTED: &'static str = "persistent_cache_bytes_appended";
 }

@@ -2,24 +2,19 @@
 
 use super::config::StackConfig;
 use super::kinds::{DescribeDisk, Facts, LogUse, TranslationFacts};
+use super::roles::NodeRole;
 use imbrex_core::counters::{Counts, Gauge};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BlockCount, Instant};
-use imbrex_report::{OfOne, ReplayMode, RequestCounts, Run};
+use imbrex_report::{ReplayMode, RequestCounts, Run};
 use std::collections::BTreeMap;
-
-/// The node that the keys of a report without a node's name are about, where a stack has several
-/// caches.
-const CACHE: &str = "cache";
-/// The same for translations.
-const TRANSLATION: &str = "translation";
-/// The same for zones.
-const ZONES: &str = "zones";
 
 /// What a report needs to know of a stack.
 pub struct Describe {
     system: String,
     configuration: serde_json::Value,
+    /// The names of the nodes below each node.
+    below: BTreeMap<String, Vec<String>>,
     /// The nodes, in the order of the stack file.
     pub nodes: Vec<DescribeNode>,
 }
@@ -58,93 +53,99 @@ impl DescribeNode {
     }
 }
 
-/// The node that keys are about which name none.
-#[derive(Clone, Copy)]
-enum Only<'a> {
-    /// No node is of the kind.
-    None,
-    /// The node of the name that belongs to these keys, or the only one of its kind.
-    One(&'a DescribeNode),
-    /// Several are of the kind, and none has that name.
-    Several,
-}
-
-impl<'a> Only<'a> {
-    fn node(self) -> Option<&'a DescribeNode> {
-        match self {
-            Only::One(node) => Some(node),
-            Only::None | Only::Several => None,
-        }
-    }
-}
-
 impl Describe {
     /// A description of a stack of which nothing is built yet.
     pub fn new(config: &StackConfig) -> Describe {
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_string).collect();
+        let below = config.node.iter().map(|node| (node.name().to_string(), owned(node.below())));
         Describe {
             system: config.name.clone(),
             configuration: serde_json::to_value(config).expect("settings have only string keys"),
+            below: below.collect(),
             nodes: Vec::new(),
         }
     }
 
-    fn only(&self, name: &str, is_of_kind: impl Fn(&Facts) -> bool) -> Only<'_> {
-        let mut of_kind = self.nodes.iter().filter(|node| is_of_kind(&node.facts));
-        if let Some(named) = of_kind.clone().find(|node| node.name == name) {
-            return Only::One(named);
-        }
-        match (of_kind.next(), of_kind.next()) {
-            (None, _) => Only::None,
-            (Some(node), None) => Only::One(node),
-            (Some(_), Some(_)) => Only::Several,
-        }
+    /// The nodes of a role, in the order of the stack file.
+    pub fn of_role(&self, role: NodeRole) -> impl Iterator<Item = &DescribeNode> + Clone {
+        let has_role = move |node: &&DescribeNode| node.facts.reported().roles().contains(&role);
+        self.nodes.iter().filter(has_role)
     }
 
-    fn only_cache(&self) -> Only<'_> {
-        self.only(CACHE, |facts| matches!(facts, Facts::WriteBackCache(_)))
+    /// Whether a node has a role.
+    pub fn has(&self, role: NodeRole) -> bool {
+        self.of_role(role).next().is_some()
     }
 
-    fn only_translation(&self) -> Only<'_> {
-        let is_translation = |facts: &Facts| matches!(facts, Facts::PersistentCache(_));
-        self.only(TRANSLATION, is_translation)
+    /// The only node of a role.
+    fn only(&self, role: NodeRole) -> Option<&DescribeNode> {
+        let mut nodes = self.of_role(role);
+        let node = nodes.next()?;
+        nodes.next().is_none().then_some(node)
     }
 
-    /// The write-back cache: the node named `cache`, else the only one.
+    /// The only write-back cache.
     pub fn cache(&self) -> Option<NodeId> {
-        self.only_cache().node().map(|node| node.id)
+        self.only(NodeRole::Cache).map(|node| node.id)
     }
 
-    /// The drive-managed translation: the node named `translation`, else the only one.
+    /// The only drive-managed translation.
     pub fn translation(&self) -> Option<NodeId> {
-        self.only_translation().node().map(|node| node.id)
+        self.only(NodeRole::Translation).map(|node| node.id)
     }
 
-    /// The zones: of a host-managed disk, or of the translation of a host-aware one.
+    /// The only zones: of a host-managed disk, or of the translation of a host-aware one.
     pub fn zones(&self) -> Option<NodeId> {
-        let has_zones = |facts: &Facts| facts.reported().has_zones();
-        self.only(ZONES, has_zones).node().map(|node| node.id)
+        self.only(NodeRole::Zones).map(|node| node.id)
     }
 
-    /// The drive-managed translation, with what its kind has to say.
-    pub fn translation_facts(&self) -> Option<(NodeId, &TranslationFacts)> {
-        let node = self.only_translation().node()?;
-        let Facts::PersistentCache(facts) = &node.facts else {
-            return None;
-        };
-        Some((node.id, facts))
+    /// What the nodes of a role have counted together; none without such a node.
+    pub fn counts_of(&self, role: NodeRole, stack: &Stack) -> Option<Counts> {
+        let mut nodes = self.of_role(role).peekable();
+        nodes.peek()?;
+        let mut all = Counts::default();
+        for node in nodes {
+            let mut others = self.of_role(role);
+            let is_topmost = !others.any(|other| self.is_below(&node.name, &other.name));
+            all.add_node(stack.counts(node.id), is_topmost);
+        }
+        Some(all)
     }
 
-    /// Capacity of the cache; one without a bound has that of the device.
+    /// Whether a node lies below another one, however far.
+    fn is_below(&self, name: &str, upper: &str) -> bool {
+        let ports = &self.below[upper];
+        ports.iter().any(|port| port == name || self.is_below(name, port))
+    }
+
+    /// The drive-managed translations, with what their kind has to say.
+    pub fn translations(&self) -> impl Iterator<Item = (NodeId, &TranslationFacts)> {
+        self.nodes.iter().filter_map(|node| {
+            let Facts::PersistentCache(facts) = &node.facts else {
+                return None;
+            };
+            Some((node.id, facts))
+        })
+    }
+
+    /// The only one of them.
+    fn only_translation(&self) -> Option<(NodeId, &TranslationFacts)> {
+        let mut translations = self.translations();
+        let found = translations.next()?;
+        translations.next().is_none().then_some(found)
+    }
+
+    /// Capacity of the only cache; one without a bound has that of the device.
     pub fn capacity_blocks(&self) -> Option<u64> {
-        let Facts::WriteBackCache(facts) = &self.only_cache().node()?.facts else {
+        let Facts::WriteBackCache(facts) = &self.only(NodeRole::Cache)?.facts else {
             return None;
         };
         Some(facts.capacity_blocks)
     }
 
-    /// Slots of the persistent cache.
+    /// Slots of the only persistent cache.
     pub fn persistent_cache_blocks(&self) -> Option<u64> {
-        self.translation_facts().map(|(_, facts)| facts.log_blocks)
+        self.only_translation().map(|(_, facts)| facts.log_blocks)
     }
 
     /// The disks, in the order of their ids.
@@ -181,18 +182,15 @@ impl Describe {
         run.configuration = self.configuration.clone();
         let resolved = self.nodes.iter().map(|node| (node.name.clone(), node.resolved.clone()));
         run.resolved = resolved.collect();
-        let (cache, translation) = (self.only_cache(), self.only_translation());
-        if let Only::Several = cache {
-            (run.hits, run.cache) = (OfOne::several(), OfOne::several());
+        for role in NodeRole::ALL {
+            if let Some(counts) = self.counts_of(role, stack) {
+                role.tell(&counts, &mut run);
+                let names = self.of_role(role).map(|node| node.name.clone());
+                run.roles.insert(role.name().to_string(), names.collect());
+            }
         }
-        if let Only::Several = translation {
-            (run.rewrites, run.log) = (OfOne::several(), OfOne::several());
-        }
-        let zones = self.zones();
-        let zones = self.nodes.iter().find(|node| Some(node.id) == zones);
-        let told = [cache, translation].into_iter().filter_map(Only::node);
-        for node in told.chain(zones) {
-            node.facts.reported().tell(stack.counts(node.id), &mut run);
+        for node in &self.nodes {
+            node.facts.reported().tell(&mut run);
         }
         run.log.no_cleaning = self.no_cleaning(stack, counts.write_blocks > 0);
         run.disks = self.disks().map(DescribeDisk::disk_use).collect();
@@ -224,9 +222,9 @@ impl Describe {
         found.map_or_else(Vec::new, |node| node.counted(counts))
     }
 
-    /// How full the persistent cache is, in a stack that has one.
+    /// How full the persistent cache is, in a stack that has one and no other.
     pub fn log_use(&self, stack: &Stack) -> Option<LogUse> {
-        let (node, facts) = self.translation_facts()?;
+        let (node, facts) = self.only_translation()?;
         Some(facts.log_use(stack.counts(node)))
     }
 

@@ -13,6 +13,7 @@ mod no_cleaning;
 mod observers;
 mod plan;
 mod resolved;
+mod roles;
 mod setting;
 mod text;
 
@@ -30,5 +31,6 @@ pub use members::{ListedMember, MemberNumbers, StackMember};
 pub use no_cleaning::PastRun;
 pub use observers::{FillObserver, GaugeObserver, check_series};
 pub use plan::{BuildOptions, Built, Plan};
+pub use roles::NodeRole;
 pub use setting::{Setting, check_taken};
 pub use text::read_nodes;

@@ -10,23 +10,24 @@ use imbrex_report::{GaugeSeries, Recorder, Run, SERIES_BUCKETS};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Feeds the fill of the persistent cache to a recorder.
+/// Feeds the fill of the persistent caches, all together, to a recorder.
 pub struct FillObserver {
-    translation: Option<NodeId>,
+    translations: Vec<NodeId>,
     blocks: u64,
+    /// None where one of them has no limit.
     entries_max: Option<u64>,
     last: (u64, u64),
     recorder: Rc<RefCell<Recorder>>,
 }
 
 impl FillObserver {
-    /// An observer of a stack's translation, if it has one.
+    /// An observer of a stack's translations, if it has any.
     pub fn new(describe: &Describe, recorder: Rc<RefCell<Recorder>>) -> FillObserver {
-        let translation = describe.translation_facts();
+        let logs = || describe.translations();
         FillObserver {
-            translation: translation.map(|(node, _)| node),
-            blocks: translation.map_or(1, |(_, facts)| facts.log_blocks),
-            entries_max: translation.and_then(|(_, facts)| facts.entries_max),
+            translations: logs().map(|(node, _)| node).collect(),
+            blocks: logs().map(|(_, facts)| facts.log_blocks).sum(),
+            entries_max: logs().map(|(_, facts)| facts.entries_max).sum(),
             last: (u64::MAX, u64::MAX),
             recorder,
         }
@@ -35,12 +36,15 @@ impl FillObserver {
     /// Looks at the stack and records a change.
     #[inline]
     pub fn observe(&mut self, now: Instant, stack: &Stack) {
-        let Some(translation) = self.translation else {
+        if self.translations.is_empty() {
             return;
-        };
-        let counts = stack.counts(translation);
-        let used = counts.gauge(Gauge::PersistentCacheUsedBlocks);
-        let entries = counts.gauge(Gauge::PersistentCacheEntries);
+        }
+        let (mut used, mut entries) = (0, 0);
+        for node in &self.translations {
+            let counts = stack.counts(*node);
+            used += counts.gauge(Gauge::PersistentCacheUsedBlocks);
+            entries += counts.gauge(Gauge::PersistentCacheEntries);
+        }
         if (used, entries) == self.last {
             return;
         }

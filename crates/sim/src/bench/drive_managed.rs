@@ -6,6 +6,7 @@ use crate::fio::{Direction, Job, JobOutcome, Mix, Sample, Session};
 use imbrex_core::counters::Counter;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::Duration;
+use imbrex_stack::NodeRole;
 
 const MIB: u64 = 1 << 20;
 const GIB: f64 = (1u64 << 30) as f64;
@@ -78,8 +79,8 @@ pub fn writes_at(
 
 /// Bands cleaned so far, and the nanoseconds that took; nothing of a drive without a translation.
 pub(super) fn rewritten(session: &Session) -> (u64, u64) {
-    session.describe.translation().map_or((0, 0), |node| {
-        let counts = session.engine.stack.counts(node);
+    let counts = session.describe.counts_of(NodeRole::Translation, &session.engine.stack);
+    counts.map_or((0, 0), |counts| {
         let bands = counts.counter(Counter::BandsRewritten);
         (bands, counts.counter(Counter::BandRewriteNs))
     })

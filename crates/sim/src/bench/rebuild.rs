@@ -12,6 +12,7 @@ use super::row::{
 };
 use super::subject::{BenchError, Subject};
 use crate::fio::{Access, Direction, Job, Sequencer, Session};
+use imbrex_stack::NodeRole;
 use serde::Serialize;
 
 /// Chunk of mdraid, its default.
@@ -132,7 +133,7 @@ fn rate_of(
     let mut session = subject.scaled_session(RUNS_SCALE)?;
     let job = job(&session);
     let outcome = subject.run_one(&mut session, &job)?;
-    let has_bands = session.describe.translation().is_some();
+    let has_bands = session.describe.has(NodeRole::Translation);
     let bands_rewritten = has_bands.then(|| rewritten(&session).0);
     let rate = outcome.direction(Direction::Write).bytes_per_s();
     Ok((rate, bands_rewritten))

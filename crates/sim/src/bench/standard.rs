@@ -6,6 +6,7 @@ use super::row::{Accepted, Published, Role, Row, gate};
 use super::subject::{BenchError, Subject};
 use crate::fio::{Direction, Job, JobOutcome, Session};
 use imbrex_report::human_bytes;
+use imbrex_stack::NodeRole;
 
 /// Queue depths of random reads.
 const DEPTHS: [u32; 4] = [1, 4, 16, 32];
@@ -25,14 +26,14 @@ const QUICK_SCALE: u64 = 512;
 pub fn rows(subject: &Subject) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     let describe = subject.session()?.describe;
-    if describe.zones().is_some() && describe.translation().is_none() {
+    if describe.has(NodeRole::Zones) && !describe.has(NodeRole::Translation) {
         // It refuses writes out of sequence, and reads of what was not written ask nothing of it.
         zones(subject, &mut rows)?;
         return Ok(rows);
     }
     random_reads(subject, &mut rows)?;
     sequential(subject, &mut rows)?;
-    let has_log = describe.translation().is_some();
+    let has_log = describe.has(NodeRole::Translation);
     for (part, name) in RANGES {
         for chunk in CHUNKS {
             match has_log {

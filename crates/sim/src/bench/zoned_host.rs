@@ -10,7 +10,7 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 use imbrex_core::zone::{ZoneGeometry, ZoneId};
-use imbrex_stack::{BuildOptions, Built, ConfigError, Plan, Setting, StackConfig};
+use imbrex_stack::{BuildOptions, Built, ConfigError, NodeRole, Plan, Setting, StackConfig};
 use std::sync::Arc;
 
 const MIB: f64 = (1 << 20) as f64;
@@ -121,7 +121,7 @@ impl ZonedDrive {
         let Built { stack, disks, describe } =
             Plan::new(config, options)?.build(None, None, contents)?;
         let zones = stack.geometry().zones.clone();
-        let is_zoned = describe.zones().or(describe.translation()).is_some();
+        let is_zoned = describe.has(NodeRole::Zones) || describe.has(NodeRole::Translation);
         let Some(zones) = zones.filter(|_| is_zoned) else {
             let reason = format!("`{}` has no zones", config.name);
             return Err(ConfigError::words(reason));

@@ -140,7 +140,7 @@ const TRACE: &str = "\
 ";
 
 /// Replays a trace on a stack.
-fn replay(config: StackConfig, trace: &str, windows: &[&str]) -> Result<Run, String> {
+pub fn replay(config: StackConfig, trace: &str, windows: &[&str]) -> Result<Run, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.csv");
     std::fs::write(&path, trace).expect("a trace");

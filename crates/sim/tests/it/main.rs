@@ -31,6 +31,7 @@ mod movement;
 mod no_cleaning;
 mod report;
 mod ride_bounds;
+mod roles;
 mod s_block;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;

@@ -6,13 +6,13 @@ use super::{
     wrong,
 };
 use crate::config::ConfigError;
-use imbrex_core::counters::{Counter, Counts, Gauge, Group, ZONES};
+use crate::roles::NodeRole;
+use imbrex_core::counters::{Group, ZONES};
 use imbrex_core::extent::Extent;
 use imbrex_core::units::BlockCount;
 use imbrex_core::zone::ZoneGeometry;
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
 use imbrex_drives::{HostManagedConfig, MediaModel, conventional_blocks};
-use imbrex_report::{Run, ZoneUse};
 
 impl Kind for HostManagedConfig {
     const NAME: &'static str = "host-managed";
@@ -101,35 +101,11 @@ impl Planned for PlannedZones {
 pub struct Facts;
 
 impl Reported for Facts {
-    fn has_zones(&self) -> bool {
-        true
-    }
-
     fn groups(&self) -> Vec<Group> {
         vec![ZONES]
     }
 
-    fn tell(&self, counts: &Counts, run: &mut Run) {
-        run.zones = Some(zone_use(counts));
-    }
-}
-
-/// What was done to zones.
-pub(super) fn zone_use(counts: &Counts) -> ZoneUse {
-    ZoneUse {
-        writes_off_pointer: counts.counter(Counter::WritesOffPointer),
-        writes_across_zones: counts.counter(Counter::WritesAcrossZones),
-        writes_to_full_zones: counts.counter(Counter::WritesToFullZones),
-        writes_without_resources: counts.counter(Counter::WritesWithoutZoneResources),
-        writes_to_lost_zones: counts.counter(Counter::WritesToLostZones),
-        reads_refused: counts.counter(Counter::ZoneReadsRefused),
-        reads_past_pointer: counts.counter(Counter::ReadsPastPointer),
-        closed_for_others: counts.counter(Counter::ZonesClosedForOthers),
-        resets: counts.counter(Counter::ZonesReset),
-        reports: counts.counter(Counter::ZoneReports),
-        open: counts.gauge(Gauge::OpenZones),
-        closed: counts.gauge(Gauge::ClosedZones),
-        blocks_out_of_sequence: counts.counter(Counter::BlocksOutOfSequence),
-        non_sequential: counts.gauge(Gauge::NonSequentialZones),
+    fn roles(&self) -> Vec<NodeRole> {
+        vec![NodeRole::Zones]
     }
 }

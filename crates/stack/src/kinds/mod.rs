@@ -50,9 +50,10 @@ use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
 use super::plan::BuildOptions;
+use super::roles::NodeRole;
 use dedicated::DedicatedConfig;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counter, Counts, Group};
+use imbrex_core::counters::{Counter, Group};
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Layer, Port};
@@ -775,9 +776,9 @@ pub(super) trait Reported {
         Map::new()
     }
 
-    /// Whether the host sees zones there.
-    fn has_zones(&self) -> bool {
-        false
+    /// What it is to the keys of a run that name no node.
+    fn roles(&self) -> Vec<NodeRole> {
+        vec![]
     }
 
     /// What is counted outside of the core.
@@ -785,8 +786,9 @@ pub(super) trait Reported {
         vec![]
     }
 
-    /// Fills in the keys of a run that are about the only node of this kind.
-    fn tell(&self, _counts: &Counts, _run: &mut Run) {}
+    /// Adds what it is by its settings to the keys of a run that are about its roles. What the nodes
+    /// before it have added is there.
+    fn tell(&self, _run: &mut Run) {}
 }
 
 /// An error about a node.

@@ -1,6 +1,5 @@
 //! The translation of a drive-managed disk: a log that takes random writes, and bands.
 
-use super::host_managed::zone_use;
 use super::persistent_cache_settings::layer_settings;
 use super::ports::PortNodes;
 use super::{
@@ -10,8 +9,9 @@ use super::{
 use crate::areas::{Footprint, count_areas, lay_out, share_bytes};
 use crate::config::ConfigError;
 use crate::durability::JournalKeys;
+use crate::roles::NodeRole;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counter, Counts, Gauge, Group, JOURNAL, PERSISTENT_CACHE, ZONES};
+use imbrex_core::counters::{Counts, Gauge, Group, JOURNAL, PERSISTENT_CACHE, ZONES};
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
@@ -477,10 +477,6 @@ impl Reported for Facts {
         self.resolved.clone()
     }
 
-    fn has_zones(&self) -> bool {
-        self.has_zones
-    }
-
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![PERSISTENT_CACHE];
         groups.extend(self.has_zones.then_some(ZONES));
@@ -488,23 +484,18 @@ impl Reported for Facts {
         groups
     }
 
-    fn tell(&self, counts: &Counts, run: &mut Run) {
-        let bytes = |counter| counts.counter(counter) * BLOCK_BYTES;
-        run.log.bands = Some(self.bands);
-        run.log.band_seed = self.band_seed;
-        run.log.persistent_cache_bytes = Some(self.log_blocks * BLOCK_BYTES);
-        run.rewrites.band_bytes_read = bytes(Counter::BandBlocksRead);
-        run.rewrites.band_bytes_written = bytes(Counter::BandBlocksWritten);
-        run.rewrites.bands_rewritten = counts.counter(Counter::BandsRewritten);
-        run.log.persistent_cache_bytes_appended = bytes(Counter::PersistentCacheAppendedBlocks);
-        run.log.persistent_cache_bytes_updated = bytes(Counter::PersistentCacheUpdatedBlocks);
-        run.log.persistent_cache_bytes_merged = bytes(Counter::PersistentCacheMergedBlocks);
-        run.log.scratch_bytes_written = bytes(Counter::ScratchBlocksWritten);
-        run.log.persistent_cache_full_s =
-            counts.counter(Counter::PersistentCacheFullNs) as f64 / 1e9;
-        run.log.band_rewrite_time_s = counts.counter(Counter::BandRewriteNs) as f64 / 1e9;
-        if self.has_zones {
-            run.zones = Some(zone_use(counts));
-        }
+    fn roles(&self) -> Vec<NodeRole> {
+        let mut roles = vec![NodeRole::Translation];
+        roles.extend(self.has_zones.then_some(NodeRole::Zones));
+        roles
+    }
+
+    fn tell(&self, run: &mut Run) {
+        let log = &mut run.log;
+        // Several layouts have no seed in common.
+        log.band_seed = self.band_seed.filter(|_| log.bands.is_none());
+        log.bands = Some(log.bands.unwrap_or(0) + self.bands);
+        let others = log.persistent_cache_bytes.unwrap_or(0);
+        log.persistent_cache_bytes = Some(others + self.log_blocks * BLOCK_BYTES);
     }
 }

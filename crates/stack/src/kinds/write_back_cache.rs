@@ -12,10 +12,9 @@ use crate::areas::{Footprint, share_bytes};
 use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
+use crate::roles::NodeRole;
 use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
-use imbrex_core::counters::{
-    CACHED, Counter, Counts, DIRTY, Gauge, Group, JOURNAL, WRITE_BACK_CACHE,
-};
+use imbrex_core::counters::{CACHED, DIRTY, Group, JOURNAL, WRITE_BACK_CACHE};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::operation::Durability;
@@ -401,12 +400,13 @@ impl Reported for Facts {
         groups
     }
 
-    fn tell(&self, counts: &Counts, run: &mut Run) {
-        run.cache.capacity_blocks = Some(self.capacity_blocks);
-        run.hits.read_hits = counts.counter(Counter::ReadHits);
-        run.hits.write_hits = counts.counter(Counter::WriteHits);
-        run.cache.forced_evictions = counts.counter(Counter::ForcedEvictions);
-        run.cache.dirty_blocks_left = counts.gauge(Gauge::DirtyBlocks);
+    fn roles(&self) -> Vec<NodeRole> {
+        vec![NodeRole::Cache]
+    }
+
+    fn tell(&self, run: &mut Run) {
+        let others = run.cache.capacity_blocks.unwrap_or(0);
+        run.cache.capacity_blocks = Some(others + self.capacity_blocks);
     }
 }
 

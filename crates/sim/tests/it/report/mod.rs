@@ -84,6 +84,25 @@ fn json_follows_the_schema_and_reads_back() {
 }
 
 #[test]
+fn an_older_report_without_roles_and_with_keys_that_were_null_reads_as_one_without_them() {
+    let mut report = sample::report(WorkloadKind::Recorded);
+    let mut document: Value = serde_json::from_str(&report.to_json()).unwrap();
+    let run = document["runs"][6].as_object_mut().unwrap();
+    run.remove("roles");
+    for key in ["read_hits", "write_hits", "bands_rewritten", "dirty_blocks_left"] {
+        run.insert(key.into(), Value::Null);
+    }
+    run.insert("persistent_cache_full_s".into(), Value::Null);
+    let schema = schema_document();
+    let none: Vec<String> = vec![];
+    assert_eq!(schema::violations(&schema, &schema, &document, "report"), none);
+    let run = &mut report.runs[6];
+    (run.hits.read_hits, run.hits.write_hits, run.rewrites.bands_rewritten) = (0, 0, 0);
+    run.log.persistent_cache_full_s = 0.0;
+    assert_eq!(serde_json::from_value::<Report>(document).unwrap(), report);
+}
+
+#[test]
 fn what_a_recipe_made_of_a_web_log_is_not_called_captured() {
     let mut report = sample::report(WorkloadKind::Captured);
     let told = |report: &Report| {
