@@ -79,16 +79,18 @@ pub enum Media {
     SolidState,
 }
 
-/// What the contents of a medium survive.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Survival {
-    /// Nothing: plain memory.
-    Nothing,
-    /// The death of the process: shared memory.
-    Process,
-    /// A power cut, once flushed: a disk, or memory with a battery.
-    #[default]
-    Power,
+crate::words! {
+    /// What the contents of a medium survive.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Survival {
+        /// Nothing: plain memory.
+        Nothing = "nothing",
+        /// The death of the process: shared memory.
+        Process = "process",
+        /// A power cut, once flushed: a disk, or memory with a battery.
+        #[default]
+        Power = "power",
+    }
 }
 
 /// How much a translation takes into its log before it must clean.

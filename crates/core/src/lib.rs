@@ -39,5 +39,6 @@ pub mod stripe;
 pub mod timers;
 pub mod translation;
 pub mod units;
+pub mod words;
 pub mod zone;
 pub mod zoned;

@@ -15,13 +15,14 @@ pub const DESCRIPTOR_BYTES: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ZoneId(pub u32);
 
-/// Who must respect the write pointers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneModel {
-    /// Writes elsewhere are taken, and cost: sequential write preferred.
-    HostAware,
-    /// Writes elsewhere are refused: sequential write required.
-    HostManaged,
+crate::words! {
+    /// Who must respect the write pointers.
+    pub enum ZoneModel {
+        /// Writes elsewhere are refused: sequential write required.
+        HostManaged = "host-managed",
+        /// Writes elsewhere are taken, and cost: sequential write preferred.
+        HostAware = "host-aware",
+    }
 }
 
 /// The zones of a device.

@@ -2,7 +2,8 @@
 
 use super::translation::TranslationSettings;
 use crate::quantity::{QuantityError, Span};
-use imbrex_core::translation::{self, BlockingCleaning, IdleCleaning};
+use crate::words::{OnOff, Word};
+use imbrex_core::translation::{BlockingCleaning, IdleCleaning};
 use imbrex_core::units::{BlockCount, Duration};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -55,52 +56,6 @@ impl From<IdleAfter> for String {
     }
 }
 
-/// Whether an interrupted clean goes on where it was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdleResume {
-    /// It does.
-    On,
-    /// The band is begun anew: an ablation.
-    Off,
-}
-
-/// Which band is cleaned next in idle time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdleVictim {
-    /// That of the oldest entry of the log.
-    Fifo,
-    /// The one with the most blocks in the log.
-    MostDirty,
-    /// The one with the lowest address.
-    Lba,
-}
-
-/// How far a clean in idle time goes before the drive looks for requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdlePiece {
-    /// Over the band, from track to track without losing a revolution.
-    Band,
-    /// Over a track.
-    Track,
-}
-
-/// What idle cleaning does when a request arrives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdleOnArrival {
-    /// It stops at the next chunk, unless little is left of the band.
-    FinishIfShort,
-    /// It stops at once and does the chunks in flight anew.
-    Abort,
-    /// It stops at the next chunk.
-    FinishChunk,
-    /// It finishes the band.
-    FinishBand,
-}
-
 impl TranslationSettings {
     /// How bands are cleaned in idle time on a drive whose innermost track passes a block in
     /// `block_ns`; none when they are not.
@@ -112,25 +67,14 @@ impl TranslationSettings {
         let chunk = self.idle_chunk.map_or(IDLE_CHUNK, |chunk| chunk.0);
         let chunk_time = Duration(chunk.0 / 2);
         let chunk_blocks = BlockCount((chunk_time.0 / block_ns.max(1)).max(1));
+        let usual = IdleCleaning::new(after.0, chunk_blocks, chunk_time);
         Some(IdleCleaning {
-            victim: match self.idle_victim {
-                Some(IdleVictim::MostDirty) => translation::Victim::MostDirty,
-                Some(IdleVictim::Lba) => translation::Victim::Lba,
-                Some(IdleVictim::Fifo) | None => translation::Victim::Fifo,
-            },
-            piece: match self.idle_piece {
-                Some(IdlePiece::Track) => translation::IdlePiece::Track,
-                Some(IdlePiece::Band) | None => translation::IdlePiece::Band,
-            },
-            on_arrival: match self.idle_on_arrival {
-                Some(IdleOnArrival::Abort) => translation::OnArrival::Abort,
-                Some(IdleOnArrival::FinishChunk) => translation::OnArrival::FinishChunk,
-                Some(IdleOnArrival::FinishBand) => translation::OnArrival::FinishBand,
-                Some(IdleOnArrival::FinishIfShort) | None => translation::OnArrival::FinishIfShort,
-            },
+            victim: Word::or(self.idle_victim, usual.victim),
+            piece: Word::or(self.idle_piece, usual.piece),
+            on_arrival: Word::or(self.idle_on_arrival, usual.on_arrival),
             finish_within: self.idle_finish.map_or(IDLE_FINISH, |finish| finish.0),
-            resumes: self.idle_resume != Some(IdleResume::Off),
-            ..IdleCleaning::new(after.0, chunk_blocks, chunk_time)
+            resumes: self.idle_resume != Some(Word(OnOff::Off)),
+            ..usual
         })
     }
 
@@ -175,6 +119,7 @@ impl TranslationSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use imbrex_core::translation::IdlePiece;
 
     fn settings(text: &str) -> TranslationSettings {
         toml::from_str(text).unwrap()
@@ -188,9 +133,9 @@ mod tests {
         assert_eq!(idle.chunk_blocks, BlockCount(12));
         assert_eq!(idle.finish_within, Duration::from_ms(100));
         assert!(idle.resumes);
-        assert_eq!(idle.piece, translation::IdlePiece::Band);
+        assert_eq!(idle.piece, IdlePiece::Band);
         let by_track = settings("idle_after = '1 s'\nidle_piece = 'track'").idle_cleaning(41_600);
-        assert_eq!(by_track.unwrap().piece, translation::IdlePiece::Track);
+        assert_eq!(by_track.unwrap().piece, IdlePiece::Track);
         assert_eq!(settings("idle_after = 'off'").idle_cleaning(41_600), None);
         assert_eq!(settings("").idle_cleaning(41_600), None);
     }

@@ -37,13 +37,14 @@ mod tallies;
 pub mod time_buckets;
 pub mod toml_error;
 mod translation;
+mod words;
 mod write_cache;
 mod zone_table;
 mod zones;
 
 pub use arm::Direction;
 pub use bus::{BusModel, WriteAfterWrite};
-pub use cleaning::{IdleAfter, IdleOnArrival, IdlePiece, IdleResume, IdleVictim};
+pub use cleaning::IdleAfter;
 pub use design::{DiskDesign, DiskOptions};
 pub use heat_map::{HeatMap, HeatMapRecorder};
 pub use library::{Drive, DriveError, LIBRARY};
@@ -61,9 +62,7 @@ pub use shingles::{ConventionalRun, DirectionRun, ShingleDirection, ShingleModel
 pub use simulated::SimulatedDisk;
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use tallies::Tallies;
-pub use translation::{
-    Bands, Bypass, EntryLimit, MergeBuffer, Rewrite, RewriteCovered, RewriteExtent,
-    TranslationSettings, Trim, Update,
-};
+pub use translation::{Bands, EntryLimit, MergeBuffer, TranslationSettings};
+pub use words::{OnOff, Word};
 pub use zone_table::{SparesAt, ZoneRow};
-pub use zones::{DriveZones, HostManagedConfig, Zoning, conventional_blocks};
+pub use zones::{DriveZones, HostManagedConfig, conventional_blocks};

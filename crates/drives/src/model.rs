@@ -8,9 +8,10 @@ use super::segments::{OverheadModel, SegmentModel};
 use super::shingles::ShingleModel;
 use super::translation::TranslationSettings;
 use super::zone_table::{SparesAt, ZoneRow};
-use super::zones::{DriveZones, Zoning};
+use super::zones::DriveZones;
 use crate::quantity::{Rate, SignedSpan, Size, Span};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
+use imbrex_core::zone::ZoneModel;
 use serde::{Deserialize, Serialize};
 
 /// A drive as its file describes it. `docs/models` explains the parameters.
@@ -332,7 +333,7 @@ impl DriveModel {
         let Some(zones) = &self.zones else {
             return Ok(());
         };
-        let is_aware = zones.model == Zoning::HostAware;
+        let is_aware = zones.model.0 == ZoneModel::HostAware;
         if self.media != MediaModel::Shingled {
             return Err("only a drive with media = \"shingled\" has [zones]".to_string());
         }

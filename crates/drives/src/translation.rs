@@ -33,17 +33,17 @@ macro_rules! translation_keys {
                 /// Extents (of at most 512 KiB) that the map of the log may hold.
                 entries: Option<$crate::EntryLimit> => r#"a whole number from 1 to 2^40, `"unlimited"`"#, r#"`"unlimited"`"#;
                 /// What a write does to an older entry for the same blocks.
-                update: Option<$crate::Update> => r#"`"append"`: it goes to the head of the log; `"in-place"`: it takes its place (refused where durable)"#, r#"`"append"`"#;
+                update: Option<$crate::Word<imbrex_core::translation::UpdateMethod>> => r#"`"append"`: it goes to the head of the log; `"in-place"`: it takes its place (refused where durable)"#, r#"`"append"`"#;
                 /// Whether sequential streams go round the log, straight home.
-                bypass: Option<$crate::Bypass> => r#"`"on"`, `"off"`"#, r#"`"off"`"#;
+                bypass: Option<$crate::Word<$crate::OnOff>> => r#"`"on"`, `"off"`"#, r#"`"off"`"#;
                 /// How a band is rewritten.
-                rewrite: Option<$crate::Rewrite> => r#"`"copy-then-home"`: to a scratch band first; `"in-place"`: over the old one (refused where durable)"#, r#"`"copy-then-home"`"#;
+                rewrite: Option<$crate::Word<imbrex_core::translation::RewriteMethod>> => r#"`"copy-then-home"`: to a scratch band first; `"in-place"`: over the old one (refused where durable)"#, r#"`"copy-then-home"`"#;
                 /// Which part of it.
-                rewrite_extent: Option<$crate::RewriteExtent> => r#"`"band"`, `"from-first-dirty"`: from its first block in the log to its end"#, r#"`"band"`"#;
+                rewrite_extent: Option<$crate::Word<imbrex_core::translation::RewriteExtent>> => r#"`"band"`, `"from-first-dirty"`: from its first block in the log to its end"#, r#"`"band"`"#;
                 /// What becomes of what the log holds of it
                 /// ([more](models/drive-managed.md#what-the-log-holds-of-a-band)).
                 #[serde(skip_serializing_if = "Option::is_none")]
-                rewrite_covered: Option<$crate::RewriteCovered> => r#"`"as-others"`: it is read at home and copied like the rest; `"from-log"`: it is not read at home, and a stretch that the log holds in full is not copied (as `"as-others"` where durable)"#, r#"`"as-others"`"#;
+                rewrite_covered: Option<$crate::Word<imbrex_core::translation::CoveredBlocks>> => r#"`"as-others"`: it is read at home and copied like the rest; `"from-log"`: it is not read at home, and a stretch that the log holds in full is not copied (as `"as-others"` where durable)"#, r#"`"as-others"`"#;
                 /// Time of the firmware for a rewrite beside its disk operations.
                 rewrite_overhead: Option<$crate::quantity::Span> => "a time", r#"`"0 ms"`"#;
                 $($after_rewrites)*
@@ -68,17 +68,17 @@ macro_rules! translation_keys {
                 idle_finish: Option<$crate::quantity::Span> => "a time", r#"`"100 ms"`"#;
                 /// Whether an interrupted clean goes on where it was.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                idle_resume: Option<$crate::IdleResume> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+                idle_resume: Option<$crate::Word<$crate::OnOff>> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
                 /// Which band is next.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                idle_victim: Option<$crate::IdleVictim> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address"#, r#"`"fifo"`"#;
+                idle_victim: Option<$crate::Word<imbrex_core::translation::Victim>> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address"#, r#"`"fifo"`"#;
                 /// How far the clean goes before the drive looks for requests, and loses its place on the
                 /// platter.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                idle_piece: Option<$crate::IdlePiece> => r#"`"band"`: it never does; `"track"`"#, r#"`"band"`"#;
+                idle_piece: Option<$crate::Word<imbrex_core::translation::IdlePiece>> => r#"`"band"`: it never does; `"track"`"#, r#"`"band"`"#;
                 /// What a request does to the clean.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                idle_on_arrival: Option<$crate::IdleOnArrival> => r#"`"finish-if-short"`, `"finish-chunk"`, `"finish-band"`, `"abort"`"#, r#"`"finish-if-short"`"#;
+                idle_on_arrival: Option<$crate::Word<imbrex_core::translation::OnArrival>> => r#"`"finish-if-short"`, `"finish-chunk"`, `"finish-band"`, `"abort"`"#, r#"`"finish-if-short"`"#;
                 /// How long a stream must have been sequential for that.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 bypass_after: Option<$crate::quantity::Size> => "a size", r#"`"1 MiB"`"#;
@@ -92,7 +92,7 @@ macro_rules! translation_keys {
                 bypass_min: Option<$crate::quantity::Size> => "a size", r#"`"0"`: any"#;
                 /// What a trim does.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                trim: Option<$crate::Trim> => r#"`"none"`: zeroes are written to the log like data; `"from-log"`: it takes the blocks out of the log; `"frees"`: and a band is rewritten to the end of what is in use, and takes streams from there on ([more](models/drive-managed.md#trims))"#, r#"`"from-log"`"#;
+                trim: Option<$crate::Word<imbrex_core::translation::TrimMethod>> => r#"`"none"`: zeroes are written to the log like data; `"from-log"`: it takes the blocks out of the log; `"frees"`: and a band is rewritten to the end of what is in use, and takes streams from there on ([more](models/drive-managed.md#trims))"#, r#"`"from-log"`"#;
                 /// Records of the map's journal after which the drive writes the map out, and writes wait.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 journal_every_records: Option<u64> => "a whole number; 0: never", "`0`";
@@ -290,71 +290,6 @@ impl Visitor<'_> for EntryLimitVisitor {
     }
 }
 
-/// What a write does to an older entry for the same blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Update {
-    /// The new data goes to the head of the log, the older entry is void.
-    Append,
-    /// The new data takes the place of the old.
-    InPlace,
-}
-
-/// Whether sequential streams go round the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bypass {
-    /// They do.
-    On,
-    /// Every write goes through the log.
-    Off,
-}
-
-/// What a trim does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Trim {
-    /// The drive has no TRIM, and is sent zeroes instead: they are written like data.
-    None,
-    /// What is trimmed leaves the log.
-    FromLog,
-    /// And what lies behind the last block in use of a band is not rewritten.
-    Frees,
-}
-
-/// How a band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rewrite {
-    /// The merged band goes to a scratch band first, so that the old content lives until the new
-    /// is complete.
-    CopyThenHome,
-    /// The merged band overwrites the old one.
-    InPlace,
-}
-
-/// Which part of a band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RewriteExtent {
-    /// All of it.
-    Band,
-    /// From its first block with an entry in the log to its end, as if all of it had been written.
-    FromFirstDirty,
-    /// From there to the end of what was ever written to it.
-    FromFirstDirtyToWritten,
-}
-
-/// What becomes of the blocks of a band that the log holds, when the band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RewriteCovered {
-    /// They are read at home and copied to the scratch band like all others.
-    AsOthers,
-    /// They are not read at home, and not copied where the log holds all that is written home.
-    FromLog,
-}
-
 /// How much of a band a drive has memory to merge at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -398,6 +333,8 @@ impl From<MergeBuffer> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::{OnOff, Word};
+    use imbrex_core::translation::CoveredBlocks;
 
     #[test]
     fn settings_of_a_stack_come_before_those_of_the_drive() {
@@ -419,9 +356,9 @@ mod tests {
         let stated = toml::Table::try_from(&node).unwrap();
         let both = TranslationSettings::of_table(stated, &drive);
         assert_eq!(both.entries, Some(EntryLimit::Unlimited));
-        assert_eq!(both.bypass, Some(Bypass::Off));
+        assert_eq!(both.bypass, Some(Word(OnOff::Off)));
         assert_eq!(both.merge_buffer, Some(MergeBuffer::None));
-        assert_eq!(both.rewrite_covered, Some(RewriteCovered::FromLog));
+        assert_eq!(both.rewrite_covered, Some(Word(CoveredBlocks::FromLog)));
         assert_eq!(drive.merge_buffer, Some("14 MiB".parse().unwrap()));
         assert_eq!(both.bands, drive.bands);
         assert_eq!(both.journal_every_records, Some(0));

@@ -2,8 +2,10 @@
 
 use super::model::DriveModel;
 use crate::quantity::{Rate, Size, Span};
+use crate::words::Word;
 use imbrex_core::translation::HostAware;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
+use imbrex_core::words::Words;
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
 use imbrex_core::zoned::HostManagedSettings;
 use serde::{Deserialize, Serialize};
@@ -15,22 +17,12 @@ const REPORT_ZONES: Duration = Duration::from_ms(50);
 /// Most zones: each takes memory. Real drives have up to some 100,000.
 const ZONES_MAX: u64 = 1 << 22;
 
-/// Who must respect the write pointers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Zoning {
-    /// Writes elsewhere are refused.
-    HostManaged,
-    /// Writes elsewhere go to the persistent cache of the drive.
-    HostAware,
-}
-
 /// The `[zones]` of a drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveZones {
     /// Who must respect the write pointers.
-    pub model: Zoning,
+    pub model: Word<ZoneModel>,
     /// Length of every zone but the last, a multiple of 4 KiB.
     pub zone_size: Size,
     /// Zones at the start of the drive without a write pointer.
@@ -98,7 +90,7 @@ impl DriveZones {
     /// A sentence that names the field, its value and what is accepted.
     pub(super) fn check(&self, capacity: Size) -> Result<(), String> {
         check_zone_size("zones.zone_size", self.zone_size, capacity.0)?;
-        let is_aware = self.model == Zoning::HostAware;
+        let is_aware = self.model.0 == ZoneModel::HostAware;
         let foreign = match is_aware {
             true => [
                 ("max_open", self.max_open.is_some()),
@@ -113,7 +105,7 @@ impl DriveZones {
             ],
         };
         if let Some((key, _)) = foreign.into_iter().find(|(_, is_set)| *is_set) {
-            let model = if is_aware { "host-aware" } else { "host-managed" };
+            let model = self.model.0.word();
             return Err(format!("zones.{key} has no meaning for model = \"{model}\""));
         }
         let zones = capacity.0.div_ceil(self.zone_size.0);
@@ -151,7 +143,7 @@ impl DriveZones {
         scale: u64,
         command: Duration,
     ) -> Option<HostAware> {
-        if self.model != Zoning::HostAware {
+        if self.model.0 != ZoneModel::HostAware {
             return None;
         }
         let zone_blocks = BlockCount::from_bytes_floor(self.zone_size.0);

@@ -46,37 +46,36 @@ pub struct PoreSettings {
     pub batch: u64,
 }
 
-/// What counts towards the length of a period.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PeriodCounter {
-    /// Writes that missed.
-    WriteMiss,
-    /// Dirty blocks evicted.
-    DirtyEvict,
-    /// Blocks that became dirty in the cache, by insertion or by a write to a clean block.
-    DirtyInsert,
-}
+crate::words! {
+    /// What counts towards the length of a period.
+    pub enum PeriodCounter {
+        /// Writes that missed.
+        WriteMiss = "write_miss",
+        /// Dirty blocks evicted.
+        DirtyEvict = "dirty_evict",
+        /// Blocks that became dirty in the cache, by insertion or by a write to a clean block.
+        DirtyInsert = "dirty_insert",
+    }
 
-/// Which accesses make a block popular.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PopularityWindow {
-    /// Those since the last division.
-    Period,
-    /// All since the block came in, its insertion included.
-    Lifetime,
-}
+    /// Which accesses make a block popular.
+    pub enum PopularityWindow {
+        /// Those since the last division.
+        Period = "period",
+        /// All since the block came in, its insertion included.
+        Lifetime = "lifetime",
+    }
 
-/// Which zones are opened first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OpenZones {
-    /// Coverage first: the largest share of dirty blocks.
-    Cf,
-    /// Popularity first: the fewest accesses a dirty block.
-    Pf,
-    /// Balanced: the fewest accesses a dirty block, divided by the coverage.
-    Bl,
-    /// Every zone, always: plain LRU.
-    All,
+    /// Which zones are opened first.
+    pub enum OpenZones {
+        /// Coverage first: the largest share of dirty blocks.
+        Cf = "cf",
+        /// Popularity first: the fewest accesses a dirty block.
+        Pf = "pf",
+        /// Balanced: the fewest accesses a dirty block, divided by the coverage.
+        Bl = "bl",
+        /// Every zone, always: plain LRU.
+        All = "all",
+    }
 }
 
 impl PoreSettings {

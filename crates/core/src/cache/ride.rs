@@ -57,16 +57,17 @@ pub struct RideSettings {
     pub split: Split,
 }
 
-/// How RIDE shares the cache between clean and dirty blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Split {
-    /// It learns how many blocks may be dirty, from the clean blocks that are wanted again soon after
-    /// they left and from the windows that dirty ones opened.
-    Adaptive,
-    /// The same, also from the dirty blocks that are wanted again soon after they left.
-    TwoGhosts,
-    /// A clean block leaves before any dirty one.
-    Fixed,
+crate::words! {
+    /// How RIDE shares the cache between clean and dirty blocks.
+    pub enum Split {
+        /// It learns how many blocks may be dirty, from the clean blocks that are wanted again soon after
+        /// they left and from the windows that dirty ones opened.
+        Adaptive = "adaptive",
+        /// The same, also from the dirty blocks that are wanted again soon after they left.
+        TwoGhosts = "two-ghosts",
+        /// A clean block leaves before any dirty one.
+        Fixed = "fixed",
+    }
 }
 
 impl RideSettings {

@@ -23,14 +23,15 @@ const SPARE_SLOTS_MIN: u64 = 8;
 /// Smallest ring of journal blocks.
 const RING_BLOCKS_MIN: u64 = 8;
 
-/// Which requests bring blocks into a cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CacheMode {
-    /// Reads and writes.
-    ReadWrite,
-    /// Writes. A read neither allocates nor counts as a use, but takes cached blocks from the
-    /// cache.
-    WriteOnly,
+crate::words! {
+    /// Which requests bring blocks into a cache.
+    pub enum CacheMode {
+        /// Reads and writes.
+        ReadWrite = "read-write",
+        /// Writes. A read neither allocates nor counts as a use, but takes cached blocks from the
+        /// cache.
+        WriteOnly = "write-only",
+    }
 }
 
 /// The settings of a cache: plain values.

@@ -17,13 +17,14 @@ pub enum BufferPolicy {
     LruSegment,
 }
 
-/// Which blocks of the chosen segment leave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
-    /// Those in the window.
-    Window,
-    /// All.
-    WholeBuffer,
+crate::words! {
+    /// Which blocks of the chosen segment leave.
+    pub enum Scope {
+        /// Those in the window.
+        Window = "window",
+        /// All.
+        WholeBuffer = "whole-buffer",
+    }
 }
 
 /// The blocks in memory by recency and by segment. Blocks are named by small numbers.

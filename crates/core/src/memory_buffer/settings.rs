@@ -17,13 +17,14 @@ const CHECKPOINT_ENTRY_BYTES: u64 = 16;
 /// The smallest ring of the journal, in which one block can be recorded however it lies in the log.
 const BYTES_PER_PART_MAX: u64 = 40;
 
-/// What is done with a read that finds its block in memory without some of what it asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PartialRead {
-    /// The whole block is read, and memory keeps it.
-    Memory,
-    /// What is missing is read like any block that is not in memory.
-    Flash,
+crate::words! {
+    /// What is done with a read that finds its block in memory without some of what it asks for.
+    pub enum PartialRead {
+        /// The whole block is read, and memory keeps it.
+        Memory = "memory",
+        /// What is missing is read like any block that is not in memory.
+        Flash = "flash",
+    }
 }
 
 /// How a buffer keeps what it has promised.

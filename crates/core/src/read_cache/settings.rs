@@ -4,16 +4,17 @@ use crate::disk::Geometry;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use core::fmt;
 
-/// What becomes of a copy when the host writes its block and a layer above keeps the data for now. When
-/// that data goes home, an older copy is forgotten in any case, or overwritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnWrite {
-    /// It is forgotten.
-    Invalidate,
-    /// It stays as it is: as old as the block at home.
-    Keep,
-    /// It is written too.
-    Update,
+crate::words! {
+    /// What becomes of a copy when the host writes its block and a layer above keeps the data for now. When
+    /// that data goes home, an older copy is forgotten in any case, or overwritten.
+    pub enum OnWrite {
+        /// It is forgotten.
+        Invalidate = "invalidate",
+        /// It stays as it is: as old as the block at home.
+        Keep = "keep",
+        /// It is written too.
+        Update = "update",
+    }
 }
 
 /// The settings of a read cache.

@@ -1,12 +1,9 @@
 //! From the settings of a translation as a stack states them to those of the layer.
 
-use imbrex_core::translation::{
-    BypassSettings, CoveredBlocks, MapJournalSettings, PersistentCacheSettings, RewriteExtent,
-    RewriteMethod, TrimMethod, UpdateMethod,
-};
+use imbrex_core::translation::{BypassSettings, MapJournalSettings, PersistentCacheSettings};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, Span};
-use imbrex_drives::{Bypass, EntryLimit, MergeBuffer, RewriteCovered, TranslationSettings, Trim};
+use imbrex_drives::{EntryLimit, MergeBuffer, OnOff, TranslationSettings, Word};
 
 /// Settings of a layer with so many slots, on a drive that is shrunk `scale` times.
 pub(super) fn layer_settings(
@@ -19,26 +16,13 @@ pub(super) fn layer_settings(
         Some(EntryLimit::Entries(entries)) => Some((entries / scale).max(1)),
         Some(EntryLimit::Unlimited) | None => None,
     };
-    settings.update = match from.update {
-        Some(imbrex_drives::Update::InPlace) => UpdateMethod::InPlace,
-        Some(imbrex_drives::Update::Append) | None => UpdateMethod::Append,
-    };
-    settings.rewrite.method = match from.rewrite {
-        Some(imbrex_drives::Rewrite::InPlace) => RewriteMethod::InPlace,
-        Some(imbrex_drives::Rewrite::CopyThenHome) | None => RewriteMethod::CopyThenHome,
-    };
-    settings.rewrite.extent = match from.rewrite_extent {
-        Some(imbrex_drives::RewriteExtent::FromFirstDirty) => RewriteExtent::FromFirstDirty,
-        Some(imbrex_drives::RewriteExtent::FromFirstDirtyToWritten) => {
-            RewriteExtent::FromFirstDirtyToWritten
-        }
-        Some(imbrex_drives::RewriteExtent::Band) | None => RewriteExtent::Band,
-    };
-    settings.rewrite.covered = match from.rewrite_covered {
-        Some(RewriteCovered::FromLog) => CoveredBlocks::FromLog,
-        Some(RewriteCovered::AsOthers) | None => CoveredBlocks::AsOthers,
-    };
-    settings.rewrite.merge_buffer_blocks = match from.merge_buffer {
+    settings.update = Word::or(from.update, settings.update);
+    settings.trim = Word::or(from.trim, settings.trim);
+    let rewrite = &mut settings.rewrite;
+    rewrite.method = Word::or(from.rewrite, rewrite.method);
+    rewrite.extent = Word::or(from.rewrite_extent, rewrite.extent);
+    rewrite.covered = Word::or(from.rewrite_covered, rewrite.covered);
+    rewrite.merge_buffer_blocks = match from.merge_buffer {
         Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),
         Some(MergeBuffer::None) | None => None,
     };
@@ -46,8 +30,8 @@ pub(super) fn layer_settings(
     let blocks = |size: Size| BlockCount::from_bytes_floor(size.0);
     // 0 is another thing than little, and turns these off.
     let at_least = |size: Size| BlockCount(size.0.div_ceil(BLOCK_BYTES));
-    settings.rewrite.overhead = time(from.rewrite_overhead);
-    if from.bypass == Some(Bypass::On) {
+    rewrite.overhead = time(from.rewrite_overhead);
+    if from.bypass == Some(Word(OnOff::On)) {
         let usual = BypassSettings::default();
         let after_blocks = from.bypass_after.map_or(usual.after_blocks, blocks);
         settings.bypass = Some(BypassSettings {
@@ -56,11 +40,6 @@ pub(super) fn layer_settings(
             min_blocks: from.bypass_min.map_or(usual.min_blocks, at_least),
         });
     }
-    settings.trim = match from.trim {
-        Some(Trim::None) => TrimMethod::None,
-        Some(Trim::FromLog) | None => TrimMethod::FromLog,
-        Some(Trim::Frees) => TrimMethod::Frees,
-    };
     settings.map_journal = MapJournalSettings {
         every_records: from.journal_every_records.unwrap_or(0),
         stall: time(from.journal_stall),

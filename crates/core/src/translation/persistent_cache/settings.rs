@@ -7,65 +7,66 @@ use crate::units::{BlockCount, Duration};
 use crate::zone::ZoneGeometry;
 use alloc::sync::Arc;
 
-/// What happens to a block that is written while it is in the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UpdateMethod {
-    /// It is appended and its old slot is superseded, as in a log-structured drive.
-    Append,
-    /// It is overwritten in its slot, which keeps its place in the queue (the prototype of PORE).
-    InPlace,
-}
+crate::words! {
+    /// What happens to a block that is written while it is in the log.
+    pub enum UpdateMethod {
+        /// It is appended and its old slot is superseded, as in a log-structured drive.
+        Append = "append",
+        /// It is overwritten in its slot, which keeps its place in the queue (the prototype of PORE).
+        InPlace = "in-place",
+    }
 
-/// How a band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum RewriteMethod {
-    /// The merged copy goes to the scratch band first, so that the old content lives until the
-    /// new is complete.
-    #[default]
-    CopyThenHome,
-    /// The merged copy goes straight over the old content (the emulator of PORE): a rewrite that
-    /// fails in the middle loses what it had not written again.
-    InPlace,
-}
+    /// How a band is rewritten.
+    #[derive(Default)]
+    pub enum RewriteMethod {
+        /// The merged copy goes to the scratch band first, so that the old content lives until the
+        /// new is complete.
+        #[default]
+        CopyThenHome = "copy-then-home",
+        /// The merged copy goes straight over the old content (the emulator of PORE): a rewrite that
+        /// fails in the middle loses what it had not written again.
+        InPlace = "in-place",
+    }
 
-/// Which part of a band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum RewriteExtent {
-    /// All of it.
-    #[default]
-    Band,
-    /// From the start of the track of the lowest block to be merged to the end of the band, as if
-    /// every band were full.
-    FromFirstDirty,
-    /// From there to the end of what was ever written to the band.
-    FromFirstDirtyToWritten,
-}
+    /// Which part of a band is rewritten.
+    #[derive(Default)]
+    pub enum RewriteExtent {
+        /// All of it.
+        #[default]
+        Band = "band",
+        /// From the start of the track of the lowest block to be merged to the end of the band, as if
+        /// every band were full.
+        FromFirstDirty = "from-first-dirty",
+        /// From there to the end of what was ever written to the band.
+        FromFirstDirtyToWritten = "from-first-dirty-to-written",
+    }
 
-/// What becomes of the blocks of a band that the log holds, when the band is rewritten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CoveredBlocks {
-    /// They are read at home and copied to the scratch band like all others.
-    #[default]
-    AsOthers,
-    /// They are not read at home, and a stretch that the log holds in full is not copied to the
-    /// scratch band. Where the map outlives a power cut it is as with `AsOthers`: a rewrite there
-    /// verifies all that it overwrites, and a recovery takes it up from the scratch copy.
-    FromLog,
-}
+    /// What becomes of the blocks of a band that the log holds, when the band is rewritten.
+    #[derive(Default)]
+    pub enum CoveredBlocks {
+        /// They are read at home and copied to the scratch band like all others.
+        #[default]
+        AsOthers = "as-others",
+        /// They are not read at home, and a stretch that the log holds in full is not copied to the
+        /// scratch band. Where the map outlives a power cut it is as with `AsOthers`: a rewrite there
+        /// verifies all that it overwrites, and a recovery takes it up from the scratch copy.
+        FromLog = "from-log",
+    }
 
-/// What a trim does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TrimMethod {
-    /// There is none: zeroes are written to the log like data.
-    None,
-    /// It takes the blocks out of the log. A trim that reaches the end of a band lowers its write
-    /// pointer. A rewrite takes as long as before.
-    #[default]
-    FromLog,
-    /// It does that, and what lies behind the last block in use is neither read nor rewritten; the
-    /// write pointer of the band is there, however many trims it took. Where the map outlives a
-    /// power cut a band is read to its write pointer and rewritten to its end, as with `FromLog`.
-    Frees,
+    /// What a trim does.
+    #[derive(Default)]
+    pub enum TrimMethod {
+        /// There is none: zeroes are written to the log like data.
+        None = "none",
+        /// It takes the blocks out of the log. A trim that reaches the end of a band lowers its write
+        /// pointer. A rewrite takes as long as before.
+        #[default]
+        FromLog = "from-log",
+        /// It does that, and what lies behind the last block in use is neither read nor rewritten; the
+        /// write pointer of the band is there, however many trims it took. Where the map outlives a
+        /// power cut a band is read to its write pointer and rewritten to its end, as with `FromLog`.
+        Frees = "frees",
+    }
 }
 
 /// How bands are rewritten; the default is whole bands, copy then home.
@@ -84,40 +85,39 @@ pub struct RewriteSettings {
     pub overhead: Duration,
 }
 
-/// Which band is cleaned next in idle time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Victim {
-    /// That of the oldest live block in the log.
-    Fifo,
-    /// The one with the most live blocks in the log; of several the lowest.
-    MostDirty,
-    /// The lowest with a live block in the log.
-    Lba,
-}
+crate::words! {
+    /// Which band is cleaned next in idle time.
+    pub enum Victim {
+        /// That of the oldest live block in the log.
+        Fifo = "fifo",
+        /// The one with the most live blocks in the log; of several the lowest.
+        MostDirty = "most-dirty",
+        /// The lowest with a live block in the log.
+        Lba = "lba",
+    }
 
-/// What idle cleaning does when a request arrives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnArrival {
-    /// It stops at the next chunk, unless what is left of the band is estimated to take no longer
-    /// than [`IdleCleaning::finish_within`].
-    FinishIfShort,
-    /// It stops at once: chunks in flight are done anew.
-    Abort,
-    /// It stops at the next chunk.
-    FinishChunk,
-    /// It finishes the band whose reading has begun.
-    FinishBand,
-}
+    /// What idle cleaning does when a request arrives.
+    pub enum OnArrival {
+        /// It stops at the next chunk, unless what is left of the band is estimated to take no longer
+        /// than [`IdleCleaning::finish_within`].
+        FinishIfShort = "finish-if-short",
+        /// It stops at once: chunks in flight are done anew.
+        Abort = "abort",
+        /// It stops at the next chunk.
+        FinishChunk = "finish-chunk",
+        /// It finishes the band whose reading has begun.
+        FinishBand = "finish-band",
+    }
 
-/// How far a clean in idle time goes before the drive looks for requests and loses its place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IdlePiece {
-    /// Over the band: the disk goes on with the next chunk where the last one ends, from track to
-    /// track.
-    Band,
-    /// Over a track. The next track is begun when the one before it has ended. Its start has passed
-    /// the head by then, which costs a turn.
-    Track,
+    /// How far a clean in idle time goes before the drive looks for requests and loses its place.
+    pub enum IdlePiece {
+        /// Over the band: the disk goes on with the next chunk where the last one ends, from track to
+        /// track.
+        Band = "band",
+        /// Over a track. The next track is begun when the one before it has ended. Its start has passed
+        /// the head by then, which costs a turn.
+        Track = "track",
+    }
 }
 
 /// How bands are cleaned while no request is being served.

@@ -22,13 +22,14 @@ pub enum TrackSource {
     Disk,
 }
 
-/// Whether the spare slots of a region lie beside its data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SpareSlots {
-    /// Beside it: a region of n S-blocks offers all of them.
-    Extra,
-    /// Among the n: it offers so many less.
-    Inside,
+crate::words! {
+    /// Whether the spare slots of a region lie beside its data.
+    pub enum SpareSlots {
+        /// Beside it: a region of n S-blocks offers all of them.
+        Extra = "extra",
+        /// Among the n: it offers so many less.
+        Inside = "inside",
+    }
 }
 
 /// Which S-blocks hold data at the start.
@@ -42,24 +43,24 @@ pub enum Prefill {
     None,
 }
 
-/// When room is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GcOrder {
-    /// As soon as no slot is free: behind an append that took the last one, when the S-block's older
-    /// copy is no more valid.
-    RoomFirst,
-    /// When no slot is free for an append: the older copy is taken for invalid, then room is made,
-    /// then the append goes there.
-    InvalidateFirst,
-}
+crate::words! {
+    /// When room is made.
+    pub enum GcOrder {
+        /// As soon as no slot is free: behind an append that took the last one, when the S-block's older
+        /// copy is no more valid.
+        RoomFirst = "room-first",
+        /// When no slot is free for an append: the older copy is taken for invalid, then room is made,
+        /// then the append goes there.
+        InvalidateFirst = "invalidate-first",
+    }
 
-/// Where the missing blocks of a rewrite are looked for first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fill {
-    /// On the disk.
-    Disk,
-    /// In the store of copies.
-    Flash,
+    /// Where the missing blocks of a rewrite are looked for first.
+    pub enum Fill {
+        /// On the disk.
+        Disk = "disk",
+        /// In the store of copies.
+        Flash = "flash",
+    }
 }
 
 /// Room of the ring of a region.

@@ -16,31 +16,30 @@ pub enum TrackLength {
     OfDisk,
 }
 
-/// In which direction the regions overlap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RegionLayout {
-    /// Neighbours in opposite directions: two regions share a guard (section 3.3).
-    Wave,
-    /// All in one direction: each region has its own guard.
-    Conventional,
-}
+crate::words! {
+    /// In which direction the regions overlap.
+    pub enum RegionLayout {
+        /// Neighbours in opposite directions: two regions share a guard (section 3.3).
+        Wave = "wave",
+        /// All in one direction: each region has its own guard.
+        Conventional = "conventional",
+    }
 
-/// Which blocks of a segment a rewrite writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RewriteReach {
-    /// Those that are dirty and those that would be destroyed.
-    Cascade,
-    /// All that hold data.
-    Whole,
-}
+    /// Which blocks of a segment a rewrite writes.
+    pub enum RewriteReach {
+        /// Those that are dirty and those that would be destroyed.
+        Cascade = "cascade",
+        /// All that hold data.
+        Whole = "whole",
+    }
 
-/// Which blocks hold data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Holds {
-    /// All, from the start.
-    All,
-    /// Those that were written before.
-    Touched,
+    /// Which blocks hold data.
+    pub enum Holds {
+        /// All, from the start.
+        All = "all",
+        /// Those that were written before.
+        Touched = "touched",
+    }
 }
 
 /// What a rewrite does before it writes home.
